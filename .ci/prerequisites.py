@@ -1,0 +1,48 @@
+"""Checks what must be on the machine before anything can be installed, and says how to install what is missing.
+
+Runs under any Python 3, before the project's own packages exist: standard library only.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+
+PYTHON = (3, 11)
+JAVA = 17
+
+
+def java_version() -> "int | None":
+    if shutil.which("javac") is None:
+        return None
+    said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r"javac (\d+)", said.stdout + said.stderr)
+    return int(found.group(1)) if found else None
+
+
+def missing() -> "list[str]":
+    problems = []
+    if sys.version_info[:2] < PYTHON:
+        problems.append(
+            f"Python is {sys.version.split()[0]}, 3.11 or newer is needed: apt-get install python3.11 python3.11-venv"
+            " | brew install python@3.11 (then make PYTHON=python3.11 ...)"
+        )
+    try:
+        import ensurepip  # noqa: F401 - venv needs it, and Debian ships it apart
+    except ImportError:
+        problems.append("Python's venv is missing: apt-get install python3-venv")
+    version = java_version()
+    if version is None:
+        problems.append("no Java compiler (javac): apt-get install openjdk-17-jdk-headless | brew install openjdk@17")
+    elif version < JAVA:
+        problems.append(f"Java is {version}, {JAVA} is needed: apt-get install openjdk-17-jdk-headless")
+    if shutil.which("mvn") is None:
+        problems.append("no Maven (mvn): apt-get install maven | brew install maven (or MVNW_REPOURL, see ./mvnw)")
+    return problems
+
+
+if __name__ == "__main__":
+    found = missing()
+    for problem in found:
+        print(f"prerequisite: {problem}", file=sys.stderr)
+    sys.exit(1 if found else 0)

@@ -1,0 +1,93 @@
+# Everything runs through here; a bare `make` prints this help. Caches live outside the tree, except .venv and build/.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+PLUGIN_JAR := operator/storm-plugin/target/storm-plugin.jar
+WORKLOADS_JAR := examples/workloads/target/workloads.jar
+java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
+
+##@ Start here
+.PHONY: help demo test
+help: ## Print this help
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: setup ## Real Storm, Storm's scheduler against storm-operator, a report in build/demo (DEMO_MINUTES=6)
+	$(BIN)/storm-operator demo --output build/demo $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
+
+test: setup test-unit test-plugin test-functional ## All tests on this machine, set-up included
+
+##@ Tests and checks
+.PHONY: test-unit test-plugin test-functional test-e2e lint types verify
+test-unit: venv ## Pure Python tests, under a minute
+	$(BIN)/pytest tests/unit tests/scenario -q
+
+test-plugin: ## JUnit tests of the Storm plugin and the workloads
+	./mvnw -q -B -f operator/storm-plugin/pom.xml verify
+	./mvnw -q -B -f examples/workloads/pom.xml verify
+
+test-functional: setup ## Against a real Storm cluster and a real Prometheus on this machine
+	$(BIN)/pytest tests/functional -q --reruns 1 --durations 10
+
+test-e2e: ## The real Kubernetes node: nothing to run before the Kubernetes part exists
+	@echo "SKIPPED: there is no Kubernetes part yet; nothing was tested on a node"
+
+lint: venv ## ruff, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: venv ## mypy --strict
+	$(BIN)/mypy
+
+verify: venv ## What is generated or copied is what it was made from
+	$(BIN)/python .ci/verify.py
+
+##@ Measure
+.PHONY: bench-hook bench-apply bench-isolation bench-separation bench-idle bench-placement
+bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
+	$(BIN)/python benchmarks/hook/bench_hook.py
+
+bench-apply: setup ## The three ways to apply a plan: pause, failed tuples, time to running
+	$(BIN)/python benchmarks/apply_methods.py
+
+bench-isolation: setup ## Two topologies on one supervisor, one turns greedy: with enforcement and without
+	$(BIN)/python benchmarks/isolation.py
+
+bench-separation: setup ## Stateful and stateless workers apart or together: what each costs and saves
+	$(BIN)/python benchmarks/separation.py
+
+bench-idle: setup ## CPU of operator and agents at rest
+	$(BIN)/python benchmarks/idle_cost.py
+
+bench-placement: venv ## How long placement takes
+	$(BIN)/python benchmarks/placement.py
+
+##@ Set-up
+.PHONY: setup prerequisites venv jars lock clean
+setup: prerequisites venv jars ## Everything that demo and test need
+
+prerequisites: ## Check for Python, Java and the rest; each missing one with the command that installs it
+	@$(PYTHON) .ci/prerequisites.py
+
+venv: .venv/installed
+.venv/installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -r requirements.lock
+	$(BIN)/pip install -q --no-deps -e .
+	@touch $@
+
+jars: $(PLUGIN_JAR) $(WORKLOADS_JAR) ## Build the Storm plugin and the example topologies
+$(PLUGIN_JAR): $(call java_sources,operator/storm-plugin/src operator/storm-plugin/pom.xml)
+	./mvnw -q -B -f operator/storm-plugin/pom.xml package -DskipTests
+	@touch $@
+$(WORKLOADS_JAR): $(call java_sources,examples/workloads/src examples/workloads/pom.xml)
+	./mvnw -q -B -f examples/workloads/pom.xml package -DskipTests
+	@touch $@
+
+lock: venv ## Pin all versions anew
+	$(BIN)/pip install -q uv
+	$(BIN)/uv pip compile -q pyproject.toml --group dev --python-version 3.11 --universal --no-header -o requirements.lock --no-emit-index-url
+
+clean: ## Remove what was built (caches outside the tree stay)
+	rm -rf build .venv operator/storm-plugin/target examples/workloads/target operator/*.egg-info

@@ -1,0 +1,143 @@
+"""Proposal -> Plan or Hold: whether what a policy proposes is worth its disruption, and why.
+
+The rules are asked in order; the first that objects holds. Urgent proposals (executors without a place, or an
+overloaded supervisor that they relieve) need not wait for the cool-down, show a gain or pay back.
+"""
+
+from __future__ import annotations
+
+from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
+from storm_operator.core.measurement_check import check_measurements
+from storm_operator.core.model import Assignment, Decision, Demand, Hold, HoldReason, Infeasible, Plan
+from storm_operator.core.proposed_change import ProposedChange, examine_proposal
+from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot
+
+__all__ = ["DecisionMemory", "assignment_hash", "decide"]
+
+
+def decide(
+    snapshot: ClusterSnapshot,
+    demand: Demand,
+    proposal: Assignment | Infeasible,
+    settings: PlacementSettings,
+    memory: DecisionMemory,
+    *,
+    now_seconds: float,
+    plan_id: str,
+) -> Decision:
+    """The plan that carries out `proposal`, or why it is not to be carried out.
+
+    The plan covers the movable topologies that change; its CPU limits are their demand. `now_seconds` is of the same
+    clock as the times in `memory`.
+    """
+    untrusted = check_measurements(snapshot, demand, settings)
+    if untrusted is not None:
+        return untrusted
+    scheduling = settings.scheduling
+    if scheduling.mode is Mode.OBSERVE:
+        return Hold(HoldReason.OBSERVE_ONLY, "mode is Observe: measured, not planned")
+    if isinstance(proposal, Infeasible):
+        return Hold(HoldReason.INFEASIBLE, proposal.reason)
+    change = examine_proposal(snapshot, demand, proposal, settings)
+    if change is None:
+        return Hold(HoldReason.NO_CHANGE, f"{scheduling.policy} proposes the assignment in force")
+    objection = _known_bad(change, memory) or _not_worth_it(change, scheduling, memory, now_seconds)
+    return objection or _plan(change, demand, scheduling.policy, now_seconds, plan_id)
+
+
+def _not_worth_it(
+    change: ProposedChange, scheduling: SchedulingSettings, memory: DecisionMemory, now_seconds: float
+) -> Hold | None:
+    """The rules that an urgent change is excepted from."""
+    if change.is_urgent:
+        return None
+    return (
+        _cooling_down(change, scheduling.cool_down_seconds, memory, now_seconds)
+        or _gain_too_small(change, scheduling.minimum_gain_percent)
+        or _payback_too_long(change, scheduling.maximum_payback_seconds)
+    )
+
+
+def _known_bad(change: ProposedChange, memory: DecisionMemory) -> Hold | None:
+    target_hash = assignment_hash(change.target)
+    if target_hash not in memory.known_bad:
+        return None
+    return Hold(
+        HoldReason.KNOWN_BAD,
+        f"the proposal ({change.what_moves}; target {target_hash}) was in force before and was rolled back",
+    )
+
+
+def _cooling_down(
+    change: ProposedChange, cool_down_seconds: float, memory: DecisionMemory, now_seconds: float
+) -> Hold | None:
+    changed_at = [memory.changed_at_seconds[t] for t in change.topology_ids if t in memory.changed_at_seconds]
+    if not changed_at or now_seconds - max(changed_at) >= cool_down_seconds:
+        return None
+    return Hold(
+        HoldReason.COOL_DOWN,
+        f"the last plan is {now_seconds - max(changed_at):.0f} s old, the next may follow after "
+        f"{cool_down_seconds:.0f} s (proposed: {change.what_moves})",
+    )
+
+
+def _gain_too_small(change: ProposedChange, minimum_percent: float) -> Hold | None:
+    if change.saved_cost > 0.0 and change.gain_percent >= minimum_percent:
+        return None
+    return Hold(
+        HoldReason.GAIN_TOO_SMALL,
+        f"the proposal ({change.what_moves}) changes the cost {_cost_change(change)}; "
+        f"a fall of {minimum_percent:.0f}% or more is asked for",
+    )
+
+
+def _payback_too_long(change: ProposedChange, maximum_seconds: float) -> Hold | None:
+    if change.payback_seconds is None or change.payback_seconds <= maximum_seconds:
+        return None
+    return Hold(
+        HoldReason.PAYBACK_TOO_LONG,
+        f"the proposal ({change.what_moves}) pays its restarts back in {change.payback_seconds:.0f} s, "
+        f"at most {maximum_seconds:.0f} s are allowed",
+    )
+
+
+def _plan(change: ProposedChange, demand: Demand, policy: str, now_seconds: float, plan_id: str) -> Plan:
+    return Plan(
+        id=plan_id,
+        created_at_seconds=now_seconds,
+        policy=policy,
+        reason=_reason(change),
+        topology_ids=change.topology_ids,
+        base=change.base,
+        target=change.target,
+        moves=change.diff.moves,
+        restarted_workers=change.diff.restarted_workers,
+        kept_workers=change.diff.kept_workers,
+        cpu_limits_millicores={e: demand.millicores[e] for e in change.target.slot_of if e in demand.millicores},
+        before=change.before,
+        after=change.after,
+        payback_seconds=change.payback_seconds,
+    )
+
+
+def _reason(change: ProposedChange) -> str:
+    """One sentence: why, what moves, what it brings, when it has paid."""
+    before, after = change.before, change.after
+    parts = [
+        change.trouble.what if change.trouble else f"cost {_cost_change(change)}",
+        change.what_moves,
+        f"inter-supervisor traffic {before.inter_supervisor_tuples_per_second:.0f} -> "
+        f"{after.inter_supervisor_tuples_per_second:.0f} tuples/s",
+    ]
+    if before.supervisors_used != after.supervisors_used:
+        parts.append(f"supervisors in use {before.supervisors_used} -> {after.supervisors_used}")
+    if change.payback_seconds is not None:
+        parts.append(f"pays back in {change.payback_seconds:.0f} s")
+    return "; ".join(parts)
+
+
+def _cost_change(change: ProposedChange) -> str:
+    """E.g. `900.0 -> 300.0 tuple-ms/s (-67%)`."""
+    cost = change.running_cost
+    return f"{cost:.1f} -> {cost - change.saved_cost:.1f} tuple-ms/s ({-change.gain_percent:+.0f}%)"

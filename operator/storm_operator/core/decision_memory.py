@@ -1,0 +1,61 @@
+"""What earlier plans taught, for the decisions to come."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from storm_operator.core.model import Assignment, read_only
+from storm_operator.core.plan_record import PlanRecord, PlanState
+
+KNOWN_BAD_KEPT = 20
+RESTARTS_KEPT = 9
+ASSUMED_RESTART_SECONDS = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionMemory:
+    """What earlier plans taught: when each topology was last changed, how long restarts take, what went wrong."""
+
+    changed_at_seconds: Mapping[str, float] = field(default_factory=dict)
+    measured_restarts: tuple[tuple[str, float], ...] = ()
+    """(plan id, seconds from in force until all moved executors ran again), newest last."""
+    known_bad: tuple[str, ...] = ()
+    """Hashes of targets that were rolled back, newest last."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "changed_at_seconds", read_only(self.changed_at_seconds))
+
+    @property
+    def restart_seconds(self) -> float:
+        """The median of the restarts measured so far; 8 s before the first."""
+        return statistics.median([seconds for _, seconds in self.measured_restarts] or [ASSUMED_RESTART_SECONDS])
+
+    def with_known_bad(self, target_hash: str) -> DecisionMemory:
+        """Remember a target that was rolled back."""
+        others = tuple(known for known in self.known_bad if known != target_hash)
+        return replace(self, known_bad=(*others, target_hash)[-KNOWN_BAD_KEPT:])
+
+    def with_record(self, record: PlanRecord) -> DecisionMemory:
+        """Remember what became of a plan; the same plan may be told again as it goes on."""
+        if record.state is PlanState.PROPOSED:
+            return self
+        at = record.started_at_seconds if record.in_force_at_seconds is None else record.in_force_at_seconds
+        known = self.changed_at_seconds
+        changed = {topology: max(at, known.get(topology, at)) for topology in record.plan.topology_ids}
+        restarts = tuple(pair for pair in self.measured_restarts if pair[0] != record.plan.id)
+        if record.seconds_to_running is not None:
+            restarts = (*restarts, (record.plan.id, record.seconds_to_running))[-RESTARTS_KEPT:]
+        learnt = replace(self, changed_at_seconds={**self.changed_at_seconds, **changed}, measured_restarts=restarts)
+        return learnt.with_known_bad(record.known_bad) if record.known_bad else learnt
+
+
+def assignment_hash(assignment: Assignment) -> str:
+    """The same for equal assignments in any process: 16 hexadecimal digits."""
+    lines = [
+        f"{executor.topology_id} {executor.label} {slot.supervisor_id} {slot.port}"
+        for executor, slot in sorted(assignment.slot_of.items())
+    ]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -1,0 +1,146 @@
+"""How much CPU each executor is to have in the next control period (Liu et al., section III-A.2, eq. 2-5).
+
+A component's CPU per tuple (kappa) times the tuples that it will have to process (psi, from the forecast) is its need;
+its executors share that, and each share is rounded up to the granularity theta with at least theta/2 to spare. A share
+goes up at once, and down only when it has fallen by theta/2 or more.
+
+Beyond the paper:
+
+- kappa divides by the tuples that were *executed*. The paper's psi_k is "the number of tuples processed", and that is
+  what CPU was spent on: in a saturated component arrivals would make a tuple look cheaper than it is.
+- Periods that executed next to nothing say what idling costs, not what a tuple costs; they are left out of kappa. A
+  component that executed nothing at all needs what it was measured to use.
+- Executors need not be equal (fields grouping on a skewed key). One that used clearly more than its even share gets
+  the component's need in proportion to what it used; the others keep the even share.
+- An executor that runs at its enforced limit would use more if it could, and back-pressure hides by how much: it needs
+  at least theta more than its limit, so that it grows by two steps a period instead of one.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from storm_operator.core.forecast import LEAST_PER_SECOND, forecast_load, measured_loads
+from storm_operator.core.model import Demand, Executor, Topology
+from storm_operator.core.settings import Enforcement, ResourceSettings
+from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad
+
+IDLE_FRACTION = 0.05
+"""A period that executed less than this share of the busiest one says nothing about the cost of a tuple."""
+
+SKEW_FACTOR = 1.25
+"""Using this much more than the mean of its component is skew; less is noise."""
+
+AT_LIMIT_FRACTION = 0.95
+"""Using this much of the limit is being held back by it."""
+
+ROUNDING_NOISE = 1e-9
+
+
+def estimate_demand(snapshot: ClusterSnapshot, previous: Demand | None, settings: ResourceSettings, phi: int) -> Demand:
+    """CPU in millicores for every executor whose component's load and CPU are known; the others are absent.
+
+    `previous` is the demand of the period before (None at the start); `phi` the periods to look back over.
+    """
+    needs: dict[Executor, float] = {}
+    for topology in snapshot.topologies:
+        for component, need in component_needs(topology, snapshot, phi).items():
+            needs.update(_share_out(need, topology.executors_of(component), snapshot))
+    raw = {executor: _steady(executor, need, previous, snapshot, settings) for executor, need in needs.items()}
+    return Demand(
+        millicores={executor: allocation(need, settings) for executor, need in raw.items()}, raw_millicores=raw
+    )
+
+
+def executors_without_demand(snapshot: ClusterSnapshot, demand: Demand) -> tuple[Executor, ...]:
+    """The executors of the snapshot's topologies whose need nobody can tell, sorted."""
+    return tuple(
+        sorted(
+            executor
+            for topology in snapshot.topologies
+            for executor in topology.executors
+            if executor not in demand.millicores
+        )
+    )
+
+
+def component_needs(topology: Topology, snapshot: ClusterSnapshot, phi: int) -> Mapping[str, float]:
+    """Liu's R (eq. 3): millicores that each component needs next; unknown ones are absent."""
+    window = snapshot.history[-phi:]
+    forecasts = forecast_load(topology, window, phi, snapshot.traffic)
+    needs = {}
+    for name, forecast in forecasts.items():
+        loads = [load for _, load in measured_loads(topology, name, window)]
+        if loads:
+            kappa = cpu_per_tuple(loads)
+            needs[name] = loads[-1].cpu_millicores if kappa is None else forecast.to_process_per_second * kappa
+    return needs
+
+
+def cpu_per_tuple(loads: Sequence[ComponentLoad]) -> float | None:
+    """Liu's kappa (eq. 2) in millicores per (tuple per second): the mean over the busy periods; None if all idled."""
+    busiest = max((load.executed_per_second for load in loads), default=0.0)
+    if busiest < LEAST_PER_SECOND:
+        return None
+    busy = [load for load in loads if load.executed_per_second >= IDLE_FRACTION * busiest]
+    return statistics.fmean(load.cpu_millicores / load.executed_per_second for load in busy)
+
+
+def allocation(need_millicores: float, settings: ResourceSettings) -> float:
+    """Liu's eq. 5: `need` and theta/2, rounded up to whole thetas; then kept between floor and ceiling."""
+    theta = settings.theta_millicores
+    steps = math.ceil((need_millicores + theta / 2.0) / theta - ROUNDING_NOISE)
+    return min(max(steps * theta, settings.floor_millicores), settings.ceiling_millicores)
+
+
+def held_share(need_millicores: float, held_millicores: float | None, theta_millicores: float) -> float:
+    """Up at once, down late: the share to go by, given the one held so far (None: none)."""
+    if held_millicores is None or need_millicores > held_millicores:
+        return need_millicores
+    fallen_enough = held_millicores - need_millicores >= theta_millicores / 2.0
+    return need_millicores if fallen_enough else held_millicores
+
+
+def _share_out(need: float, executors: Sequence[Executor], snapshot: ClusterSnapshot) -> Mapping[Executor, float]:
+    """Liu's r (eq. 4): `need` split evenly, with more for executors that the traffic is skewed to."""
+    if not executors:
+        return {}
+    even = need / len(executors)
+    used = {executor: _used(executor, snapshot) for executor in executors}
+    known = [value for value in used.values() if value is not None]
+    if len(known) < len(executors) or sum(known) <= 0.0:
+        return dict.fromkeys(executors, even)
+    mean = statistics.fmean(known)
+    return {
+        executor: need * value / sum(known) if value is not None and value > SKEW_FACTOR * mean else even
+        for executor, value in used.items()
+    }
+
+
+def _steady(
+    executor: Executor,
+    need: float,
+    previous: Demand | None,
+    snapshot: ClusterSnapshot,
+    settings: ResourceSettings,
+) -> float:
+    if previous is None:
+        return need
+    limit = previous.millicores.get(executor)
+    if limit is not None and _is_held_back(_used(executor, snapshot), limit, settings):
+        need = max(need, limit + settings.theta_millicores)
+    return held_share(need, previous.raw_millicores.get(executor), settings.theta_millicores)
+
+
+def _is_held_back(used: float | None, limit: float, settings: ResourceSettings) -> bool:
+    if used is None or settings.enforcement is not Enforcement.EXECUTOR:
+        return False
+    # Far above the limit means that the limit is not in force (no permission, a worker that has just started).
+    return AT_LIMIT_FRACTION * limit <= used <= limit / AT_LIMIT_FRACTION
+
+
+def _used(executor: Executor, snapshot: ClusterSnapshot) -> float | None:
+    load = snapshot.loads.get(executor)
+    return None if load is None else load.cpu_millicores

@@ -1,0 +1,176 @@
+"""How much each component will have to process in the next control period (Liu et al., section III-A.1).
+
+A component's arrivals are forecast twice: from its own past, by linear least squares over the last phi periods, and
+from its parents, as what they will have to process times what they emit for each tuple. The larger one wins.
+
+Where the paper is silent or disagrees with itself:
+
+- delta. Section III-A calls it the change of the queue's length, section IV-A measures executed - arrived, which has
+  the opposite sign. Taken as growth (positive when the queue grows), because psi = L + delta is what a component
+  *needs* to process: its arrivals and the backlog that built up. A shrinking queue is not subtracted from the
+  arrivals: that would starve a component just as it catches up.
+- rho is one number for each parent, so that every child would be sent all that its parent emits. Where the traffic
+  between executors was measured, the edge's own share of the parent's emissions in the newest period corrects that
+  (several streams, system streams, `all` grouping); otherwise the share is 1, as in the paper.
+- A spout has no input queue. What it emits is taken for what arrived at it and what it processed (Storm's executed
+  count of a spout is about acks), so that its rho is 1.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import networkx as nx
+
+from storm_operator.core.model import ComponentKind, Topology
+from storm_operator.core.snapshot import ComponentLoad, LoadPeriod
+from storm_operator.core.traffic import TrafficMatrix
+
+LEAST_PER_SECOND = 1e-6
+"""A rate below this is nothing: no ratio is formed with it."""
+
+Point = tuple[float, float]
+Measured = Mapping[str, Sequence[tuple[float, ComponentLoad]]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadForecast:
+    """One component in the next period: L (arrivals) and the mean delta (queue growth), both in tuples per second."""
+
+    arrivals_per_second: float
+    queue_growth_per_second: float
+
+    @property
+    def to_process_per_second(self) -> float:
+        """Liu's psi (eq. 1): arrivals, and the backlog if it has been growing."""
+        return self.arrivals_per_second + max(0.0, self.queue_growth_per_second)
+
+
+def forecast_load(
+    topology: Topology, history: Sequence[LoadPeriod], phi: int, traffic: TrafficMatrix | None = None
+) -> Mapping[str, LoadForecast]:
+    """The load of each component in the period after `history`, which is oldest first.
+
+    With fewer than `phi` periods those there are count; with one, its value is repeated. A component that nobody
+    measured and whose parents are unknown too is absent. `traffic` is that of the newest period.
+    """
+    window = tuple(history[-phi:])
+    measured = {component.name: measured_loads(topology, component.name, window) for component in topology.components}
+    shares = _edge_shares(topology, measured, traffic)
+    forecasts: dict[str, LoadForecast] = {}
+    for name in _parents_first(topology):
+        series = [load for _, load in measured[name]]
+        own = forecast_series([(at, load.arrived_per_second) for at, load in measured[name]], _next_period_end(window))
+        inherited = _load_from_parents(topology, name, forecasts, measured, shares)
+        known = [value for value in (own, inherited) if value is not None]
+        if known:
+            growth = statistics.fmean(load.queue_growth_per_second for load in series) if series else 0.0
+            forecasts[name] = LoadForecast(max(known), growth)
+    return forecasts
+
+
+def measured_loads(
+    topology: Topology, component: str, window: Sequence[LoadPeriod]
+) -> tuple[tuple[float, ComponentLoad], ...]:
+    """(end of period, load) for each period of `window` that measured `component`; spouts as the module says."""
+    is_spout = topology.component(component).kind is ComponentKind.SPOUT
+    found = []
+    for period in window:
+        load = period.components.get((topology.id, component))
+        if load is not None:
+            found.append((period.ended_at_seconds, _as_source(load) if is_spout else load))
+    return tuple(found)
+
+
+def forecast_series(points: Sequence[Point], at_seconds: float) -> float | None:
+    """The least-squares line through (time, value) `points`, read at `at_seconds`; never negative, None of nothing."""
+    if not points:
+        return None
+    if len(points) == 1:
+        return max(0.0, points[0][1])
+    # Times count from the forecast's own: the line's value there is its intercept, exact also for seconds since 1970.
+    times = [time - at_seconds for time, _ in points]
+    line = statistics.linear_regression(times, [value for _, value in points])
+    return max(0.0, line.intercept)
+
+
+def _as_source(load: ComponentLoad) -> ComponentLoad:
+    return ComponentLoad(
+        arrived_per_second=load.emitted_per_second,
+        executed_per_second=load.emitted_per_second,
+        emitted_per_second=load.emitted_per_second,
+        queue_growth_per_second=0.0,
+        cpu_millicores=load.cpu_millicores,
+    )
+
+
+def _next_period_end(window: Sequence[LoadPeriod]) -> float:
+    return window[-1].ended_at_seconds + window[-1].period_seconds if window else 0.0
+
+
+def _parents_first(topology: Topology) -> list[str]:
+    """Components in topological order; those of a cycle in the order of their names.
+
+    Ackers answer to spouts; that is no load of theirs, and would make one cycle of every acked topology.
+    """
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(component.name for component in topology.components)
+    graph.add_edges_from((edge.source, edge.target) for edge in topology.edges if not _is_spout(topology, edge.target))
+    cycles = nx.condensation(graph)
+    members = {group: sorted(cycles.nodes[group]["members"]) for group in cycles}
+    return [name for group in nx.lexicographical_topological_sort(cycles, key=members.get) for name in members[group]]
+
+
+def _load_from_parents(
+    topology: Topology,
+    component: str,
+    forecasts: Mapping[str, LoadForecast],
+    measured: Measured,
+    shares: Mapping[tuple[str, str], float],
+) -> float | None:
+    """Liu's eq. 1: the sum of psi * rho over the parents that are known; None when none of them is.
+
+    A parent that comes later (in a cycle) is left to the component's own regression.
+    """
+    if _is_spout(topology, component):
+        return None
+    sent = []
+    for parent in topology.parents_of(component):
+        rho = _emitted_for_each(measured[parent])
+        if parent in forecasts and rho is not None:
+            sent.append(forecasts[parent].to_process_per_second * rho * shares.get((parent, component), 1.0))
+    return sum(sent) if sent else None
+
+
+def _is_spout(topology: Topology, component: str) -> bool:
+    return topology.component(component).kind is ComponentKind.SPOUT
+
+
+def _emitted_for_each(loads: Sequence[tuple[float, ComponentLoad]]) -> float | None:
+    """Liu's rho: tuples emitted for each tuple executed, the mean of the periods in which any was executed."""
+    ratios = [
+        load.emitted_per_second / load.executed_per_second
+        for _, load in loads
+        if load.executed_per_second >= LEAST_PER_SECOND
+    ]
+    return statistics.fmean(ratios) if ratios else None
+
+
+def _edge_shares(
+    topology: Topology, measured: Measured, traffic: TrafficMatrix | None
+) -> Mapping[tuple[str, str], float]:
+    """What part of a parent's emissions goes to each child, for the parents whose traffic was measured."""
+    if traffic is None:
+        return {}
+    component_of = {executor: executor.component for executor in topology.executors}
+    sent: dict[tuple[str, str], float] = {}
+    for source, target, rate in traffic.pairs():
+        if source in component_of and target in component_of:
+            edge = (component_of[source], component_of[target])
+            sent[edge] = sent.get(edge, 0.0) + rate
+    emitted = {name: series[-1][1].emitted_per_second for name, series in measured.items() if series}
+    return {
+        edge: rate / emitted[edge[0]] for edge, rate in sent.items() if emitted.get(edge[0], 0.0) >= LEAST_PER_SECOND
+    }

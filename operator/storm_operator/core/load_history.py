@@ -1,0 +1,62 @@
+"""What past control periods measured, one LoadPeriod each: the memory that forecast and demand look back over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from storm_operator.core.model import Executor, ExecutorLoad, Topology
+from storm_operator.core.snapshot import ComponentLoad, LoadPeriod
+
+KEPT_PERIODS = 20
+
+
+def load_period(
+    topologies: Iterable[Topology],
+    loads: Mapping[Executor, ExecutorLoad],
+    supervisor_cpu_millicores: Mapping[str, float],
+    ended_at_seconds: float,
+    period_seconds: float,
+) -> LoadPeriod | None:
+    """The period that just ended, with the topologies of which `loads` has every executor; None when there is none.
+
+    A topology is in it whole or not at all: sums over some of its executors would look like a fall of the load.
+    `loads` holds completely measured executors only.
+    """
+    components = {}
+    for topology in topologies:
+        if topology.executors and all(executor in loads for executor in topology.executors):
+            for component in topology.components:
+                own = [loads[executor] for executor in topology.executors_of(component.name)]
+                components[topology.id, component.name] = _component_load(own)
+    if not components:
+        return None
+    return LoadPeriod(ended_at_seconds, period_seconds, components, supervisor_cpu_millicores)
+
+
+def with_period(history: Sequence[LoadPeriod], period: LoadPeriod | None) -> tuple[LoadPeriod, ...]:
+    """`history` (oldest first) with `period` at its end; the oldest are dropped beyond the last 20."""
+    if period is None:
+        return tuple(history)[-KEPT_PERIODS:]
+    earlier = (old for old in history if old.ended_at_seconds < period.ended_at_seconds)
+    return (*earlier, period)[-KEPT_PERIODS:]
+
+
+def _component_load(loads: Sequence[ExecutorLoad]) -> ComponentLoad:
+    return ComponentLoad(
+        arrived_per_second=math.fsum(load.arrived_per_second or 0.0 for load in loads),
+        executed_per_second=math.fsum(load.executed_per_second or 0.0 for load in loads),
+        emitted_per_second=math.fsum(load.emitted_per_second or 0.0 for load in loads),
+        queue_growth_per_second=math.fsum(load.queue_growth_per_second or 0.0 for load in loads),
+        cpu_millicores=math.fsum(load.cpu_millicores or 0.0 for load in loads),
+    )
+
+
+def undisturbed(history: Sequence[LoadPeriod], since_seconds: float | None) -> tuple[LoadPeriod, ...]:
+    """The periods that began at `since_seconds` or later: what starting JVMs and their backlog cost is no load.
+
+    None: nothing was disturbed, all periods stay.
+    """
+    if since_seconds is None:
+        return tuple(history)
+    return tuple(period for period in history if period.ended_at_seconds - period.period_seconds >= since_seconds)

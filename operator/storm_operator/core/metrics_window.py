@@ -1,0 +1,124 @@
+"""MetricsWindow: what every series did over the last seconds, whoever collected it.
+
+Adapters bring raw samples (value, timestamp); this module alone turns them into first, last and increase, so that
+every source of metrics gives the same numbers from the same samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from storm_operator.core.model import read_only
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SeriesKey:
+    """A series' name and its labels, sorted by label name."""
+
+    name: str
+    labels: Labels = ()
+
+    @classmethod
+    def of(cls, name: str, labels: Mapping[str, str]) -> SeriesKey:
+        return cls(name, tuple(sorted(labels.items())))
+
+    def label(self, name: str) -> str:
+        """The value of label `name`; empty when the series has no such label (as in Prometheus)."""
+        for key, value in self.labels:
+            if key == name:
+                return value
+        return ""
+
+    def __str__(self) -> str:
+        inside = ",".join(f'{name}="{value}"' for name, value in self.labels)
+        return f"{self.name}{{{inside}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One reading as the exporter gave it: nothing is corrected here, NaN and infinity included."""
+
+    value: float
+    timestamp_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesWindow:
+    """One series within a window.
+
+    `increase` is that of a counter between `first` and `last`, resets taken into account (after a reset the new
+    value counts whole, as in PromQL, but nothing is extrapolated). It is NaN when any reading is not a finite
+    number of 0 or more: such a counter says nothing. For a gauge look at `first` and `last` only.
+    """
+
+    first: Sample
+    last: Sample
+    increase: float
+
+    @property
+    def span_seconds(self) -> float:
+        """Time between the two readings; 0 when there is only one."""
+        return self.last.timestamp_seconds - self.first.timestamp_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsWindow:
+    """All series seen in (end_seconds - window_seconds, end_seconds]; `problems` says which sources failed and how."""
+
+    end_seconds: float
+    window_seconds: float
+    series: Mapping[SeriesKey, SeriesWindow]
+    problems: tuple[str, ...] = ()
+    _by_name: Mapping[str, tuple[SeriesKey, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names: dict[str, list[SeriesKey]] = {}
+        for key in sorted(self.series):
+            names.setdefault(key.name, []).append(key)
+        object.__setattr__(self, "series", read_only(self.series))
+        object.__setattr__(self, "_by_name", read_only({name: tuple(keys) for name, keys in names.items()}))
+
+    def named(self, name: str) -> Iterator[tuple[SeriesKey, SeriesWindow]]:
+        """All series called `name`, in the order of their labels."""
+        for key in self._by_name.get(name, ()):
+            yield key, self.series[key]
+
+
+def summarize_samples(samples: Sequence[Sample]) -> SeriesWindow:
+    """First, last and increase of samples in order of time; ValueError when there is none."""
+    if not samples:
+        raise ValueError("a series without samples has no window")
+    return SeriesWindow(first=samples[0], last=samples[-1], increase=_increase(samples))
+
+
+def _increase(samples: Sequence[Sample]) -> float:
+    if not all(math.isfinite(sample.value) and sample.value >= 0.0 for sample in samples):
+        return math.nan
+    return math.fsum(
+        later.value - earlier.value if later.value >= earlier.value else later.value
+        for earlier, later in pairwise(samples)
+    )
+
+
+def window_of_samples(
+    samples: Mapping[SeriesKey, Iterable[Sample]],
+    end_seconds: float,
+    window_seconds: float,
+    problems: Sequence[str] = (),
+) -> MetricsWindow:
+    """The window of raw samples; those at or before its start, or after its end, are left out."""
+    start_seconds = end_seconds - window_seconds
+    series = {}
+    for key, readings in samples.items():
+        inside = sorted(
+            (sample for sample in readings if start_seconds < sample.timestamp_seconds <= end_seconds),
+            key=lambda sample: sample.timestamp_seconds,
+        )
+        if inside:
+            series[key] = summarize_samples(inside)
+    return MetricsWindow(end_seconds, window_seconds, series, tuple(problems))

@@ -1,0 +1,279 @@
+"""The vocabulary: Storm's own words as frozen values.
+
+Everything here is immutable, compares by value and sorts by its identifiers, so that the same input always
+gives the same plan. Units live in names (`_millicores`, `_per_second`, `_seconds`, `_ms`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+ACKER_COMPONENT = "__acker"
+
+
+def read_only(items: Mapping[K, V]) -> Mapping[K, V]:
+    """A read-only copy of `items`."""
+    return MappingProxyType(dict(items))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Executor:
+    """One thread of a worker: the tasks `task_start..task_end` (inclusive) of one component.
+
+    `component` is carried for convenience and takes no part in identity: a topology's task ids are unique.
+    """
+
+    topology_id: str
+    task_start: int
+    task_end: int
+    component: str = field(compare=False)
+
+    @property
+    def tasks(self) -> range:
+        return range(self.task_start, self.task_end + 1)
+
+    @property
+    def label(self) -> str:
+        """How metrics and reports write it, e.g. `3-4`."""
+        return f"{self.task_start}-{self.task_end}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WorkerSlot:
+    """A place for one worker process: a port of a supervisor."""
+
+    supervisor_id: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Supervisor:
+    """A machine that runs workers.
+
+    `cpu_capacity_millicores` is what its workers may use together; None when nobody has measured it.
+    `availability` is the fraction of recent time in which it answered, 0..1.
+    """
+
+    id: str
+    host: str
+    ports: tuple[int, ...]
+    cpu_capacity_millicores: float | None = None
+    availability: float = 1.0
+
+    @property
+    def slots(self) -> tuple[WorkerSlot, ...]:
+        return tuple(WorkerSlot(self.id, port) for port in self.ports)
+
+
+class ComponentKind(StrEnum):
+    SPOUT = "spout"
+    BOLT = "bolt"
+    ACKER = "acker"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Component:
+    """A spout, a bolt, or Storm's own acker. `tasks` is fixed at submission."""
+
+    name: str
+    kind: ComponentKind
+    tasks: int
+    stateful: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edge:
+    """`target` subscribes to `stream` of `source` with `grouping` (Storm's name: shuffle, fields, all, ...)."""
+
+    source: str
+    stream: str
+    target: str
+    grouping: str
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A running topology: its components, who subscribes to whom, and its executors (sorted).
+
+    `num_workers` is what its submitter asked for (`topology.workers`); only Storm's own scheduler goes by it.
+    """
+
+    id: str
+    name: str
+    components: tuple[Component, ...]
+    edges: tuple[Edge, ...]
+    executors: tuple[Executor, ...]
+    num_workers: int = 1
+
+    def component(self, name: str) -> Component:
+        """The component called `name`; KeyError when the topology has none."""
+        for component in self.components:
+            if component.name == name:
+                return component
+        raise KeyError(f"topology {self.name} has no component {name!r}")
+
+    def executors_of(self, component: str) -> tuple[Executor, ...]:
+        return tuple(executor for executor in self.executors if executor.component == component)
+
+    def parents_of(self, component: str) -> tuple[str, ...]:
+        """Names of the components whose streams `component` subscribes to, sorted."""
+        return tuple(sorted({edge.source for edge in self.edges if edge.target == component}))
+
+    def is_stateful(self, executor: Executor) -> bool:
+        return self.component(executor.component).stateful
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which slot each executor lives in. Executors that Storm has not placed are simply absent."""
+
+    slot_of: Mapping[Executor, WorkerSlot]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slot_of", read_only(self.slot_of))
+
+    def workers(self) -> Mapping[WorkerSlot, tuple[Executor, ...]]:
+        """The executors in each used slot, both sorted."""
+        grouped: dict[WorkerSlot, list[Executor]] = {}
+        for executor in sorted(self.slot_of):
+            grouped.setdefault(self.slot_of[executor], []).append(executor)
+        return {slot: tuple(grouped[slot]) for slot in sorted(grouped)}
+
+    def used_supervisors(self) -> tuple[str, ...]:
+        return tuple(sorted({slot.supervisor_id for slot in self.slot_of.values()}))
+
+    def with_moves(self, moves: Mapping[Executor, WorkerSlot]) -> Assignment:
+        return Assignment({**self.slot_of, **moves})
+
+    def restricted_to(self, topology_ids: Iterable[str]) -> Assignment:
+        wanted = frozenset(topology_ids)
+        return Assignment({e: s for e, s in self.slot_of.items() if e.topology_id in wanted})
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorLoad:
+    """What one executor did in the last period. None means that nobody knows, never zero."""
+
+    cpu_millicores: float | None = None
+    executed_per_second: float | None = None
+    emitted_per_second: float | None = None
+    arrived_per_second: float | None = None
+    queue_length: float | None = None
+    queue_growth_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """CPU for each executor in the next period, in millicores.
+
+    `millicores` is what placement and enforcement use (rounded to theta, clamped); `raw_millicores` is the
+    unrounded need, Liu's r (eq. 4), kept so that the next period can tell "down late" from "down at once".
+    """
+
+    millicores: Mapping[Executor, float]
+    raw_millicores: Mapping[Executor, float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "millicores", read_only(self.millicores))
+        object.__setattr__(self, "raw_millicores", read_only(self.raw_millicores))
+
+    def total(self, executors: Iterable[Executor]) -> float:
+        """Millicores of `executors` together; an executor without a demand counts nothing."""
+        return sum(self.millicores.get(executor, 0.0) for executor in executors)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Move:
+    """`executor` leaves `source` (None: it was not placed) for `target`."""
+
+    executor: Executor
+    source: WorkerSlot | None
+    target: WorkerSlot
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a placement costs and saves, as far as can be told from measured rates.
+
+    `complete_latency_ms` is None where no latency was measured to scale from.
+    """
+
+    inter_supervisor_tuples_per_second: float
+    inter_worker_tuples_per_second: float
+    network_usage: float
+    supervisors_used: int
+    overloaded_millicores: float
+    complete_latency_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Infeasible:
+    """No placement keeps the rules; `reason` says which rule and by how much."""
+
+    reason: str
+
+
+class HoldReason(StrEnum):
+    """Why nothing is done. One word for metrics and status; the sentence is in `Hold.message`."""
+
+    METRICS_INCOMPLETE = "MetricsIncomplete"
+    METRICS_STALE = "MetricsStale"
+    WARMING_UP = "WarmingUp"
+    NO_CHANGE = "NoChange"
+    GAIN_TOO_SMALL = "GainTooSmall"
+    PAYBACK_TOO_LONG = "PaybackTooLong"
+    COOL_DOWN = "CoolDown"
+    INFEASIBLE = "Infeasible"
+    KNOWN_BAD = "KnownBad"
+    PAUSED = "Paused"
+    OBSERVE_ONLY = "ObserveOnly"
+    AWAITING_APPROVAL = "AwaitingApproval"
+    APPLYING = "Applying"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    NOTHING_TO_MANAGE = "NothingToManage"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The decision not to act, with its reason."""
+
+    reason: HoldReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The decision to act: what moves, what restarts, what it should bring. A value; others carry it out.
+
+    `base` and `target` cover the topologies in `topology_ids` only. `restarted_workers` are slots (before or
+    after) whose set of executors changes; `kept_workers` are slots whose processes must survive.
+    `cpu_limits_millicores` is what each executor may use once the plan is in force.
+    """
+
+    id: str
+    created_at_seconds: float
+    policy: str
+    reason: str
+    topology_ids: tuple[str, ...]
+    base: Assignment
+    target: Assignment
+    moves: tuple[Move, ...]
+    restarted_workers: tuple[WorkerSlot, ...]
+    kept_workers: tuple[WorkerSlot, ...]
+    cpu_limits_millicores: Mapping[Executor, float]
+    before: Prediction
+    after: Prediction
+    payback_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cpu_limits_millicores", read_only(self.cpu_limits_millicores))
+
+
+Decision = Plan | Hold

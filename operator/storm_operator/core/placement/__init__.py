@@ -1,0 +1,1 @@
+"""Placement policies: one file per published algorithm, one signature, one registry."""

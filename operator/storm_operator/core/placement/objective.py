@@ -1,0 +1,177 @@
+"""The one objective: what an assignment costs, in tuple-milliseconds of network per second.
+
+Network usage is Pietzuch's (tuples per second times distance, summed over executor pairs). CPU overload,
+supervisors in use and restarts are priced in the same unit, relative to the cluster's own traffic and its own
+typical round trip, so that the same weights fit 10 and 100,000 tuples/s, a rack and a continent.
+docs/explanation/objective.md has the formula and what each weight means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, read_only
+from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.snapshot import ClusterSnapshot, Distances
+
+LEAST_TUPLES_PER_SECOND = 1.0
+"""An executor counts as at least this much traffic: restarting idle workers is cheap but not free."""
+
+LEAST_DISTANCE_MS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an assignment costs; all parts in tuple-ms/s, `restarts` spread over the plan's expected life."""
+
+    network: float
+    overload: float
+    supervisors: float
+    restarts: float
+
+    @property
+    def running(self) -> float:
+        """The cost that goes on as long as the assignment is in force: everything but the way there."""
+        return self.network + self.overload + self.supervisors
+
+    @property
+    def total(self) -> float:
+        return self.running + self.restarts
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The weights turned into tuple-ms/s for one cluster in one period."""
+
+    per_overloaded_millicore: float
+    per_supervisor: float
+    restart_of: Mapping[Executor, float]
+    """What restarting the worker of each running executor costs, per executor, spread over the plan's life."""
+    between_workers_ms: float
+    """What a tuple pays between two workers of one supervisor."""
+
+
+def prices_of(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Prices:
+    """What overload, a supervisor and a restart cost in this cluster, in tuple-ms/s."""
+    scheduling = settings.scheduling
+    weights = scheduling.weights
+    typical_ms = max(snapshot.distances.default_ms, LEAST_DISTANCE_MS)
+    shares = _traffic_shares(snapshot)
+    all_traffic_one_hop = sum(shares.values()) * typical_ms
+    supervisors_in_force = max(1, len(snapshot.assignment.used_supervisors()))
+    disturbed = typical_ms * settings.restart_seconds / max(scheduling.expected_life_seconds, 1.0)
+    stateful = stateful_executors(snapshot)
+    return Prices(
+        per_overloaded_millicore=weights.overload_per_millicore * all_traffic_one_hop,
+        per_supervisor=weights.supervisor_in_use * all_traffic_one_hop / supervisors_in_force,
+        restart_of=read_only(
+            {
+                executor: share
+                * disturbed
+                * (weights.worker_restart + (weights.state_lost if executor in stateful else 0.0))
+                for executor, share in shares.items()
+                if executor in snapshot.assignment.slot_of
+            }
+        ),
+        between_workers_ms=weights.inter_worker_factor * snapshot.distances.loopback_ms,
+    )
+
+
+def usable_millicores(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Mapping[str, float]:
+    """What placement may fill of each supervisor: capacity times headroom.
+
+    A supervisor whose capacity nobody measured counts as the smallest one that was measured, so that it is not
+    filled on hope; when none was measured there is no limit to keep.
+    """
+    known = [s.cpu_capacity_millicores for s in snapshot.supervisors if s.cpu_capacity_millicores is not None]
+    assumed = min(known, default=float("inf"))
+    headroom = settings.scheduling.headroom_fraction
+    return {
+        s.id: headroom * (assumed if s.cpu_capacity_millicores is None else s.cpu_capacity_millicores)
+        for s in snapshot.supervisors
+    }
+
+
+def cost_of(snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings) -> Cost:
+    """What `assignment` costs, restarts being counted from the assignment in force (`snapshot.assignment`)."""
+    prices = prices_of(snapshot, settings)
+    return Cost(
+        network=network_usage(snapshot, assignment, prices.between_workers_ms),
+        overload=overloaded_millicores(snapshot, assignment, demand, settings) * prices.per_overloaded_millicore,
+        supervisors=len(assignment.used_supervisors()) * prices.per_supervisor,
+        restarts=_restarts(snapshot.assignment, assignment, prices),
+    )
+
+
+def restart_cost(snapshot: ClusterSnapshot, base: Assignment, target: Assignment, settings: PlacementSettings) -> float:
+    """What going from `base` to `target` costs, in tuple-ms/s over `expected_life_seconds`.
+
+    Times `expected_life_seconds` it is the one-off cost in tuple-ms; divided by what the target saves per second
+    (`Cost.running`), that gives the payback time in seconds.
+    """
+    return _restarts(base, target, prices_of(snapshot, settings))
+
+
+def restarted_workers(base: Assignment, target: Assignment) -> tuple[WorkerSlot, ...]:
+    """Slots that run a worker in `target` whose set of executors `base` does not have there, sorted."""
+    before = base.workers()
+    return tuple(slot for slot, executors in target.workers().items() if before.get(slot) != executors)
+
+
+def network_usage(snapshot: ClusterSnapshot, assignment: Assignment, between_workers_ms: float | None = None) -> float:
+    """Tuples per second times distance over all executor pairs that are placed, in tuple-ms/s.
+
+    `between_workers_ms` replaces the measured loopback between two workers of one supervisor.
+    """
+    distances = snapshot.distances
+    if between_workers_ms is not None and between_workers_ms != distances.loopback_ms:
+        distances = Distances(distances.round_trip_ms, between_workers_ms, distances.default_ms)
+    slot_of = assignment.slot_of
+    return sum(
+        rate * distances.between(slot_of[source], slot_of[target])
+        for source, target, rate in snapshot.traffic.pairs()
+        if source in slot_of and target in slot_of
+    )
+
+
+def overloaded_millicores(
+    snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
+) -> float:
+    """Demand beyond what placement may fill, summed over the supervisors of the snapshot."""
+    wanted: dict[str, float] = {}
+    for executor in sorted(assignment.slot_of):
+        supervisor_id = assignment.slot_of[executor].supervisor_id
+        wanted[supervisor_id] = wanted.get(supervisor_id, 0.0) + demand.millicores.get(executor, 0.0)
+    usable = usable_millicores(snapshot, settings)
+    return sum(max(0.0, wanted.get(supervisor_id, 0.0) - usable[supervisor_id]) for supervisor_id in sorted(usable))
+
+
+def _restarts(base: Assignment, target: Assignment, prices: Prices) -> float:
+    workers = target.workers()
+    return sum(
+        prices.restart_of.get(executor, 0.0)
+        for slot in restarted_workers(base, target)
+        for executor in workers[slot]
+        if executor in base.slot_of
+    )
+
+
+def _traffic_shares(snapshot: ClusterSnapshot) -> dict[Executor, float]:
+    """Half of what each executor sends and receives, so that the sum over all is the traffic of the cluster."""
+    # Sorted, so that sums are the same to the last bit whatever the order of the input.
+    shares = dict.fromkeys(sorted(e for topology in snapshot.topologies for e in topology.executors), 0.0)
+    for source, target, rate in snapshot.traffic.pairs():
+        for executor in (source, target):
+            if executor in shares:
+                shares[executor] += rate / 2.0
+    return {executor: max(share, LEAST_TUPLES_PER_SECOND) for executor, share in shares.items()}
+
+
+def stateful_executors(snapshot: ClusterSnapshot) -> frozenset[Executor]:
+    """The executors of stateful components, over all topologies."""
+    stateful: set[Executor] = set()
+    for topology in snapshot.topologies:
+        names = {component.name for component in topology.components if component.stateful}
+        stateful.update(executor for executor in topology.executors if executor.component in names)
+    return frozenset(stateful)

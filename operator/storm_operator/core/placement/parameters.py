@@ -1,0 +1,38 @@
+"""A policy's own numbers: names, defaults and ranges, and one clear message when one is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One number of a policy: its default, its range (both ends allowed) and what it means."""
+
+    default: float
+    least: float
+    most: float
+    meaning: str
+
+
+Parameters = Mapping[str, Parameter]
+
+
+def read_parameters(policy: str, known: Parameters, given: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """`given` over the defaults; ValueError naming the field, the value and what would be right."""
+    values = {name: parameter.default for name, parameter in known.items()}
+    for name, value in given:
+        if name not in known:
+            right = f"it has {', '.join(sorted(known))}" if known else "it has none"
+            raise ValueError(
+                f"scheduling.parameters.{name} = {value:g}: policy {policy} has no such parameter; {right}"
+            )
+        parameter = known[name]
+        if not parameter.least <= value <= parameter.most:
+            raise ValueError(
+                f"scheduling.parameters.{name} = {value:g}: must be from {parameter.least:g} to {parameter.most:g}"
+                f" ({parameter.meaning})"
+            )
+        values[name] = value
+    return values

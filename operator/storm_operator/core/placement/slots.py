@@ -1,0 +1,33 @@
+"""Which worker gets which slot of a supervisor, so that as many as possible go on without a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from storm_operator.core.model import Executor, WorkerSlot
+
+Members = frozenset[Executor]
+
+
+def match_slots(
+    workers: Sequence[Members], slots: Sequence[WorkerSlot], in_force: Mapping[WorkerSlot, Members]
+) -> Mapping[WorkerSlot, Members]:
+    """Unchanged workers keep their slot; then the greatest overlap with who was there wins; then the lowest port.
+
+    Needs at least as many slots as workers.
+    """
+    if len(slots) < len(workers):
+        raise ValueError(f"{len(workers)} workers do not fit into {len(slots)} slots")
+    if not workers:
+        return {}
+    unchanged = 1.0 + sum(len(members) for members in workers)
+    gain = np.zeros((len(workers), len(slots)))
+    for column, slot in enumerate(slots):
+        before = in_force.get(slot, frozenset())
+        for row, members in enumerate(workers):
+            gain[row, column] = len(members & before) + (unchanged if members == before else 0.0) - 1e-6 * column
+    rows, columns = linear_sum_assignment(gain, maximize=True)
+    return {slots[column]: workers[row] for row, column in zip(rows.tolist(), columns.tolist(), strict=True)}

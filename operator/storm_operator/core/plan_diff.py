@@ -1,0 +1,35 @@
+"""What going from one assignment to another means for executors and for worker processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storm_operator.core.model import Assignment, Move, WorkerSlot
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDiff:
+    """Moves, and what becomes of the worker processes; all sorted.
+
+    Storm restarts a worker when its set of executors changes: `restarted_workers` are the slots, used before or
+    after, for which it does; `kept_workers` run on with their process id.
+    """
+
+    moves: tuple[Move, ...]
+    restarted_workers: tuple[WorkerSlot, ...]
+    kept_workers: tuple[WorkerSlot, ...]
+
+
+def diff_assignments(base: Assignment, target: Assignment) -> PlanDiff:
+    """From `base` to `target`. An executor that `target` does not place is no move, but its worker changes."""
+    before, after = base.workers(), target.workers()
+    slots = sorted(set(before) | set(after))
+    return PlanDiff(
+        moves=tuple(
+            Move(executor, base.slot_of.get(executor), slot)
+            for executor, slot in sorted(target.slot_of.items())
+            if base.slot_of.get(executor) != slot
+        ),
+        restarted_workers=tuple(slot for slot in slots if before.get(slot) != after.get(slot)),
+        kept_workers=tuple(slot for slot in slots if before.get(slot) == after.get(slot)),
+    )

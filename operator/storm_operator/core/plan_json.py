@@ -1,0 +1,158 @@
+"""Plans and their records as JSON values, and back: the journal, `-o json` and the demo's report share this form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from storm_operator.core.model import Assignment, Executor, Move, Plan, Prediction, WorkerSlot
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
+from storm_operator.core.settings import ApplyMethod
+
+JOURNAL_VERSION = 1
+
+
+def plan_to_json(plan: Plan) -> dict[str, Any]:
+    """`plan` as plain JSON values; `plan_from_json` gives an equal plan back."""
+    return {
+        "id": plan.id,
+        "created_at_seconds": plan.created_at_seconds,
+        "policy": plan.policy,
+        "reason": plan.reason,
+        "topology_ids": list(plan.topology_ids),
+        "base": _assignment_to_json(plan.base),
+        "target": _assignment_to_json(plan.target),
+        "moves": [
+            {
+                "executor": _executor_to_json(move.executor),
+                "source": _slot_to_json(move.source) if move.source else None,
+                "target": _slot_to_json(move.target),
+            }
+            for move in plan.moves
+        ],
+        "restarted_workers": [_slot_to_json(slot) for slot in plan.restarted_workers],
+        "kept_workers": [_slot_to_json(slot) for slot in plan.kept_workers],
+        "cpu_limits_millicores": [
+            {"executor": _executor_to_json(executor), "millicores": millicores}
+            for executor, millicores in sorted(plan.cpu_limits_millicores.items())
+        ],
+        "before": asdict(plan.before),
+        "after": asdict(plan.after),
+        "payback_seconds": plan.payback_seconds,
+    }
+
+
+def plan_from_json(value: Mapping[str, Any]) -> Plan:
+    """The plan that `plan_to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
+    return Plan(
+        id=value["id"],
+        created_at_seconds=value["created_at_seconds"],
+        policy=value["policy"],
+        reason=value["reason"],
+        topology_ids=tuple(value["topology_ids"]),
+        base=_assignment_from_json(value["base"]),
+        target=_assignment_from_json(value["target"]),
+        moves=tuple(
+            Move(
+                _executor_from_json(move["executor"]),
+                _slot_from_json(move["source"]) if move["source"] else None,
+                _slot_from_json(move["target"]),
+            )
+            for move in value["moves"]
+        ),
+        restarted_workers=tuple(_slot_from_json(slot) for slot in value["restarted_workers"]),
+        kept_workers=tuple(_slot_from_json(slot) for slot in value["kept_workers"]),
+        cpu_limits_millicores={
+            _executor_from_json(limit["executor"]): limit["millicores"] for limit in value["cpu_limits_millicores"]
+        },
+        before=Prediction(**value["before"]),
+        after=Prediction(**value["after"]),
+        payback_seconds=value["payback_seconds"],
+    )
+
+
+def record_to_json(record: PlanRecord) -> dict[str, Any]:
+    """`record` as plain JSON values; `record_from_json` gives an equal record back."""
+    return {
+        "version": JOURNAL_VERSION,
+        "plan": plan_to_json(record.plan),
+        "method": record.method.value,
+        "state": record.state.value,
+        "before": asdict(record.before),
+        "started_at_seconds": record.started_at_seconds,
+        "message": record.message,
+        "seconds_to_in_force": record.seconds_to_in_force,
+        "seconds_to_running": record.seconds_to_running,
+        "workers_kept": record.workers_kept,
+        "failed_tuples": record.failed_tuples,
+        "in_force_at_seconds": record.in_force_at_seconds,
+        "measured": asdict(record.measured) if record.measured else None,
+        "worker_pids_before": [
+            {**_slot_to_json(slot), "pid": pid} for slot, pid in sorted(record.worker_pids_before.items())
+        ],
+        "failures_before": dict(record.failures_before),
+        "enforce_cpu": record.enforce_cpu,
+        "known_bad": record.known_bad,
+        "busy_before": [_executor_to_json(executor) for executor in record.busy_before],
+    }
+
+
+def record_from_json(value: Mapping[str, Any]) -> PlanRecord:
+    """The record that `record_to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
+    if value["version"] != JOURNAL_VERSION:
+        raise ValueError(f"journal version is {value['version']!r}; this operator reads version {JOURNAL_VERSION}")
+    return PlanRecord(
+        plan=plan_from_json(value["plan"]),
+        method=ApplyMethod(value["method"]),
+        state=PlanState(value["state"]),
+        before=Outcome(**value["before"]),
+        started_at_seconds=value["started_at_seconds"],
+        message=value["message"],
+        seconds_to_in_force=value["seconds_to_in_force"],
+        seconds_to_running=value["seconds_to_running"],
+        workers_kept=value["workers_kept"],
+        failed_tuples=value["failed_tuples"],
+        in_force_at_seconds=value["in_force_at_seconds"],
+        measured=Outcome(**value["measured"]) if value["measured"] else None,
+        worker_pids_before={
+            WorkerSlot(worker["supervisor_id"], worker["port"]): worker["pid"] for worker in value["worker_pids_before"]
+        },
+        failures_before=value["failures_before"],
+        enforce_cpu=value["enforce_cpu"],
+        known_bad=value["known_bad"],
+        busy_before=tuple(_executor_from_json(executor) for executor in value["busy_before"]),
+    )
+
+
+def _executor_to_json(executor: Executor) -> dict[str, Any]:
+    return asdict(executor)
+
+
+def _executor_from_json(value: Mapping[str, Any]) -> Executor:
+    return Executor(**value)
+
+
+def _slot_to_json(slot: WorkerSlot) -> dict[str, Any]:
+    return asdict(slot)
+
+
+def _slot_from_json(value: Mapping[str, Any]) -> WorkerSlot:
+    return WorkerSlot(**value)
+
+
+def _assignment_to_json(assignment: Assignment) -> list[dict[str, Any]]:
+    return [
+        {**_slot_to_json(slot), "executors": [_executor_to_json(executor) for executor in executors]}
+        for slot, executors in assignment.workers().items()
+    ]
+
+
+def _assignment_from_json(workers: list[Mapping[str, Any]]) -> Assignment:
+    return Assignment(
+        {
+            _executor_from_json(executor): WorkerSlot(worker["supervisor_id"], worker["port"])
+            for worker in workers
+            for executor in worker["executors"]
+        }
+    )

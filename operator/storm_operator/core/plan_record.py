@@ -1,0 +1,124 @@
+"""What became of a plan: its states, what was measured before and after, and how long everything took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from storm_operator.core.model import Executor, Plan, WorkerSlot, read_only
+from storm_operator.core.settings import ApplyMethod
+from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
+
+ExecutorKey = tuple[str, int, int]
+"""(topology id, first task, last task): an executor as agents and the scheduler name it."""
+
+
+def executor_key(executor: Executor) -> ExecutorKey:
+    return executor.topology_id, executor.task_start, executor.task_end
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSeen:
+    """A worker process as its supervisor's agent sees it.
+
+    `executors` are those that it hosts; `at_work` those whose own thread runs.
+    """
+
+    pid: int
+    executors: frozenset[ExecutorKey]
+    at_work: frozenset[ExecutorKey]
+
+
+class PlanState(StrEnum):
+    """Life of a plan, in order; the last four are final."""
+
+    PROPOSED = "Proposed"
+    APPLYING = "Applying"
+    SETTLING = "Settling"
+    VERIFIED = "Verified"
+    ROLLED_BACK = "RolledBack"
+    FAILED = "Failed"
+    EXPIRED = "Expired"
+
+    @property
+    def is_final(self) -> bool:
+        return self not in (PlanState.PROPOSED, PlanState.APPLYING, PlanState.SETTLING)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Measured figures of the topologies of one plan over one control period; None is unknown.
+
+    Latencies are those of the slowest topology of the plan (one slow topology must not hide behind a fast one);
+    rates are sums.
+    """
+
+    inter_supervisor_tuples_per_second: float | None
+    acked_per_second: float | None
+    complete_latency_mean_ms: float | None
+    complete_latency_p50_ms: float | None
+    complete_latency_p99_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """One plan and all that is known of its life. Times are seconds; None: not (yet) known.
+
+    `seconds_to_in_force` runs from the decision until the scheduler acknowledged it and Nimbus shows it;
+    `seconds_to_running` from in force until every moved executor was seen to run in its new worker;
+    `workers_kept` counts the plan's kept workers whose process id did not change. `worker_pids_before` and
+    `failures_before` (failed tuples by counter) are the readings from before the move that these are told by;
+    `busy_before` are the executors that had tuples to work on, and so will show when they run again. `known_bad` is,
+    of a rollback, the hash of the target that it undoes.
+    """
+
+    plan: Plan
+    method: ApplyMethod
+    state: PlanState
+    before: Outcome
+    started_at_seconds: float
+    message: str = ""
+    seconds_to_in_force: float | None = None
+    seconds_to_running: float | None = None
+    workers_kept: int | None = None
+    failed_tuples: float | None = None
+    in_force_at_seconds: float | None = None
+    measured: Outcome | None = None
+    worker_pids_before: Mapping[WorkerSlot, int] = field(default_factory=dict)
+    failures_before: Mapping[str, float] = field(default_factory=dict)
+    busy_before: tuple[Executor, ...] = ()
+    enforce_cpu: bool = True
+    known_bad: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("worker_pids_before", "failures_before"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+
+def busy_executors(snapshot: ClusterSnapshot, topology_ids: tuple[str, ...]) -> tuple[Executor, ...]:
+    """The executors that certainly handle a tuple every second or so, sorted."""
+    return tuple(
+        sorted(
+            executor
+            for executor, load in snapshot.loads.items()
+            if executor.topology_id in topology_ids and (load.executed_per_second or 0.0) >= 1.0
+        )
+    )
+
+
+def outcome_of(snapshot: ClusterSnapshot, topology_ids: tuple[str, ...]) -> Outcome:
+    """The figures that a plan for `topology_ids` is judged by."""
+    rates = [snapshot.rates[topology] for topology in topology_ids if topology in snapshot.rates]
+    acked = [rate.acked_per_second for rate in rates if rate.acked_per_second is not None]
+    latencies: list[LatencySummary] = [rate.latency for rate in rates if rate.latency is not None]
+    slowest = max(latencies, key=lambda latency: latency.p50_ms, default=None)
+    known = not any(e.topology_id in topology_ids for e in snapshot.completeness.missing_executors)
+    own = snapshot.assignment.restricted_to(topology_ids)
+    return Outcome(
+        inter_supervisor_tuples_per_second=snapshot.traffic.inter_supervisor(own) if known else None,
+        acked_per_second=sum(acked) if acked and len(acked) == len(topology_ids) else None,
+        complete_latency_mean_ms=slowest.mean_ms if slowest else None,
+        complete_latency_p50_ms=slowest.p50_ms if slowest else None,
+        complete_latency_p99_ms=slowest.p99_ms if slowest else None,
+    )

@@ -1,0 +1,188 @@
+"""A proposal seen beside the assignment in force: what changes, what it costs and brings, and whether it can wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from storm_operator.core.fresh_slots import on_fresh_slots
+from storm_operator.core.model import Assignment, Demand, Move, Prediction, Supervisor
+from storm_operator.core.placement.objective import (
+    Cost,
+    cost_of,
+    network_usage,
+    overloaded_millicores,
+    prices_of,
+    restart_cost,
+)
+from storm_operator.core.plan_diff import PlanDiff, diff_assignments
+from storm_operator.core.prediction import predict
+from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.snapshot import ClusterSnapshot
+
+BUSY_FRACTION = 0.95
+"""A supervisor that uses this share of its capacity is overloaded, whatever its demand is thought to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something wrong with the assignment in force, as a sentence."""
+
+    what: str
+    is_urgent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedChange:
+    """From `base` to `target`, both of the topologies that change only.
+
+    Costs are in tuple-ms per second: `saved_cost` is what the target saves of `running_cost`, which is what the movable
+    topologies cost in force (Cost.running, without the network of topologies that must not move). `payback_seconds`
+    is the one-off cost of the restarts over what is saved each second; None when nothing is saved. `trouble` is what
+    is wrong in force and better after the change, None when it only saves; urgent trouble must not wait.
+    `executors_moved` leaves out those that only get another port because their worker restarts.
+    """
+
+    base: Assignment
+    target: Assignment
+    diff: PlanDiff
+    executors_moved: int
+    before: Prediction
+    after: Prediction
+    running_cost: float
+    saved_cost: float
+    payback_seconds: float | None
+    trouble: Trouble | None
+
+    @property
+    def is_urgent(self) -> bool:
+        return self.trouble is not None and self.trouble.is_urgent
+
+    @property
+    def topology_ids(self) -> tuple[str, ...]:
+        return tuple(sorted({move.executor.topology_id for move in self.diff.moves}))
+
+    @property
+    def gain_percent(self) -> float:
+        return 100.0 * self.saved_cost / self.running_cost if self.running_cost > 0.0 else 0.0
+
+    @property
+    def what_moves(self) -> str:
+        """E.g. `moves 3 executors, restarts 2 workers`; workers that only end cost nobody a wait."""
+        running = self.target.workers()
+        restarts = sum(slot in running for slot in self.diff.restarted_workers)
+        return f"moves {_count(self.executors_moved, 'executor')}, restarts {_count(restarts, 'worker')}"
+
+
+def examine_proposal(
+    snapshot: ClusterSnapshot, demand: Demand, proposal: Assignment, settings: PlacementSettings
+) -> ProposedChange | None:
+    """What `proposal` changes for the movable topologies; None when it is the assignment in force."""
+    base, target = _changed_part(snapshot.assignment, proposal, snapshot, settings)
+    if base.slot_of == target.slot_of:
+        return None
+    executors_moved = len(diff_assignments(base, target).moves)
+    target = _in_free_slots(snapshot, target)
+    diff = diff_assignments(base, target)
+    if not executors_moved:
+        return None
+    in_force, then = snapshot.assignment, snapshot.assignment.with_moves(target.slot_of)
+    concerned = replace(settings, movable=frozenset(move.executor.topology_id for move in diff.moves))
+    before, after = (predict(snapshot, assignment, demand, concerned) for assignment in (in_force, then))
+    cost_before, cost_after = (cost_of(snapshot, assignment, demand, settings) for assignment in (in_force, then))
+    saved = cost_before.running - cost_after.running
+    return ProposedChange(
+        base=base,
+        target=target,
+        diff=diff,
+        executors_moved=executors_moved,
+        before=before,
+        after=after,
+        running_cost=_cost_of_movable(snapshot, cost_before, settings),
+        saved_cost=saved,
+        payback_seconds=_one_off_cost(snapshot, then, settings) / saved if saved > 0.0 else None,
+        trouble=_without_place(diff.moves, snapshot) or _relieved_overload(snapshot, demand, then, settings),
+    )
+
+
+def _in_free_slots(snapshot: ClusterSnapshot, target: Assignment) -> Assignment:
+    """See `fresh_slots`; slots of topologies that do not change are not free."""
+    whole = on_fresh_slots(snapshot.assignment, snapshot.assignment.with_moves(target.slot_of), snapshot.supervisors)
+    return Assignment({executor: whole.slot_of[executor] for executor in target.slot_of})
+
+
+def _changed_part(
+    in_force: Assignment, proposal: Assignment, snapshot: ClusterSnapshot, settings: PlacementSettings
+) -> tuple[Assignment, Assignment]:
+    """Assignment in force and proposal, of those movable topologies that the proposal changes."""
+    existing = {executor for topology in snapshot.topologies for executor in topology.executors}
+    base = Assignment({e: slot for e, slot in in_force.slot_of.items() if e in existing})
+    moves = diff_assignments(base, proposal.restricted_to(settings.movable)).moves
+    changed = {move.executor.topology_id for move in moves}
+    return base.restricted_to(changed), proposal.restricted_to(changed)
+
+
+def _cost_of_movable(snapshot: ClusterSnapshot, cost: Cost, settings: PlacementSettings) -> float:
+    """Running cost without the network of the others, which no plan can lower and no gain is to be measured by."""
+    others = {topology.id for topology in snapshot.topologies} - settings.movable
+    between_workers_ms = prices_of(snapshot, settings).between_workers_ms
+    return cost.running - network_usage(snapshot, snapshot.assignment.restricted_to(others), between_workers_ms)
+
+
+def _one_off_cost(snapshot: ClusterSnapshot, then: Assignment, settings: PlacementSettings) -> float:
+    """Tuple-ms that the restarts cost altogether."""
+    spread = restart_cost(snapshot, snapshot.assignment, then, settings)
+    return spread * settings.scheduling.expected_life_seconds
+
+
+def _without_place(moves: tuple[Move, ...], snapshot: ClusterSnapshot) -> Trouble | None:
+    alive = {supervisor.id for supervisor in snapshot.supervisors}
+    lost = sum(move.source is None or move.source.supervisor_id not in alive for move in moves)
+    return Trouble(f"{_count(lost, 'executor')} without a place", is_urgent=True) if lost else None
+
+
+def _relieved_overload(
+    snapshot: ClusterSnapshot, demand: Demand, then: Assignment, settings: PlacementSettings
+) -> Trouble | None:
+    """The worst overload of a supervisor that the change relieves; None when it relieves none, or only shifts it."""
+    left, left_then = (overloaded_millicores(snapshot, a, demand, settings) for a in (snapshot.assignment, then))
+    if left_then > 0.0 and left_then >= left:
+        return None
+    needed, needed_then = (_demand_by_supervisor(a, demand) for a in (snapshot.assignment, then))
+    found = []
+    for supervisor in snapshot.supervisors:
+        need = needed.get(supervisor.id, 0.0)
+        trouble = _overload_of(supervisor, need, snapshot, settings)
+        if trouble is not None and needed_then.get(supervisor.id, 0.0) < need:
+            found.append((trouble.is_urgent, need, trouble))
+    return max(found, key=lambda item: item[:2])[2] if found else None
+
+
+def _overload_of(
+    supervisor: Supervisor, need: float, snapshot: ClusterSnapshot, settings: PlacementSettings
+) -> Trouble | None:
+    capacity = supervisor.cpu_capacity_millicores
+    if not capacity:
+        return None
+    used = snapshot.supervisor_cpu_millicores.get(supervisor.id, 0.0)
+    usable = capacity * settings.scheduling.headroom_fraction
+    if need > capacity:
+        return Trouble(f"supervisor {supervisor.host} needs {need:.0f} of {capacity:.0f} millicores", is_urgent=True)
+    if used >= BUSY_FRACTION * capacity:
+        return Trouble(f"supervisor {supervisor.host} uses {used:.0f} of {capacity:.0f} millicores", is_urgent=True)
+    if need > usable:
+        return Trouble(
+            f"supervisor {supervisor.host} needs {need:.0f} millicores, {usable:.0f} of {capacity:.0f} may be filled",
+            is_urgent=False,
+        )
+    return None
+
+
+def _demand_by_supervisor(assignment: Assignment, demand: Demand) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for executor, slot in assignment.slot_of.items():
+        sums[slot.supervisor_id] = sums.get(slot.supervisor_id, 0.0) + demand.millicores.get(executor, 0.0)
+    return sums
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,112 @@
+"""Every knob in one place: name, type, default and a sentence. The CRD's defaults are pinned to these by a test.
+
+Field names are the CRD's camelCase names in snake_case (`coolDownSeconds` is `cool_down_seconds`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Mode(StrEnum):
+    """What the operator may do for a topology."""
+
+    OBSERVE = "Observe"  # measure only
+    RECOMMEND = "Recommend"  # make plans, never apply them
+    ENFORCE = "Enforce"  # make plans and apply them
+
+
+class Separation(StrEnum):
+    """Whether stateful and stateless executors live in separate workers."""
+
+    ALWAYS = "Always"
+    NEVER = "Never"
+    AUTO = "Auto"  # together while nothing is expected to move
+
+
+class ApplyMethod(StrEnum):
+    """How a plan is put in force."""
+
+    REBALANCE = "Rebalance"  # Nimbus rebalance: spouts pause for about a second
+    IN_PLACE = "InPlace"  # the next scheduling round: no pause
+    DRAIN = "Drain"  # pause the spouts, let tuples finish, move, resume: no failed tuples
+
+
+class Enforcement(StrEnum):
+    """Who holds executors to the CPU that the plan gives."""
+
+    NONE = "None"
+    POD = "Pod"
+    EXECUTOR = "Executor"
+
+
+def _option(default: Any, help: str) -> Any:  # noqa: A002 - it is the help text of an option
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveWeights:
+    """Prices that turn unlike costs into one number; see docs/explanation/objective.md for what each means.
+
+    The common unit is tuple-milliseconds of network per second (Pietzuch's network usage). The prices are ratios:
+    they are multiplied by the cluster's own traffic and its typical round trip between supervisors, so that they
+    need no change between 10 and 100,000 tuples/s, or between a rack and a wide area.
+    """
+
+    inter_worker_factor: float = _option(1.0, "weight of the measured loopback between workers of one supervisor")
+    overload_per_millicore: float = _option(1.0, "price of a millicore of demand beyond a supervisor's headroom")
+    supervisor_in_use: float = _option(
+        1.0, "price of all supervisors in use now: as if every tuple made this many more typical round trips"
+    )
+    worker_restart: float = _option(10.0, "price of a tuple disturbed by a restart, in typical round trips")
+    state_lost: float = _option(10.0, "extra price of a tuple through a restarted stateful executor, likewise")
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingSettings:
+    """How placement is decided and applied."""
+
+    policy: str = _option("adaptive", "placement policy, a name from the registry")
+    period_seconds: float = _option(10.0, "control period: measure, decide, maybe act")
+    mode: Mode = _option(Mode.ENFORCE, "what the operator may do")
+    apply_method: ApplyMethod = _option(ApplyMethod.REBALANCE, "how a plan is put in force")
+    separation: Separation = _option(Separation.ALWAYS, "stateful and stateless executors in separate workers")
+    cool_down_seconds: float = _option(60.0, "least time between two plans, overload excepted")
+    minimum_gain_percent: float = _option(10.0, "least predicted fall of the objective, overload excepted")
+    maximum_payback_seconds: float = _option(600.0, "a plan must repay its restarts within this time")
+    rollback_margin_percent: float = _option(25.0, "a plan that makes latency or traffic worse by more is rolled back")
+    settling_seconds: float = _option(20.0, "time between plan in force and the comparison with its prediction")
+    history_periods: int = _option(5, "Liu's phi: periods that forecast and demand look back over")
+    minimum_completeness: float = _option(1.0, "least share of executors with metrics, else Hold")
+    maximum_age_seconds: float = _option(15.0, "metrics older than this are stale: Hold")
+    headroom_fraction: float = _option(0.9, "share of a supervisor's capacity that placement may fill")
+    expected_life_seconds: float = _option(
+        300.0, "time that a plan is expected to last; restart costs are spread over it"
+    )
+    weights: ObjectiveWeights = field(default_factory=ObjectiveWeights)
+    parameters: tuple[tuple[str, float], ...] = ()
+    """The policy's own numbers (`alpha`, `beta`, ... for Aniello), sorted by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSettings:
+    """How much CPU an executor is given (Liu, section III-A.2) and who enforces it."""
+
+    theta_millicores: float = _option(200.0, "granularity of CPU allocation: 20% of a core in the paper")
+    floor_millicores: float = _option(100.0, "no executor is given less")
+    ceiling_millicores: float = _option(1000.0, "an executor is one thread: no use for more than one core")
+    enforcement: Enforcement = _option(Enforcement.EXECUTOR, "who holds executors to their CPU")
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementSettings:
+    """What a placement policy gets beside the snapshot and the demand.
+
+    `movable` topologies may be changed; all others are obstacles that keep their place and their demand.
+    """
+
+    scheduling: SchedulingSettings = field(default_factory=SchedulingSettings)
+    movable: frozenset[str] = frozenset()
+    restart_seconds: float = 8.0

@@ -1,0 +1,102 @@
+"""`key=value` texts laid over the default settings, for trying a policy with other numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any
+
+from storm_operator.core.settings import ObjectiveWeights, ResourceSettings, SchedulingSettings
+
+NOT_SETTABLE = frozenset({"weights", "parameters"})
+
+
+class InvalidOverride(ValueError):
+    """A `key=value` that cannot be laid over the settings; the message says what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that a plan from a file depends on beside the file."""
+
+    scheduling: SchedulingSettings = field(default_factory=SchedulingSettings)
+    resources: ResourceSettings = field(default_factory=ResourceSettings)
+
+
+def override_settings(settings: Settings, overrides: Iterable[str]) -> Settings:
+    """`settings` with each `key=value` of `overrides` laid over them, in order.
+
+    Keys are field names as StormTopology has them (`coolDownSeconds`) or as the code has them (`cool_down_seconds`);
+    `weights.<name>` is a price of the objective and `parameters.<name>` a number of the policy's own.
+    """
+    for text in overrides:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key or not value:
+            raise InvalidOverride(f"{text!r} is no setting: expected key=value, e.g. coolDownSeconds=0")
+        settings = _overridden(settings, key, value)
+    return settings
+
+
+def setting_names() -> tuple[str, ...]:
+    """Every key that can be set, as StormTopology spells it."""
+    plain = [entry.name for kind in (SchedulingSettings, ResourceSettings) for entry in fields(kind)]
+    weights = [f"weights.{_camel(entry.name)}" for entry in fields(ObjectiveWeights)]
+    return tuple(sorted(_camel(name) for name in plain if name not in NOT_SETTABLE)) + tuple(sorted(weights))
+
+
+def _overridden(settings: Settings, key: str, value: str) -> Settings:
+    scheduling, resources = settings.scheduling, settings.resources
+    section, dot, name = key.rpartition(".")
+    name = _snake(name)
+    if section == "parameters":
+        numbers = {**dict(scheduling.parameters), key.rpartition(".")[2]: _number(key, value)}
+        return replace(settings, scheduling=replace(scheduling, parameters=tuple(sorted(numbers.items()))))
+    if section == "weights" and name in _names(ObjectiveWeights):
+        weights = replace(scheduling.weights, **{name: _number(key, value)})
+        return replace(settings, scheduling=replace(scheduling, weights=weights))
+    if not dot and name in _names(SchedulingSettings):
+        changed = replace(scheduling, **{name: _like(getattr(scheduling, name), key, value)})
+        return replace(settings, scheduling=changed)
+    if not dot and name in _names(ResourceSettings):
+        return replace(settings, resources=replace(resources, **{name: _like(getattr(resources, name), key, value)}))
+    raise InvalidOverride(f"{key!r} is no setting: expected parameters.<name> or one of {', '.join(setting_names())}")
+
+
+def _names(kind: type[Any]) -> set[str]:
+    return {entry.name for entry in fields(kind)} - NOT_SETTABLE
+
+
+def _like(present: object, key: str, value: str) -> Any:
+    """`value` as the type that the setting has now."""
+    if isinstance(present, StrEnum):
+        choices = [choice.value for choice in type(present)]
+        if value not in choices:
+            raise InvalidOverride(f"{key} is {value!r}: expected one of {', '.join(choices)}")
+        return type(present)(value)
+    if isinstance(present, int):
+        if not value.isdecimal() or int(value) < 1:
+            raise InvalidOverride(f"{key} is {value!r}: expected a whole number of 1 or more")
+        return int(value)
+    return _number(key, value) if isinstance(present, float) else value
+
+
+def _number(key: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or number < 0.0:
+        raise InvalidOverride(f"{key} is {value!r}: expected a number of 0 or more")
+    return number
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)

@@ -1,0 +1,150 @@
+"""Everything a decision is made from, as one value: what the cluster looked like over the last period.
+
+A snapshot is what `storm-operator snapshot` writes, what `storm-operator plan` reads and what every placement
+policy gets, so that a decision can always be repeated from its file. Missing is missing, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from storm_operator.core.model import (
+    Assignment,
+    Executor,
+    ExecutorLoad,
+    Supervisor,
+    Topology,
+    WorkerSlot,
+    read_only,
+)
+from storm_operator.core.traffic import TrafficMatrix
+
+DEFAULT_LOOPBACK_ROUND_TRIP_MS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """Round trips between places, in milliseconds.
+
+    `round_trip_ms` is keyed by (supervisor_id, supervisor_id) and symmetric by construction of its maker;
+    `loopback_ms` is what a tuple pays between two workers of one supervisor; `default_ms` stands for pairs
+    that nobody measured (the median of those that were, or 1.0).
+    """
+
+    round_trip_ms: Mapping[tuple[str, str], float]
+    loopback_ms: float = DEFAULT_LOOPBACK_ROUND_TRIP_MS
+    default_ms: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "round_trip_ms", read_only(self.round_trip_ms))
+
+    def between(self, a: WorkerSlot, b: WorkerSlot) -> float:
+        """Milliseconds between two slots: 0 inside a worker, loopback inside a supervisor."""
+        if a == b:
+            return 0.0
+        if a.supervisor_id == b.supervisor_id:
+            return self.loopback_ms
+        return self.round_trip_ms.get((a.supervisor_id, b.supervisor_id), self.default_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class LatencySummary:
+    """Complete latency of one topology over the period, from the histogram of its spouts."""
+
+    mean_ms: float
+    p50_ms: float
+    p99_ms: float
+    count: float
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyRates:
+    """Whole-topology rates over the period; None is unknown."""
+
+    acked_per_second: float | None = None
+    failed_per_second: float | None = None
+    latency: LatencySummary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentLoad:
+    """One component in one period, summed over its executors (Liu, section III-A: L, delta, R, and what gives rho)."""
+
+    arrived_per_second: float
+    executed_per_second: float
+    emitted_per_second: float
+    queue_growth_per_second: float
+    cpu_millicores: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPeriod:
+    """What one past control period measured; keys of `components` are (topology_id, component)."""
+
+    ended_at_seconds: float
+    period_seconds: float
+    components: Mapping[tuple[str, str], ComponentLoad]
+    supervisor_cpu_millicores: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "components", read_only(self.components))
+        object.__setattr__(self, "supervisor_cpu_millicores", read_only(self.supervisor_cpu_millicores))
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """How much of what should be known is known, and how old the newest and oldest parts are.
+
+    `expected_executors` counts placed executors; `missing_executors` are those without a full pair of readings;
+    `problems` are sentences for a person (an agent that did not answer, a worker without a snapshot).
+    """
+
+    expected_executors: int
+    missing_executors: tuple[Executor, ...] = ()
+    age_seconds: float = 0.0
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ratio(self) -> float:
+        if self.expected_executors == 0:
+            return 1.0
+        return 1.0 - len(self.missing_executors) / self.expected_executors
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """One consistent picture of a Storm cluster. `history` is oldest first and ends with this very period."""
+
+    taken_at_seconds: float
+    period_seconds: float
+    supervisors: tuple[Supervisor, ...]
+    topologies: tuple[Topology, ...]
+    assignment: Assignment
+    loads: Mapping[Executor, ExecutorLoad]
+    traffic: TrafficMatrix
+    distances: Distances
+    completeness: Completeness
+    supervisor_cpu_millicores: Mapping[str, float] = field(default_factory=dict)
+    rates: Mapping[str, TopologyRates] = field(default_factory=dict)
+    worker_pids: Mapping[WorkerSlot, int] = field(default_factory=dict)
+    history: tuple[LoadPeriod, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("loads", "supervisor_cpu_millicores", "rates", "worker_pids"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def topology(self, topology_id: str) -> Topology:
+        for topology in self.topologies:
+            if topology.id == topology_id:
+                return topology
+        raise KeyError(f"no topology {topology_id!r} in the snapshot")
+
+    def supervisor(self, supervisor_id: str) -> Supervisor:
+        for supervisor in self.supervisors:
+            if supervisor.id == supervisor_id:
+                return supervisor
+        raise KeyError(f"no supervisor {supervisor_id!r} in the snapshot")
+
+    def is_stateful(self, executor: Executor) -> bool:
+        return self.topology(executor.topology_id).is_stateful(executor)

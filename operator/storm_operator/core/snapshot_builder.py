@@ -1,0 +1,264 @@
+"""ClusterView (what Nimbus says) and MetricsWindow (what the agents say) become one ClusterSnapshot.
+
+What could not be read is absent and named in `completeness`; nothing is replaced by zero.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from storm_operator.core.latency_histogram import summarize_latency, upper_bound
+from storm_operator.core.load_history import load_period, with_period
+from storm_operator.core.metrics_window import MetricsWindow
+from storm_operator.core.model import (
+    Assignment,
+    ComponentKind,
+    Executor,
+    ExecutorLoad,
+    Supervisor,
+    Topology,
+    WorkerSlot,
+)
+from storm_operator.core.snapshot import (
+    ClusterSnapshot,
+    Completeness,
+    Distances,
+    LatencySummary,
+    LoadPeriod,
+    TopologyRates,
+)
+from storm_operator.core.traffic import TrafficMatrix
+from storm_operator.core.traffic_observation import observe_traffic
+from storm_operator.core.window_readings import (
+    MILLICORES_PER_CORE,
+    ExecutorReading,
+    Place,
+    WindowReadings,
+    problems_of_values,
+)
+
+LATENCY = "storm_complete_latency_seconds"
+ROUND_TRIP = "storm_supervisor_round_trip_seconds"
+AVAILABILITY = "storm_supervisor_availability_ratio"
+CAPACITY = "storm_supervisor_cpu_capacity_cores"
+SUPERVISOR_CPU = "storm_supervisor_cpu_seconds_total"
+NAMED_EXECUTORS = 6
+
+Readings = Mapping[Executor, ExecutorReading]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """The cluster as Nimbus has it: who could run what, what runs, and who lives where."""
+
+    supervisors: tuple[Supervisor, ...]
+    topologies: tuple[Topology, ...]
+    assignment: Assignment
+    problems: tuple[str, ...] = ()
+
+
+def build_snapshot(
+    view: ClusterView, window: MetricsWindow, history: Sequence[LoadPeriod], now_seconds: float
+) -> ClusterSnapshot:
+    """Join `view` and `window` by host, port and executor.
+
+    `history` is that of the snapshot before (oldest first); the new one's ends with this period, if any topology
+    was measured completely in it, and keeps the last 20.
+    """
+    readings_in = WindowReadings(window)
+    hosts = {supervisor.id: supervisor.host for supervisor in view.supervisors}
+    readings = _executor_readings(view, readings_in, hosts)
+    complete = {executor: reading for executor, reading in readings.items() if not reading.missing}
+    period_seconds = max((reading.counted_seconds for reading in complete.values()), default=window.window_seconds)
+    located = {e: (hosts[view.assignment.slot_of[e].supervisor_id], reading) for e, reading in complete.items()}
+    rates, traffic_problems = observe_traffic(view.topologies, window, located, period_seconds)
+    supervisor_cpu = _supervisor_cpu_millicores(view, readings_in)
+    complete_loads = {executor: reading.load for executor, reading in complete.items()}
+    period = load_period(view.topologies, complete_loads, supervisor_cpu, now_seconds, period_seconds)
+    problems = (
+        *view.problems,
+        *window.problems,
+        *_problems_of_supervisors(view, readings_in),
+        *_problems_of_executors(view, readings, hosts),
+        *problems_of_values(window),
+        *traffic_problems,
+    )
+    return ClusterSnapshot(
+        taken_at_seconds=now_seconds,
+        period_seconds=period_seconds,
+        supervisors=_measured_supervisors(view, readings_in),
+        topologies=view.topologies,
+        assignment=view.assignment,
+        loads={executor: reading.load for executor, reading in readings.items() if reading.load != ExecutorLoad()},
+        traffic=TrafficMatrix(rates, (executor for topology in view.topologies for executor in topology.executors)),
+        distances=_distances(view, readings_in),
+        completeness=_completeness(readings, problems),
+        supervisor_cpu_millicores=supervisor_cpu,
+        rates={topology.id: _rates(topology, complete, located, window) for topology in view.topologies},
+        worker_pids=_worker_pids(view, readings_in, hosts),
+        history=with_period(history, period),
+    )
+
+
+def _executor_readings(view: ClusterView, readings_in: WindowReadings, hosts: Mapping[str, str]) -> Readings:
+    """A reading of every placed executor of the view's topologies."""
+    readings: dict[Executor, ExecutorReading] = {}
+    for topology in view.topologies:
+        spouts = {component.name for component in topology.components if component.kind is ComponentKind.SPOUT}
+        for executor in topology.executors:
+            slot = view.assignment.slot_of.get(executor)
+            if slot is not None:
+                place = Place(hosts.get(slot.supervisor_id, ""), slot.port)
+                readings[executor] = readings_in.executor(executor, place, executor.component in spouts)
+    return readings
+
+
+def _measured_supervisors(view: ClusterView, readings_in: WindowReadings) -> tuple[Supervisor, ...]:
+    """The view's supervisors with the capacity and the availability that agents measured, where they did."""
+    seen_from_others: dict[str, list[float]] = {}
+    for (host, peer), ratio in readings_in.by_supervisor_and_peer(AVAILABILITY).items():
+        if host != peer:
+            seen_from_others.setdefault(peer, []).append(min(ratio, 1.0))
+    measured = []
+    for supervisor in view.supervisors:
+        cores = readings_in.supervisor_gauge(CAPACITY, supervisor.host)
+        ratios = seen_from_others.get(supervisor.host)
+        measured.append(
+            replace(
+                supervisor,
+                cpu_capacity_millicores=(
+                    MILLICORES_PER_CORE * cores if cores is not None else supervisor.cpu_capacity_millicores
+                ),
+                availability=statistics.median(ratios) if ratios else supervisor.availability,
+            )
+        )
+    return tuple(measured)
+
+
+def _supervisor_cpu_millicores(view: ClusterView, readings_in: WindowReadings) -> Mapping[str, float]:
+    used = {}
+    for supervisor in view.supervisors:
+        cores = readings_in.supervisor_rate(SUPERVISOR_CPU, supervisor.host)
+        if cores is not None:
+            used[supervisor.id] = MILLICORES_PER_CORE * cores
+    return used
+
+
+def _distances(view: ClusterView, readings_in: WindowReadings) -> Distances:
+    """Round trips by pair of supervisors: the mean of both directions; the median for pairs that nobody measured."""
+    ids = {supervisor.host: supervisor.id for supervisor in view.supervisors}
+    both_ways: dict[tuple[str, str], list[float]] = {}
+    for (host, peer), seconds in readings_in.by_supervisor_and_peer(ROUND_TRIP).items():
+        if host in ids and peer in ids and host != peer:
+            a, b = sorted((ids[host], ids[peer]))
+            both_ways.setdefault((a, b), []).append(1000.0 * seconds)
+    means = {pair: statistics.fmean(values) for pair, values in both_ways.items()}
+    if not means:
+        return Distances({})
+    symmetric = {**means, **{(b, a): ms for (a, b), ms in means.items()}}
+    return Distances(symmetric, default_ms=statistics.median(means.values()))
+
+
+def _completeness(readings: Readings, problems: tuple[str, ...]) -> Completeness:
+    ages = [reading.age_seconds for reading in readings.values() if reading.age_seconds is not None]
+    return Completeness(
+        expected_executors=len(readings),
+        missing_executors=tuple(sorted(executor for executor, reading in readings.items() if reading.missing)),
+        age_seconds=max(0.0, max(ages, default=0.0)),
+        problems=problems,
+    )
+
+
+def _problems_of_supervisors(view: ClusterView, readings_in: WindowReadings) -> list[str]:
+    hosts = [supervisor.host for supervisor in view.supervisors]
+    problems = [
+        f"{hosts.count(host)} supervisors have the host name {host}: their metrics cannot be told apart"
+        for host in sorted(set(hosts))
+        if hosts.count(host) > 1
+    ]
+    unmeasured = [
+        supervisor.host
+        for supervisor in view.supervisors
+        if supervisor.cpu_capacity_millicores is None
+        and readings_in.supervisor_gauge(CAPACITY, supervisor.host) is None
+    ]
+    if unmeasured:
+        problems.append(f"the CPU capacity of {', '.join(sorted(unmeasured))} is unknown")
+    return problems
+
+
+def _problems_of_executors(view: ClusterView, readings: Readings, hosts: Mapping[str, str]) -> list[str]:
+    """One sentence for each worker and reason: executors of a worker mostly share their fate."""
+    groups: dict[tuple[str, str, WorkerSlot, str], list[str]] = {}
+    names = {topology.id: topology.name for topology in view.topologies}
+    for executor in sorted(readings):
+        slot, reason = view.assignment.slot_of[executor], readings[executor].missing
+        if reason:
+            if slot.supervisor_id not in hosts:
+                reason = "its supervisor is not among those that Nimbus sees"
+            place = f"{hosts.get(slot.supervisor_id, slot.supervisor_id)}:{slot.port}"
+            groups.setdefault((names[executor.topology_id], place, slot, reason), []).append(executor.label)
+    return [
+        f"worker {place} of {name}, executors {_some(labels)}: {reason}"
+        for (name, place, _, reason), labels in groups.items()
+    ]
+
+
+def _some(labels: Sequence[str]) -> str:
+    more = f" and {len(labels) - NAMED_EXECUTORS} more" if len(labels) > NAMED_EXECUTORS else ""
+    return ", ".join(labels[:NAMED_EXECUTORS]) + more
+
+
+def _rates(
+    topology: Topology,
+    complete: Readings,
+    located: Mapping[Executor, tuple[str, ExecutorReading]],
+    window: MetricsWindow,
+) -> TopologyRates:
+    """Acked and failed roots per second, unknown unless all spouts were read; latency of those that were."""
+    spouts = [e for e in topology.executors if topology.component(e.component).kind is ComponentKind.SPOUT]
+    acked = [complete[e].acked_per_second if e in complete else None for e in spouts]
+    failed = [complete[e].failed_per_second if e in complete else None for e in spouts]
+    return TopologyRates(
+        acked_per_second=_sum_if_known(acked),
+        failed_per_second=_sum_if_known(failed),
+        latency=_latency(topology, {e.label: located[e][0] for e in spouts if e in located}, window),
+    )
+
+
+def _sum_if_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) if known and len(known) == len(values) else None
+
+
+def _latency(topology: Topology, host_of: Mapping[str, str], window: MetricsWindow) -> LatencySummary | None:
+    buckets: dict[float, float] = {}
+    sum_seconds = 0.0
+    for name in (f"{LATENCY}_bucket", f"{LATENCY}_sum"):
+        for key, series in window.named(name):
+            of_this = key.label("topology_id") == topology.id
+            if not of_this or host_of.get(key.label("executor")) != key.label("supervisor"):
+                continue
+            if math.isnan(series.increase):
+                return None
+            if name.endswith("_sum"):
+                sum_seconds += series.increase
+                continue
+            bound = upper_bound(key.label("le"))
+            if bound is None:
+                return None
+            buckets[bound] = buckets.get(bound, 0.0) + series.increase
+    return summarize_latency(buckets, sum_seconds)
+
+
+def _worker_pids(view: ClusterView, readings_in: WindowReadings, hosts: Mapping[str, str]) -> Mapping[WorkerSlot, int]:
+    pids = {}
+    for executor, slot in view.assignment.slot_of.items():
+        if slot not in pids and slot.supervisor_id in hosts:
+            pid = readings_in.worker_pid(executor.topology_id, Place(hosts[slot.supervisor_id], slot.port))
+            if pid is not None:
+                pids[slot] = pid
+    return pids

@@ -1,0 +1,94 @@
+"""Did a plan help? Measured against predicted and against what was measured before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storm_operator.core.model import Plan
+from storm_operator.core.plan_record import Outcome, PlanRecord
+
+LATENCY_NOISE_MS = 2.0
+"""Differences of median latency below this are noise of scheduling and sampling, never a reason to roll back."""
+
+TRAFFIC_NOISE_TUPLES_PER_SECOND = 20.0
+"""Differences of traffic below this never are a reason to roll back: one executor of a slow topology."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`worse` tells whether the plan is to be rolled back; `message` says by which figures."""
+
+    worse: bool
+    message: str
+
+
+def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdict:
+    """Compare `measured` with what was before and what was predicted.
+
+    A figure speaks against a plan when it is worse by more than `margin_percent` than it was before *and* than the
+    plan said it would be: a plan that spreads an overloaded supervisor announces more traffic, and is not to be
+    blamed for keeping its word. Traffic is compared per acked tuple, so that a load that rose meanwhile is not
+    blamed on the plan; an overload plan is not judged by latency, which had not yet shown the overload.
+    """
+    margin = 1.0 + margin_percent / 100.0
+    complaints = [
+        c for c in (_traffic_complaint(record, measured, margin), _latency_complaint(record, measured, margin)) if c
+    ]
+    if complaints:
+        return Verdict(True, "; ".join(complaints))
+    return Verdict(False, _praise(record.before, measured))
+
+
+def _traffic_complaint(record: PlanRecord, measured: Outcome, margin: float) -> str | None:
+    before, after = record.before.inter_supervisor_tuples_per_second, measured.inter_supervisor_tuples_per_second
+    growth = _load_growth(record.before, measured)
+    if before is None or after is None or growth is None:
+        return None
+    expected = max(before, record.plan.after.inter_supervisor_tuples_per_second) * growth
+    if after <= expected * margin + TRAFFIC_NOISE_TUPLES_PER_SECOND:
+        return None
+    return f"inter-supervisor traffic {after:.0f} tuples/s, at most {expected:.0f} expected"
+
+
+def _latency_complaint(record: PlanRecord, measured: Outcome, margin: float) -> str | None:
+    before, after = record.before.complete_latency_p50_ms, measured.complete_latency_p50_ms
+    growth = _load_growth(record.before, measured)
+    if before is None or after is None or growth is None or relieves_overload(record.plan):
+        return None
+    if growth > margin:
+        return None  # more load explains more latency; nothing can be said about the plan
+    expected = max(before, record.plan.after.complete_latency_ms or 0.0)
+    if after <= expected * margin + LATENCY_NOISE_MS:
+        return None
+    return f"median complete latency {after:.1f} ms, at most {expected:.1f} ms expected"
+
+
+def relieves_overload(plan: Plan) -> bool:
+    """Whether the plan was made because demand went beyond a supervisor's CPU."""
+    return plan.before.overloaded_millicores > plan.after.overloaded_millicores
+
+
+def _load_growth(before: Outcome, after: Outcome) -> float | None:
+    if not before.acked_per_second or after.acked_per_second is None:
+        return None
+    return max(after.acked_per_second / before.acked_per_second, 1.0)
+
+
+def _praise(before: Outcome, after: Outcome) -> str:
+    parts = [
+        f"{name} {_figure(old)} -> {_figure(new)}{unit}"
+        for name, old, new, unit in (
+            (
+                "inter-supervisor traffic",
+                before.inter_supervisor_tuples_per_second,
+                after.inter_supervisor_tuples_per_second,
+                " tuples/s",
+            ),
+            ("median complete latency", before.complete_latency_p50_ms, after.complete_latency_p50_ms, " ms"),
+        )
+    ]
+    return "; ".join(parts)
+
+
+def _figure(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"

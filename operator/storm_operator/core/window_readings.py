@@ -1,0 +1,227 @@
+"""A metrics window read in the cluster's own words: what each executor, worker and supervisor did.
+
+Every reading is matched to the place that Nimbus names (host and port), because for a while after a move both the
+old and the new worker of an executor have series.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
+from storm_operator.core.model import Executor, ExecutorLoad
+
+MINIMUM_SPAN_FRACTION = 0.25
+"""Two readings closer together than this share of the window make no rate: their jitter would be too large."""
+
+MILLICORES_PER_CORE = 1000.0
+COUNTER_SUFFIXES = ("_total", "_bucket", "_count", "_sum")
+MAY_BE_NEGATIVE = frozenset({"storm_supervisor_coordinate_milliseconds"})
+NAMED_BAD_SERIES = 3
+
+CPU = "storm_executor_cpu_seconds_total"
+EXECUTED = "storm_executor_executed_tuples_total"
+EMITTED = "storm_executor_emitted_tuples_total"
+ACKED = "storm_executor_acked_tuples_total"
+FAILED = "storm_executor_failed_tuples_total"
+QUEUE = "storm_executor_queue_length"
+WORKER_INFO = "storm_worker_info"
+SNAPSHOT_AGE = "storm_worker_snapshot_age_seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where series of a worker come from: the `supervisor` (host) and `port` labels."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorReading:
+    """What one executor did between two readings of its agent.
+
+    `missing` says why the pair of readings is not complete, and is empty when it is. Counts come from the worker's
+    snapshot file, written once a second at its own time: `counted_seconds` is the time between the two files read,
+    which differs from the time between the two scrapes. `since_seconds` is when the agent first read it in this window,
+    and `age_seconds` how old the newer file is (None: there is none).
+    """
+
+    load: ExecutorLoad
+    missing: str
+    counted_seconds: float = 0.0
+    since_seconds: float = 0.0
+    age_seconds: float | None = None
+    acked_per_second: float | None = None
+    failed_per_second: float | None = None
+
+
+class WindowReadings:
+    """Lookups over one `MetricsWindow`."""
+
+    def __init__(self, window: MetricsWindow) -> None:
+        self.window = window
+        self._processes: dict[tuple[str, Place], list[tuple[int, SeriesWindow]]] = {}
+        for key, series in window.named(WORKER_INFO):
+            place = Place(key.label("supervisor"), _whole(key.label("port")))
+            self._processes.setdefault((key.label("topology_id"), place), []).append((_whole(key.label("pid")), series))
+
+    def worker_pid(self, topology_id: str, place: Place) -> int | None:
+        """The process seen last at `place`; None when nobody saw one."""
+        process = self._newest_process(topology_id, place)
+        return process[0] if process else None
+
+    def executor(self, executor: Executor, place: Place, is_spout: bool) -> ExecutorReading:
+        """What `executor` did at `place`."""
+        series = {name: self._of_executor(name, executor, place) for name in (CPU, EXECUTED, EMITTED, QUEUE)}
+        present = [entry for entry in series.values() if entry is not None]
+        if not present:
+            return ExecutorReading(ExecutorLoad(), "no metrics of it at this worker")
+        scraped = max(present, key=lambda entry: entry.span_seconds)
+        age = self._snapshot_age(executor.topology_id, place)
+        age_seconds = self.window.end_seconds - scraped.last.timestamp_seconds + (age[1] if age else 0.0)
+        reason = self._unusable(executor.topology_id, place, scraped)
+        shift_seconds = age[0] - age[1] if age else 0.0
+        counted_seconds = scraped.span_seconds + shift_seconds
+        if not reason and counted_seconds < self._minimum_span():
+            reason = f"its worker has written no snapshot for {age_seconds:.1f} s"
+        if reason:
+            return ExecutorReading(ExecutorLoad(), reason, age_seconds=age_seconds)
+        load = self._load(series, shift_seconds, is_spout)
+        return ExecutorReading(
+            load=load,
+            missing=_lacking(load),
+            counted_seconds=counted_seconds,
+            since_seconds=scraped.first.timestamp_seconds,
+            age_seconds=age_seconds,
+            acked_per_second=self._rate(self._of_executor(ACKED, executor, place), shift_seconds),
+            failed_per_second=self._rate(self._of_executor(FAILED, executor, place), shift_seconds),
+        )
+
+    def supervisor_gauge(self, name: str, host: str) -> float | None:
+        """The newest value of a gauge without labels other than `supervisor`."""
+        return gauge(self.window.series.get(SeriesKey.of(name, {"supervisor": host})))
+
+    def supervisor_rate(self, name: str, host: str) -> float | None:
+        """The rate per second of a counter without labels other than `supervisor`; None without two readings."""
+        return self._rate(self.window.series.get(SeriesKey.of(name, {"supervisor": host})))
+
+    def by_supervisor_and_peer(self, name: str) -> Mapping[tuple[str, str], float]:
+        """The newest values of a gauge that one supervisor has for each of its peers, by (host, peer)."""
+        values = {}
+        for key, series in self.window.named(name):
+            value = gauge(series)
+            if value is not None:
+                values[key.label("supervisor"), key.label("peer")] = value
+        return values
+
+    def _of_executor(self, name: str, executor: Executor, place: Place) -> SeriesWindow | None:
+        labels = {
+            "supervisor": place.host,
+            "topology_id": executor.topology_id,
+            "component": executor.component,
+            "executor": executor.label,
+            "port": str(place.port),
+        }
+        return self.window.series.get(SeriesKey.of(name, labels))
+
+    def _unusable(self, topology_id: str, place: Place, scraped: SeriesWindow) -> str:
+        """Why the two readings do not belong together; empty when they do."""
+        process = self._newest_process(topology_id, place)
+        if process and process[1].first.timestamp_seconds > scraped.first.timestamp_seconds:
+            return "its worker restarted between two readings"
+        if scraped.span_seconds == 0.0:
+            return "only one reading so far"
+        if scraped.span_seconds < self._minimum_span():
+            return f"its two readings are only {scraped.span_seconds:.1f} s apart"
+        return ""
+
+    def _newest_process(self, topology_id: str, place: Place) -> tuple[int, SeriesWindow] | None:
+        found = self._processes.get((topology_id, place), [])
+        return max(found, key=lambda entry: (entry[1].last.timestamp_seconds, entry[0]), default=None)
+
+    def _snapshot_age(self, topology_id: str, place: Place) -> tuple[float, float] | None:
+        """How old the worker's file was at the first and at the last reading."""
+        labels = {"supervisor": place.host, "topology_id": topology_id, "port": str(place.port)}
+        series = self.window.series.get(SeriesKey.of(SNAPSHOT_AGE, labels))
+        if series is None or not (_is_count(series.first.value) and _is_count(series.last.value)):
+            return None
+        return series.first.value, series.last.value
+
+    def _load(self, series: Mapping[str, SeriesWindow | None], shift_seconds: float, is_spout: bool) -> ExecutorLoad:
+        cores = self._rate(series[CPU])
+        emitted = self._rate(series[EMITTED], shift_seconds)
+        # A spout's executed count and queue are about acks: what it emits is what it processes (and what arrived).
+        executed = emitted if is_spout else self._rate(series[EXECUTED], shift_seconds)
+        growth = 0.0 if is_spout else self._growth(series[QUEUE], shift_seconds)
+        return ExecutorLoad(
+            cpu_millicores=None if cores is None else MILLICORES_PER_CORE * cores,
+            executed_per_second=executed,
+            emitted_per_second=emitted,
+            arrived_per_second=None if executed is None or growth is None else max(0.0, executed + growth),
+            queue_length=gauge(series[QUEUE]),
+            queue_growth_per_second=growth,
+        )
+
+    def _rate(self, series: SeriesWindow | None, shift_seconds: float = 0.0) -> float | None:
+        """Increase per second; None when it is unknown or its readings are too close together.
+
+        Spans are each series' own: one that appeared later than others (a thread not seen at first) has less time.
+        """
+        if series is None or math.isnan(series.increase):
+            return None
+        seconds = series.span_seconds + shift_seconds
+        return series.increase / seconds if seconds >= self._minimum_span() else None
+
+    def _growth(self, queue: SeriesWindow | None, shift_seconds: float) -> float | None:
+        if queue is None or not (_is_count(queue.first.value) and _is_count(queue.last.value)):
+            return None
+        seconds = queue.span_seconds + shift_seconds
+        return (queue.last.value - queue.first.value) / seconds if seconds >= self._minimum_span() else None
+
+    def _minimum_span(self) -> float:
+        return MINIMUM_SPAN_FRACTION * self.window.window_seconds
+
+
+def gauge(series: SeriesWindow | None) -> float | None:
+    """The newest value of a gauge that cannot be negative; None when it is unknown or no number."""
+    return series.last.value if series is not None and _is_count(series.last.value) else None
+
+
+def problems_of_values(window: MetricsWindow) -> tuple[str, ...]:
+    """One sentence for readings that no counter or gauge can have (NaN, infinite, negative): they are ignored."""
+    bad = [key for key, series in sorted(window.series.items()) if not _is_believable(key.name, series)]
+    if not bad:
+        return ()
+    named = ", ".join(f"{key} = {window.series[key].last.value:g}" for key in bad[:NAMED_BAD_SERIES])
+    more = f" and {len(bad) - NAMED_BAD_SERIES} more" if len(bad) > NAMED_BAD_SERIES else ""
+    return (f"not a number of 0 or more, so taken as unknown: {named}{more}",)
+
+
+def _is_believable(name: str, series: SeriesWindow) -> bool:
+    if name.endswith(COUNTER_SUFFIXES):
+        return not math.isnan(series.increase)
+    if name in MAY_BE_NEGATIVE:
+        return math.isfinite(series.last.value)
+    return _is_count(series.last.value)
+
+
+def _lacking(load: ExecutorLoad) -> str:
+    known = {
+        "CPU": load.cpu_millicores,
+        "executed tuples": load.executed_per_second,
+        "emitted tuples": load.emitted_per_second,
+        "queue length": load.queue_growth_per_second,
+    }
+    lacking = [name for name, value in known.items() if value is None]
+    return f"no count of its {', '.join(lacking)}" if lacking else ""
+
+
+def _is_count(value: float) -> bool:
+    return math.isfinite(value) and value >= 0.0
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isdecimal() else -1

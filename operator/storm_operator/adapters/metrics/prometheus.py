@@ -1,0 +1,91 @@
+"""PrometheusSource: asks a Prometheus server that already scrapes the agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import requests
+
+from storm_operator.adapters.metrics.source import METRIC_PREFIX
+from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
+
+LABELS_ADDED_BY_PROMETHEUS = frozenset({"__name__", "instance", "job"})
+
+
+class PrometheusError(Exception):
+    """The server did not give samples; the message says why."""
+
+
+class PrometheusSource:
+    """A `MetricsSource` over a Prometheus server (2.x or 3.x), asked in PromQL at `url`.
+
+    Raw samples are asked for with a range selector, not `rate()`: `rate()` extrapolates to the edges of its window,
+    which turns 300 tuples into 314 and differs from what the agents said. `matchers` narrows the query when one
+    server watches several Storm clusters, e.g. `cluster="blue"`; `ignored_labels` are those that the scrape
+    configuration adds to every series (`instance` and `job` always are). The window must be at least two
+    scrape intervals of the server long.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        matchers: str = "",
+        ignored_labels: frozenset[str] = frozenset(),
+        timeout_seconds: float = 10.0,
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._matchers = matchers
+        self._ignored_labels = ignored_labels | LABELS_ADDED_BY_PROMETHEUS
+        self._timeout_seconds = timeout_seconds
+
+    def read_window(self, now_seconds: float, window_seconds: float) -> MetricsWindow:
+        """Ask for all raw samples of the window; a server that fails gives an empty window with a problem."""
+        try:
+            result = self._query(now_seconds, window_seconds)
+            samples = parse_matrix(result, self._ignored_labels)
+        except PrometheusError as error:
+            return MetricsWindow(now_seconds, window_seconds, {}, (f"Prometheus at {self._url} {error}",))
+        problems = () if samples else (f"Prometheus at {self._url} has no {METRIC_PREFIX}* series in this window",)
+        return window_of_samples(samples, now_seconds, window_seconds, problems)
+
+    def _query(self, now_seconds: float, window_seconds: float) -> Any:
+        matchers = f'__name__=~"{METRIC_PREFIX}.*"' + (f",{self._matchers}" if self._matchers else "")
+        # Prometheus 3 leaves out the sample at the very start of a range and 2.x does not; window_of_samples decides.
+        query = f"{{{matchers}}}[{round(window_seconds * 1000)}ms]"
+        try:
+            response = requests.post(
+                f"{self._url}/api/v1/query",
+                data={"query": query, "time": f"{now_seconds:.3f}"},
+                timeout=self._timeout_seconds,
+            )
+            answer = response.json()
+        except requests.Timeout as error:
+            raise PrometheusError(f"did not answer within {self._timeout_seconds:g} s") from error
+        except requests.JSONDecodeError as error:
+            raise PrometheusError(f"answered {response.status_code} with something that is not JSON") from error
+        except requests.RequestException as error:
+            raise PrometheusError(f"did not answer: {error.__class__.__name__}") from error
+        if not isinstance(answer, dict) or answer.get("status") != "success":
+            reason = answer.get("error", answer) if isinstance(answer, dict) else answer
+            raise PrometheusError(f"refused the query {query}: {reason}")
+        return answer.get("data")
+
+
+def parse_matrix(data: Any, ignored_labels: frozenset[str]) -> Mapping[SeriesKey, list[Sample]]:
+    """Raw samples of a range query's `data`; PrometheusError when it has another form.
+
+    Series that differ only in ignored labels (an agent scraped under two jobs) are joined: of samples with the same
+    timestamp one is kept.
+    """
+    try:
+        joined: dict[SeriesKey, dict[float, float]] = {}
+        for series in data["result"]:
+            labels = {name: value for name, value in series["metric"].items() if name not in ignored_labels}
+            key = SeriesKey.of(series["metric"]["__name__"], labels)
+            readings = joined.setdefault(key, {})
+            for timestamp_seconds, value in series["values"]:
+                readings.setdefault(float(timestamp_seconds), float(value))
+    except (KeyError, TypeError, ValueError) as error:
+        raise PrometheusError(f"answered in an unknown form: {error.__class__.__name__}: {error}") from error
+    return {key: [Sample(value, at) for at, value in sorted(readings.items())] for key, readings in joined.items()}

@@ -1,0 +1,157 @@
+"""ScrapeSource: asks every agent for /metrics itself and remembers the last scrapes. Needs no Prometheus."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import requests
+import urllib3
+from prometheus_client.parser import text_string_to_metric_families
+
+from storm_operator.adapters.metrics.source import METRIC_PREFIX
+from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
+
+Targets = Mapping[str, str]
+MAXIMUM_CONCURRENT_SCRAPES = 16
+MAXIMUM_BODY_BYTES = 64 * 1024 * 1024
+READ_CHUNK_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """All series of one agent at one moment."""
+
+    timestamp_seconds: float
+    values: Mapping[SeriesKey, float]
+
+
+class ScrapeError(Exception):
+    """An agent did not give metrics; the message says why, without the agent's name."""
+
+
+class ScrapeSource:
+    """A `MetricsSource` over the agents themselves.
+
+    `targets` gives URL by supervisor host, asked for at each reading because supervisors come and go. Every call
+    of `read_window` scrapes all agents once, so the window holds two readings from the second call on.
+    Scrapes are remembered for `retention_seconds`, or as long as the window asked for if that is longer. Not
+    thread-safe: one caller.
+    """
+
+    def __init__(
+        self,
+        targets: Callable[[], Targets],
+        timeout_seconds: float = 3.0,
+        retention_seconds: float = 120.0,
+    ) -> None:
+        self._targets = targets
+        self._timeout_seconds = timeout_seconds
+        self._retention_seconds = retention_seconds
+        self._scrapes: dict[str, list[Scrape]] = {}
+
+    def read_window(self, now_seconds: float, window_seconds: float) -> MetricsWindow:
+        """Scrape all agents now; the window is made of this scrape and the remembered ones."""
+        targets = dict(self._targets())
+        problems = self._scrape_all(targets, now_seconds)
+        self._forget(targets, now_seconds - max(window_seconds, self._retention_seconds))
+        samples = self._samples(since_seconds=now_seconds - window_seconds)
+        return window_of_samples(samples, now_seconds, window_seconds, problems)
+
+    def _scrape_all(self, targets: Targets, now_seconds: float) -> Sequence[str]:
+        if not targets:
+            return ("no agent to scrape is known",)
+        hosts = sorted(targets)
+        with ThreadPoolExecutor(min(len(hosts), MAXIMUM_CONCURRENT_SCRAPES), "scrape") as pool:
+            outcomes = list(pool.map(lambda host: self._try_scrape(host, targets[host]), hosts))
+        problems = []
+        for host, outcome in zip(hosts, outcomes, strict=True):
+            if isinstance(outcome, ScrapeError):
+                problems.append(f"the agent of {host} at {targets[host]} {outcome}")
+            else:
+                self._scrapes.setdefault(host, []).append(Scrape(now_seconds, outcome))
+        return problems
+
+    def _try_scrape(self, host: str, url: str) -> Mapping[SeriesKey, float] | ScrapeError:
+        try:
+            values = parse_metrics(fetch_text(url, self._timeout_seconds))
+            check_supervisor(values, host)
+            return values
+        except ScrapeError as error:
+            return error
+
+    def _forget(self, targets: Targets, oldest_seconds: float) -> None:
+        """Drop old scrapes, and those of agents that are no longer targets: their supervisors are gone."""
+        kept = {
+            host: [scrape for scrape in scrapes if scrape.timestamp_seconds > oldest_seconds]
+            for host, scrapes in self._scrapes.items()
+            if host in targets
+        }
+        self._scrapes = {host: scrapes for host, scrapes in kept.items() if scrapes}
+
+    def _samples(self, since_seconds: float) -> Mapping[SeriesKey, list[Sample]]:
+        samples: dict[SeriesKey, list[Sample]] = {}
+        recent = (s for scrapes in self._scrapes.values() for s in scrapes if s.timestamp_seconds > since_seconds)
+        for scrape in recent:
+            for key, value in scrape.values.items():
+                samples.setdefault(key, []).append(Sample(value, scrape.timestamp_seconds))
+        return samples
+
+
+def fetch_text(url: str, timeout_seconds: float) -> str:
+    """GET `url`; ScrapeError when it does not answer in time, answers with an error, or never stops talking."""
+    try:
+        with requests.Session() as session:
+            session.trust_env = False  # agents are beside us: never through a proxy meant for the internet
+            with session.get(url, timeout=timeout_seconds, stream=True) as response:
+                if response.status_code != requests.codes.ok:
+                    raise ScrapeError(f"answered {response.status_code} instead of 200")
+                return _bounded_body(response, timeout_seconds).decode("utf-8")
+    except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
+        raise ScrapeError(f"did not answer within {timeout_seconds:g} s") from error
+    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+        raise ScrapeError(f"did not answer: {error.__class__.__name__}: {_innermost(error)}") from error
+    except UnicodeDecodeError as error:
+        raise ScrapeError("answered with something that is not UTF-8 text") from error
+
+
+def _bounded_body(response: requests.Response, timeout_seconds: float) -> bytes:
+    """The whole body, within a time and a size: requests' own timeout only bounds the silence between two bytes."""
+    deadline = time.monotonic() + timeout_seconds
+    body = bytearray()
+    while chunk := response.raw.read1(READ_CHUNK_BYTES, decode_content=True):
+        body += chunk
+        if time.monotonic() > deadline:
+            raise ScrapeError(f"did not finish its answer within {timeout_seconds:g} s")
+        if len(body) > MAXIMUM_BODY_BYTES:
+            raise ScrapeError(f"answered with more than {MAXIMUM_BODY_BYTES} bytes")
+    return bytes(body)
+
+
+def _innermost(error: BaseException) -> str:
+    """requests wraps the plain reason ("Connection refused") several times."""
+    reason = error.args[0] if error.args else error
+    reason = getattr(reason, "reason", reason)
+    return str(reason).rsplit(": ", 1)[-1]
+
+
+def parse_metrics(text: str) -> Mapping[SeriesKey, float]:
+    """The `storm_*` series of an exposition; ScrapeError when it is not the Prometheus text format."""
+    values: dict[SeriesKey, float] = {}
+    try:
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                if sample.name.startswith(METRIC_PREFIX) and not sample.name.endswith("_created"):
+                    values[SeriesKey.of(sample.name, sample.labels)] = float(sample.value)
+    except (ValueError, KeyError, IndexError) as error:
+        raise ScrapeError(f"answered with something that is not the Prometheus text format: {error}") from error
+    return values
+
+
+def check_supervisor(values: Mapping[SeriesKey, float], host: str) -> None:
+    """ScrapeError when an agent speaks of another supervisor: two agents would fill, and spoil, the same series."""
+    others = {key.label("supervisor") for key in values} - {host}
+    if others:
+        raise ScrapeError(f"speaks of supervisor {min(others)!r} instead of {host!r}: check the agent's --host")

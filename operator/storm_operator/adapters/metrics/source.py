@@ -1,0 +1,19 @@
+"""What the control loop asks of any source of metrics."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from storm_operator.core.metrics_window import MetricsWindow
+
+METRIC_PREFIX = "storm_"
+
+
+class MetricsSource(Protocol):
+    """Reads all `storm_*` series of docs/reference/interfaces.md.
+
+    Never raises because a peer failed: what could not be read is absent from the window and named in its `problems`.
+    A window of 1.5 control periods always holds the reading of this period and the one before.
+    """
+
+    def read_window(self, now_seconds: float, window_seconds: float) -> MetricsWindow: ...

@@ -1,0 +1,1 @@
+"""Storm's master, over Thrift: what runs where, and the few orders that Nimbus takes."""

@@ -1,0 +1,76 @@
+"""Finds the Nimbus that leads, and tells whether it is ready for work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from thriftpy2.thrift import TApplicationException
+
+from storm_operator.adapters.errors import NotLeader
+from storm_operator.adapters.nimbus.connection import Connection, ConnectionBroken, NimbusAddress
+
+Connect = Callable[[NimbusAddress, float], Connection]
+
+
+def find_leader(seeds: Sequence[NimbusAddress], connect: Connect, timeout_seconds: float) -> Connection:
+    """A connection to the leader that any of `seeds` names.
+
+    Raises NotLeader when seeds answer but name no leader that can be reached, ConnectionBroken when none answers.
+    """
+    failures: list[str] = []
+    for seed in seeds:
+        try:
+            leading = _leading(seed, connect, timeout_seconds)
+        except ConnectionBroken as error:
+            failures.append(f"{seed}: {error}")
+            continue
+        if leading is not None:
+            return leading
+    if len(failures) < len(seeds):
+        raise NotLeader(no_leader(seeds))
+    raise ConnectionBroken("; ".join(failures))
+
+
+def is_ready(connection: Connection) -> bool:
+    """Whether this very Nimbus leads and is ready for work: only then it accepts an upload."""
+    try:
+        if not connection.call("getLeader").isLeader:
+            return False
+        connection.call("finishFileUpload", connection.call("beginFileUpload"))
+    except TApplicationException:
+        return False
+    return True
+
+
+def no_leader(seeds: Sequence[NimbusAddress]) -> str:
+    return f"Nimbus {names(seeds)} has no leader that is ready for work; wait for the failover, or see nimbus.log"
+
+
+def names(seeds: Sequence[NimbusAddress]) -> str:
+    return ", ".join(str(seed) for seed in seeds)
+
+
+def _leading(seed: NimbusAddress, connect: Connect, timeout_seconds: float) -> Connection | None:
+    """The leader's connection, found through one seed; None when that seed knows no leader to be reached."""
+    connection = connect(seed, timeout_seconds)
+    try:
+        leader = connection.call("getLeader")
+    except TApplicationException:
+        connection.close()
+        return None
+    except ConnectionBroken:
+        connection.close()
+        raise
+    advertised = NimbusAddress(leader.host, leader.port)
+    if advertised == seed:
+        return connection
+    try:
+        there = connect(advertised, timeout_seconds)
+    except ConnectionBroken:
+        # Behind a forwarded port the advertised address means nothing here; the seed may be the leader itself.
+        if is_ready(connection):
+            return connection
+        connection.close()
+        return None
+    connection.close()
+    return there

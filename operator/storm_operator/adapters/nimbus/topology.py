@@ -1,0 +1,136 @@
+"""A running topology as `core.model.Topology`, read from Nimbus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from storm_operator.adapters.errors import MalformedDocument
+from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.executors import ComponentSize, executor_ranges
+from storm_operator.adapters.nimbus.stateful import StatefulFinding, find_stateful
+from storm_operator.adapters.nimbus.values import TopologyInfo
+from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge, Executor, Topology
+from storm_operator.core.topology_spec import StatefulSpec
+
+GROUPINGS = (
+    "fields",
+    "shuffle",
+    "all",
+    "none",
+    "direct",
+    "custom_object",
+    "custom_serialized",
+    "local_or_shuffle",
+)
+TASKS_KEY = "topology.tasks"
+WORKERS_KEY = "topology.workers"
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyReading:
+    """A topology, and for each of its components whether it holds state and why."""
+
+    topology: Topology
+    findings: tuple[StatefulFinding, ...]
+
+
+def read_topology(client: NimbusClient, topology_id: str, stateful: StatefulSpec | None = None) -> Topology:
+    """See `read_topology_with_findings`."""
+    return read_topology_with_findings(client, topology_id, stateful).topology
+
+
+def read_topology_with_findings(
+    client: NimbusClient, topology_id: str, stateful: StatefulSpec | None = None
+) -> TopologyReading:
+    """The topology with every component and executor that the scheduler places: ackers and metrics consumers too.
+
+    Raises TopologyNotAlive, UnknownComponent (in `stateful`), or whatever keeps Nimbus from answering.
+    """
+    storm_topology = client.system_topology(topology_id)
+    workers = client.topology_conf(topology_id).get(WORKERS_KEY)
+    return topology_from(
+        storm_topology,
+        client.topology_info(topology_id),
+        stateful or StatefulSpec(),
+        workers if isinstance(workers, int) else 1,
+    )
+
+
+def topology_from(storm_topology: Any, info: TopologyInfo, stateful: StatefulSpec, num_workers: int) -> TopologyReading:
+    """Pure: Thrift's StormTopology (with system components) and the placed executors as one value."""
+    sizes = _sizes(storm_topology)
+    findings = tuple(each for each in find_stateful(storm_topology, stateful) if each.component in sizes)
+    holds_state = {each.component: each.stateful for each in findings}
+    placed: dict[str, list[tuple[int, int]]] = {}
+    for executor in info.executors:
+        placed.setdefault(executor.component, []).append((executor.task_start, executor.task_end))
+    topology = Topology(
+        id=info.id,
+        name=info.name,
+        components=tuple(
+            Component(name, _kind(storm_topology, name), size.tasks, holds_state[name])
+            for name, size in sorted(sizes.items())
+        ),
+        edges=tuple(sorted(_edges(storm_topology, sizes))),
+        executors=tuple(
+            sorted(
+                Executor(info.id, start, end, name)
+                for name, ranges in executor_ranges(sizes, placed).items()
+                for start, end in ranges
+            )
+        ),
+        num_workers=num_workers,
+    )
+    return TopologyReading(topology, findings)
+
+
+def _components(storm_topology: Any) -> dict[str, Any]:
+    parts = {**storm_topology.spouts, **storm_topology.bolts}
+    return {name: part.common for name, part in parts.items()}
+
+
+def _sizes(storm_topology: Any) -> dict[str, ComponentSize]:
+    """Components that have tasks: `__system`, which lives in every worker by itself, has none."""
+    sizes = {}
+    for name, common in _components(storm_topology).items():
+        hint = common.parallelism_hint if common.parallelism_hint is not None else 1
+        tasks = _conf(name, common).get(TASKS_KEY, hint)
+        if not isinstance(tasks, int):
+            raise MalformedDocument(f"component {name}: {TASKS_KEY} is {tasks!r}; it must be an integer")
+        if tasks > 0:
+            sizes[name] = ComponentSize(tasks, hint)
+    return sizes
+
+
+def _conf(name: str, common: Any) -> Mapping[str, Any]:
+    try:
+        conf = json.loads(common.json_conf or "{}")
+    except ValueError as error:
+        raise MalformedDocument(f"component {name}: json_conf is not JSON: {error}") from error
+    return conf if isinstance(conf, dict) else {}
+
+
+def _kind(storm_topology: Any, name: str) -> ComponentKind:
+    if name == ACKER_COMPONENT:
+        return ComponentKind.ACKER
+    return ComponentKind.SPOUT if name in storm_topology.spouts else ComponentKind.BOLT
+
+
+def _edges(storm_topology: Any, sizes: Mapping[str, ComponentSize]) -> Iterator[Edge]:
+    for target, common in _components(storm_topology).items():
+        for stream, grouping in common.inputs.items():
+            if target in sizes and stream.componentId in sizes:
+                yield Edge(stream.componentId, stream.streamId, target, grouping_name(grouping))
+
+
+def grouping_name(grouping: Any) -> str:
+    """Storm's name of a Thrift grouping; `global` is what Thrift writes as a fields grouping without fields."""
+    for name in GROUPINGS:
+        if getattr(grouping, name) is not None:
+            if name == "fields" and not grouping.fields:
+                return "global"
+            return "custom" if name.startswith("custom") else name
+    return "none"

@@ -1,0 +1,40 @@
+"""Joins Nimbus' view and the agents' metrics into the snapshot that one pass of the loop decides from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from storm_operator.adapters.metrics.source import MetricsSource
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
+from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
+from storm_operator.core.topology_spec import TopologySpec
+
+WINDOW_PERIODS = 1.5
+"""A pass that comes late must still find the reading of the one before."""
+
+
+class ClusterReader(Protocol):
+    """Supervisors, topologies, who lives where. Raises `AdapterError`."""
+
+    def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotObserver:
+    """One view and one window for each snapshot."""
+
+    cluster: ClusterReader
+    metrics: MetricsSource
+
+    def observe(
+        self,
+        specs: Mapping[str, TopologySpec],
+        history: tuple[LoadPeriod, ...],
+        now_seconds: float,
+        period_seconds: float,
+    ) -> ClusterSnapshot:
+        view = self.cluster.read_view(specs)
+        window = self.metrics.read_window(now_seconds, period_seconds * WINDOW_PERIODS)
+        return build_snapshot(view, window, history, now_seconds)

@@ -1,0 +1,124 @@
+"""PlanStore: plans, acknowledgements, CPU limits and the journal in ZooKeeper (docs/reference/interfaces.md)."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from storm_operator.adapters import plan_documents as documents
+from storm_operator.adapters.errors import MalformedDocument
+from storm_operator.adapters.json_fields import decode_object
+from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors
+from storm_operator.adapters.zookeeper import Nodes
+from storm_operator.core.model import Executor, Plan
+
+POLL_SECONDS = 0.2
+SUPERVISOR_ID = re.compile(r"[0-9a-fA-F-]{36}-(?P<host>.+)")
+
+
+class PlanStore:
+    """Reads and writes whole documents; as thread-safe as `nodes` is.
+
+    All methods raise ZooKeeperUnreachable within the session's timeout, and readers MalformedDocument. `storm_root`
+    is Storm's `storm.zookeeper.root`. `clock` and `sleep` are for waiting only.
+    """
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        storm_root: str = DEFAULT_STORM_ROOT,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._nodes = nodes
+        self._storm_root = storm_root
+        self._root = f"{storm_root}/storm-operator"
+        self._clock = clock
+        self._sleep = sleep
+        self._known_hosts: dict[str, str] = {}
+
+    def write_plan(self, topology_id: str, plan: Plan) -> None:
+        """Makes the part of `plan.target` that concerns `topology_id` the plan in force."""
+        document = documents.plan_document(topology_id, plan, self._hosts(plan))
+        self._nodes.put(self._path("plans", topology_id), documents.encode_plan(document))
+
+    def read_plan(self, topology_id: str) -> documents.PlanDocument | None:
+        """The plan in force; None when the topology has none."""
+        content = self._nodes.get(self._path("plans", topology_id))
+        return None if content is None else documents.decode_plan(content)
+
+    def delete_plan(self, topology_id: str) -> None:
+        """Gives the topology back to the fallback scheduler. Its acknowledgement and CPU limits go too."""
+        for kind in ("plans", "cpu-limits", "acks"):
+            self._nodes.remove(self._path(kind, topology_id))
+
+    def planned_topologies(self) -> tuple[str, ...]:
+        """Ids of all topologies that have a plan, also of those that have ended."""
+        return self._nodes.children(f"{self._root}/plans")
+
+    def read_acknowledgement(self, topology_id: str) -> documents.Acknowledgement | None:
+        """What the plan scheduler last said about the topology; None when nothing."""
+        content = self._nodes.get(self._path("acks", topology_id))
+        return None if content is None else documents.decode_acknowledgement(content)
+
+    def wait_for_acknowledgement(
+        self, topology_id: str, plan_id: str, timeout_seconds: float
+    ) -> documents.Acknowledgement | None:
+        """The acknowledgement of this very plan, as soon as it is there; None when it did not come in time."""
+        deadline = self._clock() + timeout_seconds
+        while True:
+            acknowledgement = self.read_acknowledgement(topology_id)
+            if acknowledgement is not None and acknowledgement.plan_id == plan_id:
+                return acknowledgement
+            left = deadline - self._clock()
+            if left <= 0:
+                return None
+            self._sleep(min(POLL_SECONDS, left))
+
+    def write_cpu_limits(self, topology_id: str, plan_id: str, limits: Mapping[Executor, float]) -> None:
+        """Makes `limits` (millicores) of `topology_id`'s executors the ones that agents enforce."""
+        own = {executor: limit for executor, limit in limits.items() if executor.topology_id == topology_id}
+        content = documents.encode_cpu_limits(documents.CpuLimits(topology_id, plan_id, own))
+        self._nodes.put(self._path("cpu-limits", topology_id), content)
+
+    def read_cpu_limits(self, topology_id: str) -> Mapping[Executor, float]:
+        """Millicores by executor; empty when there are no limits."""
+        content = self._nodes.get(self._path("cpu-limits", topology_id))
+        return {} if content is None else documents.decode_cpu_limits(content).millicores
+
+    def write_journal(self, journal: Mapping[str, Any]) -> None:
+        """Keeps `journal`, any JSON object, for the operator's next life."""
+        self._nodes.put(f"{self._root}/journal", json.dumps(journal, separators=(",", ":")).encode("utf-8"))
+
+    def read_journal(self) -> dict[str, Any] | None:
+        """What `write_journal` kept; None when nothing is in progress."""
+        content = self._nodes.get(f"{self._root}/journal")
+        return None if content is None else decode_object("journal", content)
+
+    def clear_journal(self) -> None:
+        self._nodes.remove(f"{self._root}/journal")
+
+    def _path(self, kind: str, topology_id: str) -> str:
+        if not topology_id or "/" in topology_id:
+            raise MalformedDocument(f"topology id {topology_id!r}: must be Storm's, without a slash")
+        return f"{self._root}/{kind}/{topology_id}"
+
+    def _hosts(self, plan: Plan) -> Mapping[str, str]:
+        """Hosts of the plan's supervisors. One that has died since may still be named: its host is remembered."""
+        needed = {slot.supervisor_id for slot in plan.target.slot_of.values()}
+        if not needed <= self._known_hosts.keys():
+            living = read_supervisors(self._nodes, self._storm_root)
+            self._known_hosts |= {supervisor.id: supervisor.host for supervisor in living}
+        return {
+            supervisor_id: self._known_hosts.get(supervisor_id, _host_in(supervisor_id)) for supervisor_id in needed
+        }
+
+
+def _host_in(supervisor_id: str) -> str:
+    """Storm's supervisor ids are a UUID and the host; an id of another form stands for itself."""
+    match = SUPERVISOR_ID.fullmatch(supervisor_id)
+    return match["host"] if match else supervisor_id

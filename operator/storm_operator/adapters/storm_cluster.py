@@ -1,0 +1,163 @@
+"""One Storm cluster as the control loop needs it: its view, its commands, and the plan in progress."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from storm_operator.adapters.errors import MalformedDocument, RebalanceInProgress, TopologyNotAlive, UnknownComponent
+from storm_operator.adapters.nimbus.assignment import assignment_from, read_assignment
+from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors
+from storm_operator.adapters.nimbus.topology import WORKERS_KEY, TopologyReading, topology_from
+from storm_operator.adapters.nimbus.values import KILLED, TopologyInfo, TopologySummary
+from storm_operator.adapters.plan_store import PlanStore
+from storm_operator.adapters.zookeeper import Nodes
+from storm_operator.core.lifecycle import FINGERPRINT_KEY, RunningTopology
+from storm_operator.core.model import Assignment, Supervisor
+from storm_operator.core.plan_json import record_from_json, record_to_json
+from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.snapshot_builder import ClusterView
+from storm_operator.core.topology_spec import StatefulSpec, TopologySpec
+
+REFRESH_KEY = "task.refresh.poll.secs"
+DEFAULT_REFRESH_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """What never changes while a topology id lives."""
+
+    storm_topology: Any
+    num_workers: int
+    fingerprint: str | None
+
+
+class StormCluster:
+    """Reads the cluster from Nimbus and ZooKeeper and gives Nimbus its commands. Raises the adapters' errors."""
+
+    def __init__(self, client: NimbusClient, nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) -> None:
+        self._client = client
+        self._nodes = nodes
+        self._storm_root = storm_root
+        self._definitions: dict[str, _Definition] = {}
+        self._names: dict[str, str] = {}
+        self._supervisors: tuple[Supervisor, ...] = ()
+
+    def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView:
+        """All living topologies; state is found as the topology's spec says, if it has one."""
+        self._supervisors = read_supervisors(self._nodes, self._storm_root)
+        topologies, infos, problems = [], [], []
+        for summary in self._living():
+            spec = specs.get(summary.name)
+            stateful = spec.stateful if spec else StatefulSpec()
+            try:
+                reading, info = self._read_topology(summary.id, stateful)
+            except TopologyNotAlive:
+                continue  # ended since the listing
+            except UnknownComponent as error:
+                # One user's slip must not stop the others: found automatically until it is mended.
+                problems.append(f"{summary.name}: spec.stateful is left out of account: {error}")
+                reading, info = self._read_topology(summary.id, StatefulSpec())
+            topologies.append(reading.topology)
+            infos.append(info)
+        assignment = assignment_from(infos, self._supervisors).assignment
+        return ClusterView(self._supervisors, tuple(topologies), assignment, tuple(problems))
+
+    def running(self) -> tuple[RunningTopology, ...]:
+        """All topologies by name, those being killed included."""
+        found = []
+        for summary in self._client.cluster_info().topologies:
+            with contextlib.suppress(TopologyNotAlive):
+                known = summary.status == KILLED or self._definition(summary.id)
+                fingerprint = None if isinstance(known, bool) else known.fingerprint
+                found.append(RunningTopology(summary.id, summary.name, summary.status, fingerprint))
+        return tuple(found)
+
+    def supervisor_ids(self) -> Mapping[str, str]:
+        """Supervisor id by host, as of the last view or assignment that was read."""
+        if not self._supervisors:
+            self._supervisors = read_supervisors(self._nodes, self._storm_root)
+        return {supervisor.host: supervisor.id for supervisor in self._supervisors}
+
+    def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
+        self._supervisors = read_supervisors(self._nodes, self._storm_root)
+        return read_assignment(self._client, topology_ids, self._supervisors).assignment
+
+    def connection_refresh_seconds(self) -> float:
+        """How often workers look for where to connect to."""
+        configured = self._client.nimbus_conf().get(REFRESH_KEY)
+        return float(configured) if isinstance(configured, int | float) else DEFAULT_REFRESH_SECONDS
+
+    def rebalance(self, topology_id: str) -> None:
+        """Ask for a scheduling round of `topology_id` now; one that is under way already will do."""
+        with contextlib.suppress(RebalanceInProgress):
+            self._client.rebalance(self._name(topology_id))
+
+    def activate(self, topology_id: str) -> None:
+        self._client.activate(self._name(topology_id))
+
+    def deactivate(self, topology_id: str) -> None:
+        self._client.deactivate(self._name(topology_id))
+
+    def kill(self, name: str, wait_seconds: int) -> None:
+        """Kill the topology `name`; one that is gone already is none to kill."""
+        with contextlib.suppress(TopologyNotAlive):
+            self._client.kill(name, wait_seconds=wait_seconds)
+
+    def _living(self) -> list[TopologySummary]:
+        living = [summary for summary in self._client.cluster_info().topologies if summary.status != KILLED]
+        self._names = {summary.id: summary.name for summary in living}
+        self._definitions = {i: known for i, known in self._definitions.items() if i in self._names}
+        return living
+
+    def _read_topology(self, topology_id: str, stateful: StatefulSpec) -> tuple[TopologyReading, TopologyInfo]:
+        known = self._definition(topology_id)
+        info = self._client.topology_info(topology_id)
+        return topology_from(known.storm_topology, info, stateful, known.num_workers), info
+
+    def _definition(self, topology_id: str) -> _Definition:
+        if topology_id not in self._definitions:
+            conf = self._client.topology_conf(topology_id)
+            workers, fingerprint = conf.get(WORKERS_KEY), conf.get(FINGERPRINT_KEY)
+            self._definitions[topology_id] = _Definition(
+                self._client.system_topology(topology_id),
+                workers if isinstance(workers, int) else 1,
+                fingerprint if isinstance(fingerprint, str) else None,
+            )
+        return self._definitions[topology_id]
+
+    def _name(self, topology_id: str) -> str:
+        if topology_id not in self._names:
+            self._living()
+        if topology_id not in self._names:
+            raise TopologyNotAlive(f"topology {topology_id} does not run")
+        return self._names[topology_id]
+
+
+class PlanJournal:
+    """The plan in progress, kept in ZooKeeper beside the plans."""
+
+    def __init__(self, store: PlanStore) -> None:
+        self._store = store
+
+    def save(self, record: PlanRecord) -> None:
+        self._store.write_journal(record_to_json(record))
+
+    def load(self) -> PlanRecord | None:
+        """The record that was saved last and not cleared. MalformedDocument when it cannot be read."""
+        document = self._store.read_journal()
+        if document is None:
+            return None
+        try:
+            return record_from_json(document)
+        except (KeyError, TypeError, ValueError) as error:
+            raise MalformedDocument(
+                f"the journal in ZooKeeper cannot be read ({type(error).__name__}: {error}); another version of the"
+                " operator may have written it: delete the node <root>/journal to begin anew"
+            ) from error
+
+    def clear(self) -> None:
+        self._store.clear_journal()

@@ -1,0 +1,100 @@
+"""What the agents see right now: worker processes, executors at work, tuples waiting. Asked while a plan is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from storm_operator.adapters.metrics.scrape import ScrapeError, Targets, fetch_text, parse_metrics
+from storm_operator.core.metrics_window import SeriesKey
+from storm_operator.core.model import WorkerSlot
+from storm_operator.core.plan_record import ExecutorKey, WorkerSeen
+
+HOSTED = "storm_executor_queue_length"
+AT_WORK = "storm_executor_cpu_seconds_total"  # only there once the executor's thread runs
+WORKER = "storm_worker_info"
+EXECUTED = "storm_executor_executed_tuples_total"
+FAILED = "storm_executor_failed_tuples_total"
+TIMEOUT_SECONDS = 3.0
+
+Readings = Mapping[SeriesKey, float]
+
+
+class AgentProbe:
+    """Asks every agent once per question. An agent that does not answer adds nothing: its workers are not seen.
+
+    `targets` gives the agents' URLs by supervisor host, `supervisor_ids` the supervisor id by host.
+    """
+
+    def __init__(self, targets: Callable[[], Targets], supervisor_ids: Callable[[], Mapping[str, str]]) -> None:
+        self._targets = targets
+        self._supervisor_ids = supervisor_ids
+
+    def workers(self) -> Mapping[WorkerSlot, WorkerSeen]:
+        """The workers whose agents answer, by slot."""
+        ids = self._supervisor_ids()
+        pids: dict[WorkerSlot, int] = {}
+        hosted: dict[WorkerSlot, set[ExecutorKey]] = {}
+        at_work: dict[WorkerSlot, set[ExecutorKey]] = {}
+        for key, _ in self._readings():
+            supervisor_id = ids.get(key.label("supervisor"))
+            if supervisor_id is None or key.name not in (WORKER, HOSTED, AT_WORK):
+                continue
+            slot = WorkerSlot(supervisor_id, int(key.label("port")))
+            if key.name == WORKER:
+                pids[slot] = int(key.label("pid"))
+            else:
+                group = hosted if key.name == HOSTED else at_work
+                group.setdefault(slot, set()).add(_executor_key(key))
+        return {
+            slot: WorkerSeen(pid, frozenset(hosted.get(slot, ())), frozenset(at_work.get(slot, ())))
+            for slot, pid in pids.items()
+        }
+
+    def tuples_in_flight(self, topology_ids: Collection[str]) -> tuple[float, float] | None:
+        """Tuples waiting in queues, and tuples executed so far; None when an agent does not answer."""
+        waiting = executed = 0.0
+        answers = self._answers()
+        if None in answers:
+            return None
+        for key, value in _merged(answers):
+            if key.label("topology_id") in topology_ids:
+                waiting += value if key.name == HOSTED else 0.0
+                executed += value if key.name == EXECUTED else 0.0
+        return waiting, executed
+
+    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float]:
+        """Failed tuples so far, by counter: a spout that moved is counted by another counter from then on."""
+        return {
+            str(key): value
+            for key, value in self._readings()
+            if key.name == FAILED and key.label("topology_id") in topology_ids
+        }
+
+    def _readings(self) -> Iterator[tuple[SeriesKey, float]]:
+        return _merged(self._answers())
+
+    def _answers(self) -> Sequence[Readings | None]:
+        urls = sorted(self._targets().values())
+        if not urls:
+            return (None,)
+        with ThreadPoolExecutor(len(urls), "probe") as pool:
+            return list(pool.map(_read, urls))
+
+
+def _merged(answers: Sequence[Readings | None]) -> Iterator[tuple[SeriesKey, float]]:
+    for readings in answers:
+        if readings is not None:
+            yield from readings.items()
+
+
+def _read(url: str) -> Readings | None:
+    try:
+        return parse_metrics(fetch_text(url, TIMEOUT_SECONDS))
+    except ScrapeError:
+        return None
+
+
+def _executor_key(key: SeriesKey) -> ExecutorKey:
+    start, _, end = key.label("executor").partition("-")
+    return key.label("topology_id"), int(start), int(end)

@@ -1,0 +1,54 @@
+"""Counters that go on when the process that counts is replaced by another.
+
+A worker counts from zero each time it starts. The ledger adds what earlier workers had last shown, so that a series
+never falls while it is exported. What was counted after the last reading and before the worker's death is lost,
+not invented. No clock, no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class _Entry:
+    base: float
+    incarnation: Hashable
+    last: float
+    seen_at_seconds: float
+
+
+class CounterLedger:
+    """Remembers, per series, the incarnation that counts now and what all earlier ones had counted."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Hashable, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def total(self, series: Hashable, incarnation: Hashable, value: float, now_seconds: float) -> float:
+        """The count of `series` over all its incarnations, of which the present one shows `value`.
+
+        A value below the last one of the same incarnation is taken for a slip of the counter and does not
+        lower the total.
+        """
+        entry = self._entries.get(series)
+        if entry is None:
+            self._entries[series] = _Entry(0.0, incarnation, value, now_seconds)
+            return value
+        if entry.incarnation != incarnation:
+            entry.base += entry.last
+            entry.incarnation = incarnation
+            entry.last = value
+        else:
+            entry.last = max(entry.last, value)
+        entry.seen_at_seconds = now_seconds
+        return entry.base + entry.last
+
+    def forget_unseen_since(self, before_seconds: float) -> None:
+        """Drops series last read before `before_seconds`: topologies come and go, and memory must not only grow."""
+        self._entries = {
+            series: entry for series, entry in self._entries.items() if entry.seen_at_seconds >= before_seconds
+        }

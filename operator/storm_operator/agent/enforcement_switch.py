@@ -1,0 +1,64 @@
+"""Whether this agent enforces, and why not: decided as soon as the machine's cgroup is known, said once."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from storm_operator.agent.cgroups import executor_cgroups
+from storm_operator.agent.enforcement import Enforcer
+from storm_operator.agent.limits import Limits
+from storm_operator.agent.machine import Machine, find_cgroup
+from storm_operator.agent.machine_cgroup import CgroupError
+from storm_operator.agent.worker_snapshot import WorkerSnapshot
+
+OBSERVE_ONLY = "observe-only"
+RETRY_SECONDS = 30.0
+
+log = logging.getLogger(__name__)
+
+
+class EnforcementSwitch:
+    """`declined` is why limits are not wanted here (empty: they are)."""
+
+    def __init__(self, machine: Machine, host: str, given_cgroup: Path | None, declined: str) -> None:
+        self._machine = machine
+        self._host = host
+        self._given_cgroup = given_cgroup
+        self._declined = declined
+        self._located = False
+        self._retry_at_seconds = 0.0
+        self.enforcer: Enforcer | None = None
+        self.reason = declined or "no worker has been seen yet"
+
+    @property
+    def mode(self) -> str:
+        return self.enforcer.mode if self.enforcer else OBSERVE_ONLY
+
+    def step(self, workers: tuple[WorkerSnapshot, ...], limits: Limits, now_seconds: float) -> None:
+        """One pass: find the cgroup if that is still to be done, then bring limits in line."""
+        if not self._located and (workers or self._given_cgroup) and now_seconds >= self._retry_at_seconds:
+            self._locate(workers[0].pid if workers else 0, now_seconds)
+        if self.enforcer is not None:
+            self.enforcer.enforce(workers, limits)
+
+    def close(self) -> None:
+        if self.enforcer is not None:
+            self.enforcer.close()
+
+    def _locate(self, worker_pid: int, now_seconds: float) -> None:
+        try:
+            cgroup = find_cgroup(worker_pid, self._given_cgroup)
+            self._machine.adopt_cgroup(cgroup)
+            if not self._declined:
+                enforcer = Enforcer(executor_cgroups(cgroup), self._host)
+                enforcer.start()
+                self.enforcer, self.reason = enforcer, ""
+                log.info("enforcing CPU limits below %s (%s)", cgroup.path, enforcer.mode)
+        except CgroupError as error:
+            self._retry_at_seconds = now_seconds + RETRY_SECONDS
+            if not self._declined and self.reason != str(error):
+                self.reason = str(error)
+                log.warning("observing only, CPU limits are not enforced: %s", error)
+        else:
+            self._located = True

@@ -1,0 +1,181 @@
+"""What Prometheus and the operator scrape: everything is read and added up at the moment of the scrape."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from storm_operator.agent.counter_ledger import CounterLedger
+from storm_operator.agent.enforcement import Enforcer, Place
+from storm_operator.agent.families import Families
+from storm_operator.agent.limits import ExecutorKey
+from storm_operator.agent.machine import Machine
+from storm_operator.agent.peers import PeerReport
+from storm_operator.agent.processes import ThreadClock, process_use
+from storm_operator.agent.worker_series import (
+    counter_readings,
+    executor_labels,
+    gauge_readings,
+    latency_histograms,
+)
+from storm_operator.agent.worker_snapshot import ExecutorReading, WorkerSnapshot
+
+FORGET_SECONDS = 24 * 3600.0
+
+
+class Workers(Protocol):
+    """Where worker snapshots come from; safe for threads."""
+
+    def workers(self) -> tuple[WorkerSnapshot, ...]: ...
+
+    def take_last_words(self) -> tuple[WorkerSnapshot, ...]: ...
+
+
+class EnforcementReport(Protocol):
+    """Whether limits are enforced here, how, and why not."""
+
+    @property
+    def enforcer(self) -> Enforcer | None: ...
+
+    @property
+    def mode(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+class AgentCollector(Collector):
+    """Computes all metrics of one supervisor at each scrape."""
+
+    def __init__(
+        self,
+        supervisor: str,
+        workers: Workers,
+        machine: Machine,
+        enforcement: EnforcementReport,
+        peers: Callable[[], PeerReport],
+        clock: Callable[[], float],
+    ) -> None:
+        self._supervisor = supervisor
+        self._workers = workers
+        self._machine = machine
+        self._enforcement = enforcement
+        self._peers = peers
+        self._clock = clock
+        self._ledger = CounterLedger()
+        self._threads = ThreadClock()
+        self._lock = threading.Lock()
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        families = Families(self._supervisor)
+        with self._lock:
+            now_seconds = self._clock()
+            workers = self._workers.workers()
+            for ended in self._workers.take_last_words():
+                self._count_last_words(ended, now_seconds)
+            for worker in workers:
+                self._add_worker(families, worker, now_seconds)
+            self._threads.forget_all_but(worker.pid for worker in workers)
+            self._ledger.forget_unseen_since(now_seconds - FORGET_SECONDS)
+            self._add_machine(families, workers)
+        _add_peers(families, self._peers())
+        families.gauge("storm_agent_enforcement", (self._enforcement.mode, self._enforcement.reason), 1.0)
+        return families.metrics()
+
+    def _count_last_words(self, worker: WorkerSnapshot, now_seconds: float) -> None:
+        """Takes what an ended worker counted after the last scrape into the ledger, exporting nothing."""
+        for metric, labels, value in counter_readings(worker):
+            self._ledger.total((metric, labels), worker.incarnation, value, now_seconds)
+        self._latency_series(worker, now_seconds)
+
+    def _add_worker(self, families: Families, worker: WorkerSnapshot, now_seconds: float) -> None:
+        for metric, labels, value in counter_readings(worker):
+            total = self._ledger.total((metric, labels), worker.incarnation, value, now_seconds)
+            families.count(metric, labels, total)
+        for metric, labels, value in gauge_readings(worker):
+            families.gauge(metric, labels, value)
+        for labels, buckets, sum_seconds in self._latency_series(worker, now_seconds):
+            families.latency(labels, buckets, sum_seconds)
+        self._add_process(families, worker, now_seconds)
+        in_force = self._enforcement.enforcer.limits_in_force() if self._enforcement.enforcer else {}
+        for executor in worker.executors:
+            self._add_thread(families, worker, executor, now_seconds)
+            place = Place(ExecutorKey(worker.topology_id, executor.task_start, executor.task_end), worker.port)
+            if place in in_force:
+                self._add_limit(families, executor_labels(worker, executor), place, in_force[place], now_seconds)
+
+    def _latency_series(
+        self, worker: WorkerSnapshot, now_seconds: float
+    ) -> list[tuple[tuple[str, ...], list[tuple[str, float]], float]]:
+        """Histograms with their counts carried over worker restarts; buckets as Prometheus writes bounds."""
+        series: list[tuple[tuple[str, ...], list[tuple[str, float]], float]] = []
+        for labels, sum_seconds, buckets in latency_histograms(worker):
+            totals = [
+                (_bound_label(bound), self._ledger.total((labels, bound), worker.incarnation, count, now_seconds))
+                for bound, count in buckets
+            ]
+            total_sum = self._ledger.total((labels, "sum"), worker.incarnation, sum_seconds, now_seconds)
+            series.append((labels, totals, total_sum))
+        return series
+
+    def _add_process(self, families: Families, worker: WorkerSnapshot, now_seconds: float) -> None:
+        labels = (worker.topology_id, str(worker.port))
+        age = max(0.0, now_seconds - worker.written_at_ms / 1000.0)
+        families.gauge("storm_worker_snapshot_age_seconds", labels, age)
+        use = process_use(worker.pid)
+        if use is not None:
+            series = ("storm_worker_cpu_seconds", labels)
+            total = self._ledger.total(series, (use.pid, use.started), use.cpu_seconds, now_seconds)
+            families.count("storm_worker_cpu_seconds", labels, total)
+            families.gauge("storm_worker_memory_bytes", labels, use.memory_bytes)
+
+    def _add_thread(
+        self, families: Families, worker: WorkerSnapshot, executor: ExecutorReading, now_seconds: float
+    ) -> None:
+        used = None if executor.tid is None else self._threads.cpu_seconds(worker.pid, executor.tid)
+        if used is not None:
+            labels = executor_labels(worker, executor)
+            incarnation = (worker.incarnation, executor.tid)
+            total = self._ledger.total(("storm_executor_cpu_seconds", labels), incarnation, used, now_seconds)
+            families.count("storm_executor_cpu_seconds", labels, total)
+
+    def _add_limit(
+        self, families: Families, labels: tuple[str, ...], place: Place, millicores: float, now_seconds: float
+    ) -> None:
+        families.gauge("storm_executor_cpu_limit_millicores", labels, millicores)
+        enforcer = self._enforcement.enforcer
+        waited = enforcer.throttled_seconds(place) if enforcer else None
+        if waited is not None:
+            tid, seconds = waited
+            total = self._ledger.total(("storm_executor_throttled_seconds", labels), tid, seconds, now_seconds)
+            families.count("storm_executor_throttled_seconds", labels, total)
+
+    def _add_machine(self, families: Families, workers: tuple[WorkerSnapshot, ...]) -> None:
+        use = self._machine.use(tuple(worker.pid for worker in workers))
+        families.count("storm_supervisor_cpu_seconds", (), use.cpu_seconds)
+        families.count("storm_supervisor_throttled_seconds", (), use.throttled_seconds)
+        families.gauge("storm_supervisor_cpu_capacity_cores", (), use.capacity_cores)
+        families.gauge("storm_supervisor_memory_bytes", (), use.memory_bytes)
+
+
+def _bound_label(bound: float) -> str:
+    return "+Inf" if math.isinf(bound) else repr(bound)
+
+
+def _add_peers(families: Families, report: PeerReport) -> None:
+    for peer, statistics in sorted(report.statistics.items()):
+        families.gauge("storm_supervisor_round_trip_seconds", (peer,), statistics.round_trip_seconds)
+        families.gauge("storm_supervisor_availability_ratio", (peer,), statistics.availability_ratio)
+    if report.coordinate is not None:
+        for dimension in ("x", "y", "height"):
+            value = getattr(report.coordinate, dimension)
+            families.gauge("storm_supervisor_coordinate_milliseconds", (dimension,), value)
+        families.gauge("storm_supervisor_coordinate_error_ratio", (), report.coordinate.error)

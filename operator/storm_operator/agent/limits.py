@@ -1,0 +1,158 @@
+"""CPU limits as the operator writes them into ZooKeeper, followed as they change.
+
+The contract is docs/reference/interfaces.md, "CPU limits". While ZooKeeper cannot be reached the last known limits
+stay: an outage must neither free nor stop anybody.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.retry import KazooRetry
+
+VERSION = 1
+LIMITS_NODE = "cpu-limits"
+SESSION_TIMEOUT_SECONDS = 20.0
+LONGEST_RECONNECT_PAUSE_SECONDS = 5.0
+RESYNC_SECONDS = 30.0
+RETRY_SECONDS = 3.0
+
+log = logging.getLogger(__name__)
+
+
+class LimitsError(ValueError):
+    """A document that is not a set of CPU limits; the message names the field."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ExecutorKey:
+    """An executor without its component's name, which limits do not carry."""
+
+    topology_id: str
+    task_start: int
+    task_end: int
+
+
+Limits = Mapping[ExecutorKey, float]
+
+
+def parse_limits(document: bytes, topology_id: str) -> dict[ExecutorKey, float]:
+    """Millicores per executor in a version 1 document for `topology_id`; LimitsError when it is malformed."""
+    try:
+        fields = json.loads(document)
+    except ValueError as error:
+        raise LimitsError(f"not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise LimitsError(f"must be a JSON object, not {type(fields).__name__}")
+    if fields.get("version") != VERSION:
+        raise LimitsError(f"version is {fields.get('version')!r}, only {VERSION} is known here")
+    if fields.get("topology_id") != topology_id:
+        raise LimitsError(f"topology_id is {fields.get('topology_id')!r}, the node is named {topology_id!r}")
+    rows = fields.get("limits")
+    if not isinstance(rows, list):
+        raise LimitsError(f"limits must be a list, not {rows!r}")
+    return dict(_parse_row(f"limits[{index}]", row, topology_id) for index, row in enumerate(rows))
+
+
+def _parse_row(where: str, row: Any, topology_id: str) -> tuple[ExecutorKey, float]:
+    if not isinstance(row, dict):
+        raise LimitsError(f"{where} must be an object, not {row!r}")
+    tasks = []
+    for name in ("task_start", "task_end"):
+        value = row.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise LimitsError(f"{where}.{name} must be a whole number, not {value!r}")
+        tasks.append(value)
+    millicores = row.get("millicores")
+    if not isinstance(millicores, int | float) or isinstance(millicores, bool) or not 0 < millicores < float("inf"):
+        raise LimitsError(f"{where}.millicores must be a number above 0, not {millicores!r}")
+    return ExecutorKey(topology_id, tasks[0], tasks[1]), float(millicores)
+
+
+class LimitsReader:
+    """Follows `<root>/cpu-limits` in a thread of its own; `on_change` is called there after each change."""
+
+    def __init__(self, hosts: str, root: str, on_change: Callable[[], None]) -> None:
+        self._path = f"{root.rstrip('/')}/{LIMITS_NODE}"
+        self._on_change = on_change
+        self._limits: dict[str, dict[ExecutorKey, float]] = {}
+        self._documents: dict[str, bytes] = {}
+        self._look = threading.Event()
+        self._stopped = threading.Event()
+        forever = KazooRetry(max_tries=-1, delay=0.5, max_delay=LONGEST_RECONNECT_PAUSE_SECONDS)
+        self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_SECONDS, connection_retry=forever)
+        self._client.add_listener(self._on_state)
+        self._thread = threading.Thread(target=self._follow, name="cpu-limits", daemon=True)
+
+    def start(self) -> None:
+        """Returns at once; ZooKeeper may come up later."""
+        self._client.start_async()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._look.set()
+        self._client.stop()
+        self._client.close()
+
+    def limits(self) -> Limits:
+        """The limits last known, over all topologies."""
+        return {key: limit for limits in tuple(self._limits.values()) for key, limit in limits.items()}
+
+    def _on_state(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            self._look.set()
+        elif not self._stopped.is_set():
+            log.warning("ZooKeeper connection is %s: keeping the CPU limits last known", state.lower())
+
+    def _on_watch(self, _event: object) -> None:
+        self._look.set()
+
+    def _follow(self) -> None:
+        pause = RESYNC_SECONDS
+        while not self._stopped.is_set():
+            self._look.wait(pause)
+            self._look.clear()
+            pause = RESYNC_SECONDS
+            if self._stopped.is_set() or not self._client.connected:
+                continue
+            try:
+                self._read_all()
+            except (KazooException, KazooTimeoutError) as error:
+                log.warning("cannot read %s, trying again: %s", self._path, f"{type(error).__name__} {error}")
+                pause = RETRY_SECONDS
+
+    def _read_all(self) -> None:
+        """Reads every topology's limits and leaves watches, so that the next change is seen at once."""
+        self._client.ensure_path(self._path)
+        documents = {}
+        for topology_id in self._client.get_children(self._path, watch=self._on_watch):
+            try:
+                documents[topology_id], _ = self._client.get(f"{self._path}/{topology_id}", watch=self._on_watch)
+            except NoNodeError:
+                continue  # removed this very moment
+        if documents == self._documents:
+            return
+        # Replaced as a whole, since others read it meanwhile.
+        self._limits = {topology_id: self._parse(topology_id, document) for topology_id, document in documents.items()}
+        self._documents = documents
+        self._on_change()
+
+    def _parse(self, topology_id: str, document: bytes) -> dict[ExecutorKey, float]:
+        """The new limits, or the last good ones when the new are malformed."""
+        known = self._limits.get(topology_id, {})
+        if document == self._documents.get(topology_id):
+            return known
+        try:
+            return parse_limits(document, topology_id)
+        except LimitsError as error:
+            log.warning("keeping the last CPU limits of %s, the new ones are malformed: %s", topology_id, error)
+            return known

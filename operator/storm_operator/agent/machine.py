@@ -1,0 +1,77 @@
+"""CPU and memory of the whole supervisor: from its cgroup where it has one, else from its workers' processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from storm_operator.agent.machine_cgroup import (
+    MILLICORES,
+    CgroupError,
+    MachineCgroup,
+    cgroup_of_process,
+    describe_cgroup,
+    parse_mounts,
+)
+from storm_operator.agent.processes import ProcessCpuMeter, process_use, with_log_writers
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+
+@dataclass(frozen=True, slots=True)
+class MachineUse:
+    """What a supervisor uses and may use; None is unknown."""
+
+    cpu_seconds: float | None
+    throttled_seconds: float | None
+    capacity_cores: float
+    memory_bytes: float | None
+
+
+def find_cgroup(pid: int, given: Path | None) -> MachineCgroup:
+    """The cgroup at `given`, else the one that process `pid` is in; CgroupError when there is none."""
+    mounts = parse_mounts(MOUNTS.read_text())
+    if given is not None:
+        return describe_cgroup(given, mounts)
+    try:
+        return cgroup_of_process(Path(f"/proc/{pid}/cgroup").read_text(), mounts)
+    except OSError as error:
+        raise CgroupError(f"cannot read the cgroup of process {pid}: {error.strerror}") from error
+
+
+class Machine:
+    """Measures one supervisor. Its cgroup may become known only when the first worker shows where it is."""
+
+    def __init__(self, capacity_millicores: float | None) -> None:
+        self._capacity_millicores = capacity_millicores
+        self._cgroup: MachineCgroup | None = None
+        self._meter = ProcessCpuMeter()
+        self._carried_cpu_seconds = 0.0
+
+    def adopt_cgroup(self, cgroup: MachineCgroup) -> None:
+        """From now on CPU is counted by `cgroup`, going on from what the workers' processes had used so far."""
+        if self._meter.total_seconds > 0 and not cgroup.is_whole_host:
+            self._carried_cpu_seconds = self._meter.total_seconds - (cgroup.cpu_seconds() or 0.0)
+        self._cgroup = cgroup
+
+    def use(self, worker_pids: tuple[int, ...]) -> MachineUse:
+        # The kernel's root cgroup bounds nothing and counts everybody on the host: it is not this supervisor's.
+        own = self._cgroup if self._cgroup is not None and not self._cgroup.is_whole_host else None
+        pids = own.process_ids() if own else None
+        uses = [use for pid in pids or with_log_writers(worker_pids) if (use := process_use(pid)) is not None]
+        cpu_seconds = own.cpu_seconds() if own else None
+        by_processes = self._meter.add(uses) if cpu_seconds is None else None
+        return MachineUse(
+            cpu_seconds=by_processes if cpu_seconds is None else cpu_seconds + self._carried_cpu_seconds,
+            throttled_seconds=own.throttled_seconds() if own else None,
+            capacity_cores=self._capacity_cores(),
+            memory_bytes=sum(use.memory_bytes for use in uses),
+        )
+
+    def _capacity_cores(self) -> float:
+        if self._capacity_millicores is not None:
+            return self._capacity_millicores / MILLICORES
+        quota = self._cgroup.quota_millicores() if self._cgroup else None
+        return float(psutil.cpu_count() or 1) if quota is None else quota / MILLICORES

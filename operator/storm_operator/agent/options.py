@@ -1,0 +1,60 @@
+"""What an agent is told at its start. Values only; the command line is `commands`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from storm_operator.core.model import read_only
+
+DEFAULT_LISTEN = "0.0.0.0:9464"  # scrapers and peers are on other machines
+DEFAULT_ZOOKEEPER_ROOT = "/storm/storm-operator"
+METRICS_FOLDER = "storm-operator-metrics"
+
+
+class OptionError(ValueError):
+    """An option has a value that cannot be; the message names it and says what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """One agent. `zookeeper` None: nobody gives limits. `cgroup` None: found from the first worker."""
+
+    host: str
+    metrics_dir: Path
+    listen: tuple[str, int]
+    zookeeper: str | None = None
+    zookeeper_root: str = DEFAULT_ZOOKEEPER_ROOT
+    peers: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    cgroup: Path | None = None
+    cpu_capacity_millicores: float | None = None
+    enforce: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "peers", read_only(self.peers))
+
+
+def parse_address(option: str, text: str) -> tuple[str, int]:
+    """`ADDRESS:PORT`; an IPv6 address stands in brackets."""
+    address, _, port = text.rpartition(":")
+    if not address or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise OptionError(f"{option} {text!r} must be ADDRESS:PORT, such as 10.77.0.11:9464")
+    return address.removeprefix("[").removesuffix("]"), int(port)
+
+
+def parse_peer(text: str) -> tuple[str, tuple[str, int]]:
+    """`HOST=ADDRESS:PORT`."""
+    host, separator, address = text.partition("=")
+    if not separator or not host:
+        raise OptionError(f"--peer {text!r} must be HOST=ADDRESS:PORT, such as 10.77.0.12=10.77.0.12:9464")
+    return host, parse_address("--peer", address)
+
+
+def choose_metrics_dir(metrics_dir: Path | None, storm_local_dir: Path | None) -> Path:
+    """Where workers of this supervisor write: as told, else where the plugin puts it by default."""
+    if metrics_dir is not None:
+        return metrics_dir
+    if storm_local_dir is not None:
+        return storm_local_dir / METRICS_FOLDER
+    raise OptionError("give --metrics-dir, or --storm-local-dir to use its folder storm-operator-metrics")

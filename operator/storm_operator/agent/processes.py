@@ -1,0 +1,118 @@
+"""What the kernel knows about workers' processes and threads. A thing that cannot be read is None.
+
+A worker's own count of CPU would be a sampled one; the kernel's is exact, to the nanosecond, per thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+NANOSECONDS = 1e9
+START_TIME_FIELD = 22  # of /proc/PID/stat, counted from 1 as in proc(5)
+CREATE_TIME_TOLERANCE_SECONDS = 1.0  # the kernel tells it in ticks after a boot time rounded to seconds
+LOG_WRITER_CLASS = "org.apache.storm.LogWriter"
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """What one process has used since it started. `started` tells it from a later one with the same pid."""
+
+    pid: int
+    started: float
+    cpu_seconds: float
+    memory_bytes: int
+
+
+def is_writer_alive(pid: int, written_at_seconds: float) -> bool:
+    """Whether the process that wrote a file at `written_at_seconds` still lives: not gone, dead, or another by now."""
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return process.create_time() <= written_at_seconds + CREATE_TIME_TOLERANCE_SECONDS
+    except psutil.Error:
+        return False
+
+
+def thread_start_ticks(pid: int, tid: int) -> int | None:
+    """When the thread started, in clock ticks after boot; with its tid it names the thread uniquely."""
+    try:
+        stat = (PROC / str(pid) / "task" / str(tid) / "stat").read_text()
+        # The name, field 2, is in parentheses and may hold anything, so count from its end.
+        return int(stat.rpartition(")")[2].split()[START_TIME_FIELD - 3])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def is_thread_of(pid: int, tid: int) -> bool:
+    return (PROC / str(pid) / "task" / str(tid)).exists()
+
+
+def thread_cpu_seconds(pid: int, tid: int) -> float | None:
+    """Seconds that the thread has been on a CPU since it started."""
+    try:
+        return int((PROC / str(pid) / "task" / str(tid) / "schedstat").read_text().split()[0]) / NANOSECONDS
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def process_use(pid: int) -> ProcessUse | None:
+    """CPU and memory of one process, without its children."""
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            times = process.cpu_times()
+            return ProcessUse(pid, process.create_time(), times.user + times.system, process.memory_info().rss)
+    except psutil.Error:
+        return None
+
+
+def with_log_writers(worker_pids: Iterable[int]) -> tuple[int, ...]:
+    """The workers and the log writers that Storm starts them under."""
+    pids = set(worker_pids)
+    for pid in tuple(pids):
+        try:
+            parent = psutil.Process(pid).parent()
+            if parent is not None and LOG_WRITER_CLASS in parent.cmdline():
+                pids.add(parent.pid)
+        except psutil.Error:
+            continue
+    return tuple(sorted(pids))
+
+
+class ThreadClock:
+    """CPU seconds of threads, which refuses a tid that the kernel has given to another thread meanwhile."""
+
+    def __init__(self) -> None:
+        self._started: dict[tuple[int, int], int] = {}
+
+    def cpu_seconds(self, pid: int, tid: int) -> float | None:
+        started = thread_start_ticks(pid, tid)
+        if started is None or self._started.setdefault((pid, tid), started) != started:
+            return None
+        return thread_cpu_seconds(pid, tid)
+
+    def forget_all_but(self, pids: Iterable[int]) -> None:
+        kept = frozenset(pids)
+        self._started = {thread: started for thread, started in self._started.items() if thread[0] in kept}
+
+
+class ProcessCpuMeter:
+    """CPU seconds used by a changing set of processes together: never falls when one of them ends."""
+
+    def __init__(self) -> None:
+        self.total_seconds = 0.0
+        self._last: dict[tuple[int, float], float] = {}
+
+    def add(self, uses: Iterable[ProcessUse]) -> float:
+        """The total after these readings, seconds since this meter was made plus what was used before."""
+        readings = {(use.pid, use.started): use.cpu_seconds for use in uses}
+        self.total_seconds += sum(max(0.0, now - self._last.get(process, 0.0)) for process, now in readings.items())
+        self._last = readings
+        return self.total_seconds

@@ -1,0 +1,128 @@
+"""The agent as a running process: its parts put together, one light loop, a clean end."""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import threading
+import time
+from http import HTTPStatus
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from storm_operator.agent.enforcement_switch import EnforcementSwitch
+from storm_operator.agent.exporter import AgentCollector
+from storm_operator.agent.http_server import Response, serve
+from storm_operator.agent.limits import LimitsReader
+from storm_operator.agent.machine import Machine
+from storm_operator.agent.options import AgentOptions
+from storm_operator.agent.peers import COORDINATE_PATH, Peers, coordinate_document
+from storm_operator.agent.processes import is_writer_alive
+from storm_operator.agent.snapshot_folder import SnapshotFolder
+
+STEP_SECONDS = 1.0
+STUCK_SECONDS = 15.0  # without a step for so long the agent does not call itself healthy
+ZOOKEEPER_GOODBYE_SECONDS = 0.3
+
+log = logging.getLogger(__name__)
+
+
+class ListenError(Exception):
+    """The address to listen on cannot be had; the message says why."""
+
+
+class AgentService:
+    """Everything that runs beside one supervisor."""
+
+    def __init__(self, options: AgentOptions) -> None:
+        self._options = options
+        self._wake = threading.Event()
+        self._stopping = False
+        self._last_step_seconds = time.monotonic()
+        self._folder = SnapshotFolder(options.metrics_dir, is_writer_alive)
+        machine = Machine(options.cpu_capacity_millicores)
+        self._switch = EnforcementSwitch(machine, options.host, options.cgroup, _declined(options))
+        self._peers = Peers(options.peers, random.Random(options.host))  # noqa: S311 - spreads probes, no secret
+        self._limits = (
+            LimitsReader(options.zookeeper, options.zookeeper_root, self._wake.set)
+            if options.zookeeper and options.enforce
+            else None
+        )
+        self._registry = CollectorRegistry()
+        self._registry.register(
+            AgentCollector(options.host, self._folder, machine, self._switch, self._peers.report, time.time)
+        )
+
+    def start(self) -> int:
+        """Starts all parts and returns the port it listens on; ListenError when the address cannot be had."""
+        address, port = self._options.listen
+        pages = {"/metrics": self._metrics, "/healthz": self._health, COORDINATE_PATH: self._coordinate}
+        try:
+            server = serve((address, port), pages)
+        except OSError as error:
+            raise ListenError(f"--listen: cannot listen on {address}:{port}: {error.strerror}") from error
+        if self._limits:
+            self._limits.start()
+        self._peers.start()
+        return int(server.server_address[1])
+
+    def run(self) -> None:
+        """Steps once a second, and when limits change, until `stop`; then frees every thread."""
+        try:
+            while not self._stopping:
+                self.step()
+                self._wake.wait(STEP_SECONDS)
+                self._wake.clear()
+        finally:
+            self._close()
+
+    def step(self) -> None:
+        limits = self._limits.limits() if self._limits else {}
+        self._switch.step(self._folder.threads(), limits, time.monotonic())
+        self._last_step_seconds = time.monotonic()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._wake.set()
+
+    def _close(self) -> None:
+        self._switch.close()
+        self._peers.stop()
+        if self._limits:
+            # Without a connection kazoo may take its time; nothing here depends on the goodbye.
+            goodbye = threading.Thread(target=self._limits.stop, daemon=True)
+            goodbye.start()
+            goodbye.join(ZOOKEEPER_GOODBYE_SECONDS)
+
+    def _metrics(self) -> Response:
+        return Response(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self._registry))
+
+    def _health(self) -> Response:
+        idle_seconds = time.monotonic() - self._last_step_seconds
+        if idle_seconds > STUCK_SECONDS:
+            return Response(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", f"stuck for {idle_seconds:.0f} s\n".encode())
+        return Response(HTTPStatus.OK, "text/plain", b"ok\n")
+
+    def _coordinate(self) -> Response:
+        return Response(HTTPStatus.OK, "application/json", coordinate_document(self._peers.coordinate()))
+
+
+def run_agent(options: AgentOptions) -> None:
+    """Runs an agent until SIGTERM or SIGINT. To be called in the main thread."""
+    service = AgentService(options)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: service.stop())
+    port = service.start()
+    log.info("agent of supervisor %s listens on %s:%d", options.host, options.listen[0], port)
+    service.run()
+    log.info("agent of supervisor %s has ended", options.host)
+
+
+def _declined(options: AgentOptions) -> str:
+    if not options.enforce:
+        return "told not to (--no-enforce)"
+    if not options.zookeeper:
+        return "no --zookeeper to read limits from"
+    return ""

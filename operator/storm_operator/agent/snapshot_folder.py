@@ -1,0 +1,176 @@
+"""The folder in which workers leave their snapshots, read so that an idle agent costs nearly nothing.
+
+Files change every second but are parsed only when someone asks. Between, their bytes are kept: when a worker has
+been replaced or has died, its last words are still there to be counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from storm_operator.agent.worker_snapshot import SnapshotError, WorkerSnapshot, parse_worker_snapshot
+
+LAST_WORDS_KEPT = 256
+HEAD_BYTES = 1024
+PID_PATTERN = re.compile(rb'"pid"\s*:\s*(\d+)')
+TID_PATTERN = re.compile(rb'"tid"\s*:\s*(\d+|null)')
+STARTED_PATTERN = re.compile(rb'"started_at_ms"\s*:\s*([\d.]+)')
+
+log = logging.getLogger(__name__)
+
+IsWriterAlive = Callable[[int, float], bool]
+Incarnation = tuple[int, float]
+
+
+@dataclass(slots=True)
+class _File:
+    """One file as last read. `snapshot` may be older than `document`."""
+
+    stamp: tuple[int, int, int]
+    written_at_seconds: float
+    document: bytes
+    incarnation: Incarnation | None
+    snapshot: WorkerSnapshot | None = None
+    parsed_stamp: tuple[int, int, int] | None = None
+    parsed_tids: list[bytes] | None = None
+    complained: bool = False
+    alive: bool = True
+
+
+class SnapshotFolder:
+    """Safe for threads: the loop that enforces limits and the scrapes share one."""
+
+    def __init__(self, folder: Path, is_writer_alive: IsWriterAlive) -> None:
+        self._folder = folder
+        self._lock = threading.RLock()
+        self._is_writer_alive = is_writer_alive
+        self._files: dict[str, _File] = {}
+        self._last_words: deque[WorkerSnapshot] = deque(maxlen=LAST_WORDS_KEPT)
+        self._complaint = ""
+
+    def workers(self) -> tuple[WorkerSnapshot, ...]:
+        """What the living workers last wrote, by file name. Unreadable files are left out, each said once."""
+        return self._living(self._parsed)
+
+    def threads(self) -> tuple[WorkerSnapshot, ...]:
+        """Like `workers`, but the counts may be old: good for who runs where, and cheaper."""
+        return self._living(self._with_threads)
+
+    def take_last_words(self) -> tuple[WorkerSnapshot, ...]:
+        """The last snapshots of workers that have ended since the last call."""
+        with self._lock:
+            words = tuple(self._last_words)
+            self._last_words.clear()
+            return words
+
+    def _living(self, read: Callable[[str], WorkerSnapshot | None]) -> tuple[WorkerSnapshot, ...]:
+        with self._lock:
+            self._refresh()
+            found = (read(name) for name in sorted(self._files) if self._files[name].alive)
+            return tuple(snapshot for snapshot in found if snapshot is not None)
+
+    def _refresh(self) -> None:
+        """Reads what changed, parses nothing that is not needed."""
+        present = self._list()
+        if present is None:
+            return
+        for name in self._files.keys() - present.keys():
+            self._keep_last_words(name)
+            del self._files[name]
+        for name, (stamp, written_at_seconds) in present.items():
+            self._refresh_file(name, stamp, written_at_seconds)
+
+    def _list(self) -> dict[str, tuple[tuple[int, int, int], float]] | None:
+        """Stamp and time of each snapshot file; empty without a folder, None when that cannot be told."""
+        present = {}
+        try:
+            with os.scandir(self._folder) as entries:
+                for entry in entries:
+                    if not entry.name.endswith(".json"):
+                        continue
+                    try:
+                        stat = entry.stat()
+                    except FileNotFoundError:
+                        continue
+                    present[entry.name] = ((stat.st_mtime_ns, stat.st_ino, stat.st_size), stat.st_mtime)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            self._complain(f"cannot read the metrics folder {self._folder}: {error.strerror}")
+            return None
+        self._complaint = ""
+        return present
+
+    def _refresh_file(self, name: str, stamp: tuple[int, int, int], written_at_seconds: float) -> None:
+        known = self._files.get(name)
+        if known is None or known.stamp != stamp:
+            try:
+                document = (self._folder / name).read_bytes()
+            except OSError:
+                return  # renamed or removed this very moment: the next pass sees it
+            incarnation = _incarnation(document)
+            if known is not None and known.incarnation != incarnation:
+                self._keep_last_words(name)
+                known = None
+            if known is None:
+                known = self._files[name] = _File(stamp, written_at_seconds, document, incarnation)
+            known.stamp, known.written_at_seconds, known.document = stamp, written_at_seconds, document
+        self._check_alive(name, known)
+
+    def _check_alive(self, name: str, file: _File) -> None:
+        # A file that does not say whose it is goes on to the parser, which says what is wrong with it.
+        alive = file.incarnation is None or self._is_writer_alive(file.incarnation[0], file.written_at_seconds)
+        if not alive:
+            self._keep_last_words(name)
+        file.alive = alive
+
+    def _keep_last_words(self, name: str) -> None:
+        file = self._files[name]
+        if file.alive and (snapshot := self._parsed(name)) is not None:
+            self._last_words.append(snapshot)
+
+    def _parsed(self, name: str) -> WorkerSnapshot | None:
+        file = self._files[name]
+        if file.parsed_stamp != file.stamp:
+            file.parsed_stamp = file.stamp
+            file.parsed_tids = TID_PATTERN.findall(file.document)
+            try:
+                file.snapshot = parse_worker_snapshot(file.document)
+                file.complained = False
+            except SnapshotError as error:
+                file.snapshot = None
+                if not file.complained:
+                    log.warning("skipping the snapshot %s: %s", name, error)
+                file.complained = True
+        return file.snapshot
+
+    def _with_threads(self, name: str) -> WorkerSnapshot | None:
+        # Executors and their threads turn up one by one in a worker's first seconds, and then stay.
+        file = self._files[name]
+        if file.snapshot is not None and file.parsed_tids == TID_PATTERN.findall(file.document):
+            return file.snapshot
+        return self._parsed(name)
+
+    def _complain(self, message: str) -> None:
+        if message != self._complaint:
+            log.warning(message)
+        self._complaint = message
+
+
+def _incarnation(document: bytes) -> Incarnation | None:
+    """Pid and start time: from the document's head if it is written in the contract's order, else by parsing it."""
+    pid = PID_PATTERN.search(document, 0, HEAD_BYTES)
+    started = STARTED_PATTERN.search(document, 0, HEAD_BYTES)
+    if pid and started:
+        return (int(pid[1]), float(started[1]))
+    try:
+        return parse_worker_snapshot(document).incarnation
+    except SnapshotError:
+        return None

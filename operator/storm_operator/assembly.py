@@ -1,0 +1,117 @@
+"""Puts the loop together for one Storm cluster: which adapters stand behind which port."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from storm_operator.adapters.metrics.prometheus import PrometheusSource
+from storm_operator.adapters.metrics.scrape import ScrapeSource
+from storm_operator.adapters.metrics.source import MetricsSource
+from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
+from storm_operator.adapters.observer import SnapshotObserver
+from storm_operator.adapters.plan_store import PlanStore
+from storm_operator.adapters.storm_cluster import PlanJournal, StormCluster
+from storm_operator.adapters.submission import StormClientHome
+from storm_operator.adapters.worker_probe import AgentProbe
+from storm_operator.adapters.zookeeper import ZooKeeperSession
+from storm_operator.apply import Applier
+from storm_operator.control_loop import ControlLoop, Listener
+from storm_operator.lifecycle_manager import LifecycleManager
+
+DEFAULT_AGENT_PORT = 9464
+METRICS_RETENTION_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConnection:
+    """Where one Storm cluster's parts are. `agents` gives URLs by supervisor host where they are not the usual ones."""
+
+    nimbus: tuple[str, ...]
+    zookeeper: str
+    storm_root: str = DEFAULT_STORM_ROOT
+    agent_port: int = DEFAULT_AGENT_PORT
+    agents: Mapping[str, str] = field(default_factory=dict)
+    prometheus: str | None = None
+    storm_home: Path | None = None
+    storm_conf_dir: Path | None = None
+
+
+class SystemClock:
+    """The real time."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """Everything that works on one Storm cluster; `close` ends its connections."""
+
+    loop: ControlLoop
+    storm: StormCluster
+    client: NimbusClient
+    store: PlanStore
+    metrics: MetricsSource
+    session: ZooKeeperSession
+    home: StormClientHome | None
+
+    def lifecycle(self, say: Callable[[str], None]) -> LifecycleManager:
+        return LifecycleManager(self.storm, self.home, say)
+
+    def close(self) -> None:
+        self.client.close()
+        self.session.close()
+
+
+def assemble(
+    connection: ClusterConnection, listener: Listener, retention_seconds: float = METRICS_RETENTION_SECONDS
+) -> Assembly:
+    """The parts for `connection`. Nothing is asked of any peer yet. ValueError for an address that is none.
+
+    `retention_seconds` is how far back windows of scraped metrics may reach.
+    """
+    client = NimbusClient(connection.nimbus)
+    session = ZooKeeperSession(connection.zookeeper)
+    storm = StormCluster(client, session, connection.storm_root)
+    store = PlanStore(session, connection.storm_root)
+
+    def targets() -> Mapping[str, str]:
+        usual = {host: f"http://{host}:{connection.agent_port}/metrics" for host in storm.supervisor_ids()}
+        return {**usual, **connection.agents}
+
+    metrics: MetricsSource
+    if connection.prometheus is not None:
+        metrics = PrometheusSource(connection.prometheus)
+    else:
+        metrics = ScrapeSource(targets, retention_seconds=retention_seconds)
+    clock = SystemClock()
+    loop = ControlLoop(
+        observer=SnapshotObserver(storm, metrics),
+        applier=Applier(storm, store, AgentProbe(targets, storm.supervisor_ids), clock),
+        journal=PlanJournal(store),
+        clock=clock,
+        listener=listener,
+        new_plan_id=new_plan_id,
+    )
+    return Assembly(loop, storm, client, store, metrics, session, _home(connection))
+
+
+def new_plan_id(now_seconds: float) -> str:
+    """Sortable by time, unique by its tail, e.g. `p-20260101-120000-3fa9`."""
+    moment = datetime.fromtimestamp(now_seconds, UTC)
+    return f"p-{moment:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
+
+
+def _home(connection: ClusterConnection) -> StormClientHome | None:
+    if connection.storm_home is None or connection.storm_conf_dir is None:
+        return None
+    return StormClientHome(connection.storm_home, connection.storm_conf_dir)

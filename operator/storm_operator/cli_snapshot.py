@@ -1,0 +1,140 @@
+"""`storm-operator snapshot`: what a live cluster looks like, in a file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+from urllib.parse import urlsplit
+
+import typer
+
+from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.metrics import MetricsSource, PrometheusSource, ScrapeSource
+from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
+from storm_operator.adapters.storm_cluster import StormCluster
+from storm_operator.adapters.zookeeper import ZooKeeperSession
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
+from storm_operator.core.snapshot_json import dump_snapshot
+
+WINDOW_PERIODS = 1.5
+EXIT_CLUSTER = 1
+EXIT_BAD_INPUT = 2
+
+
+def snapshot(
+    nimbus: Annotated[list[str], typer.Option(metavar="HOST:PORT", help="A Nimbus (repeatable).")],
+    zookeeper: Annotated[str, typer.Option(metavar="HOST:PORT,...", help="Storm's ZooKeeper: it knows the slots.")],
+    agent: Annotated[
+        list[str] | None, typer.Option(metavar="HOST=URL", help="The agent of a supervisor (repeatable).")
+    ] = None,
+    prometheus: Annotated[
+        str | None, typer.Option(metavar="URL", help="A Prometheus that scrapes the agents, instead of --agent.")
+    ] = None,
+    period: Annotated[float, typer.Option(min=1.0, help="Seconds between the two readings.")] = 10.0,
+    storm_root: Annotated[str, typer.Option(help="storm.zookeeper.root")] = DEFAULT_STORM_ROOT,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Where to write it (default: stdout).")] = None,
+) -> None:
+    """Write a snapshot of a live cluster: what `storm-operator plan` reads. Takes one period."""
+    try:
+        source = metrics_source(agent or (), prometheus)
+        client = NimbusClient(nimbus)
+    except ValueError as error:
+        _fail(str(error), EXIT_BAD_INPUT)
+    # Its client reports every failed attempt to connect; the error below says what matters, once.
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
+    session = ZooKeeperSession(zookeeper)
+    try:
+        cluster = StormCluster(client, session, storm_root)
+        taken = take_snapshot(lambda: cluster.read_view({}), source, period, time.time, time.sleep)
+    except AdapterError as error:
+        _fail(str(error), EXIT_CLUSTER)
+    finally:
+        client.close()
+        session.close()
+    for problem in taken.completeness.problems:
+        typer.echo(f"storm-operator snapshot: {problem}", err=True)
+    if file is None:
+        typer.echo(dump_snapshot(taken), nl=False)
+    else:
+        _write(file, dump_snapshot(taken))
+
+
+def metrics_source(agents: Sequence[str], prometheus: str | None) -> MetricsSource:
+    """The source that the options name; ValueError unless it is exactly one."""
+    if bool(agents) == (prometheus is not None):
+        raise ValueError("expected either --agent HOST=URL for each supervisor, or --prometheus URL")
+    if prometheus is not None:
+        return PrometheusSource(_checked_url("--prometheus", prometheus))
+    targets = parse_agents(agents)
+    return ScrapeSource(lambda: targets)
+
+
+def parse_agents(texts: Sequence[str]) -> Mapping[str, str]:
+    """URL of the metrics by supervisor host, from `host=url` texts; `/metrics` is meant when the URL has no path."""
+    targets: dict[str, str] = {}
+    for text in texts:
+        host, equals, url = text.partition("=")
+        if not equals or not host:
+            raise ValueError(f"--agent is {text!r}: expected HOST=URL, e.g. 10.77.0.11=http://10.77.0.11:9464")
+        if host in targets:
+            raise ValueError(f"--agent names the host {host} twice: expected each supervisor once")
+        checked = _checked_url("--agent", url)
+        targets[host] = checked if urlsplit(checked).path not in ("", "/") else checked.rstrip("/") + "/metrics"
+    return targets
+
+
+def take_snapshot(
+    read_view: Callable[[], ClusterView],
+    source: MetricsSource,
+    period_seconds: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> ClusterSnapshot:
+    """Two readings one period apart, and Nimbus' view at the second. Raises AdapterError when Nimbus is not there."""
+    read_view()  # a cluster that does not answer is better known before the wait than after it
+    window_seconds = WINDOW_PERIODS * period_seconds
+    source.read_window(clock(), window_seconds)
+    sleep(period_seconds)
+    view = read_view()
+    now_seconds = clock()
+    return build_snapshot(view, source.read_window(now_seconds, window_seconds), (), now_seconds)
+
+
+def _checked_url(option: str, url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(f"{option} is {url!r}: expected a URL such as http://10.77.0.11:9464")
+    return url
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all: an interrupted command leaves no half file."""
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as temporary:
+            temporary.write(text)
+        Path(temporary.name).chmod(0o666 & ~_umask())
+        Path(temporary.name).replace(path)
+    except OSError as error:
+        _fail(f"{path} cannot be written: {error.strerror}", EXIT_BAD_INPUT)
+
+
+def _umask() -> int:
+    present = os.umask(0)
+    os.umask(present)
+    return present
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    typer.echo(f"storm-operator snapshot: {message}", err=True)
+    raise typer.Exit(code)

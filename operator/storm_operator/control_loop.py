@@ -1,0 +1,312 @@
+"""One pass over one Storm cluster: observe -> verify -> decide -> apply. All topologies share one loop.
+
+The loop owns what must be remembered between passes (history, last demand, what was tried) and nothing else; every
+step is a call to a pure function of the core or to a port. One plan at a time: a plan is applied and verified before
+the next is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from storm_operator.adapters.errors import AdapterError, TopologyNotAlive
+from storm_operator.apply import Applier, Clock
+from storm_operator.core.decide import decide
+from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
+from storm_operator.core.direct_plan import reverse_plan
+from storm_operator.core.groups import Group, estimate_group_demand, group_by_settings
+from storm_operator.core.load_history import undisturbed
+from storm_operator.core.model import Decision, Demand, Hold, HoldReason, Plan
+from storm_operator.core.placement.registry import policy_named
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, busy_executors, outcome_of
+from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.verify import judge
+
+KEPT_RECORDS = 50
+PATIENCE_SETTLINGS = 5
+"""A plan that cannot be verified within so many settling times is no longer waited for."""
+UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE, HoldReason.WARMING_UP)
+
+
+class Observer(Protocol):
+    """Makes the picture that one pass decides from. Raises `AdapterError`."""
+
+    def observe(
+        self,
+        specs: Mapping[str, TopologySpec],
+        history: tuple[LoadPeriod, ...],
+        now_seconds: float,
+        period_seconds: float,
+    ) -> ClusterSnapshot: ...
+
+
+class Journal(Protocol):
+    """Where the plan in progress survives the operator."""
+
+    def save(self, record: PlanRecord) -> None: ...
+
+    def load(self) -> PlanRecord | None: ...
+
+    def clear(self) -> None: ...
+
+
+class Listener(Protocol):
+    """Whoever wants to see what happens: a terminal, events, a report."""
+
+    def on_pass(self, report: PassReport) -> None: ...
+
+    def on_record(self, record: PlanRecord) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """What one pass saw and decided, for status, events and pictures."""
+
+    at_seconds: float
+    snapshot: ClusterSnapshot | None
+    demand: Demand | None
+    decisions: tuple[tuple[tuple[str, ...], Decision], ...]
+    """(topology ids, decision) for each group, in order."""
+
+
+@dataclass(slots=True)
+class LoopMemory:
+    """What is remembered between passes. All of it can be lost: a restarted operator warms up again."""
+
+    history: tuple[LoadPeriod, ...] = ()
+    demand: Demand | None = None
+    decisions: DecisionMemory = field(default_factory=DecisionMemory)
+    records: tuple[PlanRecord, ...] = ()
+    limited: frozenset[str] = frozenset()
+    """Topologies whose executors are held to CPU limits."""
+
+
+@dataclass(slots=True)
+class ControlLoop:
+    """The loop for one Storm cluster. `new_plan_id` makes an id from the time in seconds."""
+
+    observer: Observer
+    applier: Applier
+    journal: Journal
+    clock: Clock
+    listener: Listener
+    new_plan_id: Callable[[float], str]
+    period_seconds: float = 10.0
+    memory: LoopMemory = field(default_factory=LoopMemory)
+
+    def recover(self) -> PlanRecord | None:
+        """Finish or abandon the plan that an earlier life of the operator left behind; call once, at the start."""
+        record = self.journal.load()
+        if record is not None:
+            self._settle(record)
+            self._finish_interrupted()
+        return self._pending()
+
+    def run_once(self, specs: Mapping[str, TopologySpec]) -> PassReport:
+        """One pass for the topologies in `specs` (by name). Never raises for what a peer does wrong: it holds."""
+        now = self.clock.now()
+        try:
+            report = self._pass(specs, now)
+        except AdapterError as error:
+            report = PassReport(now, None, None, (((), Hold(HoldReason.CLUSTER_UNREACHABLE, str(error))),))
+        self.listener.on_pass(report)
+        return report
+
+    def _pass(self, specs: Mapping[str, TopologySpec], now: float) -> PassReport:
+        self._finish_interrupted()
+        snapshot = self._observe(specs, now)
+        groups = group_by_settings(snapshot, specs)
+        if not groups:
+            hold = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
+            return PassReport(now, snapshot, None, (((), hold),))
+        demand = estimate_group_demand(snapshot, groups, self.memory.demand)
+        self.memory.demand = demand
+        self._verify_if_settled(snapshot, groups, now)
+        decisions = self._decide_for_all(groups, snapshot, demand)
+        trusted = not any(isinstance(made, Hold) and made.reason in UNTRUSTED for _, made in decisions)
+        self._follow_cpu_limits(groups, demand if trusted else None)
+        self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
+        return PassReport(now, snapshot, demand, decisions)
+
+    def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
+        snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)
+        steady = replace(snapshot, history=undisturbed(snapshot.history, self._running_since()))
+        self.memory.history = steady.history
+        return steady
+
+    def _running_since(self) -> float | None:
+        """When the workers of the last plan were up; None when no plan was put in force yet."""
+        last = self.memory.records[-1] if self.memory.records else None
+        if last is None or last.in_force_at_seconds is None:
+            return None
+        return last.in_force_at_seconds + (last.seconds_to_running or 0.0)
+
+    def _finish_interrupted(self) -> None:
+        """Go on with a plan whose way into force was cut short by a dead operator or an unreachable peer."""
+        record = self._pending()
+        if record is None or record.state is not PlanState.APPLYING:
+            return
+        try:
+            self._settle(self.applier.resume(record, self._save))
+        except TopologyNotAlive as error:
+            self._close(record, PlanState.FAILED, f"abandoned: {error}")
+
+    def _decide_for_all(
+        self, groups: tuple[Group, ...], snapshot: ClusterSnapshot, demand: Demand
+    ) -> tuple[tuple[tuple[str, ...], Decision], ...]:
+        """Group after group; once one has changed the cluster, the snapshot is of the past and the others wait."""
+        decisions: list[tuple[tuple[str, ...], Decision]] = []
+        records_before = self.memory.records
+        for group in groups:
+            if self.memory.records == records_before:
+                decision = self._decide_and_apply(group, snapshot, demand)
+            else:
+                decision = Hold(HoldReason.APPLYING, "another plan was applied in this period; measuring anew first")
+            decisions.append((group.topology_ids, decision))
+        return tuple(decisions)
+
+    def _decide_and_apply(self, group: Group, snapshot: ClusterSnapshot, demand: Demand) -> Decision:
+        decision = self._decide(group, snapshot, demand)
+        if isinstance(decision, Hold) or group.scheduling.mode is not Mode.ENFORCE:
+            return decision
+        pending = self._pending()
+        if pending is not None:
+            return Hold(HoldReason.APPLYING, f"plan {pending.plan.id} settles and is verified first; {decision.reason}")
+        self._apply(decision, group, snapshot)
+        return decision
+
+    def _decide(self, group: Group, snapshot: ClusterSnapshot, demand: Demand) -> Decision:
+        settings = PlacementSettings(
+            scheduling=group.scheduling,
+            movable=frozenset(group.topology_ids),
+            restart_seconds=self.memory.decisions.restart_seconds,
+        )
+        proposal = policy_named(group.scheduling.policy)(snapshot, demand, settings)
+        now = self.clock.now()
+        return decide(
+            snapshot, demand, proposal, settings, self.memory.decisions, now_seconds=now, plan_id=self.new_plan_id(now)
+        )
+
+    def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> None:
+        record = PlanRecord(
+            plan=plan,
+            method=group.scheduling.apply_method,
+            state=PlanState.PROPOSED,
+            before=outcome_of(snapshot, plan.topology_ids),
+            started_at_seconds=plan.created_at_seconds,
+            busy_before=busy_executors(snapshot, plan.topology_ids),
+            enforce_cpu=group.resources.enforcement is Enforcement.EXECUTOR,
+        )
+        self._settle(self.applier.apply(record, self._save))
+
+    def _verify_if_settled(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> None:
+        record = self._pending()
+        if record is None or record.in_force_at_seconds is None:
+            return
+        group = next((g for g in groups if set(record.plan.topology_ids) & set(g.topology_ids)), None)
+        if group is None:
+            self._close(record, PlanState.EXPIRED, "its topologies are no longer managed")
+            return
+        running_at = record.in_force_at_seconds + (record.seconds_to_running or 0.0)
+        if now < running_at + group.scheduling.settling_seconds:
+            return
+        measured = outcome_of(snapshot, record.plan.topology_ids)
+        if measured.inter_supervisor_tuples_per_second is not None and measured.acked_per_second is not None:
+            self._conclude(record, measured, group)
+        elif now >= running_at + PATIENCE_SETTLINGS * max(group.scheduling.settling_seconds, self.period_seconds):
+            why = "; ".join(snapshot.completeness.problems) or "its figures are unknown"
+            self._close(record, PlanState.EXPIRED, f"in force, but could not be verified: {why}")
+        # Otherwise unknown is not a verdict yet: ask again next period.
+
+    def _conclude(self, record: PlanRecord, measured: Outcome, group: Group) -> None:
+        verdict = judge(record, measured, group.scheduling.rollback_margin_percent)
+        record = replace(record, measured=measured, failed_tuples=self._failed_since(record))
+        if not verdict.worse:
+            self._close(record, PlanState.VERIFIED, verdict.message)
+            return
+        rolled_back = replace(record, state=PlanState.ROLLED_BACK, message=verdict.message)
+        self._tell(rolled_back)
+        # The way back takes the plan's place in the journal with its first save: there is no moment without either.
+        self._roll_back(rolled_back, measured)
+
+    def _roll_back(self, record: PlanRecord, measured: Outcome) -> None:
+        """Apply the way back; it is not judged again (it would only be compared with what it leaves)."""
+        now = self.clock.now()
+        back = reverse_plan(record.plan, self.new_plan_id(now), now)
+        way_back = PlanRecord(
+            plan=back,
+            method=record.method,
+            state=PlanState.PROPOSED,
+            before=measured,
+            started_at_seconds=now,
+            busy_before=record.busy_before,
+            enforce_cpu=record.enforce_cpu,
+            known_bad=assignment_hash(record.plan.target),
+        )
+        way_back = self.applier.apply(way_back, self._save)
+        if way_back.state is PlanState.SETTLING:
+            self._close(way_back, PlanState.VERIFIED, f"rolled back {record.plan.id}")
+        else:
+            self._settle(way_back)
+
+    def release(self) -> None:
+        """Nobody watches from now on: executors are no longer held to what they were last found to need."""
+        self._lift_limits_of_unmanaged(frozenset())
+
+    def _lift_limits_of_unmanaged(self, managed: AbstractSet[str]) -> None:
+        for topology_id in sorted(self.memory.limited - managed):
+            self.applier.lift_cpu_limits(topology_id)
+        self.memory.limited = frozenset(self.memory.limited & managed)
+
+    def _follow_cpu_limits(self, groups: tuple[Group, ...], demand: Demand | None) -> None:
+        """Limits follow demand in every period, plan or no plan: they cost no restart. None: demand is unknown."""
+        pending = self._pending()
+        unsettled = pending.plan.topology_ids if pending is not None else ()
+        for group in groups:
+            enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
+            for topology_id in group.topology_ids:
+                if topology_id in unsettled:
+                    continue  # its limits are those of the plan
+                if enforced:
+                    self.memory.limited |= {topology_id}
+                    if demand is not None:
+                        self.applier.follow_cpu_limits(topology_id, demand.millicores)
+                else:
+                    self.applier.lift_cpu_limits(topology_id)
+
+    def _pending(self) -> PlanRecord | None:
+        last = self.memory.records[-1] if self.memory.records else None
+        return last if last is not None and not last.state.is_final else None
+
+    def _failed_since(self, record: PlanRecord) -> float:
+        now = self.applier.probe.failures(record.plan.topology_ids)
+        return sum(max(count - record.failures_before.get(counter, 0.0), 0.0) for counter, count in now.items())
+
+    def _save(self, record: PlanRecord) -> None:
+        self.journal.save(record)
+        self._remember(record)
+        self.listener.on_record(record)
+
+    def _close(self, record: PlanRecord, state: PlanState, message: str) -> None:
+        self._tell(replace(record, state=state, message=message))
+        self.journal.clear()
+
+    def _tell(self, record: PlanRecord) -> None:
+        self._remember(record)
+        self.listener.on_record(record)
+
+    def _remember(self, record: PlanRecord) -> None:
+        others = tuple(known for known in self.memory.records if known.plan.id != record.plan.id)
+        self.memory.records = (*others, record)[-KEPT_RECORDS:]
+        self.memory.decisions = self.memory.decisions.with_record(record)
+
+    def _settle(self, record: PlanRecord) -> None:
+        """Remember what the applier made of a plan; one that failed is no longer in progress."""
+        self._remember(record)
+        if record.state.is_final:
+            self.journal.clear()

@@ -1,0 +1,126 @@
+"""The demo's figures: what one phase measured, and the managed phase as a ratio of the baseline. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from storm_operator.core.latency_histogram import summarize_latency
+from storm_operator.core.metrics_window import MetricsWindow
+from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
+
+LATENCY = "storm_complete_latency_seconds"
+FAILED = "storm_executor_failed_tuples_total"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseFigures:
+    """One phase over all topologies together; None is unknown. Latency is that of all root tuples mixed."""
+
+    latency: LatencySummary | None
+    inter_supervisor_tuples_per_second: float | None
+    throughput_tuples_per_second: float | None
+    failed_tuples: float
+    supervisors_used: int
+    cpu_millicores: float
+
+
+def phase_figures(snapshot: ClusterSnapshot, window: MetricsWindow) -> PhaseFigures:
+    """`snapshot` and `window` both cover the phase and nothing else."""
+    acked = [rates.acked_per_second for rates in snapshot.rates.values()]
+    known = [value for value in acked if value is not None]
+    return PhaseFigures(
+        latency=mixed_latency(window),
+        inter_supervisor_tuples_per_second=(
+            None if snapshot.completeness.missing_executors else snapshot.traffic.inter_supervisor(snapshot.assignment)
+        ),
+        throughput_tuples_per_second=sum(known) if known and len(known) == len(acked) else None,
+        failed_tuples=sum(increases(window, FAILED)),
+        supervisors_used=len(snapshot.assignment.used_supervisors()),
+        cpu_millicores=sum(snapshot.supervisor_cpu_millicores.values()),
+    )
+
+
+def mixed_latency(window: MetricsWindow) -> LatencySummary | None:
+    """Complete latency of all topologies' root tuples in the window."""
+    buckets: dict[float, float] = {}
+    for key, series in window.named(f"{LATENCY}_bucket"):
+        if not math.isnan(series.increase):
+            bound = float(key.label("le"))
+            buckets[bound] = buckets.get(bound, 0.0) + series.increase
+    return summarize_latency(buckets, sum(increases(window, f"{LATENCY}_sum")))
+
+
+def increases(window: MetricsWindow, name: str) -> list[float]:
+    return [series.increase for _, series in window.named(name) if not math.isnan(series.increase)]
+
+
+def phase_to_json(figures: PhaseFigures) -> dict[str, Any]:
+    latency = figures.latency
+    return {
+        "latency_ms": {
+            "mean": latency.mean_ms if latency else None,
+            "p50": latency.p50_ms if latency else None,
+            "p99": latency.p99_ms if latency else None,
+        },
+        "inter_supervisor_tuples_per_second": figures.inter_supervisor_tuples_per_second,
+        "throughput_tuples_per_second": figures.throughput_tuples_per_second,
+        "failed_tuples": figures.failed_tuples,
+        "supervisors_used": figures.supervisors_used,
+        "cpu_millicores": figures.cpu_millicores,
+    }
+
+
+def ratios(baseline: PhaseFigures, managed: PhaseFigures) -> dict[str, float | None]:
+    """Managed over baseline; below 1 is better for all but throughput."""
+    return {
+        "latency_p50": _ratio(
+            managed.latency.p50_ms if managed.latency else None, baseline.latency.p50_ms if baseline.latency else None
+        ),
+        "latency_p99": _ratio(
+            managed.latency.p99_ms if managed.latency else None, baseline.latency.p99_ms if baseline.latency else None
+        ),
+        "inter_supervisor_tuples_per_second": _ratio(
+            managed.inter_supervisor_tuples_per_second, baseline.inter_supervisor_tuples_per_second
+        ),
+        "throughput": _ratio(managed.throughput_tuples_per_second, baseline.throughput_tuples_per_second),
+    }
+
+
+def _ratio(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None
+
+
+def plan_to_report(record: PlanRecord, hosts: Mapping[str, str]) -> dict[str, Any]:
+    """A plan as the report shows it; supervisors by host."""
+    plan = record.plan
+    return {
+        "id": plan.id,
+        "policy": plan.policy,
+        "reason": plan.reason,
+        "moves": [
+            {
+                "topology": move.executor.topology_id,
+                "executor": f"{move.executor.component}[{move.executor.label}]",
+                "from": f"{hosts.get(move.source.supervisor_id, '?')}:{move.source.port}" if move.source else None,
+                "to": f"{hosts.get(move.target.supervisor_id, '?')}:{move.target.port}",
+            }
+            for move in plan.moves
+        ],
+        "workers_restarted": len(plan.restarted_workers),
+        "workers_kept": record.workers_kept,
+        "workers_meant_to_be_kept": len(plan.kept_workers),
+        "seconds_to_in_force": record.seconds_to_in_force,
+        "seconds_to_running": record.seconds_to_running,
+        "failed_tuples": record.failed_tuples,
+        "predicted": asdict(plan.after),
+        "measured": asdict(record.measured) if record.measured else None,
+        "state": record.state.value,
+        "message": record.message,
+        "apply_method": record.method.value,
+        "started_at_seconds": record.started_at_seconds,
+        "in_force_at_seconds": record.in_force_at_seconds,
+    }

@@ -1,0 +1,193 @@
+"""The demo's report: report.json for programs and report.html, one self-contained page, for people."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from storm_operator.demo.figures import PhaseFigures, phase_to_json, plan_to_report, ratios
+from storm_operator.demo.recorder import Point, Recorder
+
+PLOT_HEIGHT_PX = 1150
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 1100px; color: #1c2733; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1rem 0; width: 100%; }
+th, td { text-align: left; padding: .35rem .7rem; border-bottom: 1px solid #dde3ea; vertical-align: top; }
+th { background: #f3f6f9; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.big { display: flex; gap: 1rem; flex-wrap: wrap; } .big div { flex: 1; background: #f3f6f9; border-radius: 8px;
+padding: .8rem 1rem; } .big b { display: block; font-size: 1.7rem; } details { margin: .3rem 0; }
+"""
+
+
+def write_report(
+    folder: Path, recorder: Recorder, baseline: PhaseFigures, managed: PhaseFigures, notes: Sequence[str] = ()
+) -> tuple[Path, Path]:
+    """Write report.json and report.html into `folder` (made if absent); returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    report = report_to_json(recorder, baseline, managed, notes)
+    as_json, as_html = folder / "report.json", folder / "report.html"
+    as_json.write_text(json.dumps(report, indent=2), encoding="utf-8")
+    as_html.write_text(_page(report, recorder), encoding="utf-8")
+    return as_json, as_html
+
+
+def report_to_json(
+    recorder: Recorder, baseline: PhaseFigures, managed: PhaseFigures, notes: Sequence[str]
+) -> dict[str, Any]:
+    """The report as JSON values; docs/reference/demo-report.md describes it."""
+    return {
+        "version": 1,
+        "baseline": phase_to_json(baseline),
+        "managed": phase_to_json(managed),
+        "ratio": ratios(baseline, managed),
+        "plans": [plan_to_report(record, recorder.hosts) for record in recorder.plans.values()],
+        "phases": [
+            {
+                "title": phase.title,
+                "started_at_seconds": phase.started_at_seconds,
+                "ended_at_seconds": phase.ended_at_seconds,
+                "supervisors_used_at_end": _supervisors_at(recorder.points, phase.ended_at_seconds),
+            }
+            for phase in recorder.phases
+        ],
+        "notes": list(notes),
+    }
+
+
+def _supervisors_at(points: Sequence[Point], at_seconds: float | None) -> int | None:
+    before = [point for point in points if at_seconds is None or point.at_seconds <= at_seconds]
+    return before[-1].supervisors_used if before else None
+
+
+def _page(report: dict[str, Any], recorder: Recorder) -> str:
+    plots = _plots(recorder).to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False})
+    sections = [
+        "<h1>storm-operator: what it did to a real Storm cluster</h1>",
+        _headline(report),
+        "<h2>Even against storm-operator, same cluster, same run, same load</h2>",
+        _comparison(report),
+        "<h2>Course</h2>",
+        plots,
+        "<h2>Plans: what moved, why, predicted and measured</h2>",
+        *[_plan(plan) for plan in report["plans"]],
+        *[f"<p>{html.escape(note)}</p>" for note in report["notes"]],
+    ]
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>storm-operator demo</title>"
+        f"<style>{STYLE}</style></head><body>{''.join(sections)}</body></html>"
+    )
+
+
+def _headline(report: dict[str, Any]) -> str:
+    cards = (
+        ("inter-supervisor tuples", report["ratio"]["inter_supervisor_tuples_per_second"]),
+        ("median latency", report["ratio"]["latency_p50"]),
+        ("p99 latency", report["ratio"]["latency_p99"]),
+        ("throughput", report["ratio"]["throughput"]),
+    )
+    return "<div class='big'>" + "".join(f"<div><b>{_number(v)}x</b>{name}</div>" for name, v in cards) + "</div>"
+
+
+def _comparison(report: dict[str, Any]) -> str:
+    rows: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
+        ("complete latency, mean (ms)", lambda m: m["latency_ms"]["mean"]),
+        ("complete latency, median (ms)", lambda m: m["latency_ms"]["p50"]),
+        ("complete latency, p99 (ms)", lambda m: m["latency_ms"]["p99"]),
+        ("tuples between supervisors, per second", lambda m: m["inter_supervisor_tuples_per_second"]),
+        ("throughput, acked tuples per second", lambda m: m["throughput_tuples_per_second"]),
+        ("failed tuples", lambda m: m["failed_tuples"]),
+        ("supervisors in use", lambda m: m["supervisors_used"]),
+        ("CPU of all supervisors (millicores)", lambda m: m["cpu_millicores"]),
+    ]
+    body = "".join(
+        f"<tr><td>{name}</td><td class='number'>{_number(figure(report['baseline']))}</td>"
+        f"<td class='number'>{_number(figure(report['managed']))}</td></tr>"
+        for name, figure in rows
+    )
+    return f"<table><tr><th>figure</th><th>Even</th><th>storm-operator</th></tr>{body}</table>"
+
+
+def _plan(plan: dict[str, Any]) -> str:
+    moves = "".join(
+        f"<tr><td>{html.escape(move['executor'])}</td><td>{html.escape(move['topology'])}</td>"
+        f"<td>{html.escape(move['from'] or 'unplaced')}</td><td>{html.escape(move['to'])}</td></tr>"
+        for move in plan["moves"]
+    )
+    measured = plan["measured"] or {}
+    predicted = plan["predicted"]
+    facts = (
+        f"in force after {_number(plan['seconds_to_in_force'])} s, moved executors at work "
+        f"{_number(plan['seconds_to_running'])} s later; {plan['workers_restarted']} workers restarted, "
+        f"{_number(plan['workers_kept'])} of {plan['workers_meant_to_be_kept']} kept their process; "
+        f"{_number(plan['failed_tuples'])} failed tuples; inter-supervisor traffic predicted "
+        f"{_number(predicted['inter_supervisor_tuples_per_second'])}, measured "
+        f"{_number(measured.get('inter_supervisor_tuples_per_second'))} tuples/s"
+    )
+    return (
+        f"<details open><summary><b>{html.escape(plan['id'])}</b> ({plan['state']}, {plan['policy']}): "
+        f"{html.escape(plan['reason'])}</summary><p>{facts}</p><p>{html.escape(plan['message'])}</p>"
+        f"<table><tr><th>executor</th><th>topology</th><th>from</th><th>to</th></tr>{moves}</table></details>"
+    )
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.2f}"
+
+
+def _plots(recorder: Recorder) -> go.Figure:
+    titles = (
+        "complete latency, ms (log scale; solid: median, dotted: p99)",
+        "throughput, acked tuples/s",
+        "tuples/s between supervisors",
+        "CPU per supervisor, millicores",
+        "supervisors in use",
+    )
+    figure = make_subplots(rows=len(titles), cols=1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.045)
+    start = recorder.phases[0].started_at_seconds if recorder.phases else 0.0
+    points = [point for point in recorder.points if point.at_seconds >= start]
+    seconds = [point.at_seconds - start for point in points]
+
+    def line(row: int, name: str, values: Sequence[float | None], **style: Any) -> None:
+        figure.add_trace(go.Scatter(x=seconds, y=list(values), name=name, mode="lines", line=style), row=row, col=1)
+
+    for name in sorted({name for point in points for name in point.latency_p50_ms}):
+        line(1, f"{name} p50", [point.latency_p50_ms.get(name) for point in points])
+        line(1, f"{name} p99", [point.latency_p99_ms.get(name) for point in points], dash="dot", width=1)
+        line(2, name, [point.throughput_per_second.get(name) for point in points])
+    line(3, "between supervisors", [point.inter_supervisor_per_second for point in points])
+    for host in sorted({host for point in points for host in point.cpu_millicores}):
+        line(4, host, [point.cpu_millicores.get(host) for point in points])
+    line(5, "supervisors", [point.supervisors_used for point in points], shape="hv")
+    _mark(figure, recorder, start)
+    figure.update_yaxes(type="log", row=1, col=1)
+    figure.update_yaxes(rangemode="tozero", row=5, col=1)
+    figure.update_xaxes(title_text="seconds", row=len(titles), col=1)
+    figure.update_layout(height=PLOT_HEIGHT_PX, margin={"t": 60, "l": 50, "r": 20}, template="plotly_white")
+    return figure
+
+
+def _mark(figure: go.Figure, recorder: Recorder, start_seconds: float) -> None:
+    """Plans as lines, phases as titles."""
+    for record in recorder.plans.values():
+        at = record.in_force_at_seconds
+        if at is not None:
+            figure.add_vline(x=at - start_seconds, line={"color": "#c0392b", "dash": "dash", "width": 1})
+    for phase in recorder.phases:
+        figure.add_vline(x=phase.started_at_seconds - start_seconds, line={"color": "#95a5a6", "width": 1})
+        figure.add_annotation(
+            x=phase.started_at_seconds - start_seconds,
+            y=1.045,
+            yref="paper",
+            text=html.escape(phase.title),
+            showarrow=False,
+            xanchor="left",
+            font={"size": 11, "color": "#5d6d7e"},
+        )

@@ -1,0 +1,200 @@
+"""Plays the demo: Even first, then storm-operator, then a load step, then the load falls; and writes the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from storm_operator.assembly import Assembly, assemble
+from storm_operator.core.plan_record import PlanState
+from storm_operator.core.settings import Mode
+from storm_operator.core.snapshot_builder import build_snapshot
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.demo.figures import PhaseFigures, phase_figures, ratios
+from storm_operator.demo.recorder import Recorder
+from storm_operator.demo.report import write_report
+from storm_operator.demo.scenario import PERIOD_SECONDS, WORKLOADS, Durations, durations, specs
+from storm_operator.demo.view import picture, render
+from storm_operator.local.build import plugin_jar, workloads_jar
+from storm_operator.local.cluster import LocalCluster
+from storm_operator.local.spec import LocalClusterSpec
+from storm_operator.standalone_command import connection_of
+
+BASE, PEAK, LOW = 0, 1, 2
+COMPLETE_TIMEOUT_SECONDS = 60.0
+MEASURING_ATTEMPTS = 2
+SLOTS_PER_MACHINE = 6  # two workers for each of two topologies, and room to restart them on other ports
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the message says why."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """The running demo: the loop, what it recorded, and the load that it sets."""
+
+    assembly: Assembly
+    recorder: Recorder
+    jar: str
+    rate_files: Mapping[str, Path]
+    status: str = ""
+    mode: Mode = Mode.OBSERVE
+    next_pass_at: float = field(default_factory=time.time)
+
+    def specs(self) -> dict[str, TopologySpec]:
+        return specs(self.jar, {name: str(path) for name, path in self.rate_files.items()}, self.mode)
+
+    def set_load(self, level: int) -> None:
+        for workload in WORKLOADS:
+            write_rate(self.rate_files[workload.name], workload.rates[level])
+
+    def run_pass(self) -> None:
+        """Wait for the next period and run one pass of the loop."""
+        time.sleep(max(0.0, self.next_pass_at - time.time()))
+        self.next_pass_at = time.time() + PERIOD_SECONDS
+        self.assembly.loop.run_once(self.specs())
+
+    def run_for(self, seconds: float) -> None:
+        self.run_until(lambda: False, seconds)
+
+    def run_until(self, condition: Callable[[], bool], limit_seconds: float) -> bool:
+        """Pass after pass until `condition` or the limit; whether the condition came true."""
+        deadline = time.time() + limit_seconds
+        while time.time() < deadline:
+            self.run_pass()
+            if condition():
+                return True
+        return False
+
+    def measure(self, title: str, seconds: float) -> PhaseFigures:
+        """A phase of its own, measured from its start to its end and nothing else.
+
+        A plan in the middle would mix two assignments: then the phase is played once more.
+        """
+        for _ in range(MEASURING_ATTEMPTS):
+            self.run_until(self.is_complete, COMPLETE_TIMEOUT_SECONDS)
+            started, plans = time.time(), len(self.recorder.plans)
+            self.recorder.begin(title, started)
+            self.run_for(seconds)
+            if len(self.recorder.plans) == plans:
+                break
+            self.run_until(self.is_calm, COMPLETE_TIMEOUT_SECONDS)
+        now = time.time()
+        view = self.assembly.storm.read_view(self.specs())
+        window = self.assembly.metrics.read_window(now, now - started + PERIOD_SECONDS / 2)
+        return phase_figures(build_snapshot(view, window, (), now), window)
+
+    def is_complete(self) -> bool:
+        """Whether the last pass had a reading of every executor."""
+        return bool(self.recorder.points) and self.recorder.points[-1].inter_supervisor_per_second is not None
+
+    def supervisors_used(self) -> int:
+        return self.recorder.points[-1].supervisors_used if self.recorder.points else 0
+
+    def is_calm(self) -> bool:
+        """Whether the last plan was verified."""
+        records = self.assembly.loop.memory.records
+        return bool(records) and records[-1].state is PlanState.VERIFIED and self.is_complete()
+
+
+def run_demo(minutes: float, output: Path, console: Console) -> Path:
+    """Play the demo for about `minutes` and write the report into `output`; returns the page's path."""
+    spec = LocalClusterSpec(
+        name="demo",
+        plugin_jar=plugin_jar(),
+        one_way_delay_ms=2.0,
+        message_timeout_seconds=10,
+        slots_per_machine=SLOTS_PER_MACHINE,
+    )
+    jar = str(workloads_jar())
+    recorder = Recorder()
+    with console.status("starting ZooKeeper, Nimbus, four supervisors and their agents"):
+        cluster = LocalCluster(spec)
+        cluster.__enter__()
+    try:
+        for sentence in cluster.not_emulated:
+            console.print(f"[yellow]not emulated:[/] {sentence}")
+        stage = _stage(cluster, recorder, jar, durations(minutes).measured)
+        try:
+            figures = _play(stage, durations(minutes), console)
+        finally:
+            stage.assembly.close()
+    finally:
+        with console.status("stopping the cluster"):
+            cluster.down()
+    _, page = write_report(output, recorder, *figures, notes=cluster.not_emulated)
+    (output / "view.svg").write_text(picture(recorder, _headline(*figures)), encoding="utf-8")
+    return page
+
+
+def _headline(baseline: PhaseFigures, managed: PhaseFigures) -> str:
+    """E.g. `managed / Even: inter-supervisor tuples 0.00x, ...`."""
+    told = {
+        name.replace("_tuples_per_second", "").replace("_", " "): "unknown" if ratio is None else f"{ratio:.2f}x"
+        for name, ratio in ratios(baseline, managed).items()
+    }
+    return "storm-operator against Even, same run, same load: " + ", ".join(f"{n} {r}" for n, r in told.items())
+
+
+def _stage(cluster: LocalCluster, recorder: Recorder, jar: str, measured_seconds: float = 120.0) -> Stage:
+    folder = cluster.layout.data_dir
+    rate_files = {workload.name: folder / f"{workload.name}.rate" for workload in WORKLOADS}
+    assembly = assemble(connection_of(cluster), recorder, retention_seconds=2 * measured_seconds)
+    assembly.loop.period_seconds = PERIOD_SECONDS
+    return Stage(assembly, recorder, jar, rate_files)
+
+
+def _play(stage: Stage, phases: Durations, console: Console) -> tuple[PhaseFigures, PhaseFigures]:
+    stage.set_load(BASE)
+    _submit(stage, console)
+    with Live(
+        console=console, get_renderable=lambda: render(stage.recorder, time.time(), stage.status), refresh_per_second=2
+    ):
+        stage.status = "warming up under Storm's own scheduler"
+        stage.recorder.begin("warm-up", time.time())
+        stage.run_for(phases.warm_up)
+        stage.status = "Storm's own scheduler (Even); storm-operator only watches"
+        baseline = stage.measure("Even", phases.measured)
+
+        stage.status = "storm-operator takes over: measures, plans, applies, verifies"
+        stage.recorder.begin("takeover", time.time())
+        stage.mode = Mode.ENFORCE
+        if not stage.run_until(stage.is_calm, phases.takeover_limit):
+            stage.status = "no plan was verified in time; measuring what there is"
+        stage.status = "managed by storm-operator, same load as under Even"
+        managed = stage.measure("managed", phases.measured)
+
+        stage.status = "the load steps up: a supervisor is overloaded"
+        stage.recorder.begin("load step", time.time())
+        stage.set_load(PEAK)
+        stage.run_for(phases.peak)
+
+        stage.status = "the load falls: supervisors are emptied"
+        stage.recorder.begin("load falls", time.time())
+        stage.set_load(LOW)
+        used = stage.supervisors_used()
+        stage.run_until(lambda: stage.supervisors_used() < used and stage.is_calm(), phases.fall_limit)
+        stage.recorder.end(time.time())
+    return baseline, managed
+
+
+def _submit(stage: Stage, console: Console) -> None:
+    lifecycle = stage.assembly.lifecycle(lambda sentence: console.print(sentence, style="dim"))
+    lifecycle.step(stage.specs(), time.time())
+    running = {topology.name for topology in stage.assembly.storm.running()}
+    missing = [workload.name for workload in WORKLOADS if workload.name not in running]
+    if missing:
+        raise DemoError(f"not submitted: {', '.join(missing)} (the reason stands above)")
+
+
+def write_rate(path: Path, tuples_per_second: int) -> None:
+    """Tell a running workload its rate; whole or not at all."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(f"steady:{tuples_per_second}\n", encoding="utf-8")
+    fresh.replace(path)

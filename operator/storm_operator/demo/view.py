@@ -1,0 +1,93 @@
+"""The demo's live view in a terminal: phase, figures with their recent course, plans, and the last decision."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from storm_operator.demo.recorder import Point, Recorder
+
+BARS = "▁▂▃▄▅▆▇█"
+COURSE_POINTS = 60
+PICTURE_COLUMNS = 150
+FONT_FACES = re.compile(r"@font-face\s*{[^}]*}")
+
+
+def render(recorder: Recorder, now_seconds: float, status: str) -> RenderableType:
+    """The whole view, from what was recorded so far."""
+    phase = recorder.phases[-1] if recorder.phases else None
+    elapsed = f"{now_seconds - phase.started_at_seconds:.0f} s" if phase else ""
+    title = f"storm-operator demo: {phase.title}  {elapsed}" if phase else "storm-operator demo"
+    last = recorder.points[-1] if recorder.points else None
+    parts: list[RenderableType] = [Text(status, style="dim")]
+    if last is not None:
+        parts += [_figures(recorder.points), _supervisors(last), Text(last.decision, style="cyan")]
+    if recorder.plans:
+        parts.append(_plans(recorder))
+    return Panel(Group(*parts), title=title, border_style="green")
+
+
+def _figures(points: Sequence[Point]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("figure", "now", "course"):
+        table.add_column(heading)
+    recent = points[-COURSE_POINTS:]
+    for name in sorted({name for point in recent for name in point.latency_p50_ms}):
+        _row(table, f"{name}: median latency, ms", [point.latency_p50_ms.get(name) for point in recent])
+        _row(table, f"{name}: throughput, tuples/s", [point.throughput_per_second.get(name) for point in recent])
+    _row(table, "between supervisors, tuples/s", [point.inter_supervisor_per_second for point in recent])
+    _row(table, "supervisors in use", [float(point.supervisors_used) for point in recent])
+    return table
+
+
+def _row(table: Table, name: str, values: Sequence[float | None]) -> None:
+    now = values[-1] if values else None
+    table.add_row(name, "unknown" if now is None else f"{now:,.1f}", sparkline(values))
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """A bar for each value, scaled to the largest; a gap for what is unknown."""
+    top = max((value for value in values if value is not None), default=0.0)
+    if top <= 0.0:
+        return "".join(" " if value is None else BARS[0] for value in values)
+    return "".join(" " if value is None else BARS[min(int(value / top * len(BARS)), len(BARS) - 1)] for value in values)
+
+
+def _supervisors(point: Point) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("supervisor")
+    table.add_column("CPU, millicores", justify="right")
+    for host, used in sorted(point.cpu_millicores.items()):
+        table.add_row(host, f"{used:.0f}")
+    return table
+
+
+def _plans(recorder: Recorder) -> Table:
+    table = Table(title="plans", title_justify="left", box=None, pad_edge=False)
+    for heading in ("plan", "state", "moves", "restarts", "kept", "in force, s", "why"):
+        table.add_column(heading)
+    for record in recorder.plans.values():
+        seconds = record.seconds_to_in_force
+        table.add_row(
+            record.plan.id,
+            record.state.value,
+            str(len(record.plan.moves)),
+            str(len(record.plan.restarted_workers)),
+            "" if record.workers_kept is None else str(record.workers_kept),
+            "" if seconds is None else f"{seconds:.1f}",
+            record.message or record.plan.reason,
+        )
+    return table
+
+
+def picture(recorder: Recorder, headline: str) -> str:
+    """The view as it ended, with `headline` above it, as an SVG that needs no font from elsewhere."""
+    console = Console(width=PICTURE_COLUMNS, record=True, file=io.StringIO())
+    console.print(render(recorder, recorder.points[-1].at_seconds if recorder.points else 0.0, headline))
+    return FONT_FACES.sub("", console.export_svg(title="make demo"))

@@ -1,0 +1,222 @@
+"""Bringing a cluster up and taking it down, as steps on a layout."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from storm_operator.local.cgroups import cluster_cgroup, create_machine_cgroup, usable_hierarchy
+from storm_operator.local.cleanup import sweep
+from storm_operator.local.daemons import CLUSTER_MARK, write_zookeeper_config
+from storm_operator.local.distribution import ensure_distribution, make_storm_home
+from storm_operator.local.network import check_socket_path, create_network
+from storm_operator.local.paths import state_dir
+from storm_operator.local.prerequisites import check_isolation
+from storm_operator.local.processes import marked_processes
+from storm_operator.local.spec import (
+    ClusterLayout,
+    LocalClusterError,
+    LocalClusterSpec,
+    from_json,
+    lay_out,
+    to_json,
+)
+from storm_operator.local.storm_config import write_confs
+
+NIMBUS_PORT = 6627
+ZOOKEEPER_PORT = 2181
+WORKER_PORT = 6700
+THRIFT_PORT = 6628
+NAMED_CLUSTERS_PORTS = range(10_000, 30_000, 100)
+POLL_SECONDS = 0.1
+KEEPER_STOP_SECONDS = 20.0
+
+
+def state_file(cluster: str) -> Path:
+    return state_dir(cluster) / "cluster.json"
+
+
+def read_layout(cluster: str) -> ClusterLayout | None:
+    """What the state file of a cluster says; None when there is none."""
+    try:
+        return from_json(state_file(cluster).read_text())
+    except FileNotFoundError:
+        return None
+
+
+def plan_layout(
+    spec: LocalClusterSpec, class_data: Mapping[str, str], isolate: bool | None = None, owner_pid: int | None = None
+) -> ClusterLayout:
+    """Choose ports and what can be emulated on this machine. `isolate` None: whatever is possible."""
+    obstacles = check_isolation(os.geteuid(), shutil.which, Path("/dev/net/tun").exists())
+    isolated = not obstacles if isolate is None else isolate
+    hierarchy = usable_hierarchy() if isolated else None
+    not_emulated = [missing.what for missing in obstacles] if isolate is None else []
+    if not isolated:
+        not_emulated.append("all machines share the loopback interface: no delay between them, ports differ instead")
+    if hierarchy is None:
+        not_emulated.append("no writable cgroup with CPU control: machines may use all the CPU there is")
+    workers = spec.machines * spec.slots_per_machine
+    shared_ports = 0 if isolated else first_free_ports(preferred_port(WORKER_PORT, spec.name), workers + spec.machines)
+    layout = lay_out(
+        spec,
+        root=spec.work_dir or state_dir(spec.name),
+        isolated=isolated,
+        nimbus_port=first_free_ports(preferred_port(NIMBUS_PORT, spec.name), 1),
+        zookeeper_port=ZOOKEEPER_PORT,
+        first_worker_port=WORKER_PORT if isolated else shared_ports,
+        first_thrift_port=THRIFT_PORT if isolated else shared_ports + workers,
+        cgroup_root=cluster_cgroup(hierarchy, spec.name) if hierarchy else None,
+    )
+    return replace(layout, not_emulated=tuple(not_emulated), owner_pid=owner_pid, class_data=class_data)
+
+
+def bring_up(layout: ClusterLayout) -> None:
+    """Start everything; returns when the daemons have been started, not when they are ready.
+
+    Whatever a crashed cluster of the same name left is swept first. If any step fails nothing stays.
+    """
+    take_down_orphans()
+    _refuse_if_running(layout)
+    check_socket_path(layout.keeper_socket)
+    distribution = ensure_distribution(lambda _: None)
+    sweep(layout.spec.name)
+    for folder in (layout.data_dir, layout.logs_dir, layout.conf_dir):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    state_dir(layout.spec.name).mkdir(parents=True, exist_ok=True)
+    state_file(layout.spec.name).write_text(to_json(layout))
+    try:
+        make_storm_home(layout.storm_home, distribution, layout.spec.plugin_jar)
+        write_confs(layout)
+        write_zookeeper_config(layout)
+        if layout.isolated:
+            create_network(layout)
+        _create_machine_cgroups(layout)
+        _start_keeper(layout)
+    except BaseException:
+        take_down(layout.spec.name)
+        raise
+
+
+def take_down(cluster: str) -> None:
+    """Stop a cluster, whatever state it is in; logs stay."""
+    layout = read_layout(cluster)
+    sweep(cluster)
+    if layout is None:
+        return
+    for folder in (layout.data_dir, layout.conf_dir, layout.storm_home):
+        shutil.rmtree(folder, ignore_errors=True)
+    for left in (layout.keeper_socket, layout.switch_socket, layout.switch_config):
+        left.unlink(missing_ok=True)
+    state_file(cluster).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        # Only when no logs are in it.
+        state_dir(cluster).rmdir()
+
+
+def take_down_orphans() -> None:
+    """Take down clusters whose owner and keeper were both killed: nobody else will."""
+    for file in sorted(state_dir("any").parent.glob("*/cluster.json")):
+        layout = from_json(file.read_text())
+        owner_lives = layout.owner_pid is None or Path(f"/proc/{layout.owner_pid}").exists()
+        if not owner_lives and not _keeper_answers(layout):
+            take_down(layout.spec.name)
+
+
+def _keeper_answers(layout: ClusterLayout) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        try:
+            client.connect(str(layout.keeper_socket))
+        except OSError:
+            return False
+    return True
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Poll until it is so. Raises LocalClusterError when it takes longer than `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise LocalClusterError(f"{what} within {seconds:g} s")
+        time.sleep(POLL_SECONDS)
+
+
+def preferred_port(usual: int, cluster: str) -> int:
+    """The usual port for the default cluster; clusters of other names begin to look at places of their own.
+
+    A port that is free now may be taken a second later, when the daemon asks for it: by another cluster, mostly.
+    """
+    if cluster == LocalClusterSpec().name:
+        return usual
+    return NAMED_CLUSTERS_PORTS[zlib.crc32(cluster.encode()) % len(NAMED_CLUSTERS_PORTS)] + usual % 100
+
+
+def first_free_ports(preferred: int, count: int) -> int:
+    """The first of `count` adjacent TCP ports on which nobody listens, at `preferred` or above."""
+    start = preferred
+    while start + count < 32768:
+        taken = [port for port in range(start, start + count) if not _is_free(port)]
+        if not taken:
+            return start
+        start = taken[-1] + 1
+    raise LocalClusterError(f"no {count} adjacent free TCP ports from {preferred} on")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+def _refuse_if_running(layout: ClusterLayout) -> None:
+    name = layout.spec.name
+    present = read_layout(name)
+    if present and _keeper_answers(present):
+        raise LocalClusterError(f"cluster {name!r} is up already; `storm-operator local down --name {name}` first")
+    for other in sorted(state_dir(name).parent.glob("*/cluster.json")):
+        neighbour = from_json(other.read_text())
+        if neighbour.spec.name != name and neighbour.host == layout.host and marked_processes(neighbour.spec.name):
+            raise LocalClusterError(
+                f"subnet: {layout.spec.subnet!r} is in use by cluster {neighbour.spec.name!r}; choose another"
+            )
+
+
+def _create_machine_cgroups(layout: ClusterLayout) -> None:
+    hierarchy = usable_hierarchy()
+    for machine in layout.machines:
+        if machine.cgroup and hierarchy:
+            create_machine_cgroup(hierarchy, layout.spec.name, machine.name, layout.spec.capacity_millicores)
+
+
+def _start_keeper(layout: ClusterLayout) -> None:
+    command = [sys.executable, "-m", "storm_operator.local.keeper", str(state_file(layout.spec.name))]
+    with (layout.logs_dir / "keeper.out").open("ab") as log:
+        keeper = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=dict(os.environ) | {CLUSTER_MARK: layout.spec.name},
+            start_new_session=True,
+        )
+    wait_until(
+        lambda: _keeper_answers(layout) or keeper.poll() is not None,
+        KEEPER_STOP_SECONDS,
+        "the keeper did not start",
+    )
+    if keeper.poll() is not None:
+        raise LocalClusterError(f"the keeper ended at once; see {layout.logs_dir / 'keeper.out'}")

@@ -1,0 +1,100 @@
+"""Network namespaces, one per machine, whose only interface leads to the switch. Needs root.
+
+Names tell which cluster they belong to, so that `remove_network` finds everything without a list.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from storm_operator.local.namespaces import NAMED
+from storm_operator.local.spec import ClusterLayout, LocalClusterError, namespace_of
+from storm_operator.local.switch import MTU, SwitchConfig, SwitchPort, even_delays, mac_address, write_config
+
+MACHINE_DEVICE = "eth0"
+LONGEST_SOCKET_PATH = 107
+ANSWER_SECONDS = 5.0
+
+
+def host_device(cluster: str) -> str:
+    return f"so-{cluster}"
+
+
+def create_network(layout: ClusterLayout) -> None:
+    """Namespaces, TAP devices and addresses; the switch itself is a daemon that attaches to the devices."""
+    check_socket_path(layout.switch_socket)
+    namespaces = [machine.namespace for machine in layout.machines if machine.namespace]
+    _ip([f"netns add {name}" for name in namespaces])
+    addresses = [layout.host, *(machine.host for machine in layout.machines)]
+    _ip(_device_commands(host_device(layout.spec.name), 0, addresses))
+    for port, namespace in enumerate(namespaces, start=1):
+        _ip(["link set lo up", *_device_commands(MACHINE_DEVICE, port, addresses)], namespace)
+    write_switch_config(layout, even_delays(len(addresses), layout.spec.one_way_delay_ms))
+
+
+def write_switch_config(layout: ClusterLayout, delays_ms: Mapping[tuple[int, int], float]) -> None:
+    """What a (re)started switch begins with."""
+    ports = [SwitchPort(host_device(layout.spec.name), None)]
+    ports += [SwitchPort(MACHINE_DEVICE, machine.namespace) for machine in layout.machines]
+    write_config(layout.switch_config, SwitchConfig(tuple(ports), layout.switch_socket, delays_ms))
+
+
+def _device_commands(device: str, port: int, addresses: list[str]) -> list[str]:
+    """One TAP device with its address, and everybody else's MAC address as known, so that nobody asks by ARP."""
+    return [
+        f"tuntap add dev {device} mode tap vnet_hdr",
+        f"link set {device} address {mac_address(port)} mtu {MTU} addrgenmode none up",
+        f"address add {addresses[port]}/24 dev {device}",
+        *(
+            f"neighbour add {address} lladdr {mac_address(other)} dev {device} nud permanent"
+            for other, address in enumerate(addresses)
+            if other != port
+        ),
+    ]
+
+
+def remove_network(cluster: str) -> None:
+    """Delete what `create_network` made for the cluster of this name, whoever made it and however far it came."""
+    prefix = namespace_of(cluster, "")
+    if NAMED.is_dir():
+        for entry in sorted(NAMED.iterdir()):
+            if entry.name.startswith(prefix):
+                _ip([f"netns delete {entry.name}"])
+    if Path("/sys/class/net", host_device(cluster)).exists():
+        _ip([f"link delete {host_device(cluster)}"])
+
+
+def send_delays(layout: ClusterLayout, delays_ms: Mapping[tuple[int, int], float]) -> None:
+    """Give the running switch a new delay matrix."""
+    message = json.dumps({"delays_ms": [[a, b, ms] for (a, b), ms in sorted(delays_ms.items())]}).encode()
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+        client.bind(str(Path(folder) / "client"))
+        client.settimeout(ANSWER_SECONDS)
+        try:
+            client.sendto(message, str(layout.switch_socket))
+            answer = json.loads(client.recv(65536))
+        except OSError as reason:
+            raise LocalClusterError(f"the switch of cluster {layout.spec.name!r} does not answer: {reason}") from reason
+    if not answer["ok"]:
+        raise LocalClusterError(answer["error"])
+
+
+def check_socket_path(path: Path) -> None:
+    if len(str(path)) > LONGEST_SOCKET_PATH:
+        raise LocalClusterError(
+            f"work_dir: {path} is too long: a socket's path has at most {LONGEST_SOCKET_PATH} bytes"
+        )
+
+
+def _ip(commands: list[str], namespace: str | None = None) -> None:
+    where = ["-n", namespace] if namespace else []
+    done = subprocess.run(
+        ["ip", *where, "-batch", "-"], input="\n".join(commands), capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise LocalClusterError(f"ip {' '.join(where)} {'; '.join(commands[:3])}…: {done.stderr.strip()}")

@@ -1,0 +1,74 @@
+"""One run of a small cluster, at set-up, that shows which classes each JVM needs (see class_data)."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from storm_operator.local.class_data import archive_options, make_archives, merged_class_list, recording_options
+from storm_operator.local.distribution import Say, distribution_dir
+from storm_operator.local.jvm import Jvm
+from storm_operator.local.lifecycle import bring_up, plan_layout, take_down, wait_until
+from storm_operator.local.paths import RESOURCES
+from storm_operator.local.readiness import registered_supervisors
+from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec
+
+NAME = "rehearsal"
+WORKERS = 2
+SECONDS = 120.0
+
+
+def ensure_archives(say: Say) -> Mapping[str, str]:
+    """JVM options that use the archives, made now if they are not there. Without them everything works, but slower."""
+    if not archive_options():
+        say("rehearsing once, so that JVMs start faster from now on (about a minute)")
+        try:
+            _rehearse(say)
+        except (OSError, LocalClusterError) as reason:
+            say(f"the rehearsal failed, JVMs will start slower: {reason}")
+    return archive_options()
+
+
+def submit_words(layout: ClusterLayout, topology: str, workers: int) -> None:
+    """Submit the rehearsal's topology, which needs no jar, to a cluster that is ready."""
+    jar = layout.data_dir / "empty.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
+    command = ["java", "-XX:TieredStopAtLevel=1", f"-Dstorm.jar={jar}", f"-Dstorm.home={layout.storm_home}"]
+    command += ["-Dstorm.conf.file=", "-Dstorm.options=", "-cp", f"{layout.conf_dir}:{distribution_dir()}/lib-worker/*"]
+    command += [str(RESOURCES / "Rehearsal.java"), topology, str(workers)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LocalClusterError(f"the rehearsal's topology was not taken: {(done.stdout + done.stderr)[-2000:]}")
+
+
+def _rehearse(say: Say) -> None:
+    with tempfile.TemporaryDirectory(prefix="storm-") as scratch:
+        folder = Path(scratch)
+        spec = LocalClusterSpec(
+            name=NAME, machines=1, subnet="10.254.254.0/24", agents=False, fast_start=True, work_dir=folder / "cluster"
+        )
+        layout = plan_layout(spec, recording_options(folder), isolate=False)
+        try:
+            bring_up(layout)
+            wait_until(lambda: bool(registered_supervisors(layout.host, layout.nimbus_port)), SECONDS, "not ready")
+            submit_words(layout, NAME, WORKERS)
+            wait_until(lambda: _running_workers(layout) == WORKERS, SECONDS, "the rehearsal's topology did not run")
+        finally:
+            take_down(NAME)
+        lists = {}
+        for kind in Jvm:
+            lists[kind] = folder / f"{kind}.classlist"
+            lists[kind].write_text(
+                merged_class_list(path.read_text() for path in sorted(folder.glob(f"{kind}.*.classlist")))
+            )
+        make_archives(lists, say)
+
+
+def _running_workers(layout: ClusterLayout) -> int:
+    """Workers whose bolts have begun to count; their logs say so."""
+    logs = layout.logs_dir.glob("*/workers/*/*/worker.log")
+    return sum("Prepared bolt" in log.read_text() and "Opened spout" in log.read_text() for log in logs)

@@ -1,0 +1,80 @@
+"""How a decision looks: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from storm_operator.core.model import Decision, Hold, Plan, Prediction, WorkerSlot
+from storm_operator.core.plan_json import plan_to_json
+from storm_operator.core.snapshot import ClusterSnapshot
+
+VERSION = 1
+
+FIGURES: Mapping[str, str] = {
+    "inter_supervisor_tuples_per_second": "between supervisors, tuples/s",
+    "inter_worker_tuples_per_second": "between workers, tuples/s",
+    "network_usage": "network usage, tuple-ms/s",
+    "supervisors_used": "supervisors in use",
+    "overloaded_millicores": "CPU beyond headroom, millicores",
+    "complete_latency_ms": "complete latency, ms",
+}
+
+
+def decision_document(decision: Decision) -> dict[str, Any]:
+    """`{"version": 1, "decision": "plan", "plan": {...}}`, or a `"hold"` with its `reason` and `message`."""
+    if isinstance(decision, Hold):
+        return {"version": VERSION, "decision": "hold", "reason": decision.reason.value, "message": decision.message}
+    return {"version": VERSION, "decision": "plan", "plan": plan_to_json(decision)}
+
+
+def decision_view(decision: Decision, snapshot: ClusterSnapshot) -> RenderableType:
+    """What would move, why, and what it brings; or why nothing does."""
+    if isinstance(decision, Hold):
+        return Text.assemble(("Hold", "bold yellow"), f" ({decision.reason.value}): {decision.message}")
+    return Group(
+        Text.assemble(("Plan", "bold green"), f" by {decision.policy}: {decision.reason}"),
+        _moves_table(decision, snapshot),
+        _figures_table(decision.before, decision.after),
+        Text(_workers_sentence(decision)),
+    )
+
+
+def _moves_table(plan: Plan, snapshot: ClusterSnapshot) -> Table:
+    hosts = {supervisor.id: supervisor.host for supervisor in snapshot.supervisors}
+    table = Table("topology", "component", "executor", "from", "to", title="What moves", title_justify="left")
+    for move in plan.moves:
+        name = snapshot.topology(move.executor.topology_id).name
+        source = "(not placed)" if move.source is None else _place(move.source, hosts)
+        table.add_row(name, move.executor.component, move.executor.label, source, _place(move.target, hosts))
+    return table
+
+
+def _place(slot: WorkerSlot, hosts: Mapping[str, str]) -> str:
+    return f"{hosts.get(slot.supervisor_id, slot.supervisor_id)}:{slot.port}"
+
+
+def _figures_table(before: Prediction, after: Prediction) -> Table:
+    table = Table("", title="What it brings", title_justify="left")
+    table.add_column("now", justify="right")
+    table.add_column("then", justify="right")
+    for name, caption in FIGURES.items():
+        table.add_row(caption, _figure(getattr(before, name)), _figure(getattr(after, name)))
+    return table
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:,.1f}".removesuffix(".0")
+
+
+def _workers_sentence(plan: Plan) -> str:
+    payback = "" if plan.payback_seconds is None else f"; pays back in {plan.payback_seconds:.0f} s"
+    return (
+        f"Workers restarted or ended: {len(plan.restarted_workers)}, kept running: {len(plan.kept_workers)}{payback}."
+    )

@@ -1,0 +1,166 @@
+"""`storm-operator standalone`: the control loop over StormTopology files in a folder, no Kubernetes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.resources import InvalidResource, read_topology_file
+from storm_operator.control_loop import ControlLoop, PassReport
+from storm_operator.core.decision_memory import assignment_hash
+from storm_operator.core.model import Hold
+from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.lifecycle_manager import LifecycleManager
+
+SUFFIXES = (".yaml", ".yml")
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class TopologyFolder:
+    """StormTopology files of one folder, read again when they change. A file that is wrong keeps its last good spec."""
+
+    folder: Path
+    say: Say
+    nimbus: tuple[str, ...] = ()
+    """Addresses of the Nimbus that is managed; files that name another are not for us. Empty: any."""
+    specs_by_file: dict[Path, TopologySpec] = field(default_factory=dict)
+    versions: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    last_said: str = ""
+
+    def read(self) -> dict[str, TopologySpec]:
+        """The specs by topology name, as of now. Files of a name that another has are refused."""
+        try:
+            files = {path for path in self.folder.iterdir() if path.suffix in SUFFIXES}
+        except OSError as error:
+            self._say_once(f"{self.folder} cannot be read ({error}); what it described stays in use")
+            return {spec.name: spec for spec in self.specs_by_file.values()}
+        for gone in set(self.versions) - files:
+            spec = self.specs_by_file.pop(gone, None)
+            del self.versions[gone]
+            if spec is not None:
+                self.say(f"{spec.name}: {gone.name} is gone; the topology is left running and no longer managed")
+        for path in sorted(files):
+            self._read_if_changed(path)
+        return {spec.name: spec for spec in self.specs_by_file.values()}
+
+    def _read_if_changed(self, path: Path) -> None:
+        try:
+            stat = path.stat()
+            version = (stat.st_mtime_ns, stat.st_size)
+            if self.versions.get(path) == version:
+                return
+            self.versions[path] = version
+            spec = read_topology_file(path)
+        except FileNotFoundError:
+            return
+        except InvalidResource as error:
+            kept = self.specs_by_file.get(path)
+            self.say(f"{error}{'; its last good version stays in use' if kept else ''}")
+            return
+        if spec.nimbus is not None and self.nimbus and spec.nimbus not in self.nimbus:
+            self.say(
+                f"{path.name}: spec.nimbus is {spec.nimbus}, not the {', '.join(self.nimbus)} managed here; ignored"
+            )
+            self.specs_by_file.pop(path, None)
+            return
+        owner = next((p for p, s in self.specs_by_file.items() if s.name == spec.name and p != path), None)
+        if owner is not None:
+            del self.versions[path]  # looked at again in each pass: the other file may go
+            self._say_once(f"{path.name}: topology {spec.name!r} is already described by {owner.name}; it is ignored")
+            return
+        if path in self.specs_by_file:
+            self.say(f"{spec.name}: {path.name} has changed and is followed")
+        self.specs_by_file[path] = spec
+
+    def _say_once(self, sentence: str) -> None:
+        if sentence != self.last_said:
+            self.last_said = sentence
+            self.say(sentence)
+
+
+@dataclass(slots=True)
+class TerminalListener:
+    """Says each new decision and each step of a plan once."""
+
+    say: Say
+    last_decisions: dict[tuple[str, ...], str] = field(default_factory=dict)
+    last_problems: tuple[str, ...] = ()
+
+    def on_pass(self, report: PassReport) -> None:
+        if report.snapshot is not None:
+            problems = report.snapshot.completeness.problems
+            for problem in problems:
+                if problem not in self.last_problems:
+                    self.say(f"note: {problem}")
+            self.last_problems = problems
+        for topology_ids, decision in report.decisions:
+            if isinstance(decision, Hold):
+                key, sentence = decision.reason.value, f"hold, {decision.reason.value}: {decision.message}"
+            else:
+                key, sentence = assignment_hash(decision.target), f"plan {decision.id}: {decision.reason}"
+            if self.last_decisions.get(topology_ids) != key:
+                self.last_decisions[topology_ids] = key
+                self.say(sentence)
+
+    def on_record(self, record: PlanRecord) -> None:
+        words = f"plan {record.plan.id}: {record.state.value}"
+        self.say(f"{words}; {record.message}" if record.message else words)
+
+
+def run_forever(
+    folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
+) -> None:
+    """Pass after pass, one a period, until `stop` is set. Topologies are left running."""
+    try:
+        _run_passes(folder, lifecycle, loop, stop, say)
+    finally:
+        _release(loop, say)
+
+
+def _release(loop: ControlLoop, say: Say) -> None:
+    try:
+        loop.release()
+    except AdapterError as error:
+        say(f"CPU limits could not be lifted and stay in force: {error}")
+
+
+def _run_passes(
+    folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
+) -> None:
+    recovered = False
+    while not stop.is_set():
+        started = time.monotonic()
+        specs = folder.read()
+        if specs:
+            loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
+        try:
+            if not recovered:
+                loop.recover()  # before anything else: a plan half in force must not meet another plan
+                recovered = True
+            lifecycle.step(specs, time.time())
+            loop.run_once(specs)
+        except AdapterError as error:
+            say(f"waiting: {error}")
+        stop.wait(max(0.0, loop.period_seconds - (time.monotonic() - started)))
+
+
+def stop_on_signals() -> threading.Event:
+    """An event that Ctrl-C and SIGTERM set; a second Ctrl-C interrupts at once."""
+    stop = threading.Event()
+
+    def on_signal(number: int, _: object) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.set()
+
+    signal.signal(signal.SIGINT, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
+    return stop

@@ -1,0 +1,101 @@
+"""The command line of standalone mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
+from storm_operator.local.cluster import LocalCluster
+from storm_operator.local.spec import LocalClusterError
+from storm_operator.standalone import TerminalListener, TopologyFolder, run_forever, stop_on_signals
+
+
+def standalone(
+    folder: Annotated[Path, typer.Argument(help="Folder of StormTopology YAML files; changes are followed.")],
+    local: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Use the local cluster of this name (storm-operator local up).")
+    ] = None,
+    nimbus: Annotated[list[str] | None, typer.Option(metavar="HOST:PORT", help="Nimbus (repeatable).")] = None,
+    zookeeper: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Storm's ZooKeeper.")] = None,
+    zookeeper_root: Annotated[str, typer.Option(help="Storm's storm.zookeeper.root.")] = "/storm",
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST=URL", help="An agent that is not at the usual place (repeatable)."),
+    ] = None,
+    agent_port: Annotated[int, typer.Option(help="Port of the agents on their supervisors.")] = DEFAULT_AGENT_PORT,
+    prometheus: Annotated[
+        str | None, typer.Option(metavar="URL", help="Ask this Prometheus server instead of the agents.")
+    ] = None,
+    storm_home: Annotated[
+        Path | None, typer.Option(help="A Storm installation, to submit topologies with (jar and flux).")
+    ] = None,
+    storm_conf_dir: Annotated[Path | None, typer.Option(help="Folder of the storm.yaml to submit with.")] = None,
+) -> None:
+    """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
+    console = Console(highlight=False)
+    if not folder.is_dir():
+        raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
+    if local is not None:
+        connection = connection_to_local(local)
+    elif nimbus and zookeeper:
+        connection = ClusterConnection(
+            nimbus=tuple(nimbus),
+            zookeeper=zookeeper,
+            storm_root=zookeeper_root,
+            agent_port=agent_port,
+            agents=dict(parse_agent(text) for text in agent or ()),
+            prometheus=prometheus,
+            storm_home=storm_home,
+            storm_conf_dir=storm_conf_dir,
+        )
+    else:
+        raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
+
+    def say(sentence: str) -> None:
+        console.log(sentence)
+
+    try:
+        assembly = assemble(connection, TerminalListener(say))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    stop = stop_on_signals()
+    say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this and leaves topologies running")
+    try:
+        run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
+    finally:
+        assembly.close()
+    say("ended; topologies are left running under the plans in force")
+
+
+def connection_to_local(name: str) -> ClusterConnection:
+    """How to reach the local cluster called `name`; a usage error when there is none."""
+
+    try:
+        cluster = LocalCluster.attach(name)
+    except LocalClusterError as error:
+        raise typer.BadParameter(f"--local: {error}") from error
+    return connection_of(cluster)
+
+
+def connection_of(cluster: LocalCluster) -> ClusterConnection:
+    """How to reach `cluster`."""
+    host, port = cluster.nimbus
+    return ClusterConnection(
+        nimbus=(f"{host}:{port}",),
+        zookeeper=cluster.zookeeper,
+        agents={machine.host: machine.agent_url for machine in cluster.machines},
+        storm_home=cluster.storm_home,
+        storm_conf_dir=cluster.conf_dir,
+    )
+
+
+def parse_agent(text: str) -> tuple[str, str]:
+    """`HOST=URL` as a pair."""
+    host, separator, url = text.partition("=")
+    if not separator or not host or not url.startswith("http"):
+        raise typer.BadParameter(f"--agent: {text!r} must look like 10.0.0.1=http://10.0.0.1:9464/metrics")
+    return host, url

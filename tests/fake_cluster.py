@@ -1,0 +1,127 @@
+"""A Storm cluster in a few dictionaries, behind the ports of the applier; plans get in force a little later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from storm_operator.adapters.plan_documents import Acknowledgement
+from storm_operator.core.model import Assignment, Executor, Plan, WorkerSlot
+from storm_operator.core.plan_record import WorkerSeen, executor_key
+
+
+class Killed(Exception):
+    """The operator dies here."""
+
+
+@dataclass
+class FakeClock:
+    seconds: float = 1000.0
+    on_sleep: Callable[[], None] = lambda: None
+
+    def now(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.on_sleep()
+
+
+@dataclass
+class FakeCluster:
+    """Implements StormCommands, PlanDocuments and WorkerProbe. `die_at` names the call at which the operator dies."""
+
+    assignment: Assignment
+    clock: FakeClock
+    die_at: str | None = None
+    rejects: bool = False
+    calls: list[str] = field(default_factory=list)
+    plans: dict[str, Plan] = field(default_factory=dict)
+    limits: dict[str, dict[Executor, float]] = field(default_factory=dict)
+    pids: dict[WorkerSlot, int] = field(default_factory=dict)
+    inactive: set[str] = field(default_factory=set)
+    in_flight: list[float] = field(default_factory=lambda: [0.0])
+    next_pid: int = 100
+
+    def __post_init__(self) -> None:
+        self.clock.on_sleep = self.schedule
+        for slot in self.assignment.workers():
+            self.pids[slot] = self._new_pid()
+
+    def rebalance(self, topology_id: str) -> None:
+        self._call(f"rebalance {topology_id}")
+        self.schedule()
+
+    def activate(self, topology_id: str) -> None:
+        self._call(f"activate {topology_id}")
+        self.inactive.discard(topology_id)
+
+    def deactivate(self, topology_id: str) -> None:
+        self._call(f"deactivate {topology_id}")
+        self.inactive.add(topology_id)
+
+    def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
+        return self.assignment.restricted_to(topology_ids)
+
+    def connection_refresh_seconds(self) -> float:
+        return 1.0
+
+    def write_plan(self, topology_id: str, plan: Plan) -> None:
+        self._call(f"write_plan {topology_id}")
+        self.plans[topology_id] = plan
+
+    def read_acknowledgement(self, topology_id: str) -> Acknowledgement | None:
+        plan = self.plans.get(topology_id)
+        if plan is None:
+            return None
+        if self.rejects:
+            return Acknowledgement(plan.id, topology_id, "rejected", "executor [1, 1] is named twice", 0, (), 0)
+        done = all(
+            self.assignment.slot_of.get(executor) == slot
+            for executor, slot in plan.target.slot_of.items()
+            if executor.topology_id == topology_id
+        )
+        return Acknowledgement(plan.id, topology_id, "applied", "as planned", 1, (), 0) if done else None
+
+    def write_cpu_limits(self, topology_id: str, plan_id: str, limits: Mapping[Executor, float]) -> None:
+        self._call(f"write_cpu_limits {topology_id}")
+        self.limits[topology_id] = dict(limits)
+
+    def read_cpu_limits(self, topology_id: str) -> Mapping[Executor, float]:
+        return dict(self.limits.get(topology_id, {}))
+
+    def workers(self) -> Mapping[WorkerSlot, WorkerSeen]:
+        seen = {}
+        for slot, executors in self.assignment.workers().items():
+            keys = frozenset(executor_key(executor) for executor in executors)
+            seen[slot] = WorkerSeen(self.pids[slot], keys, keys)
+        return seen
+
+    def tuples_in_flight(self, topology_ids: Collection[str]) -> tuple[float, float] | None:
+        waiting = self.in_flight.pop(0) if len(self.in_flight) > 1 else self.in_flight[0]
+        return waiting, 0.0 if waiting == 0 else self.clock.now()
+
+    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float]:
+        return {}
+
+    def schedule(self) -> None:
+        """One scheduling round: workers whose executor set changes get a new process."""
+        if self.rejects:
+            return
+        before = self.assignment.workers()
+        moves = {e: slot for plan in self.plans.values() for e, slot in plan.target.slot_of.items()}
+        self.assignment = self.assignment.with_moves(moves)
+        after = self.assignment.workers()
+        for slot, executors in after.items():
+            if before.get(slot) != executors:
+                self.pids[slot] = self._new_pid()
+
+    def _new_pid(self) -> int:
+        self.next_pid += 1
+        return self.next_pid
+
+    def _call(self, what: str) -> None:
+        if self.die_at == what:
+            self.die_at = None
+            raise Killed(what)
+        self.calls.append(what)

@@ -1,0 +1,132 @@
+"""Groups of single threads, by the kernel's own word."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from functional.agent.agent_peers import BusyProcess, eventually
+from storm_operator.agent.cgroups import Bandwidth, CgroupV1, CgroupV2, bandwidth_for, write_control
+from storm_operator.agent.machine import MOUNTS
+from storm_operator.agent.machine_cgroup import CgroupError, describe_cgroup, parse_mounts
+from storm_operator.agent.processes import thread_cpu_seconds
+
+pytestmark = [pytest.mark.functional, pytest.mark.root]
+
+
+def version_1(folder: Path) -> CgroupV1:
+    return CgroupV1(describe_cgroup(folder, parse_mounts(MOUNTS.read_text())))
+
+
+def version_2(folder: Path) -> CgroupV2:
+    return CgroupV2(describe_cgroup(folder, parse_mounts(MOUNTS.read_text())))
+
+
+def used(busy: BusyProcess) -> tuple[float, float]:
+    first, second = (thread_cpu_seconds(busy.pid, tid) for tid in (busy.first_tid, busy.second_tid))
+    assert first is not None
+    assert second is not None
+    return first, second
+
+
+def use_while_second_uses(busy: BusyProcess, seconds: float) -> tuple[float, float, float]:
+    """Runs until the second thread has used `seconds` more; gives the first's and second's use and the time taken."""
+    started, (first, second) = time.monotonic(), used(busy)
+    eventually(lambda: used(busy)[1] - second >= seconds)
+    now = used(busy)
+    return now[0] - first, now[1] - second, time.monotonic() - started
+
+
+def test_limit_acts_on_one_thread_only(machine_v1: Path, busy_process: BusyProcess) -> None:
+    write_control(machine_v1 / "cgroup.procs", str(busy_process.pid))
+    cgroups = version_1(machine_v1)
+    cgroups.prepare()
+    cgroups.create("one")
+    cgroups.limit("one", bandwidth_for(20, cgroups.ceiling_millicores()))
+    cgroups.add_thread("one", busy_process.first_tid)
+
+    limited, free, elapsed = use_while_second_uses(busy_process, 1.0)
+    assert limited <= 0.03 * elapsed + 0.01
+    # By use, not by time: others on this machine may leave little to the free thread.
+    assert free > 2 * limited
+    waited = cgroups.throttled_seconds("one")
+    assert waited is not None
+    assert waited > 0
+
+    cgroups.remove("one")
+    assert str(busy_process.first_tid) in (machine_v1 / "tasks").read_text().split()
+    unlimited, free, _ = use_while_second_uses(busy_process, 1.0)
+    assert unlimited > 0.3 * free
+
+
+def test_limit_is_changed_in_place(machine_v1: Path, busy_process: BusyProcess) -> None:
+    write_control(machine_v1 / "cgroup.procs", str(busy_process.pid))
+    cgroups = version_1(machine_v1)
+    cgroups.create("one")
+    cgroups.add_thread("one", busy_process.first_tid)
+    # From 20 ms to a longer period and back: the kernel checks quota and period against the parent at each write.
+    for bandwidth in (Bandwidth(30_000, 20_000), Bandwidth(1_000, 100_000), Bandwidth(10_000, 20_000)):
+        cgroups.limit("one", bandwidth)
+        assert (machine_v1 / "one/cpu.cfs_quota_us").read_text().strip() == str(bandwidth.quota_us)
+        assert (machine_v1 / "one/cpu.cfs_period_us").read_text().strip() == str(bandwidth.period_us)
+    assert (machine_v1 / "one/tasks").read_text().split() == [str(busy_process.first_tid)]
+
+
+def test_parent_sets_the_ceiling(machine_v1: Path) -> None:
+    cgroups = version_1(machine_v1)
+    assert cgroups.ceiling_millicores() == 1500.0
+    cgroups.create("one")
+    with pytest.raises(OSError, match="Invalid argument"):
+        cgroups.limit("one", bandwidth_for(1600, None))
+    cgroups.limit("one", bandwidth_for(1600, cgroups.ceiling_millicores()))
+    cgroups.remove("one")
+
+
+def test_without_permission_it_says_so(machine_v1: Path) -> None:
+    os.seteuid(65534)
+    try:
+        with pytest.raises(CgroupError, match=r"cannot make a cgroup below .*: Permission denied"):
+            version_1(machine_v1).prepare()
+    finally:
+        os.seteuid(0)
+
+
+def test_machine_counts_its_cpu(machine_v1: Path, busy_process: BusyProcess) -> None:
+    machine = describe_cgroup(machine_v1, parse_mounts(MOUNTS.read_text()))
+    assert machine.accounting is not None
+    assert not machine.is_whole_host
+    write_control(machine.accounting / "cgroup.procs", str(busy_process.pid))
+    write_control(machine.path / "cgroup.procs", str(busy_process.pid))
+    eventually(lambda: (machine.cpu_seconds() or 0) > 0.2)
+    assert machine.process_ids() == (busy_process.pid,)
+
+
+def test_whole_host_is_told_apart() -> None:
+    mounts = parse_mounts(MOUNTS.read_text())
+    roots = [mount.mount_point for mount in mounts if mount.version == 2 or "cpu" in mount.controllers]
+    assert all(describe_cgroup(root, mounts).is_whole_host for root in roots)
+
+
+def test_version_2_spreads_threads(machine_v2: Path, busy_process: BusyProcess) -> None:
+    write_control(machine_v2 / "cgroup.procs", str(busy_process.pid))
+    cgroups = version_2(machine_v2)
+    cgroups.create("one")
+    cgroups.add_thread("one", busy_process.first_tid)
+    assert (machine_v2 / "cgroup.type").read_text().strip() == "domain threaded"
+    assert (machine_v2 / "one/cgroup.threads").read_text().split() == [str(busy_process.first_tid)]
+    assert str(busy_process.second_tid) in (machine_v2 / "cgroup.threads").read_text().split()
+    assert cgroups.names() == ("one",)
+    cgroups.remove("one")
+    cgroups.remove("one")
+    assert str(busy_process.first_tid) in (machine_v2 / "cgroup.threads").read_text().split()
+
+
+def test_version_2_without_cpu_control_says_so(machine_v2: Path) -> None:
+    if "cpu" in (machine_v2 / "cgroup.controllers").read_text().split():
+        version_2(machine_v2).prepare()
+    else:
+        with pytest.raises(CgroupError, match="cpu controller is not available"):
+            version_2(machine_v2).prepare()

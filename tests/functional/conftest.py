@@ -1,0 +1,55 @@
+"""A real Storm cluster for all functional tests of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storm_operator.local.build import plugin_jar as build_plugin_jar
+from storm_operator.local.build import workloads_jar as build_workloads_jar
+from storm_operator.local.cluster import LocalCluster
+from storm_operator.local.spec import LocalClusterSpec
+
+
+def unique_name(prefix: str) -> str:
+    """A cluster name that no other test run uses at the same time."""
+    return f"{prefix}{os.getpid() % 1_000_000}"
+
+
+def unique_subnet(number: int) -> str:
+    """A /24 of this test run's own; `number` (0 to 3) tells its clusters apart."""
+    place = os.getpid() * 4 + number
+    return f"10.{100 + place // 250 % 100}.{place % 250}.0/24"
+
+
+@pytest.fixture(scope="session")
+def plugin_jar() -> Path:
+    """The scheduler and metrics plugin, built when its sources are newer."""
+    return build_plugin_jar()
+
+
+@pytest.fixture(scope="session")
+def workloads_jar() -> Path:
+    """The example topologies, built when their sources are newer."""
+    return build_workloads_jar()
+
+
+@pytest.fixture(scope="session")
+def storm_cluster(plugin_jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Four machines with agents and plugin; as root with networks and CPU of their own, else on loopback.
+
+    It ends with this process, also when that is killed.
+    """
+    spec = LocalClusterSpec(
+        name=unique_name("test"),
+        subnet=unique_subnet(0),
+        fast_start=True,
+        message_timeout_seconds=10,
+        plugin_jar=plugin_jar,
+        work_dir=tmp_path_factory.mktemp("storm"),
+    )
+    with LocalCluster(spec) as cluster:
+        yield cluster

@@ -1,0 +1,187 @@
+"""Plans on a real Storm cluster: exact placement, workers that live on, the three ways, and what survives what."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from cluster_bench import Bench, eventually
+
+from storm_operator.assembly import assemble
+from storm_operator.core.plan_json import plan_to_json, record_to_json
+from storm_operator.core.plan_record import PlanState
+from storm_operator.core.settings import ApplyMethod, Mode, SchedulingSettings
+from storm_operator.demo.recorder import Recorder
+from storm_operator.standalone_command import connection_of
+
+pytestmark = pytest.mark.functional
+
+MESSAGE_TIMEOUT_SECONDS = 10.0
+
+
+def test_executors_are_where_the_plan_says_and_kept_workers_live_on(bench: Bench) -> None:
+    first = bench.apply(bench.layout(1))
+    assert first.state is PlanState.SETTLING, first.message
+    assert bench.assignment().slot_of == bench.layout(1).slot_of
+
+    record = bench.record(bench.layout(2))
+    (kept,) = record.plan.kept_workers
+    pid = bench.pid_of(kept)
+    moved = bench.assembly.loop.applier.apply(record, lambda _: None)
+    assert bench.assignment().slot_of == bench.layout(2).slot_of
+    assert pid is not None
+    assert bench.pid_of(kept) == pid
+    assert moved.workers_kept == len(moved.plan.kept_workers) == 1
+    assert moved.seconds_to_running is not None, moved.message
+
+
+@pytest.mark.parametrize("method", list(ApplyMethod))
+def test_each_way_moves_the_same_executors(bench: Bench, method: ApplyMethod) -> None:
+    bench.apply(bench.layout(1))
+    if method is ApplyMethod.DRAIN:
+        failures_before = bench.wait_until_no_tuple_fails(MESSAGE_TIMEOUT_SECONDS + 3.0)
+    moved = bench.apply(bench.layout(2), method)
+    assert moved.state is PlanState.SETTLING, moved.message
+    assert bench.assignment().slot_of == bench.layout(2).slot_of
+    assert moved.workers_kept == 1
+    if method is ApplyMethod.DRAIN:
+        # A tuple lost in the move would fail by the message timeout, and be counted within the next two seconds.
+        deadline = time.monotonic() + MESSAGE_TIMEOUT_SECONDS + 3.0
+        while time.monotonic() < deadline:
+            assert bench.failures() == failures_before
+            time.sleep(1.0)
+
+
+def test_plan_survives_the_death_of_nimbus(bench: Bench) -> None:
+    bench.apply(bench.layout(2))
+    before = bench.assignment()
+    pids = {slot: bench.pid_of(slot) for slot in before.workers()}
+    bench.cluster.kill_nimbus(signal.SIGKILL)
+    bench.cluster.wait_ready()
+    uptime = bench.assembly.client.wait_until_ready(patience_seconds=60.0)
+    assert uptime.is_leader
+    rounds_until = time.monotonic() + 5.0  # nimbus.monitor.freq.secs is 1: several scheduling rounds of the new leader
+    while time.monotonic() < rounds_until:
+        assert bench.assignment().slot_of == before.slot_of
+        time.sleep(0.5)
+    assert {slot: bench.pid_of(slot) for slot in before.workers()} == pids
+
+
+def test_executors_of_a_dead_supervisor_go_to_the_fallback_and_come_home(bench: Bench) -> None:
+    target = bench.layout(2)
+    bench.apply(target)
+    dead = bench.cluster.machines[2].name
+    bench.cluster.stop_supervisor(dead)
+    try:
+        lost = {e for e in target.slot_of if e.component == "count"}
+        eventually(
+            lambda: (
+                lost <= bench.assignment().slot_of.keys()
+                and all(bench.assignment().slot_of[e] != target.slot_of[e] for e in lost)
+            ),
+            "the executors of the dead supervisor run elsewhere",
+        )
+        acknowledgement = bench.assembly.store.read_acknowledgement(bench.topology_id)
+        assert acknowledgement is not None
+        assert acknowledgement.outcome == "partial"
+        assert {unplaced.executor for unplaced in acknowledgement.unplaced} == {
+            (e.task_start, e.task_end) for e in lost
+        }
+    finally:
+        bench.cluster.start_supervisor(dead)
+    eventually(lambda: bench.assignment().slot_of == target.slot_of, "the executors are home again")
+    eventually(lambda: bench.pid_of(bench.layout(2).slot_of[min(lost)]) is not None, "their worker runs")
+
+
+CHILD = """
+import json, os, signal, sys
+from pathlib import Path
+from storm_operator.adapters.storm_cluster import PlanJournal
+from storm_operator.assembly import assemble
+from storm_operator.core.plan_json import record_from_json
+from storm_operator.demo.recorder import Recorder
+from storm_operator.local.cluster import LocalCluster
+from storm_operator.standalone_command import connection_of
+
+name, record_file, deadly_save = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+assembly = assemble(connection_of(LocalCluster.attach(name)), Recorder())
+assembly.storm.read_view({})
+saves = 0
+
+def save(record):
+    global saves
+    assembly.loop.journal.save(record)
+    saves += 1
+    if saves == deadly_save:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+assembly.loop.applier.apply(record_from_json(json.loads(record_file.read_text())), save)
+"""
+
+
+@pytest.mark.parametrize("deadly_save", [1, 2])
+def test_operator_killed_in_mid_apply_finishes_the_plan_in_its_next_life(
+    bench: Bench, deadly_save: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    bench.apply(bench.layout(1))
+    record = bench.record(bench.layout(3))
+    file = tmp_path_factory.mktemp("record") / "record.json"
+    file.write_text(json.dumps(record_to_json(record)))
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, bench.cluster.spec.name, str(file), str(deadly_save)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert child.returncode == -signal.SIGKILL, child.stderr
+
+    reborn = assemble(connection_of(bench.cluster), Recorder())
+    loop = reborn.loop
+    left = loop.journal.load()
+    assert left is not None
+    assert left.state is PlanState.APPLYING
+    recovered = loop.recover()
+    assert recovered is not None
+    assert recovered.state is PlanState.SETTLING, recovered.message
+    assert plan_to_json(recovered.plan) == plan_to_json(record.plan)
+    assert bench.assignment().slot_of == bench.layout(3).slot_of
+    assert recovered.workers_kept == 1
+    loop.journal.clear()
+    reborn.close()
+
+
+def test_plan_that_made_things_worse_is_rolled_back_and_remembered(bench: Bench) -> None:
+    together = bench.layout(0)
+    assert bench.apply(together).state is PlanState.SETTLING
+    worse = bench.record(bench.layout(3))
+    # What the plan promised was less traffic than before; what it brings is traffic that was not there.
+    record = bench.assembly.loop.applier.apply(worse, bench.assembly.loop.journal.save)
+    loop = bench.assembly.loop
+    loop.memory.records = (record,)
+    managed = {
+        name: replace(
+            spec,
+            scheduling=SchedulingSettings(
+                mode=Mode.ENFORCE, settling_seconds=0.0, cool_down_seconds=600.0, maximum_age_seconds=30.0
+            ),
+        )
+        for name, spec in bench.specs.items()
+    }
+
+    def rolled_back() -> bool:
+        loop.run_once(managed)
+        return any(known.state is PlanState.ROLLED_BACK for known in loop.memory.records)
+
+    eventually(rolled_back, "the plan is found to be worse")
+    verdict = next(known for known in loop.memory.records if known.plan.id == record.plan.id)
+    assert "inter-supervisor traffic" in verdict.message
+    assert bench.assignment().slot_of == together.slot_of
+    assert loop.memory.decisions.known_bad
+    assert loop.journal.load() is None
+    loop.memory.records = ()

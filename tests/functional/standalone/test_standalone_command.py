@@ -1,0 +1,102 @@
+"""`storm-operator standalone` as a person runs it: a folder of files, a real cluster, Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cluster_bench import WORD_COUNT, eventually
+
+from storm_operator.assembly import assemble
+from storm_operator.demo.recorder import Recorder
+from storm_operator.local.cluster import LocalCluster
+from storm_operator.standalone_command import connection_of
+
+pytestmark = pytest.mark.functional
+
+FILE = """
+apiVersion: storm-operator.dev/v1alpha1
+kind: StormTopology
+metadata: {{name: {name}}}
+spec:
+  jar:
+    path: {jar}
+    mainClass: {main_class}
+    args: [--name, {name}, --rate, "steady:80", --parallelism, "split=2,count=2", --workers, "3"]
+  scheduling: {{mode: {mode}, periodSeconds: 3, coolDownSeconds: 5, settlingSeconds: 5, maximumAgeSeconds: 30}}
+  resources: {{thetaMillicores: 50, floorMillicores: 50}}
+"""
+
+
+def test_folder_is_submitted_managed_followed_and_left_running(
+    storm_cluster: LocalCluster, workloads_jar: Path, tmp_path: Path
+) -> None:
+    name = "standalone-words"
+    file = tmp_path / "words.yaml"
+    file.write_text(FILE.format(name=name, jar=workloads_jar, main_class=WORD_COUNT, mode="Recommend"))
+    (tmp_path / "broken.yaml").write_text("kind: [")
+    host, port = storm_cluster.nimbus
+    connection = ["--nimbus", f"{host}:{port}", "--zookeeper", storm_cluster.zookeeper]
+    client = ["--storm-home", str(storm_cluster.storm_home), "--storm-conf-dir", str(storm_cluster.conf_dir)]
+    log = tmp_path / "log"
+    program = [sys.executable, "-m", "storm_operator", "standalone", str(tmp_path), *connection, *client]
+    assembly = assemble(connection_of(storm_cluster), Recorder())
+    with log.open("w") as output:
+        operator = subprocess.Popen(program, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        eventually(lambda: "plan p-" in log.read_text(), "a plan is recommended")
+        topology = next(t for t in assembly.storm.running() if t.name == name)
+        assert assembly.store.read_plan(topology.id) is None, "Recommend must not apply"
+
+        fresh = tmp_path / "fresh"
+        fresh.write_text(FILE.format(name=name, jar=workloads_jar, main_class=WORD_COUNT, mode="Enforce"))
+        fresh.replace(file)
+
+        def is_applied() -> bool:
+            acknowledgement = assembly.store.read_acknowledgement(topology.id)
+            return acknowledgement is not None and acknowledgement.outcome == "applied"
+
+        eventually(is_applied, "the plan is in force")
+        eventually(lambda: bool(assembly.store.read_cpu_limits(topology.id)), "CPU limits are given")
+        eventually(lambda: "Verified" in log.read_text(), "the plan is verified")
+        operator.send_signal(signal.SIGINT)
+        assert operator.wait(timeout=60) == 0
+        running = {t.name: t.status for t in assembly.storm.running()}
+        assert running[name] == "ACTIVE"
+        assert not assembly.store.read_cpu_limits(topology.id), "nobody watches: nobody is held back"
+        text = log.read_text()
+        assert "broken.yaml: not valid YAML" in text
+        assert "Traceback" not in text
+    finally:
+        if operator.poll() is None:
+            operator.kill()
+            operator.wait(timeout=10)
+        assembly.storm.kill(name, 0)
+        assembly.close()
+
+
+def test_cluster_that_is_not_there_is_said_and_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "words.yaml").write_text(FILE.format(name="w", jar="a.jar", main_class="a.B", mode="Enforce"))
+    nowhere = ["--nimbus", "127.0.0.1:9", "--zookeeper", "127.0.0.1:9"]
+    operator = subprocess.Popen(
+        [sys.executable, "-m", "storm_operator", "standalone", str(tmp_path), *nowhere],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert operator.stdout is not None
+        deadline = time.monotonic() + 60.0
+        said = ""
+        while "127.0.0.1:9" not in said.split("managing", 1)[-1].split("\n", 2)[-1]:
+            assert time.monotonic() < deadline, said
+            said += operator.stdout.readline()
+        assert operator.poll() is None, "it waits instead of ending"
+        assert "Traceback" not in said
+    finally:
+        operator.kill()
+        operator.wait(timeout=10)

@@ -1,0 +1,137 @@
+"""A plan on its way into force: order of deeds, and an operator that dies at every step of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from builders import chain_topology, placed
+from fake_cluster import FakeClock, FakeCluster, Killed
+from storm_operator.apply import Applier
+from storm_operator.core.model import Assignment, Executor, Move, Plan, Prediction
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
+from storm_operator.core.settings import ApplyMethod
+
+WORDS = chain_topology("words", ("spout", 1), ("split", 1), ("count", 1), stateful=("count",))
+BASE = Assignment(placed(WORDS, {"spout": "s1:6700", "split": "s1:6700", "count": "s2:6700"}))
+COUNT = WORDS.executors_of("count")[0]
+SPLIT = WORDS.executors_of("split")[0]
+UNKNOWN = Outcome(None, None, None, None, None)
+NOTHING = Prediction(0.0, 0.0, 0.0, 1, 0.0)
+
+
+def plan() -> Plan:
+    target = Assignment(placed(WORDS, {"spout": "s1:6700", "split": "s1:6700", "count": "s1:6701"}))
+    slot = target.slot_of[COUNT]
+    return Plan(
+        id="p-1",
+        created_at_seconds=1000.0,
+        policy="adaptive",
+        reason="closer",
+        topology_ids=("words",),
+        base=BASE,
+        target=target,
+        moves=(Move(COUNT, BASE.slot_of[COUNT], slot),),
+        restarted_workers=(slot,),
+        kept_workers=(target.slot_of[SPLIT],),
+        cpu_limits_millicores={COUNT: 200.0, SPLIT: 400.0},
+        before=NOTHING,
+        after=NOTHING,
+    )
+
+
+def record(method: ApplyMethod) -> PlanRecord:
+    return PlanRecord(plan(), method, PlanState.PROPOSED, UNKNOWN, started_at_seconds=1000.0)
+
+
+def applier_for(cluster: FakeCluster) -> Applier:
+    return Applier(cluster, cluster, cluster, cluster.clock)
+
+
+@pytest.mark.parametrize("method", list(ApplyMethod))
+def test_plan_gets_in_force_and_the_kept_worker_is_counted(method: ApplyMethod) -> None:
+    cluster = FakeCluster(BASE, FakeClock())
+    saved: list[PlanRecord] = []
+    done = applier_for(cluster).apply(record(method), saved.append)
+    assert done.state is PlanState.SETTLING
+    assert cluster.assignment.slot_of == plan().target.slot_of
+    assert done.workers_kept == 1
+    assert done.seconds_to_in_force is not None
+    assert done.seconds_to_running is not None
+    assert saved[0].state is PlanState.APPLYING
+    assert saved[-1] == done
+
+
+def test_limits_rise_before_the_move_and_fall_after_it() -> None:
+    cluster = FakeCluster(BASE, FakeClock())
+    cluster.limits["words"] = {COUNT: 300.0, SPLIT: 200.0}
+    at_move: list[dict[Executor, float]] = []
+    original = cluster.write_plan
+
+    def spy(topology_id: str, plan: Plan) -> None:
+        at_move.append(dict(cluster.limits["words"]))
+        original(topology_id, plan)
+
+    cluster.write_plan = spy  # type: ignore[method-assign]
+    applier_for(cluster).apply(record(ApplyMethod.REBALANCE), lambda _: None)
+    assert at_move == [{COUNT: 300.0, SPLIT: 400.0}]
+    # The worker of count was restarted: twice its limit until the plan is verified, since its code is cold.
+    assert cluster.limits["words"] == {COUNT: 400.0, SPLIT: 400.0}
+    applier_for(cluster).follow_cpu_limits("words", plan().cpu_limits_millicores)
+    assert cluster.limits["words"] == {COUNT: 200.0, SPLIT: 400.0}
+
+
+def test_in_place_never_calls_nimbus() -> None:
+    cluster = FakeCluster(BASE, FakeClock())
+    applier_for(cluster).apply(record(ApplyMethod.IN_PLACE), lambda _: None)
+    assert not [call for call in cluster.calls if call.startswith(("rebalance", "activate", "deactivate"))]
+
+
+def test_drain_waits_until_nothing_is_in_flight_and_resumes_last() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), in_flight=[5.0, 2.0, 0.0])
+    applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    order = [call.split()[0] for call in cluster.calls if not call.startswith("write_cpu")]
+    assert order == ["deactivate", "write_plan", "activate"]
+    assert cluster.in_flight == [0.0]
+
+
+def test_rejected_plan_changes_nothing_and_says_why() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), rejects=True)
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert done.state is PlanState.FAILED
+    assert "named twice" in done.message
+    assert cluster.assignment.slot_of == BASE.slot_of
+    assert cluster.plans["words"].target == BASE
+    assert not cluster.inactive
+
+
+STEPS = {
+    ApplyMethod.REBALANCE: ("write_cpu_limits words", "write_plan words", "rebalance words"),
+    ApplyMethod.IN_PLACE: ("write_cpu_limits words", "write_plan words"),
+    ApplyMethod.DRAIN: ("deactivate words", "write_plan words", "activate words"),
+}
+
+
+@pytest.mark.parametrize(("method", "step"), [(method, step) for method, steps in STEPS.items() for step in steps])
+def test_operator_killed_at_any_step_finishes_after_its_restart(method: ApplyMethod, step: str) -> None:
+    cluster = FakeCluster(BASE, FakeClock(), die_at=step)
+    saved: list[PlanRecord] = []
+    with pytest.raises(Killed):
+        applier_for(cluster).apply(record(method), saved.append)
+    assert saved[-1].state is PlanState.APPLYING
+
+    done = applier_for(cluster).resume(saved[-1], saved.append)
+    assert done.state is PlanState.SETTLING
+    assert cluster.assignment.slot_of == plan().target.slot_of
+    assert done.workers_kept == 1
+    assert not cluster.inactive
+
+
+def test_resume_of_a_plan_already_in_force_does_not_rebalance_again() -> None:
+    cluster = FakeCluster(BASE, FakeClock())
+    saved: list[PlanRecord] = []
+    applier_for(cluster).apply(record(ApplyMethod.REBALANCE), saved.append)
+    cluster.calls.clear()
+    applier_for(cluster).resume(replace(saved[0]), saved.append)
+    assert "rebalance words" not in cluster.calls

@@ -1,0 +1,248 @@
+"""The whole loop on a fake cluster and a fake clock: what it decides, does, holds, verifies, rolls back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from builders import chain_topology, component_load, even_traffic, history, placed, snapshot, supervisors
+from fake_cluster import FakeClock, FakeCluster
+from storm_operator.adapters.errors import NimbusUnreachable
+from storm_operator.apply import Applier
+from storm_operator.control_loop import ControlLoop, PassReport
+from storm_operator.core.model import Assignment, Hold, HoldReason, Plan
+from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings
+from storm_operator.core.snapshot import (
+    ClusterSnapshot,
+    Completeness,
+    ComponentLoad,
+    LatencySummary,
+    LoadPeriod,
+    TopologyRates,
+)
+from storm_operator.core.topology_spec import AdoptSource, TopologySpec
+
+WORDS = chain_topology("words", ("spout", 1), ("split", 2), ("count", 2), stateful=("count",))
+SPREAD = placed(WORDS, {"spout": "s1", "split": ["s2", "s3"], "count": ["s2:6701", "s3:6701"]})
+RATE = 300.0
+SETTINGS = SchedulingSettings(settling_seconds=20.0)
+SPECS = {
+    "words": TopologySpec(
+        "words", AdoptSource(), scheduling=SETTINGS, resources=ResourceSettings(theta_millicores=50.0)
+    )
+}
+
+
+@dataclass
+class FakeObserver:
+    """Always the same traffic and CPU, wherever the executors are; latency as told."""
+
+    cluster: FakeCluster
+    latency_ms: float = 8.0
+    missing: bool = False
+    error: Exception | None = None
+
+    def observe(
+        self,
+        specs: Mapping[str, TopologySpec],
+        history: tuple[LoadPeriod, ...],
+        now_seconds: float,
+        period_seconds: float,
+    ) -> ClusterSnapshot:
+        if self.error is not None:
+            raise self.error
+        loads = {name: [component_load(RATE, cpu=100.0)] for name in ("spout", "split", "count")}
+        picture = snapshot(
+            (WORDS,),
+            supervisors(3),
+            self.cluster.assignment.slot_of,
+            rates=even_traffic(WORDS, RATE),
+            periods=past(loads, now_seconds),
+        )
+        latency = LatencySummary(self.latency_ms, self.latency_ms, self.latency_ms, 1000.0)
+        picture = replace(picture, taken_at_seconds=now_seconds, rates={"words": TopologyRates(RATE, 0.0, latency)})
+        if self.missing:
+            executor = WORDS.executors[0]
+            picture = replace(picture, completeness=Completeness(5, (executor,), 0.0, ("agent s1 is silent",)))
+        return picture
+
+
+def past(loads: Mapping[str, list[ComponentLoad]], now_seconds: float) -> tuple[LoadPeriod, ...]:
+    (only,) = history("words", loads)
+    return (replace(only, ended_at_seconds=now_seconds),)
+
+
+@dataclass
+class MemoryJournal:
+    kept: PlanRecord | None = None
+
+    def save(self, record: PlanRecord) -> None:
+        self.kept = record
+
+    def load(self) -> PlanRecord | None:
+        return self.kept
+
+    def clear(self) -> None:
+        self.kept = None
+
+
+@dataclass
+class Audience:
+    reports: list[PassReport] = field(default_factory=list)
+    records: list[PlanRecord] = field(default_factory=list)
+
+    def on_pass(self, report: PassReport) -> None:
+        self.reports.append(report)
+
+    def on_record(self, record: PlanRecord) -> None:
+        self.records.append(record)
+
+
+@dataclass
+class Scene:
+    cluster: FakeCluster
+    observer: FakeObserver
+    loop: ControlLoop
+    journal: MemoryJournal
+    audience: Audience
+
+    def run(self, specs: Mapping[str, TopologySpec] = SPECS, seconds: float = 10.0) -> Plan | Hold:
+        self.cluster.clock.seconds += seconds
+        return self.loop.run_once(specs).decisions[0][1]
+
+
+def scene() -> Scene:
+    cluster = FakeCluster(Assignment(SPREAD), FakeClock())
+    observer, journal, audience = FakeObserver(cluster), MemoryJournal(), Audience()
+    loop = ControlLoop(
+        observer=observer,
+        applier=Applier(cluster, cluster, cluster, cluster.clock),
+        journal=journal,
+        clock=cluster.clock,
+        listener=audience,
+        new_plan_id=lambda now: f"p-{now:.0f}",
+    )
+    return Scene(cluster, observer, loop, journal, audience)
+
+
+def with_mode(mode: Mode) -> dict[str, TopologySpec]:
+    return {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, mode=mode))}
+
+
+def last_state(played: Scene) -> PlanState:
+    return played.loop.memory.records[-1].state
+
+
+def test_spread_topology_is_gathered_verified_and_left_alone() -> None:
+    played = scene()
+    decision = played.run()
+    assert isinstance(decision, Plan)
+    assert len(played.cluster.assignment.used_supervisors()) == 1
+    assert last_state(played) is PlanState.SETTLING
+    played.observer.latency_ms = 2.0
+    settling = played.run()
+    assert isinstance(settling, Hold)
+    assert last_state(played) is PlanState.SETTLING
+    played.run()
+    played.run()
+    assert last_state(played) is PlanState.VERIFIED
+    assert played.journal.kept is None
+    calls = len([call for call in played.cluster.calls if call.startswith("rebalance")])
+    for _ in range(5):
+        assert isinstance(played.run(), Hold)
+    assert len([call for call in played.cluster.calls if call.startswith("rebalance")]) == calls == 1
+
+
+def test_limits_follow_demand_between_plans_but_not_while_one_settles() -> None:
+    played = scene()
+    played.run()
+    settling = dict(played.cluster.limits["words"])
+    played.run()
+    assert played.cluster.limits["words"] == settling
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    assert played.loop.memory.demand is not None
+    assert played.cluster.limits["words"] == dict(played.loop.memory.demand.millicores)
+    assert played.cluster.limits["words"] != settling
+
+
+def test_plan_that_doubles_latency_is_rolled_back_and_not_proposed_again() -> None:
+    played = scene()
+    played.run()
+    played.observer.latency_ms = 40.0
+    for _ in range(3):
+        played.run()
+    states = [record.state for record in played.loop.memory.records]
+    assert PlanState.ROLLED_BACK in states
+    assert played.cluster.assignment.slot_of == SPREAD
+    played.observer.latency_ms = 8.0
+    decision = played.run(seconds=600.0)
+    assert isinstance(decision, Hold)
+    assert decision.reason is HoldReason.KNOWN_BAD
+
+
+def test_observe_and_recommend_touch_nothing() -> None:
+    for mode in (Mode.OBSERVE, Mode.RECOMMEND):
+        played = scene()
+        decision = played.run(with_mode(mode))
+        assert isinstance(decision, Hold if mode is Mode.OBSERVE else Plan)
+        assert played.cluster.calls == []
+
+
+def test_missing_metrics_hold_and_name_what_is_missing() -> None:
+    played = scene()
+    played.observer.missing = True
+    decision = played.run()
+    assert isinstance(decision, Hold)
+    assert decision.reason is HoldReason.METRICS_INCOMPLETE
+    assert "agent s1 is silent" in decision.message
+    assert not [call for call in played.cluster.calls if "plan" in call or "rebalance" in call]
+
+
+def test_unreachable_peer_holds_and_the_loop_goes_on() -> None:
+    played = scene()
+    played.observer.error = NimbusUnreachable("no Nimbus at 10.0.0.1:6627")
+    decision = played.run()
+    assert isinstance(decision, Hold)
+    assert decision.reason is HoldReason.CLUSTER_UNREACHABLE
+    assert "10.0.0.1:6627" in decision.message
+    played.observer.error = None
+    assert isinstance(played.run(), Plan)
+
+
+def test_nothing_managed_is_said() -> None:
+    decision = scene().run({})
+    assert isinstance(decision, Hold)
+    assert decision.reason is HoldReason.NOTHING_TO_MANAGE
+
+
+def test_peer_that_fails_in_mid_apply_leaves_a_plan_that_the_next_pass_finishes() -> None:
+    played = scene()
+    original = played.cluster.rebalance
+
+    def fail(topology_id: str) -> None:
+        played.cluster.rebalance = original  # type: ignore[method-assign]
+        raise NimbusUnreachable("gone")
+
+    played.cluster.rebalance = fail  # type: ignore[method-assign]
+    first = played.run()
+    assert isinstance(first, Hold)
+    assert last_state(played) is PlanState.APPLYING
+    played.run()
+    assert last_state(played) is PlanState.SETTLING
+    assert len({record.plan.id for record in played.audience.records}) == 1
+
+
+def test_new_life_of_the_operator_goes_on_with_the_plan_of_the_old_one() -> None:
+    played = scene()
+    played.run()
+    reborn = scene()
+    reborn.loop.observer = FakeObserver(played.cluster, latency_ms=2.0)
+    reborn.loop.applier = Applier(played.cluster, played.cluster, played.cluster, played.cluster.clock)
+    reborn.loop.clock = played.cluster.clock
+    reborn.loop.journal = played.journal
+    assert reborn.loop.recover() is not None
+    played.cluster.clock.seconds += 40.0
+    reborn.loop.run_once(SPECS)
+    assert reborn.loop.memory.records[-1].state is PlanState.VERIFIED

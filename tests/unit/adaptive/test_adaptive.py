@@ -1,0 +1,212 @@
+"""The default policy: the measured example, what it does under load and at rest, and how near it is to the optimum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from builders import component_load, even_traffic, history, placement_settings, same_demand, snapshot
+from placement_cases import (
+    Case,
+    acked_chain,
+    large_case,
+    measured_example,
+    placed_or_fail,
+    random_case,
+    workers_by_supervisor,
+)
+from storm_operator.core.model import Assignment, Infeasible, Supervisor
+from storm_operator.core.placement.adaptive import place_adaptive
+from storm_operator.core.placement.first_layout import lay_out
+from storm_operator.core.placement.objective import cost_of, network_usage, overloaded_millicores, restarted_workers
+from storm_operator.core.placement.problem import build_problem, to_assignment
+from storm_operator.core.settings import Separation
+from storm_operator.core.traffic import TrafficMatrix
+
+
+def place(case: Case) -> Assignment:
+    return placed_or_fail(place_adaptive(case.snapshot, case.demand, case.settings))
+
+
+def total(case: Case, assignment: Assignment) -> float:
+    return cost_of(case.snapshot, assignment, case.demand, case.settings).total
+
+
+def with_traffic(case: Case, times: float) -> Case:
+    rates = {(a, b): rate * times for a, b, rate in case.snapshot.traffic.pairs()}
+    return replace(case, snapshot=replace(case.snapshot, traffic=TrafficMatrix(rates)))
+
+
+@pytest.mark.parametrize("per_second", [10.0, 300.0, 100_000.0])
+def test_measured_example_ends_in_two_workers_of_one_supervisor(per_second: float) -> None:
+    assignment = place(measured_example(Separation.ALWAYS, per_second))
+    assert list(workers_by_supervisor(assignment, "example").values()) == [2]
+    parts = {frozenset(executor.component for executor in inside) for inside in assignment.workers().values()}
+    assert parts == {frozenset({"spout", "work", "__acker"}), frozenset({"count"})}
+
+
+def test_measured_example_ends_in_one_worker_without_separation() -> None:
+    assignment = place(measured_example(Separation.NEVER))
+    assert list(workers_by_supervisor(assignment, "example").values()) == [1]
+    assert network_usage(measured_example().snapshot, assignment) == 0.0
+
+
+def test_a_good_assignment_is_left_alone() -> None:
+    case = measured_example()
+    settled = case.in_force(place(case))
+    assert place(settled) == settled.snapshot.assignment
+
+
+def test_a_few_percent_more_traffic_on_one_edge_restart_nothing() -> None:
+    case = measured_example()
+    settled = case.in_force(place(case))
+    for times in (0.9, 1.1, 3.0):
+        assert place(with_traffic(settled, times)) == settled.snapshot.assignment
+
+
+def test_a_supervisor_is_emptied_when_load_falls() -> None:
+    case = measured_example()
+    executors = case.snapshot.topologies[0].executors
+    busy = replace(case, demand=same_demand(case.snapshot.topologies, 400.0))
+    spread = place(busy)
+    assert len(spread.used_supervisors()) == 2  # 3200 millicores on machines of 1800 within headroom
+    quiet = busy.in_force(spread)
+    quiet = replace(with_traffic(quiet, 0.25), demand=same_demand(case.snapshot.topologies, 100.0))
+    assert len(place(quiet).used_supervisors()) == 1
+    assert set(place(quiet).slot_of) == set(executors)
+
+
+def test_overload_is_relieved_and_one_of_two_workers_goes_on() -> None:
+    case = measured_example()
+    settled = case.in_force(place(case))
+    overloaded = replace(settled, demand=same_demand(case.snapshot.topologies, 250.0))
+    relieved = place(overloaded)
+    snapshot_, demand, settings = overloaded.snapshot, overloaded.demand, overloaded.settings
+    assert overloaded_millicores(snapshot_, snapshot_.assignment, demand, settings) > 0.0
+    assert overloaded_millicores(snapshot_, relieved, demand, settings) == 0.0
+    restarted = set(restarted_workers(snapshot_.assignment, relieved))
+    assert len(restarted & set(snapshot_.assignment.workers())) == 1
+
+
+def test_what_does_not_fit_is_overloaded_as_little_as_possible() -> None:
+    case = measured_example()
+    too_much = replace(case, demand=same_demand(case.snapshot.topologies, 900.0))
+    excess = overloaded_millicores(too_much.snapshot, place(too_much), too_much.demand, too_much.settings)
+    # 8 executors of 900 on three machines of 1800: two each fit, two executors are too much wherever they are.
+    assert excess == pytest.approx(2 * 900.0)
+
+
+def test_only_missing_slots_are_infeasible() -> None:
+    one, two = acked_chain("one", ("spout", 1), ("bolt", 1)), acked_chain("two", ("spout", 1), ("bolt", 1))
+    machine = Supervisor("s1", "a", (6700,), 1000.0)
+    picture = snapshot((one, two), (machine,))
+    result = place_adaptive(picture, same_demand((one, two)), placement_settings((one, two)))
+    assert result == Infeasible("2 workers are needed (one for each topology) but only 1 slots are free")
+
+
+def test_separation_yields_when_there_are_not_enough_slots() -> None:
+    topology = acked_chain("one", ("spout", 1), ("count", 1), stateful=("count",))
+    picture = snapshot((topology,), (Supervisor("s1", "a", (6700,), 1000.0),))
+    case = Case(picture, same_demand((topology,)), placement_settings((topology,)))
+    assert len(place(case).workers()) == 1
+
+
+def test_executors_of_a_vanished_supervisor_are_placed_elsewhere_and_the_rest_stays() -> None:
+    case = replace(measured_example(), demand=same_demand(measured_example().snapshot.topologies, 400.0))
+    settled = case.in_force(place(case))
+    lost, kept = settled.snapshot.assignment.used_supervisors()
+    left = tuple(machine for machine in settled.snapshot.supervisors if machine.id != lost)
+    after = place(replace(settled, snapshot=replace(settled.snapshot, supervisors=left)))
+    assert lost not in after.used_supervisors()
+    for executor, slot in settled.snapshot.assignment.slot_of.items():
+        if slot.supervisor_id == kept:
+            assert after.slot_of[executor].supervisor_id == kept
+
+
+def test_two_chatting_groups_stay_in_their_racks() -> None:
+    chains = tuple(acked_chain(name, ("spout", 2), ("bolt", 4)) for name in ("red", "blue"))
+    machines = tuple(Supervisor(f"s{n}", f"h{n}", (6700, 6701), 1000.0) for n in range(4))
+    rates = {pair: rate for chain in chains for pair, rate in even_traffic(chain, 1000.0).items()}
+    picture = snapshot(chains, machines, rates=rates)
+    trips = {
+        (a.id, b.id): 0.5 if (i < 2) == (j < 2) else 20.0
+        for i, a in enumerate(machines)
+        for j, b in enumerate(machines)
+        if a != b
+    }
+    picture = replace(picture, distances=replace(picture.distances, round_trip_ms=trips, default_ms=0.5))
+    assignment = place(Case(picture, same_demand(chains, 200.0), placement_settings(chains)))
+    for name in ("red", "blue"):
+        racks = {machine in ("s0", "s1") for machine in workers_by_supervisor(assignment, name)}
+        assert len(racks) == 1
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "workers"),
+    [
+        ([300.0, 305.0, 298.0, 301.0, 300.0], 1),  # calm: together
+        ([300.0, 330.0, 360.0, 390.0, 420.0], 2),  # rising: something will move
+        ([300.0, 300.0, 300.0], 2),  # too little history to tell
+    ],
+)
+def test_auto_puts_together_what_is_calm(arrivals: list[float], workers: int) -> None:
+    case = measured_example(Separation.AUTO)
+    names = [component.name for component in case.snapshot.topologies[0].components]
+    periods = history("example", {name: [component_load(rate) for rate in arrivals] for name in names})
+    case = replace(case, snapshot=replace(case.snapshot, history=periods))
+    assert list(workers_by_supervisor(place(case), "example").values()) == [workers]
+
+
+def test_auto_keeps_apart_what_could_not_take_a_swing() -> None:
+    case = measured_example(Separation.AUTO)
+    case = case.in_force(place(case.under(separation=Separation.ALWAYS)))
+    names = [component.name for component in case.snapshot.topologies[0].components]
+    periods = history("example", {name: [component_load(300.0)] * 5 for name in names})
+    case = replace(case, snapshot=replace(case.snapshot, history=periods))
+    full = replace(case, demand=same_demand(case.snapshot.topologies, 220.0))
+    assert len(place(full).workers()) == 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_costs_kept_move_by_move_are_those_of_the_objective(seed: int) -> None:
+    case = random_case(seed, obstacles=False)
+    problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
+    layout = lay_out(problem, problem.home)
+    rows = np.random.default_rng(seed).permutation(len(problem.executors))
+    for row in rows.tolist():
+        deltas = layout.deltas(row)
+        assert deltas == pytest.approx(layout.all_deltas()[row])
+        target = int(np.argmax(np.where(np.isfinite(deltas), deltas, -np.inf)))
+        expected = layout.total() + deltas[target]
+        layout.move(row, target)
+        assert layout.total() == pytest.approx(expected)
+    exact = total(case, to_assignment(problem, layout.place, case.snapshot.assignment))
+    assert layout.total() == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 7, 12, 19, 26, 31, 41])
+def test_tiny_cases_come_within_five_percent_of_the_optimum(seed: int) -> None:
+    slack = (1.05, 1.2, 1.5, 2.5, 0.8)[seed % 5]
+    case = random_case(seed, most_executors=6, most_supervisors=3, slack=slack)
+    problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
+    layout = lay_out(problem, problem.home)
+    ports = [len(ports) for ports in problem.free_ports]
+    best, best_place = np.inf, layout.place.copy()
+    for columns in product(range(len(problem.supervisors)), repeat=len(problem.executors)):
+        for row, column in enumerate(columns):
+            layout.move(row, column)
+        if (layout.workers_on <= ports).all() and layout.total() < best:
+            best, best_place = layout.total(), layout.place.copy()
+    optimum = total(case, to_assignment(problem, best_place, case.snapshot.assignment))
+    assert total(case, place(case)) <= 1.05 * optimum
+
+
+def test_sixty_executors_cross_far_less_than_dealt_out() -> None:
+    case = large_case(60, 5, 2)
+    before = case.snapshot.traffic.inter_supervisor(case.snapshot.assignment)
+    assignment = place(case)
+    assert case.snapshot.traffic.inter_supervisor(assignment) < 0.5 * before
+    assert overloaded_millicores(case.snapshot, assignment, case.demand, case.settings) == 0.0

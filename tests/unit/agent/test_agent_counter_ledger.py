@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storm_operator.agent.counter_ledger import CounterLedger
+
+
+def test_first_worker_is_shown_as_it_counts() -> None:
+    ledger = CounterLedger()
+    assert ledger.total("a", 1, 5.0, 0.0) == 5.0
+    assert ledger.total("a", 1, 8.0, 1.0) == 8.0
+
+
+def test_new_worker_adds_to_what_the_old_one_last_showed() -> None:
+    ledger = CounterLedger()
+    ledger.total("a", 1, 100.0, 0.0)
+    assert ledger.total("a", 2, 3.0, 1.0) == 103.0
+    assert ledger.total("a", 2, 4.0, 2.0) == 104.0
+    assert ledger.total("a", 3, 0.0, 3.0) == 104.0
+
+
+def test_series_do_not_mix() -> None:
+    ledger = CounterLedger()
+    ledger.total("a", 1, 100.0, 0.0)
+    assert ledger.total("b", 1, 3.0, 0.0) == 3.0
+
+
+def test_series_that_was_away_goes_on() -> None:
+    ledger = CounterLedger()
+    ledger.total("a", 1, 100.0, 0.0)
+    ledger.forget_unseen_since(-1.0)
+    assert ledger.total("a", 2, 1.0, 50.0) == 101.0
+
+
+def test_series_unseen_for_long_is_forgotten() -> None:
+    ledger = CounterLedger()
+    ledger.total("a", 1, 100.0, 0.0)
+    ledger.total("b", 1, 100.0, 10.0)
+    ledger.forget_unseen_since(5.0)
+    assert len(ledger) == 1
+    assert ledger.total("a", 2, 1.0, 11.0) == 1.0
+
+
+def test_slip_of_the_counter_does_not_lower_the_total() -> None:
+    ledger = CounterLedger()
+    ledger.total("a", 1, 10.0, 0.0)
+    assert ledger.total("a", 1, 9.0, 1.0) == 10.0
+    assert ledger.total("a", 1, 11.0, 2.0) == 11.0
+
+
+@given(st.lists(st.lists(st.floats(0, 1e6), min_size=1), min_size=1))
+def test_never_falls_and_ends_at_the_sum_of_what_each_worker_last_showed(growth: list[list[float]]) -> None:
+    ledger = CounterLedger()
+    shown = []
+    expected = 0.0
+    for worker, steps in enumerate(growth):
+        count = 0.0
+        for step in steps:
+            count += step
+            shown.append(ledger.total("a", worker, count, 0.0))
+        expected += count
+    assert shown == sorted(shown)
+    assert abs(shown[-1] - expected) <= 1e-9 * max(1.0, expected)

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import errno
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_snapshots import executor_document, snapshot_document
+from storm_operator.agent.cgroups import Bandwidth, CgroupV2, bandwidth_for
+from storm_operator.agent.enforcement import Enforcer, Place, ThreadLimit, changes
+from storm_operator.agent.limits import ExecutorKey
+from storm_operator.agent.machine_cgroup import CgroupError, MachineCgroup
+from storm_operator.agent.worker_snapshot import WorkerSnapshot, parse_worker_snapshot
+
+TOPOLOGY = "wordcount-1-1767268800"
+
+
+class FakeCgroups:
+    """Groups in memory, and what was done to them, in order."""
+
+    mode = "cgroup-v1"
+
+    def __init__(self, *existing: str, ceiling: float | None = None) -> None:
+        self.groups: dict[str, tuple[Bandwidth | None, list[int]]] = {name: (None, []) for name in existing}
+        self.ceiling = ceiling
+        self.deeds: list[str] = []
+        self.fails: dict[str, int] = {}
+
+    def _do(self, deed: str, name: str) -> None:
+        if name in self.fails and deed != "remove":
+            raise OSError(self.fails[name], "refused")
+        self.deeds.append(deed)
+
+    def prepare(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def ceiling_millicores(self) -> float | None:
+        return self.ceiling
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self.groups))
+
+    def create(self, name: str) -> None:
+        self._do("create", name)
+        self.groups[name] = (None, [])
+
+    def limit(self, name: str, bandwidth: Bandwidth) -> None:
+        self._do("limit", name)
+        self.groups[name] = (bandwidth, self.groups[name][1])
+
+    def add_thread(self, name: str, tid: int) -> None:
+        self._do("add", name)
+        self.groups[name][1].append(tid)
+
+    def throttled_seconds(self, name: str) -> float | None:
+        return 0.0
+
+    def remove(self, name: str) -> None:
+        self._do("remove", name)
+        self.groups.pop(name, None)
+
+
+def worker(tids: Mapping[int, int | None], port: int = 6700) -> WorkerSnapshot:
+    executors = [executor_document(task, tid=tid) for task, tid in tids.items()]
+    return parse_worker_snapshot(json.dumps(snapshot_document(port=port, executors=executors)).encode())
+
+
+def limits(millicores: Mapping[int, float]) -> dict[ExecutorKey, float]:
+    return {ExecutorKey(TOPOLOGY, task, task): limit for task, limit in millicores.items()}
+
+
+def enforcer(cgroups: FakeCgroups) -> Enforcer:
+    return Enforcer(cgroups, "sup-1", is_thread_of=lambda _pid, _tid: True)
+
+
+GROUP_2 = f"storm-executor@sup-1@{TOPOLOGY}@6700@2-2"
+GROUP_3 = f"storm-executor@sup-1@{TOPOLOGY}@6700@3-3"
+
+
+def test_bandwidth_is_of_20_ms() -> None:
+    assert bandwidth_for(400, None) == Bandwidth(8_000, 20_000)
+    assert bandwidth_for(400, 300) == Bandwidth(6_000, 20_000)
+
+
+def test_small_limits_get_a_longer_period() -> None:
+    assert bandwidth_for(10, None) == Bandwidth(1_000, 100_000)
+    assert bandwidth_for(0.1, None) == Bandwidth(1_000, 1_000_000)
+
+
+@given(st.floats(1, 4000), st.none() | st.floats(1, 4000))
+def test_bandwidth_never_exceeds_the_ceiling_and_is_what_the_kernel_takes(
+    millicores: float, ceiling: float | None
+) -> None:
+    bandwidth = bandwidth_for(millicores, ceiling)
+    assert bandwidth.quota_us >= 1_000
+    assert 1_000 <= bandwidth.period_us <= 1_000_000
+    allowed = millicores if ceiling is None else min(millicores, ceiling)
+    assert allowed * 0.98 - 0.1 <= bandwidth.millicores <= allowed + 1e-9
+
+
+@given(
+    st.dictionaries(st.integers(1, 5), st.tuples(st.integers(1, 3), st.integers(1, 3))),
+    st.dictionaries(st.integers(1, 5), st.tuples(st.integers(1, 3), st.integers(1, 3))),
+)
+def test_changes_lead_from_what_is_to_what_should_be(
+    before: dict[int, tuple[int, int]], after: dict[int, tuple[int, int]]
+) -> None:
+    def build(plain: dict[int, tuple[int, int]]) -> dict[Place, ThreadLimit]:
+        return {
+            Place(ExecutorKey("t", task, task), 1): ThreadLimit(1, tid, Bandwidth(quota, 1))
+            for task, (tid, quota) in plain.items()
+        }
+
+    applied, wanted = build(before), build(after)
+    todo = changes(applied, wanted)
+    for place in todo.remove:
+        del applied[place]
+    for place in todo.create:
+        assert place not in applied
+        applied[place] = wanted[place]
+    for place in todo.adjust:
+        assert applied[place] != wanted[place]
+        applied[place] = wanted[place]
+    assert applied == wanted
+
+
+def test_only_executors_with_a_thread_and_a_limit_get_a_group() -> None:
+    cgroups = FakeCgroups()
+    enforcer(cgroups).enforce([worker({2: 20, 3: None, 4: 40})], limits({2: 100, 3: 100, 9: 100}))
+    assert cgroups.groups == {GROUP_2: (Bandwidth(2_000, 20_000), [20])}
+
+
+def test_the_limit_is_there_before_the_thread_and_nothing_is_written_twice() -> None:
+    cgroups = FakeCgroups()
+    subject = enforcer(cgroups)
+    for _ in range(3):
+        subject.enforce([worker({2: 20})], limits({2: 100}))
+    assert cgroups.deeds == ["create", "limit", "add"]
+
+
+def test_limits_change_in_place() -> None:
+    cgroups = FakeCgroups()
+    subject = enforcer(cgroups)
+    subject.enforce([worker({2: 20})], limits({2: 100}))
+    subject.enforce([worker({2: 20})], limits({2: 200}))
+    assert cgroups.deeds == ["create", "limit", "add", "limit"]
+    assert subject.limits_in_force() == {Place(ExecutorKey(TOPOLOGY, 2, 2), 6700): 200.0}
+
+
+def test_limits_follow_the_ceiling() -> None:
+    cgroups = FakeCgroups(ceiling=50)
+    subject = enforcer(cgroups)
+    subject.enforce([worker({2: 20})], limits({2: 100}))
+    assert list(subject.limits_in_force().values()) == [50.0]
+    cgroups.ceiling = 1000
+    subject.enforce([worker({2: 20})], limits({2: 100}))
+    assert list(subject.limits_in_force().values()) == [100.0]
+
+
+def test_restarted_worker_gets_a_new_group() -> None:
+    cgroups = FakeCgroups()
+    subject = enforcer(cgroups)
+    subject.enforce([worker({2: 20})], limits({2: 100}))
+    subject.enforce([worker({2: 21})], limits({2: 100}))
+    assert cgroups.deeds == ["create", "limit", "add", "remove", "create", "limit", "add"]
+    assert cgroups.groups[GROUP_2][1] == [21]
+
+
+def test_groups_go_with_their_executor_their_limit_and_the_agent() -> None:
+    cgroups = FakeCgroups()
+    subject = enforcer(cgroups)
+    subject.enforce([worker({2: 20, 3: 30, 4: 40})], limits({2: 100, 3: 100, 4: 100}))
+    subject.enforce([worker({3: 30, 4: 40})], limits({2: 100, 3: 100}))
+    assert list(cgroups.groups) == [GROUP_3]
+    subject.close()
+    assert cgroups.groups == {}
+
+
+def test_start_removes_its_own_leftovers_only() -> None:
+    foreign = ("storm-executor@sup-2@t@6700@1-1", "system.slice")
+    cgroups = FakeCgroups(GROUP_2, *foreign)
+    enforcer(cgroups).start()
+    assert cgroups.names() == foreign
+
+
+def test_trouble_with_one_executor_is_said_once_and_spares_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    cgroups = FakeCgroups()
+    cgroups.fails[GROUP_2] = errno.EINVAL
+    subject = enforcer(cgroups)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            subject.enforce([worker({2: 20, 3: 30})], limits({2: 100, 3: 100}))
+    assert list(cgroups.groups) == [GROUP_3]
+    assert len(caplog.records) == 1
+    cgroups.fails.clear()
+    subject.enforce([worker({2: 20, 3: 30})], limits({2: 100, 3: 100}))
+    assert set(cgroups.groups) == {GROUP_2, GROUP_3}
+
+
+def test_a_thread_of_somebody_else_is_never_touched() -> None:
+    cgroups = FakeCgroups()
+    Enforcer(cgroups, "sup-1", is_thread_of=lambda _pid, _tid: False).enforce([worker({2: 20})], limits({2: 100}))
+    assert cgroups.deeds == []
+
+
+def version_2_tree(folder: Path, controllers: str) -> CgroupV2:
+    (folder / "cgroup.controllers").write_text(controllers)
+    (folder / "cgroup.subtree_control").write_text("")
+    (folder / "cgroup.threads").write_text("")
+    (folder / "cpu.max").write_text("50000 100000\n")
+    return CgroupV2(MachineCgroup(2, folder, folder, accounting=folder))
+
+
+def test_version_2_writes_cpu_max(tmp_path: Path) -> None:
+    cgroups = version_2_tree(tmp_path, "cpu memory")
+    group = tmp_path / "g"
+    group.mkdir()
+    for name in ("cgroup.type", "cpu.max", "cgroup.threads"):
+        (group / name).write_text("")
+    cgroups.create("g")
+    cgroups.limit("g", bandwidth_for(800, cgroups.ceiling_millicores()))
+    cgroups.add_thread("g", 42)
+    assert (group / "cgroup.type").read_text() == "threaded"
+    assert (group / "cpu.max").read_text() == "10000 20000"
+    assert (group / "cgroup.threads").read_text() == "42"
+
+
+def test_version_2_without_the_cpu_controller_says_so(tmp_path: Path) -> None:
+    with pytest.raises(CgroupError, match="the cpu controller is not available"):
+        version_2_tree(tmp_path, "memory io").prepare()
+
+
+def test_version_2_enables_the_controller_and_says_when_groups_cannot_be_made(tmp_path: Path) -> None:
+    with pytest.raises(CgroupError, match="cannot make threaded cgroups"):
+        version_2_tree(tmp_path, "cpu").prepare()  # plain folders have no cgroup.type
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu"
+    assert [entry.name for entry in tmp_path.iterdir() if entry.is_dir()] == []

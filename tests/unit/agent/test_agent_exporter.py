@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from agent_snapshots import executor_document, snapshot_document
+from storm_operator.agent.exporter import AgentCollector
+from storm_operator.agent.families import COUNTERS, GAUGES, LATENCY
+from storm_operator.agent.machine import Machine
+from storm_operator.agent.peer_statistics import PeerStatistics
+from storm_operator.agent.peers import PeerReport
+from storm_operator.agent.vivaldi import Coordinate
+from storm_operator.agent.worker_snapshot import WorkerSnapshot, parse_worker_snapshot
+
+CONTRACT = Path(__file__).parents[3] / "docs" / "reference" / "interfaces.md"
+TOPOLOGY = "wordcount-1-1767268800"
+EXECUTOR_2 = {"supervisor": "sup-1", "topology_id": TOPOLOGY, "component": "split", "executor": "2-2", "port": "6700"}
+
+
+class Shown:
+    """Workers as the test says."""
+
+    def __init__(self) -> None:
+        self.now: tuple[WorkerSnapshot, ...] = ()
+        self.ended: tuple[WorkerSnapshot, ...] = ()
+
+    def show(self, *documents: dict[str, Any]) -> None:
+        self.now = tuple(parse_worker_snapshot(json.dumps(document).encode()) for document in documents)
+
+    def end(self, *documents: dict[str, Any]) -> None:
+        self.ended = tuple(parse_worker_snapshot(json.dumps(document).encode()) for document in documents)
+
+    def workers(self) -> tuple[WorkerSnapshot, ...]:
+        return self.now
+
+    def take_last_words(self) -> tuple[WorkerSnapshot, ...]:
+        ended, self.ended = self.ended, ()
+        return ended
+
+
+class NotEnforcing:
+    enforcer = None
+    mode = "observe-only"
+    reason = "told not to"
+
+
+class Scraper:
+    def __init__(self, shown: Shown, peers: PeerReport | None = None) -> None:
+        report = peers or PeerReport({}, None)
+        collector = AgentCollector("sup-1", shown, Machine(1500), NotEnforcing(), lambda: report, lambda: 5.0)
+        self._registry = CollectorRegistry()
+        self._registry.register(collector)
+
+    def scrape(self) -> dict[str, list[tuple[dict[str, str], float]]]:
+        text = generate_latest(self._registry).decode()
+        found: dict[str, list[tuple[dict[str, str], float]]] = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                found.setdefault(sample.name, []).append((dict(sample.labels), sample.value))
+        return found
+
+
+def test_every_metric_of_the_contract_and_no_other() -> None:
+    documented = set()
+    section = CONTRACT.read_text().split("## Agent metrics")[1].split("\n## ")[0]
+    for line in section.splitlines():
+        if line.startswith("| `storm_"):
+            documented |= {name.strip(" `") for name in line.split("|")[1].split(",")}
+    assert documented == {f"{name}_total" for name in COUNTERS} | set(GAUGES) | {LATENCY}
+
+
+def test_counts_go_on_over_a_restart_with_the_last_words_of_the_old_worker() -> None:
+    shown = Shown()
+    scraper = Scraper(shown)
+    shown.show(snapshot_document(pid=1, executors=[executor_document(2, executed=10)]))
+    assert scraper.scrape()["storm_executor_executed_tuples_total"] == [(EXECUTOR_2, 10.0)]
+    shown.end(snapshot_document(pid=1, executors=[executor_document(2, executed=14)]))
+    shown.show(snapshot_document(pid=2, executors=[executor_document(2, executed=3)]))
+    assert scraper.scrape()["storm_executor_executed_tuples_total"] == [(EXECUTOR_2, 17.0)]
+
+
+def test_an_executor_that_left_is_gone_and_goes_on_when_it_comes_back() -> None:
+    shown = Shown()
+    scraper = Scraper(shown)
+    shown.show(snapshot_document(pid=1, executors=[executor_document(2, executed=10)]))
+    scraper.scrape()
+    shown.show()
+    assert "storm_executor_executed_tuples_total" not in scraper.scrape()
+    shown.show(snapshot_document(pid=2, executors=[executor_document(2, executed=1)]))
+    assert scraper.scrape()["storm_executor_executed_tuples_total"] == [(EXECUTOR_2, 11.0)]
+
+
+def test_unknown_is_absent_never_zero() -> None:
+    shown = Shown()
+    shown.show(snapshot_document(pid=2**22 + 1, executors=[executor_document(2, executed=None, tid=None)]))
+    found = Scraper(shown).scrape()
+    for name in (
+        "storm_executor_executed_tuples_total",
+        "storm_executor_cpu_seconds_total",
+        "storm_worker_memory_bytes",
+    ):
+        assert name not in found
+    assert "storm_supervisor_round_trip_seconds" not in found
+    assert "storm_supervisor_coordinate_milliseconds" not in found
+
+
+def test_cpu_is_of_the_executor_s_own_thread() -> None:
+    tids: list[int] = []
+    ready, done = threading.Event(), threading.Event()
+
+    def idle() -> None:
+        tids.append(threading.get_native_id())
+        ready.set()
+        done.wait()
+
+    thread = threading.Thread(target=idle)
+    thread.start()
+    ready.wait()
+    sum(range(3_000_000))  # on this thread, not on the idle one
+    try:
+        shown = Shown()
+        executors = [executor_document(2, tid=threading.get_native_id()), executor_document(3, tid=tids[0])]
+        shown.show(snapshot_document(pid=os.getpid(), executors=executors))
+        found = Scraper(shown).scrape()
+    finally:
+        done.set()
+        thread.join()
+    used = {labels["executor"]: value for labels, value in found["storm_executor_cpu_seconds_total"]}
+    assert used["2-2"] > 10 * used["3-3"] > 0
+    assert found["storm_worker_cpu_seconds_total"][0][1] > 0
+    assert found["storm_worker_memory_bytes"][0][1] > 1e6
+    assert found["storm_supervisor_memory_bytes"][0][1] >= found["storm_worker_memory_bytes"][0][1]
+
+
+def test_traffic_latency_and_worker() -> None:
+    shown = Shown()
+    shown.show(
+        snapshot_document(
+            written_at_ms=2_000,
+            executors=[executor_document(1, "spout")],
+            traffic=[{"source_task": 1, "stream": "default", "target_task": 5, "tuples": 2.5}],
+            complete_latency=[{"task": 1, "sum_ms": 1500, "count": 3, "buckets": [[0.5, 1], [None, 3]]}],
+        )
+    )
+    found = Scraper(shown).scrape()
+    traffic = {"source_task": "1", "stream": "default", "target_task": "5"}
+    assert found["storm_traffic_tuples_total"] == [({"supervisor": "sup-1", "topology_id": TOPOLOGY} | traffic, 2.5)]
+    assert {labels["le"]: value for labels, value in found["storm_complete_latency_seconds_bucket"]} == {
+        "0.0005": 1.0,
+        "+Inf": 3.0,
+    }
+    assert found["storm_complete_latency_seconds_sum"][0][1] == 1.5
+    assert found["storm_complete_latency_seconds_count"][0][1] == 3.0
+    assert found["storm_worker_snapshot_age_seconds"][0][1] == 3.0
+    assert found["storm_worker_info"][0][0]["pid"] == "4711"
+
+
+def test_supervisor_peers_and_enforcement() -> None:
+    statistics = {"sup-2": PeerStatistics().after_answer(0.004).after_silence()}
+    found = Scraper(Shown(), PeerReport(statistics, Coordinate(1, 2, 3, 0.25))).scrape()
+    assert found["storm_supervisor_cpu_capacity_cores"] == [({"supervisor": "sup-1"}, 1.5)]
+    assert found["storm_supervisor_round_trip_seconds"] == [({"supervisor": "sup-1", "peer": "sup-2"}, 0.004)]
+    assert found["storm_supervisor_availability_ratio"][0][1] == 0.5
+    coordinate = {labels["dimension"]: value for labels, value in found["storm_supervisor_coordinate_milliseconds"]}
+    assert coordinate == {"x": 1.0, "y": 2.0, "height": 3.0}
+    assert found["storm_supervisor_coordinate_error_ratio"][0][1] == 0.25
+    assert found["storm_agent_enforcement"] == [
+        ({"supervisor": "sup-1", "mode": "observe-only", "reason": "told not to"}, 1.0)
+    ]
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_two_workers_do_not_mix(twice: bool) -> None:
+    shown = Shown()
+    scraper = Scraper(shown)
+    shown.show(
+        snapshot_document(port=6700, pid=1, executors=[executor_document(2, executed=10)]),
+        snapshot_document(port=6701, pid=2, executors=[executor_document(3, executed=20)]),
+    )
+    if twice:
+        scraper.scrape()
+    found = scraper.scrape()["storm_executor_executed_tuples_total"]
+    assert {labels["port"]: value for labels, value in found} == {"6700": 10.0, "6701": 20.0}

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storm_operator.agent.machine_cgroup import (
+    CgroupError,
+    MachineCgroup,
+    cgroup_of_process,
+    describe_cgroup,
+    parse_mounts,
+)
+
+
+def mounts_below(root: Path, *lines: str) -> str:
+    return "\n".join(line.replace("ROOT", str(root)) for line in lines)
+
+
+V1_APART = (
+    "23 1 0:20 / / rw - ext4 /dev/vda rw",
+    "32 31 0:29 / ROOT/cpu rw,relatime - cgroup cgroup rw,cpu",
+    "33 31 0:30 / ROOT/cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpuacct",
+    "41 31 0:38 / ROOT/unified rw,relatime - cgroup2 cgroup2 rw",
+)
+V2 = ("32 31 0:29 / ROOT rw,relatime - cgroup2 cgroup2 rw,nsdelegate",)
+
+
+def test_version_1_with_accounting_mounted_apart(tmp_path: Path) -> None:
+    for controller in ("cpu", "cpuacct"):
+        (tmp_path / controller / "machines" / "m1").mkdir(parents=True)
+    mounts = parse_mounts(mounts_below(tmp_path, *V1_APART))
+    found = cgroup_of_process("2:cpuacct:/other\n1:cpu:/machines/m1\n0::/\n", mounts)
+    assert found == MachineCgroup(
+        1, tmp_path / "cpu/machines/m1", tmp_path / "cpu", accounting=tmp_path / "cpuacct/machines/m1"
+    )
+    (tmp_path / "cpuacct/machines/m1/cpuacct.usage").write_text("2500000000\n")
+    (tmp_path / "cpu/machines/m1/cpu.stat").write_text("nr_periods 5\nnr_throttled 2\nthrottled_time 500000000\n")
+    assert found.cpu_seconds() == 2.5
+    assert found.throttled_seconds() == 0.5
+
+
+def test_version_1_mounted_together(tmp_path: Path) -> None:
+    (tmp_path / "m1").mkdir()
+    mounts = parse_mounts(mounts_below(tmp_path, "32 31 0:29 / ROOT rw - cgroup cgroup rw,cpu,cpuacct"))
+    assert describe_cgroup(tmp_path / "m1", mounts).accounting == tmp_path / "m1"
+
+
+def test_version_2(tmp_path: Path) -> None:
+    (tmp_path / "m1").mkdir()
+    mounts = parse_mounts(mounts_below(tmp_path, *V2))
+    found = cgroup_of_process("0::/m1\n", mounts)
+    assert (found.version, found.path) == (2, tmp_path / "m1")
+    (tmp_path / "m1/cpu.stat").write_text("usage_usec 1500000\nuser_usec 1\nthrottled_usec 250000\n")
+    assert found.cpu_seconds() == 1.5
+    assert found.throttled_seconds() == 0.25
+
+
+def test_container_whose_hierarchy_is_mounted_from_its_own_cgroup(tmp_path: Path) -> None:
+    mounts = parse_mounts(mounts_below(tmp_path, "32 31 0:29 /kubepods/c1 ROOT rw - cgroup2 cgroup2 rw"))
+    assert cgroup_of_process("0::/kubepods/c1\n", mounts).path == tmp_path
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_tightest_quota_above_counts(tmp_path: Path, version: int) -> None:
+    inner = tmp_path / "pod" / "machine"
+    inner.mkdir(parents=True)
+    for folder, quota in ((tmp_path, None), (tmp_path / "pod", 30_000), (inner, 50_000)):
+        if version == 1:
+            (folder / "cpu.cfs_period_us").write_text("20000\n")
+            (folder / "cpu.cfs_quota_us").write_text(f"{quota or -1}\n")
+        elif quota:
+            (folder / "cpu.max").write_text(f"{quota} 20000\n")
+        else:
+            (folder / "cpu.max").write_text("max 100000\n")
+    machine = MachineCgroup(version, inner, tmp_path, accounting=None)
+    assert machine.quota_millicores() == 1500.0
+    assert MachineCgroup(version, tmp_path, tmp_path, accounting=None).quota_millicores() is None
+
+
+def test_what_cannot_be_read_is_unknown(tmp_path: Path) -> None:
+    machine = MachineCgroup(2, tmp_path, tmp_path, accounting=tmp_path)
+    assert machine.cpu_seconds() is None
+    assert machine.throttled_seconds() is None
+    assert machine.process_ids() is None
+    assert machine.quota_millicores() is None
+
+
+def test_says_why_a_folder_is_no_cgroup(tmp_path: Path) -> None:
+    mounts = parse_mounts(mounts_below(tmp_path, *V1_APART))
+    with pytest.raises(CgroupError, match="is not a cgroup"):
+        describe_cgroup(tmp_path / "cpu" / "nowhere", mounts)
+    (tmp_path / "cpuacct").mkdir()
+    with pytest.raises(CgroupError, match="without the cpu controller"):
+        describe_cgroup(tmp_path / "cpuacct", mounts)
+    with pytest.raises(CgroupError, match="no cgroup hierarchy"):
+        cgroup_of_process("1:cpu:/\n", ())

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from storm_operator.agent.peer_statistics import AVAILABILITY_PROBES, PeerStatistics
+from storm_operator.agent.peers import Answer, Peers, coordinate_document, parse_coordinate
+from storm_operator.agent.vivaldi import Coordinate
+
+
+def test_nothing_is_known_before_the_first_probe() -> None:
+    assert PeerStatistics().round_trip_seconds is None
+    assert PeerStatistics().availability_ratio is None
+
+
+def test_round_trip_ignores_slow_outliers() -> None:
+    statistics = PeerStatistics()
+    for sample in (0.002, 0.4, 0.0021, 0.3, 0.0019):
+        statistics = statistics.after_answer(sample)
+    assert statistics.round_trip_seconds == 0.002
+
+
+def test_round_trip_follows_a_lasting_change() -> None:
+    statistics = PeerStatistics()
+    for _ in range(20):
+        statistics = statistics.after_answer(0.002)
+    for _ in range(7):
+        statistics = statistics.after_answer(0.020)
+    assert statistics.round_trip_seconds == 0.020
+
+
+def test_availability_is_of_the_last_probes_only() -> None:
+    statistics = PeerStatistics()
+    for _ in range(AVAILABILITY_PROBES * 2):
+        statistics = statistics.after_silence()
+    for _ in range(AVAILABILITY_PROBES // 4):
+        statistics = statistics.after_answer(0.001)
+    assert statistics.availability_ratio == 0.25
+
+
+def test_round_trip_is_unknown_when_the_peer_has_gone() -> None:
+    statistics = PeerStatistics().after_answer(0.001)
+    for _ in range(8):
+        statistics = statistics.after_silence()
+    assert statistics.round_trip_seconds is None
+
+
+def test_probes_move_the_coordinate_the_same_way_each_time() -> None:
+    def coordinate() -> Coordinate:
+        answers = iter([Answer(0.010, Coordinate()), None, Answer(0.012, Coordinate(5, 5, 1, 0.5)), Answer(0.01, None)])
+        peers = Peers({"b": ("10.0.0.2", 1)}, random.Random("a"), probe=lambda _: next(answers))
+        assert peers.report().coordinate is None
+        for _ in range(4):
+            peers.probe_one("b")
+        assert peers.report().statistics["b"].availability_ratio == 0.75
+        return peers.coordinate()
+
+    assert coordinate() == coordinate() != Coordinate()
+
+
+def test_coordinate_survives_the_wire() -> None:
+    there = Coordinate(1.5, -2.5, 0.25, 0.125)
+    assert parse_coordinate(coordinate_document(there)) == there
+
+
+@pytest.mark.parametrize(
+    "document",
+    [b"", b"{}", b"[]", b'{"version": 2, "x": 0, "y": 0, "height": 1, "error": 1}',
+     b'{"version": 1, "x": NaN, "y": 0, "height": 1, "error": 1}',
+     b'{"version": 1, "x": 0, "y": 0, "height": -1, "error": 1}'],
+)  # fmt: skip
+def test_malformed_coordinates_are_unknown(document: bytes) -> None:
+    assert parse_coordinate(document) is None

@@ -1,0 +1,139 @@
+"""Section 3.2 of Aniello et al., DEBS'13: Algorithm 1 and what triggers it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from builders import chain_topology, placed, placement_settings, same_demand, snapshot, supervisors
+from placement_cases import Case, placed_or_fail
+from storm_operator.core.model import Assignment, ExecutorLoad, Infeasible
+from storm_operator.core.placement.aniello_online import place_aniello_online
+from storm_operator.core.placement.greedy_pairs import Bins
+from storm_operator.core.snapshot import LoadPeriod
+
+QUIET = 1015.0
+"""A time at which no multiple of P = 40 s has just passed."""
+DUE = 1040.0
+
+CHAIN = replace(chain_topology("chain", ("spout", 2), ("bolt", 2)), num_workers=2)
+SPOUT_1, SPOUT_2, BOLT_1, BOLT_2 = CHAIN.executors
+STREAMS = {(SPOUT_1, BOLT_2): 100.0, (SPOUT_2, BOLT_1): 90.0, (SPOUT_1, BOLT_1): 1.0, (SPOUT_2, BOLT_2): 1.0}
+APART = {"spout": ["s1", "s2"], "bolt": ["s1", "s2"]}
+
+
+def case_at(seconds: float, cpu_of_s1: Sequence[float] = (), capacity: float = 1000.0, **parameters: float) -> Case:
+    picture = snapshot((CHAIN,), supervisors(2, capacity=capacity), placed(CHAIN, APART), rates=STREAMS)
+    history = tuple(LoadPeriod(seconds, 10.0, {}, {"s1": cpu}) for cpu in cpu_of_s1)
+    picture = replace(picture, taken_at_seconds=seconds, period_seconds=10.0, history=history)
+    case = Case(picture, same_demand((CHAIN,), 400.0), placement_settings((CHAIN,)))
+    return case.under(parameters=tuple(sorted(parameters.items())))
+
+
+def place(case: Case) -> Assignment:
+    return placed_or_fail(place_aniello_online(case.snapshot, case.demand, case.settings))
+
+
+def together(assignment: Assignment) -> set[frozenset[str]]:
+    return {frozenset(executor.label for executor in inside) for inside in assignment.workers().values()}
+
+
+def test_heaviest_pairs_share_a_worker() -> None:
+    assert together(place(case_at(DUE))) == {frozenset({"1-1", "4-4"}), frozenset({"2-2", "3-3"})}
+
+
+def test_nothing_moves_between_comparisons() -> None:
+    case = case_at(QUIET)
+    assert place(case) == case.snapshot.assignment
+
+
+@pytest.mark.parametrize(("percent", "moves"), [(98.0, True), (99.0, False)])
+def test_traffic_between_supervisors_must_fall_by_more_than_r(percent: float, moves: bool) -> None:
+    case = case_at(DUE, least_reduction_percent=percent)  # 190 of 192 tuples/s cross before, 2 after: 98.9% less
+    assert (place(case) != case.snapshot.assignment) == moves
+
+
+@pytest.mark.parametrize(
+    ("cpu", "moves"),
+    [
+        ([900.0] * 4, True),  # 40 s at B = 900
+        ([900.0] * 3, False),  # 30 s are not more than X = 30 s
+        ([900.0, 900.0, 899.0, 900.0], False),  # it broke off
+    ],
+)
+def test_overload_for_more_than_x_seconds_triggers(cpu: list[float], moves: bool) -> None:
+    case = case_at(QUIET, cpu)
+    assert (place(case) != case.snapshot.assignment) == moves
+
+
+def test_a_period_that_nobody_measured_is_no_overload() -> None:
+    case = case_at(QUIET, [900.0] * 4)
+    blind = replace(case.snapshot.history[2], supervisor_cpu_millicores={})
+    history = (*case.snapshot.history[:2], blind, case.snapshot.history[3])
+    case = replace(case, snapshot=replace(case.snapshot, history=history))
+    assert place(case) == case.snapshot.assignment
+
+
+def test_capacity_keeps_workers_apart_and_its_absence_does_not() -> None:
+    # All four executors exchange tuples: without a bound both workers would go to one supervisor.
+    assert len(place(case_at(DUE, capacity=1000.0)).used_supervisors()) == 2
+    roomy = case_at(DUE, capacity=10_000.0)
+    assert len(place(roomy).used_supervisors()) == 1
+
+
+def test_measured_load_counts_before_demand() -> None:
+    case = case_at(DUE, capacity=1000.0)
+    light = {executor: ExecutorLoad(cpu_millicores=10.0) for executor in CHAIN.executors}
+    assert len(place(replace(case, snapshot=replace(case.snapshot, loads=light))).used_supervisors()) == 1
+
+
+def test_executors_without_a_place_are_placed_at_any_time() -> None:
+    case = case_at(QUIET)
+    case = case.in_force(Assignment({SPOUT_1: case.snapshot.assignment.slot_of[SPOUT_1]}))
+    assert set(place(case).slot_of) == set(CHAIN.executors)
+
+
+def test_too_few_slots_is_a_value_with_a_reason() -> None:
+    case = case_at(QUIET).in_force(Assignment({}))
+    one_slot = tuple(replace(machine, ports=machine.ports[:1]) for machine in case.snapshot.supervisors[:1])
+    case = replace(case, snapshot=replace(case.snapshot, supervisors=one_slot))
+    result = place_aniello_online(case.snapshot, case.demand, case.settings)
+    assert result == Infeasible("2 workers are asked for but only 1 slots are free")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("capacity_fraction", 1.2, "must be from 0.01 to 1"),
+        ("overload_seconds", -1.0, "must be from 0 to 86400"),
+        ("beta", 0.5, "policy aniello-online has no such parameter"),
+    ],
+)
+def test_a_wrong_parameter_is_named_whatever_the_trigger(name: str, value: float, says: str) -> None:
+    with pytest.raises(ValueError, match=f"scheduling.parameters.{name} = {value:g}: {says}"):
+        place(case_at(QUIET).under(parameters=((name, value),)))
+
+
+def test_a_later_pair_may_take_an_item_along() -> None:
+    # 0 and 1 open the first bin, 2 and 3 the second; then 1 and 2 meet: together they save most in bin 0.
+    bins = Bins([1.0] * 4, {(0, 1): 9.0, (2, 3): 5.0, (1, 2): 7.0}, [0.0, 0.0], [10.0, 10.0], [4, 4])
+    bins.place_pairs()
+    assert bins.bin_of[0] == bins.bin_of[1] == bins.bin_of[2]
+
+
+def test_room_and_limits_are_kept() -> None:
+    bins = Bins([4.0, 4.0, 4.0], {(0, 1): 9.0, (1, 2): 8.0}, [0.0, 1.0], [8.0, 8.0], [4, 4])
+    bins.place_pairs()
+    assert bins.place_rest()
+    assert [bins.bin_of.count(at) for at in (0, 1)] == [2, 1]
+    assert not Bins([1.0], {}, [0.0], [9.0], [0]).place_rest()
+
+
+def test_an_empty_bin_gets_what_is_missed_least() -> None:
+    bins = Bins([1.0] * 3, {(0, 1): 9.0, (1, 2): 1.0}, [0.0, 0.0], [10.0] * 2, [3, 3])
+    for item in range(3):
+        bins.put(item, 0)
+    bins.fill_empty()
+    assert bins.bin_of == [0, 0, 1]

@@ -1,0 +1,109 @@
+"""`storm-operator plan`: a plan from a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from storm_operator.cli import app
+from storm_operator.core.placement.registry import POLICIES
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "snapshots" / "wordcount.json"
+
+
+def run_plan(*arguments: str, snapshot: Path = EXAMPLE) -> Result:
+    """Liu's policy unless told otherwise: it is quick."""
+    if "--policy" not in arguments:
+        arguments = ("--policy", "liu", *arguments)
+    return CliRunner().invoke(app, ["plan", "--snapshot", str(snapshot), *arguments], env={"COLUMNS": "200"})
+
+
+def test_plan_shows_what_moves_why_and_what_it_brings() -> None:
+    done = run_plan("--policy", "adaptive")
+    assert done.exit_code == 0
+    for expected in ("Plan by adaptive", "What moves", "10.77.0.11:6700", "between supervisors, tuples/s"):
+        assert expected in done.output
+
+
+def test_json_is_for_programs() -> None:
+    done = run_plan("-o", "json")
+    document = json.loads(done.output)
+    assert (document["version"], document["decision"]) == (1, "plan")
+    plan = document["plan"]
+    assert plan["policy"] == "liu"
+    assert plan["moves"]
+    before, after = plan["before"], plan["after"]
+    assert after["inter_supervisor_tuples_per_second"] < before["inter_supervisor_tuples_per_second"]
+
+
+def test_the_same_snapshot_gives_the_same_plan() -> None:
+    assert run_plan("-o", "json").output == run_plan("-o", "json").output
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_every_policy_gives_an_answer(policy: str) -> None:
+    done = run_plan("--policy", policy, "-o", "json")
+    assert done.exit_code == 0
+    assert json.loads(done.output)["decision"] in ("plan", "hold")
+
+
+def test_hold_is_an_answer_with_its_reason() -> None:
+    done = run_plan("--set", "minimumGainPercent=99")
+    assert done.exit_code == 0
+    assert "Hold (GainTooSmall)" in done.output
+    document = json.loads(run_plan("--set", "minimumGainPercent=99", "-o", "json").output)
+    assert (document["decision"], document["reason"]) == ("hold", "GainTooSmall")
+    assert document["message"]
+
+
+def test_separation_reaches_the_policy() -> None:
+    always, never = (
+        json.loads(run_plan("--policy", "adaptive", "--separation", choice, "-o", "json").output)["plan"]["target"]
+        for choice in ("Always", "Never")
+    )
+    assert always != never
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "magic"], "no such policy; there are adaptive"),
+        (["--set", "coolDown"], "'coolDown' is no setting: expected key=value"),
+        (["--set", "colour=blue"], "'colour' is no setting: expected parameters.<name> or one of applyMethod"),
+        (["--set", "coolDownSeconds=-1"], "coolDownSeconds is '-1': expected a number of 0 or more"),
+        (["--set", "historyPeriods=2.5"], "historyPeriods is '2.5': expected a whole number"),
+        (["--set", "mode=Sometimes"], "mode is 'Sometimes': expected one of Observe, Recommend, Enforce"),
+        (["--set", "parameters.nothing=1"], "nothing"),
+    ],
+)
+def test_bad_options_give_one_message_and_exit_code_2(arguments: list[str], message: str) -> None:
+    done = run_plan(*arguments)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert len(done.output.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "not JSON"),
+        (b'{"version": 7}', "version is 7: expected 1"),
+        (b"\xff\xfe", "is not UTF-8 text"),
+    ],
+)
+def test_bad_file_gives_one_message_and_exit_code_2(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "broken.json"
+    path.write_bytes(content)
+    done = run_plan(snapshot=path)
+    assert done.exit_code == 2
+    assert "broken.json" in done.output
+    assert message in done.output
+
+
+def test_absent_file(tmp_path: Path) -> None:
+    done = run_plan(snapshot=tmp_path / "absent.json")
+    assert done.exit_code == 2
+    assert "cannot be read: No such file" in done.output

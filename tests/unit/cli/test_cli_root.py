@@ -1,0 +1,60 @@
+"""The program: commands are imported when called, and a broken one does not break the others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from storm_operator import cli
+from storm_operator.cli import COMMANDS, LazyCommand, app
+
+RUNNER = CliRunner()
+
+
+def modules_after(statement: str) -> set[str]:
+    script = f"import sys\n{statement}\nprint(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_help_lists_every_command_without_importing_any() -> None:
+    loaded = modules_after(
+        "from typer.testing import CliRunner\n"
+        "from storm_operator.cli import COMMANDS, app\n"
+        "text = CliRunner().invoke(app, ['--help']).output\n"
+        "assert all(name in text for name in COMMANDS), text"
+    )
+    assert not [name for name in loaded if name.startswith("storm_operator.") and name != "storm_operator.cli"]
+
+
+def test_agent_does_not_import_numpy() -> None:
+    loaded = modules_after(
+        "from typer.testing import CliRunner\n"
+        "from storm_operator.cli import app\n"
+        "done = CliRunner().invoke(app, ['agent', '--help'])\n"
+        "assert done.exit_code == 0, done.output"
+    )
+    assert "storm_operator.agent.commands" in loaded
+    assert not {"numpy", "scipy", "networkx"} & loaded
+
+
+@pytest.mark.parametrize(
+    "target", ["storm_operator.no_such_module:command", "storm_operator.cli:no_such_function", "no_such_package:x"]
+)
+def test_missing_command_says_so_and_leaves_the_others_alone(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "COMMANDS", {**COMMANDS, "broken": LazyCommand(target, "Broken.")})
+    broken = RUNNER.invoke(app, ["broken", "up", "--fast"])
+    assert broken.exit_code == 1
+    assert "broken is not available in this installation" in broken.output
+    assert RUNNER.invoke(app, ["plan", "--help"]).exit_code == 0
+
+
+def test_unknown_command_is_bad_usage() -> None:
+    assert RUNNER.invoke(app, ["fly"]).exit_code == 2
+
+
+def test_version() -> None:
+    assert RUNNER.invoke(app, ["--version"]).output.startswith("storm-operator 0.")

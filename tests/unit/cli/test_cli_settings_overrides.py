@@ -1,0 +1,60 @@
+"""`--set key=value`: every setting can be set, by the name that StormTopology gives it."""
+
+from __future__ import annotations
+
+import pytest
+
+from storm_operator.core.settings import Enforcement, Mode
+from storm_operator.core.settings_overrides import InvalidOverride, Settings, override_settings, setting_names
+
+
+def test_settings_of_every_kind() -> None:
+    changed = override_settings(
+        Settings(),
+        [
+            "policy=liu",
+            "coolDownSeconds=0",
+            "history_periods=3",
+            "mode=Recommend",
+            "thetaMillicores = 100",
+            "enforcement=None",
+            "weights.workerRestart=2.5",
+            "parameters.alpha=0.5",
+            "parameters.beta=1",
+        ],
+    )
+    scheduling, resources = changed.scheduling, changed.resources
+    assert (scheduling.policy, scheduling.cool_down_seconds, scheduling.history_periods) == ("liu", 0.0, 3)
+    assert (scheduling.mode, scheduling.weights.worker_restart) == (Mode.RECOMMEND, 2.5)
+    assert scheduling.parameters == (("alpha", 0.5), ("beta", 1.0))
+    assert (resources.theta_millicores, resources.enforcement) == (100.0, Enforcement.NONE)
+
+
+def test_the_last_one_wins_and_the_defaults_stay() -> None:
+    changed = override_settings(Settings(), ["coolDownSeconds=1", "coolDownSeconds=2"])
+    assert changed.scheduling.cool_down_seconds == 2.0
+    assert changed.resources == Settings().resources
+
+
+@pytest.mark.parametrize("name", setting_names())
+def test_every_name_that_is_offered_can_be_set(name: str) -> None:
+    values = ("1", "Always", "Enforce", "Rebalance", "Pod")
+    for value in values:
+        try:
+            override_settings(Settings(), [f"{name}={value}"])
+        except InvalidOverride:
+            continue
+        return
+    pytest.fail(f"{name} takes none of {values}")
+
+
+@pytest.mark.parametrize("text", ["", "=1", "policy=", "weights=1", "weights.colour=1", "parameters=1", "a.b=1"])
+def test_what_is_no_setting_is_refused(text: str) -> None:
+    with pytest.raises(InvalidOverride, match="is no setting"):
+        override_settings(Settings(), [text])
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "ten"])
+def test_numbers_are_finite_and_not_negative(value: str) -> None:
+    with pytest.raises(InvalidOverride, match="expected a number of 0 or more"):
+        override_settings(Settings(), [f"weights.stateLost={value}"])

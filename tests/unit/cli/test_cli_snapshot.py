@@ -1,0 +1,110 @@
+"""`storm-operator snapshot`: two readings of a live cluster, one file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from builders import chain_topology, placed, supervisors
+from storm_operator.adapters.errors import NimbusUnreachable
+from storm_operator.adapters.metrics import PrometheusSource, ScrapeSource
+from storm_operator.cli import app
+from storm_operator.cli_snapshot import metrics_source, parse_agents, take_snapshot
+from storm_operator.core.metrics_window import MetricsWindow
+from storm_operator.core.model import Assignment
+from storm_operator.core.snapshot_builder import ClusterView
+from window_builder import Scrapes
+
+WORDS = chain_topology("words", ("spout", 1))
+MACHINES = supervisors(1)
+SLOTS = placed(WORDS, {"spout": "s1"})
+VIEW = ClusterView(MACHINES, (WORDS,), Assignment(SLOTS))
+ENOUGH = ["snapshot", "--nimbus", "127.0.0.1:1", "--zookeeper", "127.0.0.1:1"]
+
+
+class FakeTime:
+    def __init__(self) -> None:
+        self.now = 990.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class FakeSource:
+    def __init__(self) -> None:
+        self.readings: list[tuple[float, float]] = []
+
+    def read_window(self, now_seconds: float, window_seconds: float) -> MetricsWindow:
+        self.readings.append((now_seconds, window_seconds))
+        metrics = Scrapes(now_seconds, window_seconds)
+        metrics.add_topology(WORDS, SLOTS, {"s1": MACHINES[0].host})
+        return metrics.window()
+
+
+def test_two_readings_one_period_apart_make_a_snapshot() -> None:
+    source, time = FakeSource(), FakeTime()
+    taken = take_snapshot(lambda: VIEW, source, 10.0, lambda: time.now, time.sleep)
+    assert source.readings == [(990.0, 15.0), (1000.0, 15.0)]
+    assert taken.completeness.ratio == 1.0
+    assert taken.taken_at_seconds == 1000.0
+    assert len(taken.history) == 1
+
+
+def test_cluster_that_does_not_answer_is_known_before_the_wait() -> None:
+    def unreachable() -> ClusterView:
+        raise NimbusUnreachable("no Nimbus answers")
+
+    source, time = FakeSource(), FakeTime()
+    with pytest.raises(NimbusUnreachable):
+        take_snapshot(unreachable, source, 10.0, lambda: time.now, time.sleep)
+    assert (source.readings, time.now) == ([], 990.0)
+
+
+def test_agents_by_host_and_metrics_is_the_default_path() -> None:
+    assert parse_agents(["h1=http://h1:9464", "h2=http://h2:9464/other", "h3=https://h3/"]) == {
+        "h1": "http://h1:9464/metrics",
+        "h2": "http://h2:9464/other",
+        "h3": "https://h3/metrics",
+    }
+
+
+def test_the_source_is_agents_or_prometheus() -> None:
+    assert isinstance(metrics_source(["h1=http://h1:9464"], None), ScrapeSource)
+    assert isinstance(metrics_source([], "http://prometheus:9090"), PrometheusSource)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "expected either --agent HOST=URL for each supervisor, or --prometheus URL"),
+        (["--agent", "h=http://h:1", "--prometheus", "http://p:1"], "expected either --agent"),
+        (["--agent", "http://h:1"], "--agent is 'http://h:1': expected HOST=URL"),
+        (["--agent", "h=ftp://h:1"], "--agent is 'ftp://h:1': expected a URL such as"),
+        (["--agent", "h=http://h:99999"], "--agent is 'http://h:99999': expected a URL such as"),
+        (["--agent", "h=http://a:1", "--agent", "h=http://b:1"], "names the host h twice"),
+        (["--prometheus", "prometheus:9090"], "--prometheus is 'prometheus:9090': expected a URL such as"),
+        (["--prometheus", "http://p:1", "--nimbus", "nonsense:port"], "nonsense:port"),
+    ],
+)
+def test_bad_options_give_one_message_and_exit_code_2(arguments: Sequence[str], message: str) -> None:
+    done = CliRunner().invoke(app, [*ENOUGH, *arguments])
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_unwritable_file_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from storm_operator import cli_snapshot
+
+    time = FakeTime()
+    taken = take_snapshot(lambda: VIEW, FakeSource(), 10.0, lambda: time.now, time.sleep)
+    monkeypatch.setattr(cli_snapshot, "take_snapshot", lambda *_: taken)
+    agent = ["--agent", "h=http://h:1"]
+    written = CliRunner().invoke(app, [*ENOUGH, *agent, "-f", str(tmp_path / "s.json")])
+    assert written.exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["s.json"]
+    refused = CliRunner().invoke(app, [*ENOUGH, *agent, "-f", str(tmp_path / "absent" / "s.json")])
+    assert refused.exit_code == 2
+    assert "cannot be written: No such file" in refused.output

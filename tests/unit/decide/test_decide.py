@@ -1,0 +1,345 @@
+"""Plan or Hold: every rule, in order, with its sentence; urgent changes; what a plan says of itself."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders import (
+    NOW_SECONDS,
+    chain_topology,
+    component_load,
+    even_traffic,
+    history,
+    latency,
+    placed,
+    placement_settings,
+    same_demand,
+    slot,
+    snapshot,
+    supervisors,
+)
+from storm_operator.core.decide import DecisionMemory, assignment_hash, decide
+from storm_operator.core.fresh_slots import on_fresh_slots
+from storm_operator.core.model import (
+    Assignment,
+    Decision,
+    Demand,
+    Executor,
+    Hold,
+    HoldReason,
+    Infeasible,
+    Plan,
+    WorkerSlot,
+)
+from storm_operator.core.placement.objective import cost_of
+from storm_operator.core.plan_diff import diff_assignments
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
+from storm_operator.core.settings import ApplyMethod, Mode, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot, Completeness
+
+LINE = chain_topology("line", ("spout", 1), ("a", 2), ("b", 1))
+APART = placed(LINE, {"spout": "s1", "a": ["s2", "s3"], "b": "s1:6701"})
+TOGETHER = Assignment(placed(LINE, {"spout": "s1", "a": "s1", "b": "s1"}))
+PERIODS = history("line", {name: [component_load(100)] for name in ("spout", "a", "b")})
+
+
+def picture(here: dict[Executor, WorkerSlot] | None = None, per_second: float = 1000) -> ClusterSnapshot:
+    return snapshot(
+        [LINE],
+        supervisors(3),
+        APART if here is None else here,
+        rates=even_traffic(LINE, per_second),
+        periods=PERIODS,
+        topology_rates={"line": latency(10)},
+    )
+
+
+def decision(
+    proposal: Assignment | Infeasible = TOGETHER,
+    now: ClusterSnapshot | None = None,
+    demand: Demand | None = None,
+    memory: DecisionMemory | None = None,
+    **scheduling: object,
+) -> Decision:
+    rules = dataclasses.replace(SchedulingSettings(), **scheduling)  # type: ignore[arg-type]
+    return decide(
+        now or picture(),
+        demand or same_demand([LINE], 100),
+        proposal,
+        placement_settings([LINE], scheduling=rules),
+        memory or DecisionMemory(),
+        now_seconds=NOW_SECONDS,
+        plan_id="p-1",
+    )
+
+
+def held(made: Decision, reason: HoldReason) -> str:
+    assert isinstance(made, Hold), made
+    assert made.reason is reason
+    return made.message
+
+
+def planned(made: Decision) -> Plan:
+    assert isinstance(made, Plan), made
+    return made
+
+
+def test_a_plan_tells_what_it_does_and_why() -> None:
+    plan = planned(decision())
+    _, a1, a2, b = LINE.executors
+    assert [move.executor for move in plan.moves] == [a1, a2, b]
+    assert plan.moves[0].source == slot("s2")
+    assert plan.restarted_workers == tuple(slot(text) for text in ("s1:6700", "s1:6701", "s2:6700", "s3:6700"))
+    assert plan.kept_workers == ()
+    assert plan.cpu_limits_millicores == dict.fromkeys(LINE.executors, 100)
+    assert plan.base == Assignment(APART)
+    assert plan.target == TOGETHER
+    assert (plan.before.inter_supervisor_tuples_per_second, plan.after.inter_supervisor_tuples_per_second) == (2000, 0)
+    assert plan.after.complete_latency_ms == pytest.approx(6)
+    assert "moves 3 executors, restarts 1 worker" in plan.reason
+    assert "inter-supervisor traffic 2000 -> 0 tuples/s" in plan.reason
+    assert "supervisors in use 3 -> 1" in plan.reason
+    assert plan.payback_seconds is not None
+    assert f"pays back in {plan.payback_seconds:.0f} s" in plan.reason
+
+
+def test_workers_with_the_same_executors_are_kept() -> None:
+    a2 = LINE.executors[2]
+    diff = diff_assignments(Assignment(APART), Assignment({**APART, a2: slot("s2")}))
+    assert diff.kept_workers == (slot("s1:6700"), slot("s1:6701"))
+    assert diff.restarted_workers == (slot("s2:6700"), slot("s3:6700"))
+    assert [move.executor for move in diff.moves] == [a2]
+
+
+def test_without_a_measured_period_it_warms_up() -> None:
+    held(decision(now=dataclasses.replace(picture(), history=())), HoldReason.WARMING_UP)
+
+
+def test_incomplete_metrics_name_the_executors_and_the_problems() -> None:
+    spout = LINE.executors[0]
+    gaps = Completeness(4, (spout,), problems=("agent 10.77.0.12 did not answer",))
+    message = held(decision(now=dataclasses.replace(picture(), completeness=gaps)), HoldReason.METRICS_INCOMPLETE)
+    assert "75% of executors" in message
+    assert "spout 1-1 of line" in message
+    assert "agent 10.77.0.12 did not answer" in message
+    planned(decision(now=dataclasses.replace(picture(), completeness=gaps), minimum_completeness=0.75))
+
+
+def test_an_executor_without_demand_is_incomplete_too() -> None:
+    known = dict.fromkeys(LINE.executors[1:], 100.0)
+    assert "spout 1-1" in held(decision(demand=Demand(known, known)), HoldReason.METRICS_INCOMPLETE)
+
+
+def test_stale_metrics_hold() -> None:
+    old = dataclasses.replace(picture(), completeness=Completeness(4, age_seconds=31))
+    assert "31 s old, at most 15 s" in held(decision(now=old), HoldReason.METRICS_STALE)
+
+
+def test_observing_plans_nothing_and_recommending_does() -> None:
+    held(decision(mode=Mode.OBSERVE), HoldReason.OBSERVE_ONLY)
+    planned(decision(mode=Mode.RECOMMEND))
+
+
+def test_infeasible_keeps_its_reason() -> None:
+    assert held(decision(Infeasible("too small by 300")), HoldReason.INFEASIBLE) == "too small by 300"
+
+
+def test_the_assignment_in_force_is_no_change() -> None:
+    held(decision(Assignment(APART)), HoldReason.NO_CHANGE)
+
+
+def test_what_was_rolled_back_is_not_tried_again() -> None:
+    bad = DecisionMemory().with_known_bad(assignment_hash(planned(decision()).target))
+    assert "rolled back" in held(decision(memory=bad), HoldReason.KNOWN_BAD)
+
+
+def test_cool_down() -> None:
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 20})
+    assert "20 s old" in held(decision(memory=recent), HoldReason.COOL_DOWN)
+    planned(decision(memory=recent, cool_down_seconds=20.0))
+    planned(decision(memory=DecisionMemory(changed_at_seconds={"another": NOW_SECONDS})))
+
+
+def test_a_small_gain_holds_with_its_figures() -> None:
+    message = held(decision(minimum_gain_percent=99.9), HoldReason.GAIN_TOO_SMALL)
+    assert "tuple-ms/s" in message
+    assert "moves 3 executors" in message
+
+
+def test_a_loss_holds_whatever_the_minimum() -> None:
+    backwards = decision(Assignment(APART), picture(dict(TOGETHER.slot_of)), minimum_gain_percent=-1e9)
+    held(backwards, HoldReason.GAIN_TOO_SMALL)
+
+
+def test_a_long_payback_holds() -> None:
+    paying = planned(decision()).payback_seconds
+    assert paying is not None
+    message = held(decision(maximum_payback_seconds=paying / 2), HoldReason.PAYBACK_TOO_LONG)
+    assert f"in {paying:.0f} s" in message
+
+
+def test_payback_is_the_cost_of_the_restarts_over_what_is_saved_each_second() -> None:
+    rules = placement_settings([LINE])
+    demand = same_demand([LINE], 100)
+    before, after = (cost_of(picture(), a, demand, rules) for a in (Assignment(APART), TOGETHER))
+    one_off = after.restarts * rules.scheduling.expected_life_seconds
+    assert planned(decision()).payback_seconds == pytest.approx(one_off / (before.running - after.running))
+
+
+def test_slower_restarts_take_longer_to_pay_back() -> None:
+    def payback(restart_seconds: float) -> float:
+        rules = placement_settings([LINE], restart_seconds=restart_seconds)
+        made = decide(
+            picture(), same_demand([LINE], 100), TOGETHER, rules, DecisionMemory(), now_seconds=0, plan_id="p"
+        )
+        paid = planned(made).payback_seconds
+        assert paid is not None
+        return paid
+
+    assert payback(16) == pytest.approx(2 * payback(8))
+
+
+def test_overload_waits_for_nothing() -> None:
+    """1400 millicores on s1: out they go, though traffic rises and the last plan is a second old."""
+    here = dict(TOGETHER.slot_of)
+    spread = Assignment({**here, LINE.executors[1]: slot("s2"), LINE.executors[2]: slot("s2")})
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
+    plan = planned(decision(spread, picture(here), same_demand([LINE], 350), recent, minimum_gain_percent=100.0))
+    assert plan.reason.startswith("supervisor 10.77.0.11 needs 1400 of 1000 millicores; moves 2 executors")
+    assert plan.before.overloaded_millicores > plan.after.overloaded_millicores == 0
+
+
+def test_a_supervisor_that_is_measured_full_is_overloaded() -> None:
+    here = dict(TOGETHER.slot_of)
+    spread = Assignment({**here, LINE.executors[1]: slot("s2")})
+    full = dataclasses.replace(picture(here), supervisor_cpu_millicores={"s1": 980})
+    assert "uses 980 of 1000" in planned(decision(spread, full, same_demand([LINE], 100))).reason
+    calm = dataclasses.replace(picture(here), supervisor_cpu_millicores={"s1": 500})
+    held(decision(spread, calm, same_demand([LINE], 100)), HoldReason.GAIN_TOO_SMALL)
+
+
+def test_filling_the_headroom_is_a_reason_but_can_wait() -> None:
+    here = dict(TOGETHER.slot_of)
+    spread = Assignment({**here, LINE.executors[1]: slot("s2")})
+    plan = planned(decision(spread, picture(here), same_demand([LINE], 240)))
+    assert plan.reason.startswith("supervisor 10.77.0.11 needs 960 millicores, 900 of 1000 may be filled")
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
+    held(decision(spread, picture(here), same_demand([LINE], 240), recent), HoldReason.COOL_DOWN)
+
+
+def test_overload_that_only_changes_place_is_no_relief() -> None:
+    here = dict(TOGETHER.slot_of)
+    elsewhere = Assignment({executor: slot("s2") for executor in here})
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
+    held(decision(elsewhere, picture(here), same_demand([LINE], 350), recent), HoldReason.COOL_DOWN)
+
+
+def test_executors_without_a_place_wait_for_nothing() -> None:
+    here = {executor: at for executor, at in TOGETHER.slot_of.items() if executor.component != "b"}
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS})
+    assert planned(decision(now=picture(here), memory=recent)).reason.startswith("1 executor without a place")
+
+
+def test_executors_of_a_lost_supervisor_wait_for_nothing() -> None:
+    here = {**TOGETHER.slot_of, LINE.executors[3]: slot("gone")}
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS})
+    assert planned(decision(now=picture(here), memory=recent)).reason.startswith("1 executor without a place")
+
+
+def test_unmanaged_executors_need_no_demand() -> None:
+    other = chain_topology("other", ("spout", 1))
+    stay = placed(other, {"spout": "s2:6703"})
+    both = dataclasses.replace(picture(), topologies=(LINE, other), assignment=Assignment(APART | stay))
+    planned(decision(Assignment({**TOGETHER.slot_of, **stay}), both))
+
+
+def test_only_topologies_that_change_are_in_the_plan() -> None:
+    other = chain_topology("other", ("spout", 1))
+    stay = placed(other, {"spout": "s2:6703"})
+    both = dataclasses.replace(picture(), topologies=(LINE, other), assignment=Assignment(APART | stay))
+    made = decide(
+        both,
+        same_demand([LINE, other], 100),
+        Assignment({**TOGETHER.slot_of, **stay}),
+        placement_settings([LINE, other]),
+        DecisionMemory(),
+        now_seconds=NOW_SECONDS,
+        plan_id="p",
+    )
+    plan = planned(made)
+    assert plan.topology_ids == ("line",)
+    assert {e.topology_id for e in (*plan.target.slot_of, *plan.cpu_limits_millicores)} == {"line"}
+
+
+def test_others_heavy_traffic_does_not_hide_a_gain() -> None:
+    other = chain_topology("other", ("spout", 1), ("bolt", 1))
+    heavy = placed(other, {"spout": "s2:6703", "bolt": "s3:6703"})
+    shared = snapshot(
+        [LINE, other],
+        supervisors(3),
+        APART | heavy,
+        rates=even_traffic(LINE, 100) | even_traffic(other, 1e5),
+        periods=PERIODS,
+    )
+    rules = dataclasses.replace(
+        SchedulingSettings(),
+        maximum_payback_seconds=1e9,
+        weights=dataclasses.replace(SchedulingSettings().weights, supervisor_in_use=0.0),
+    )
+    made = decide(
+        shared,
+        same_demand([LINE, other], 100),
+        Assignment({**TOGETHER.slot_of, **heavy}),
+        placement_settings([LINE], scheduling=rules),
+        DecisionMemory(),
+        now_seconds=NOW_SECONDS,
+        plan_id="p",
+    )
+    assert "(-100%)" in planned(made).reason
+
+
+def test_the_hash_is_stable_and_tells_assignments_apart() -> None:
+    assert assignment_hash(TOGETHER) == assignment_hash(Assignment(dict(reversed(list(TOGETHER.slot_of.items())))))
+    assert assignment_hash(TOGETHER) != assignment_hash(Assignment(APART))
+    assert assignment_hash(Assignment({})) == "e3b0c44298fc1c14"
+
+
+def record(plan: Plan, state: PlanState, **known: float) -> PlanRecord:
+    nothing = Outcome(None, None, None, None, None)
+    return PlanRecord(plan, ApplyMethod.REBALANCE, state, nothing, started_at_seconds=NOW_SECONDS, **known)  # type: ignore[arg-type]
+
+
+def test_memory_learns_from_records() -> None:
+    plan = planned(decision())
+    empty = DecisionMemory()
+    assert empty.restart_seconds == 8.0
+    assert empty.with_record(record(plan, PlanState.PROPOSED)) == empty
+    memory = empty.with_record(record(plan, PlanState.APPLYING))
+    assert memory.changed_at_seconds == {"line": NOW_SECONDS}
+    settling = record(plan, PlanState.SETTLING, in_force_at_seconds=NOW_SECONDS + 3, seconds_to_running=5.0)
+    memory = memory.with_record(settling).with_record(settling)
+    assert memory.changed_at_seconds == {"line": NOW_SECONDS + 3}
+    assert memory.measured_restarts == (("p-1", 5.0),)
+    later = dataclasses.replace(settling, plan=dataclasses.replace(plan, id="p-2"), seconds_to_running=9.0)
+    assert memory.with_record(later).restart_seconds == 7.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_decision_is_consistent_and_deciding_again_holds(data: st.DataObject) -> None:
+    slots = [place for machine in supervisors(3, slots=2) for place in machine.slots]
+    base = {e: data.draw(st.sampled_from(slots)) for e in LINE.executors}
+    target = Assignment({e: data.draw(st.sampled_from(slots)) for e in LINE.executors})
+    demand = same_demand([LINE], data.draw(st.sampled_from([100.0, 400.0])))
+    made = decision(target, picture(base), demand)
+    assert made == decision(target, picture(base), demand)
+    if isinstance(made, Plan):
+        target = on_fresh_slots(Assignment(base), target, supervisors(3))
+        assert Assignment({**base, **{move.executor: move.target for move in made.moves}}) == target
+        assert not set(made.restarted_workers) & set(made.kept_workers)
+        assert set(made.restarted_workers) | set(made.kept_workers) == set(base.values()) | set(target.slot_of.values())
+    held(decision(target, picture(dict(target.slot_of)), demand), HoldReason.NO_CHANGE)

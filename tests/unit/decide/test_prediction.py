@@ -1,0 +1,101 @@
+"""Prediction: traffic, CPU and latency of an assignment from measured rates."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import (
+    chain_topology,
+    even_traffic,
+    graph_topology,
+    latency,
+    placed,
+    placement_settings,
+    same_demand,
+    snapshot,
+    supervisors,
+)
+from storm_operator.core.model import Assignment, Component, ComponentKind, Edge, Executor, Topology
+from storm_operator.core.prediction import network_path_ms, predict
+from storm_operator.core.settings import PlacementSettings
+
+LINE = chain_topology("line", ("spout", 1), ("a", 2), ("b", 1))
+APART = placed(LINE, {"spout": "s1", "a": "s2", "b": "s1:6701"})
+TOGETHER = placed(LINE, {"spout": "s1", "a": "s1", "b": "s1"})
+
+
+def test_all_figures_of_a_line() -> None:
+    picture = snapshot(
+        [LINE], supervisors(2), APART, rates=even_traffic(LINE, 100), topology_rates={"line": latency(10)}
+    )
+    demand = same_demand([LINE], 500)
+    apart = predict(picture, Assignment(APART), demand, placement_settings([LINE]))
+    assert apart.inter_supervisor_tuples_per_second == pytest.approx(200)
+    assert apart.inter_worker_tuples_per_second == pytest.approx(200)
+    assert apart.network_usage == pytest.approx(200 * 4)
+    assert apart.supervisors_used == 2
+    assert apart.overloaded_millicores == pytest.approx(2 * (1000 - 900))
+    assert apart.complete_latency_ms == pytest.approx(10)
+    together = predict(picture, Assignment(TOGETHER), demand, placement_settings([LINE]))
+    assert together.inter_worker_tuples_per_second == 0
+    assert together.overloaded_millicores == pytest.approx(2000 - 900)
+    # Two hops of half a round trip of 4 ms each are saved.
+    assert together.complete_latency_ms == pytest.approx(6)
+
+
+def test_only_part_of_the_tuples_pays_a_hop() -> None:
+    half = {**TOGETHER, LINE.executors_of("a")[0]: APART[LINE.executors_of("a")[0]]}
+    picture = snapshot([LINE], supervisors(2), half, rates=even_traffic(LINE, 100))
+    assert network_path_ms(picture, LINE, Assignment(half)) == pytest.approx(2)
+
+
+def test_the_slowest_branch_counts() -> None:
+    fork = graph_topology(
+        "f", {"s": 1, "near": 1, "far": 1}, [Edge("s", "d", "near", "shuffle"), Edge("s", "d", "far", "shuffle")]
+    )
+    here = placed(fork, {"s": "s1", "near": "s1:6701", "far": "s2"})
+    picture = snapshot([fork], supervisors(2), here, rates=even_traffic(fork, 10))
+    assert network_path_ms(picture, fork, Assignment(here)) == pytest.approx(2)
+
+
+def test_the_way_over_the_acker_belongs_to_the_path() -> None:
+    plain = chain_topology("t", ("spout", 1), ("bolt", 1))
+    spout, bolt = plain.executors
+    acker = Executor("t", 3, 3, "__acker")
+    acked = Topology(
+        "t", "t", (*plain.components, Component("__acker", ComponentKind.ACKER, 1)), plain.edges, (spout, bolt, acker)
+    )
+    here = placed(acked, {"spout": "s1", "bolt": "s1", "__acker": "s2"})
+    rates = {(spout, bolt): 10.0, (spout, acker): 10.0, (bolt, acker): 10.0, (acker, spout): 10.0}
+    picture = snapshot([acked], supervisors(2), here, rates=rates)
+    assert network_path_ms(picture, acked, Assignment(here)) == pytest.approx(4)
+
+
+def test_a_cycle_does_not_hang() -> None:
+    edges = [Edge("s", "d", "a", "shuffle"), Edge("a", "d", "b", "shuffle"), Edge("b", "x", "a", "shuffle")]
+    loop = graph_topology("t", {"s": 1, "a": 1, "b": 1}, edges)
+    here = placed(loop, {"s": "s1", "a": "s2", "b": "s2"})
+    assert network_path_ms(
+        snapshot([loop], supervisors(2), here, rates=even_traffic(loop, 10)), loop, Assignment(here)
+    ) == pytest.approx(2)
+
+
+def test_latency_that_the_network_does_not_explain_stays() -> None:
+    """Less was measured than the network alone should take: the new network time is all that can be said."""
+    picture = snapshot(
+        [LINE], supervisors(2), APART, rates=even_traffic(LINE, 100), topology_rates={"line": latency(1)}
+    )
+    after = predict(picture, Assignment(TOGETHER), same_demand([LINE]), placement_settings([LINE]))
+    assert after.complete_latency_ms == 0
+
+
+def test_unknown_latency_stays_unknown_and_others_traffic_is_left_out() -> None:
+    other = chain_topology("other", ("spout", 1), ("bolt", 1))
+    here = APART | placed(other, {"spout": "s1:6702", "bolt": "s2:6702"})
+    picture = snapshot([LINE, other], supervisors(2), here, rates=even_traffic(LINE, 100) | even_traffic(other, 7))
+    demand = same_demand([LINE, other])
+    managed = predict(picture, Assignment(here), demand, placement_settings([LINE]))
+    everything = predict(picture, Assignment(here), demand, PlacementSettings())
+    assert managed.complete_latency_ms is None
+    assert managed.inter_supervisor_tuples_per_second == pytest.approx(200)
+    assert everything.inter_supervisor_tuples_per_second == pytest.approx(207)

@@ -1,0 +1,92 @@
+"""The demo's report from recorded values: the promised JSON, and one page that needs nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from builders import chain_topology, placed, snapshot, supervisors
+from storm_operator.control_loop import PassReport
+from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, SeriesWindow
+from storm_operator.core.model import Hold, HoldReason
+from storm_operator.core.snapshot import LatencySummary
+from storm_operator.demo.figures import PhaseFigures, mixed_latency, ratios
+from storm_operator.demo.recorder import Recorder
+from storm_operator.demo.report import write_report
+from storm_operator.demo.view import picture, render, sparkline
+
+EVEN = PhaseFigures(LatencySummary(9.0, 8.0, 20.0, 1000.0), 1000.0, 300.0, 0.0, 4, 500.0)
+MANAGED = PhaseFigures(LatencySummary(3.0, 2.0, 10.0, 1000.0), 100.0, 303.0, 12.0, 1, 400.0)
+
+
+def recorder() -> Recorder:
+    words = chain_topology("words", ("spout", 1), ("count", 1), stateful=("count",))
+    picture = snapshot((words,), supervisors(2), placed(words, {"spout": "s1", "count": "s2"}))
+    recorded = Recorder()
+    recorded.begin("Even", 990.0)
+    recorded.on_pass(PassReport(1000.0, picture, None, ((("words",), Hold(HoldReason.NO_CHANGE, "all is well")),)))
+    recorded.end(1001.0)
+    return recorded
+
+
+def test_report_has_every_promised_field(tmp_path: Path) -> None:
+    as_json, page = write_report(tmp_path / "new", recorder(), EVEN, MANAGED, ("a note <b>",))
+    report = json.loads(as_json.read_text())
+    assert report["ratio"] == {
+        "latency_p50": 0.25,
+        "latency_p99": 0.5,
+        "inter_supervisor_tuples_per_second": 0.1,
+        "throughput": pytest.approx(1.01),
+    }
+    for side in ("baseline", "managed"):
+        assert set(report[side]) >= {
+            "latency_ms",
+            "inter_supervisor_tuples_per_second",
+            "throughput_tuples_per_second",
+            "failed_tuples",
+            "supervisors_used",
+        }
+    text = page.read_text()
+    assert "src=" not in text.split("<script")[0]
+    assert "a note &lt;b&gt;" in text
+
+
+def test_unknown_has_no_ratio() -> None:
+    unknown = PhaseFigures(None, None, None, 0.0, 1, 0.0)
+    assert set(ratios(EVEN, unknown).values()) == {None}
+
+
+def test_latency_of_several_topologies_is_that_of_their_tuples_mixed() -> None:
+    def rise(topology: str, bound: str, count: float) -> tuple[SeriesKey, SeriesWindow]:
+        key = SeriesKey.of("storm_complete_latency_seconds_bucket", {"topology_id": topology, "le": bound})
+        return key, SeriesWindow(Sample(0.0, 0.0), Sample(count, 10.0), count)
+
+    window = MetricsWindow(
+        10.0, 10.0, dict([rise("a", "0.001", 90), rise("a", "+Inf", 90), rise("b", "0.001", 0), rise("b", "+Inf", 10)])
+    )
+    latency = mixed_latency(window)
+    assert latency is not None
+    assert latency.count == 100
+    assert latency.p50_ms < 1.0
+
+
+def test_view_renders_what_was_recorded() -> None:
+    console = Console(width=140, record=True, file=io.StringIO())
+    console.print(render(recorder(), 1005.0, "watching"))
+    text = console.export_text()
+    assert "all is well" in text
+    assert "between supervisors" in text
+
+
+def test_sparkline_leaves_a_gap_for_the_unknown() -> None:
+    assert sparkline([0.0, None, 4.0]) == "▁ █"
+
+
+def test_picture_asks_nobody_for_a_font() -> None:
+    svg = picture(recorder(), "a headline")
+    assert "headline" in svg
+    assert "url(" not in svg.replace("url(#", "")

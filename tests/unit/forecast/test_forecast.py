@@ -1,0 +1,155 @@
+"""Load forecast: least squares over the past, the parents' estimate, the larger one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import chain_topology, component_load, even_traffic, graph_topology, history
+from storm_operator.core.forecast import LoadForecast, forecast_load, forecast_series
+from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge
+from storm_operator.core.snapshot import ComponentLoad
+from storm_operator.core.traffic import TrafficMatrix
+
+CHAIN = chain_topology("t", ("spout", 1), ("split", 2), ("count", 2))
+
+
+def loads(*arrived: float) -> list[ComponentLoad]:
+    return [component_load(value) for value in arrived]
+
+
+def test_a_line_is_continued() -> None:
+    assert forecast_series([(10, 100), (20, 110), (30, 120)], 40) == pytest.approx(130)
+
+
+def test_least_squares_of_a_noisy_series() -> None:
+    # Mean 16, mean time 30, slope (sum of dt*dv) / (sum of dt^2) = 400 / 1000: 16 + 0.4 * 30 at t = 60.
+    points = [(10.0, 10.0), (20.0, 10.0), (30.0, 20.0), (40.0, 10.0), (50.0, 30.0)]
+    assert forecast_series(points, 60) == pytest.approx(28)
+
+
+def test_a_steep_fall_ends_at_zero() -> None:
+    assert forecast_series([(10, 100), (20, 40)], 30) == 0.0
+
+
+def test_times_since_1970_lose_no_digits() -> None:
+    start = 1.8e9
+    assert forecast_series([(start, 1), (start + 10, 2), (start + 20, 3)], start + 30) == pytest.approx(4, abs=1e-9)
+
+
+def test_one_period_is_repeated_and_none_is_unknown() -> None:
+    one = forecast_load(CHAIN, history("t", {"spout": loads(70)}), 5)
+    assert one["spout"].arrivals_per_second == 70
+    assert forecast_load(CHAIN, (), 5) == {}
+
+
+def test_only_the_last_phi_periods_count() -> None:
+    periods = history("t", {"spout": loads(9000, 100, 110, 120)})
+    assert forecast_load(CHAIN, periods, 3)["spout"].arrivals_per_second == pytest.approx(130)
+
+
+def test_the_parents_win_when_they_announce_more() -> None:
+    # The spout rises to 130/s and split emits 3 words a line; count itself was only seen at 300 and falling.
+    periods = history(
+        "t",
+        {
+            "spout": loads(100, 110, 120),
+            "split": [component_load(a, emitted=3 * a) for a in (100, 100, 100)],
+            "count": loads(320, 310, 300),
+        },
+    )
+    forecasts = forecast_load(CHAIN, periods, 5)
+    assert forecasts["split"].arrivals_per_second == pytest.approx(130)
+    assert forecasts["count"].arrivals_per_second == pytest.approx(390)
+
+
+def test_a_components_own_past_wins_when_it_says_more() -> None:
+    periods = history("t", {"spout": loads(100, 100), "split": loads(100, 200)})
+    assert forecast_load(CHAIN, periods, 5)["split"].arrivals_per_second == pytest.approx(300)
+
+
+def test_a_growing_queue_is_work_for_the_component_and_its_children() -> None:
+    # Equation 1: psi = L + delta = 100 + 20, times rho = 2.
+    slow = [component_load(100, executed=80, emitted=160, growth=20)] * 2
+    forecasts = forecast_load(CHAIN, history("t", {"split": slow, "count": loads(160, 160)}), 5)
+    assert forecasts["split"].to_process_per_second == pytest.approx(120)
+    assert forecasts["count"].arrivals_per_second == pytest.approx(240)
+
+
+def test_a_shrinking_queue_takes_nothing_from_the_arrivals() -> None:
+    assert LoadForecast(100, -40).to_process_per_second == 100
+
+
+def test_delta_and_rho_are_means_over_the_periods() -> None:
+    split = [
+        component_load(100, executed=100, emitted=100, growth=0),
+        component_load(100, executed=100, emitted=300, growth=20),
+    ]
+    forecasts = forecast_load(CHAIN, history("t", {"split": split}), 5)
+    assert forecasts["split"].queue_growth_per_second == 10
+    assert forecasts["count"].arrivals_per_second == pytest.approx(110 * 2)
+
+
+def test_a_spouts_emissions_are_its_load() -> None:
+    """Storm counts acks as executed by a spout, or nothing at all."""
+    spout = [component_load(0, executed=0, emitted=50)]
+    forecasts = forecast_load(CHAIN, history("t", {"spout": spout}), 5)
+    assert forecasts["spout"].arrivals_per_second == 50
+    assert forecasts["split"].arrivals_per_second == 50
+
+
+def test_traffic_tells_a_parents_children_apart() -> None:
+    edges = [Edge("spout", "big", "a", "shuffle"), Edge("spout", "small", "b", "shuffle")]
+    fork = graph_topology("t", {"spout": 1, "a": 1, "b": 1}, edges)
+    spout, a, b = fork.executors
+    periods = history("t", {"spout": loads(100, 100)})
+    by_paper = forecast_load(fork, periods, 5)
+    measured = forecast_load(fork, periods, 5, TrafficMatrix({(spout, a): 90.0, (spout, b): 10.0}))
+    assert [by_paper[name].arrivals_per_second for name in "ab"] == pytest.approx([100, 100])
+    assert [measured[name].arrivals_per_second for name in "ab"] == pytest.approx([90, 10])
+
+
+def test_several_parents_add_up() -> None:
+    edges = [Edge("x", "default", "join", "fields"), Edge("y", "default", "join", "fields")]
+    join = graph_topology("t", {"x": 1, "y": 1, "join": 1}, edges)
+    periods = history("t", {"x": loads(10), "y": loads(5)})
+    assert forecast_load(join, periods, 5)["join"].arrivals_per_second == pytest.approx(15)
+
+
+def test_a_cycle_is_tolerated() -> None:
+    edges = [Edge("s", "default", "a", "shuffle"), Edge("a", "default", "b", "shuffle"), Edge("b", "x", "a", "shuffle")]
+    loop = graph_topology("t", {"s": 1, "a": 1, "b": 1}, edges)
+    periods = history("t", {"s": loads(10), "a": loads(12), "b": loads(12)})
+    assert forecast_load(loop, periods, 5)["b"].arrivals_per_second == pytest.approx(12)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=7), st.integers(1, 6))
+def test_never_negative_and_deterministic(values: list[float], phi: int) -> None:
+    periods = history("t", {"spout": loads(*values)})
+    traffic = TrafficMatrix(even_traffic(CHAIN, 10))
+    forecasts = forecast_load(CHAIN, periods, phi, traffic)
+    assert forecasts == forecast_load(CHAIN, periods, phi, traffic)
+    assert all(f.to_process_per_second >= 0 for f in forecasts.values())
+
+
+def test_ackers_answer_to_spouts_without_loading_them_and_without_hiding_who_feeds_whom() -> None:
+    # Named so that the order of names is not the order of the graph, and with Storm's edge from the acker to the spout.
+    plain = chain_topology("t", ("z", 1), ("m", 1), ("a", 1))
+    acker = Component(ACKER_COMPONENT, ComponentKind.ACKER, 1)
+    acks = [Edge(name, "__ack", ACKER_COMPONENT, "fields") for name in ("z", "m", "a")]
+    acked = dataclasses.replace(
+        plain,
+        components=(*plain.components, acker),
+        edges=(*plain.edges, *acks, Edge(ACKER_COMPONENT, "__ack_ack", "z", "direct")),
+    )
+    growing = loads(100, 110, 120)
+    steady = [component_load(100) for _ in range(3)]
+    found = forecast_load(
+        acked, history("t", {"z": growing, "m": steady, "a": steady, ACKER_COMPONENT: loads(300, 330, 360)}), 5
+    )
+    assert found["z"].arrivals_per_second == pytest.approx(130)
+    assert found["m"].arrivals_per_second == pytest.approx(130)
+    assert found["a"].arrivals_per_second == pytest.approx(130)

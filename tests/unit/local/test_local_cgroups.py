@@ -1,0 +1,74 @@
+"""Which cgroup hierarchy is used, and what is written into it, on folders that look like the kernel's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from storm_operator.local.cgroups import (
+    Hierarchy,
+    create_machine_cgroup,
+    find_hierarchy,
+    process_files,
+    set_capacity,
+    throttled_periods,
+    used_cpu_seconds,
+)
+
+
+def test_v1_with_cpu_and_accounting_apart() -> None:
+    mounts = "cgroup /c/cpu cgroup rw,relatime,cpu 0 0\ncgroup /c/acct cgroup rw,cpuacct 0 0\n"
+    assert find_hierarchy(mounts) == Hierarchy(1, Path("/c/cpu"), Path("/c/acct"))
+
+
+def test_v1_with_both_in_one_mount() -> None:
+    assert find_hierarchy("cgroup /c/both cgroup rw,cpu,cpuacct 0 0\n") == Hierarchy(1, Path("/c/both"))
+
+
+def test_cpuset_is_not_cpu() -> None:
+    assert find_hierarchy("cgroup /c/cpuset cgroup rw,cpuset 0 0\n") is None
+
+
+def test_v2_counts_only_with_the_cpu_controller(tmp_path: Path) -> None:
+    mounts = f"cgroup2 {tmp_path} cgroup2 rw,nsdelegate 0 0\n"
+    (tmp_path / "cgroup.controllers").write_text("memory pids\n")
+    assert find_hierarchy(mounts) is None
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
+    assert find_hierarchy(mounts) == Hierarchy(2, tmp_path)
+
+
+def test_v1_capacity_is_a_quota_of_a_20_ms_period(tmp_path: Path) -> None:
+    set_capacity(tmp_path, 500.0)
+    assert (tmp_path / "cpu.cfs_period_us").read_text() == "20000"
+    assert (tmp_path / "cpu.cfs_quota_us").read_text() == "10000"
+
+
+def test_v2_capacity_and_delegation_down_to_the_machine(tmp_path: Path) -> None:
+    machine = tmp_path / "storm-operator-local" / "x" / "machine-1"
+    machine.mkdir(parents=True)
+    (machine / "cpu.max").write_text("max 100000")
+    create_machine_cgroup(Hierarchy(2, tmp_path), "x", "machine-1", 1500.0)
+    assert (machine / "cpu.max").read_text() == "30000 20000"
+    for parent in list(machine.parents)[:3]:
+        assert (parent / "cgroup.subtree_control").read_text() == "+cpu"
+
+
+def test_a_process_joins_both_hierarchies_of_v1(tmp_path: Path) -> None:
+    hierarchy = Hierarchy(1, tmp_path / "cpu", tmp_path / "acct")
+    create_machine_cgroup(hierarchy, "x", "machine-1", 1000.0)
+    files = process_files(hierarchy, tmp_path / "cpu/storm-operator-local/x/machine-1")
+    assert [file.parent.is_dir() for file in files] == [True, True]
+    assert {file.relative_to(tmp_path).parts[0] for file in files} == {"cpu", "acct"}
+
+
+def test_readings_that_fail_are_unknown_and_not_zero(tmp_path: Path) -> None:
+    hierarchy = Hierarchy(1, tmp_path)
+    assert used_cpu_seconds(hierarchy, tmp_path / "machine-1") is None
+    assert throttled_periods(tmp_path / "machine-1") is None
+
+
+def test_readings_of_v1_and_v2(tmp_path: Path) -> None:
+    (tmp_path / "cpuacct.usage").write_text("2500000000\n")
+    (tmp_path / "cpu.stat").write_text("nr_periods 9\nnr_throttled 4\nusage_usec 1500000\n")
+    assert used_cpu_seconds(Hierarchy(1, tmp_path), tmp_path) == 2.5
+    assert used_cpu_seconds(Hierarchy(2, tmp_path), tmp_path) == 1.5
+    assert throttled_periods(tmp_path) == 4

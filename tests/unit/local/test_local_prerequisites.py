@@ -1,0 +1,63 @@
+"""Each missing prerequisite is named together with the command that installs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from storm_operator.local.prerequisites import (
+    check_isolation,
+    check_java,
+    check_maven,
+    check_python,
+    java_major_version,
+)
+
+
+def everything(name: str) -> str | None:
+    return f"/usr/bin/{name}"
+
+
+def nothing(name: str) -> str | None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('java version "1.8.0_402"', 8),
+        ("gibberish", None),
+    ],
+)
+def test_java_versions_old_and_new(text: str, version: int | None) -> None:
+    assert java_major_version(text) == version
+
+
+@pytest.mark.parametrize("text", [None, 'java version "1.8.0_402"', 'openjdk version "11.0.2"', "gibberish", ""])
+def test_no_java_or_an_old_one_is_fatal(text: str | None) -> None:
+    (missing,) = check_java(text, everything)
+    assert missing.fatal
+    assert "apt-get install openjdk-17" in str(missing)
+
+
+def test_java_17_with_its_compiler_will_do_and_without_it_not() -> None:
+    assert check_java('openjdk version "17.0.15"', everything) == ()
+    assert "javac" in str(check_java('openjdk version "17.0.15"', nothing)[0])
+
+
+def test_python_3_10_is_too_old() -> None:
+    assert check_python((3, 11)) == check_python((3, 14)) == ()
+    assert check_python((3, 10))[0].fatal
+
+
+def test_maven_on_path_or_fetched_by_the_wrapper() -> None:
+    assert check_maven(everything, wrapper_can_fetch=False) == check_maven(nothing, wrapper_can_fetch=True) == ()
+    assert "apt-get install maven" in str(check_maven(nothing, wrapper_can_fetch=False)[0])
+
+
+def test_what_only_isolation_needs_is_said_but_not_fatal() -> None:
+    assert check_isolation(0, everything, has_tun=True) == ()
+    for missing in (*check_isolation(1000, everything, True), *check_isolation(0, nothing, False)):
+        assert not missing.fatal
+    assert "iproute2" in str(check_isolation(0, nothing, True)[0])

@@ -1,0 +1,80 @@
+"""The switch's delay line: which frame leaves when, and to whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from storm_operator.local.switch import (
+    VIRTIO_HEADER,
+    DelayLine,
+    SwitchConfig,
+    SwitchPort,
+    even_delays,
+    mac_address,
+    read_config,
+    write_config,
+)
+
+
+def frame(target: int, payload: bytes = b"") -> bytes:
+    destination = bytes.fromhex(mac_address(target).replace(":", ""))
+    return bytes(VIRTIO_HEADER) + destination + bytes(8) + payload
+
+
+def broadcast() -> bytes:
+    return bytes(VIRTIO_HEADER) + b"\xff" * 6 + bytes(8)
+
+
+def test_a_frame_leaves_after_its_pairs_delay_and_not_before() -> None:
+    line = DelayLine(3, {(1, 2): 20.0})
+    line.accept(5.0, 1, frame(2))
+    assert line.take_due(5.0199) == []
+    assert [port for port, _ in line.take_due(5.0201)] == [2]
+    assert line.next_due() is None
+
+
+def test_delay_is_of_one_direction() -> None:
+    line = DelayLine(3, {(1, 2): 20.0})
+    line.accept(5.0, 2, frame(1))
+    assert [port for port, _ in line.take_due(5.0)] == [1]
+
+
+def test_frames_of_one_pair_keep_their_order() -> None:
+    line = DelayLine(3, {(1, 2): 1.0})
+    for number in range(10):
+        line.accept(5.0, 1, frame(2, bytes([number])))
+    assert [sent[-1] for _, sent in line.take_due(6.0)] == list(range(10))
+
+
+def test_a_broadcast_reaches_everybody_else_each_with_its_own_delay() -> None:
+    line = DelayLine(4, {(1, 2): 20.0})
+    line.accept(5.0, 1, broadcast())
+    assert sorted(port for port, _ in line.take_due(5.0)) == [0, 3]
+    assert [port for port, _ in line.take_due(5.03)] == [2]
+
+
+def test_frames_to_unknown_ports_or_back_to_their_sender_are_dropped() -> None:
+    line = DelayLine(3, {})
+    line.accept(5.0, 1, frame(7))
+    line.accept(5.0, 1, frame(1))
+    assert line.next_due() is None
+
+
+def test_new_delays_hold_for_frames_that_arrive_later() -> None:
+    line = DelayLine(3, {(1, 2): 20.0})
+    line.set_delays({})
+    line.accept(5.0, 1, frame(2))
+    assert [port for port, _ in line.take_due(5.0)] == [2]
+
+
+def test_even_delays_leave_the_host_alone() -> None:
+    delays = even_delays(3, 2.0)
+    assert delays == {(1, 2): 2.0, (2, 1): 2.0}
+
+
+def test_the_configuration_survives_its_file(tmp_path: Path) -> None:
+    config = SwitchConfig(
+        (SwitchPort("so-x", None), SwitchPort("eth0", "storm.x.machine-1")), tmp_path / "s", {(0, 1): 1.5}
+    )
+    write_config(tmp_path / "config", config)
+    assert read_config(tmp_path / "config") == config

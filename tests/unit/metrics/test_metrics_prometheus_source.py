@@ -1,0 +1,79 @@
+"""Answers of a Prometheus server, good and bad. The real server is asked in tests/functional/metrics."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from http_server import serving
+from storm_operator.adapters.metrics.prometheus import PrometheusError, PrometheusSource, parse_matrix
+from storm_operator.core.metrics_window import MetricsWindow, SeriesKey
+
+COUNT = SeriesKey.of("storm_x_total", {"supervisor": "h1"})
+IGNORED = frozenset({"__name__", "instance", "job"})
+
+
+def series(*values: list[Any], **labels: str) -> dict[str, Any]:
+    return {"metric": {"__name__": "storm_x_total", "supervisor": "h1", **labels}, "values": list(values)}
+
+
+def read(status: int, body: object) -> MetricsWindow:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    with serving(lambda _: (status, content)) as url:
+        return PrometheusSource(url).read_window(100.0, 20.0)
+
+
+def answer(*result: object) -> dict[str, Any]:
+    return {"status": "success", "data": {"resultType": "matrix", "result": list(result)}}
+
+
+def test_samples_become_a_window() -> None:
+    window = read(200, answer(series([85.0, "100"], [95.5, "400"], instance="h1:9464", job="agents")))
+    assert (window.series[COUNT].increase, window.series[COUNT].span_seconds) == (300.0, 10.5)
+    assert window.problems == ()
+
+
+def test_values_that_are_no_numbers_come_through() -> None:
+    parsed = parse_matrix({"result": [series([85.0, "NaN"], [95.0, "+Inf"])]}, IGNORED)
+    assert math.isnan(parsed[COUNT][0].value)
+    assert math.isinf(parsed[COUNT][1].value)
+
+
+def test_agent_scraped_under_two_jobs_counts_once() -> None:
+    parsed = parse_matrix(
+        {"result": [series([85.0, "1"], [95.0, "5"], job="a"), series([85.0, "1"], [97.0, "6"], job="b")]}, IGNORED
+    )
+    assert [sample.value for sample in parsed[COUNT]] == [1, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (400, {"status": "error", "error": "parse error"}, "refused the query"),
+        (502, b"<html>Bad Gateway</html>", "answered 502 with something that is not JSON"),
+        (200, [], "refused the query"),
+        (200, {"status": "success", "data": {"result": [{"metric": {}}]}}, "answered in an unknown form"),
+        (200, {"status": "success"}, "answered in an unknown form"),
+        (200, answer(), "has no storm_* series in this window"),
+    ],
+)
+def test_answers_that_are_of_no_use_are_problems(status: int, body: object, message: str) -> None:
+    window = read(status, body)
+    assert window.series == {}
+    assert len(window.problems) == 1
+    assert message in window.problems[0]
+
+
+def test_server_that_is_not_there_is_a_problem() -> None:
+    with serving(lambda _: (200, b"")) as url:
+        pass
+    window = PrometheusSource(url, timeout_seconds=1.0).read_window(100.0, 20.0)
+    assert "did not answer" in window.problems[0]
+
+
+def test_form_is_checked() -> None:
+    with pytest.raises(PrometheusError, match="unknown form"):
+        parse_matrix({"result": [series([1.0, "abc"])]}, IGNORED)

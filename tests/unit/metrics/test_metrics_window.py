@@ -1,0 +1,66 @@
+"""Windows made of raw samples."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, summarize_samples, window_of_samples
+
+KEY = SeriesKey.of("storm_x_total", {"supervisor": "h1"})
+
+
+def readings(*pairs: tuple[float, float]) -> list[Sample]:
+    return [Sample(value, at) for at, value in pairs]
+
+
+def test_increase_is_last_minus_first_without_extrapolation() -> None:
+    series = summarize_samples(readings((0, 100), (5, 250), (10, 400)))
+    assert (series.first.value, series.last.value, series.increase, series.span_seconds) == (100, 400, 300, 10)
+
+
+def test_after_a_reset_the_new_value_counts_whole() -> None:
+    assert summarize_samples(readings((0, 100), (5, 130), (10, 20), (15, 50))).increase == 30 + 20 + 30
+
+
+def test_one_reading_has_no_increase_and_no_span() -> None:
+    series = summarize_samples(readings((3, 7)))
+    assert (series.increase, series.span_seconds) == (0, 0)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1.0])
+def test_a_reading_that_no_counter_can_have_makes_the_increase_unknown(bad: float) -> None:
+    assert math.isnan(summarize_samples(readings((0, 1), (5, bad), (10, 3))).increase)
+
+
+def test_no_samples_is_an_error() -> None:
+    with pytest.raises(ValueError, match="without samples"):
+        summarize_samples([])
+
+
+def test_window_is_open_at_its_start_and_closed_at_its_end() -> None:
+    window = window_of_samples({KEY: readings((80, 1), (81, 2), (100, 3), (101, 4))}, 100, 20)
+    assert (window.series[KEY].first.value, window.series[KEY].last.value) == (2, 3)
+
+
+def test_samples_may_come_in_any_order() -> None:
+    window = window_of_samples({KEY: readings((100, 9), (90, 4))}, 100, 20)
+    assert window.series[KEY].increase == 5
+
+
+def test_series_without_samples_inside_is_absent() -> None:
+    assert window_of_samples({KEY: readings((10, 1))}, 100, 20).series == {}
+
+
+def test_named_finds_series_by_name_in_order_of_labels() -> None:
+    other = SeriesKey.of("storm_x_total", {"supervisor": "a"})
+    one = summarize_samples(readings((1, 1)))
+    window = MetricsWindow(1, 1, {KEY: one, other: one, SeriesKey("storm_y"): one})
+    assert [key for key, _ in window.named("storm_x_total")] == [other, KEY]
+    assert list(window.named("storm_z")) == []
+
+
+def test_key_reads_like_promql_and_missing_labels_are_empty() -> None:
+    assert str(KEY) == 'storm_x_total{supervisor="h1"}'
+    assert KEY.label("port") == ""

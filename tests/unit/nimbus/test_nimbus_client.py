@@ -1,0 +1,258 @@
+"""The client against Nimbuses that are not what they seem: followers, half-ready leaders, dead hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from thriftpy2.thrift import TApplicationException
+
+from storm_operator.adapters.errors import (
+    NimbusError,
+    NimbusUnreachable,
+    NotAuthorized,
+    NotLeader,
+    RebalanceInProgress,
+    RebalanceRefused,
+    TopologyNotAlive,
+)
+from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.connection import ConnectionBroken, NimbusAddress, storm_thrift
+
+FIRST = NimbusAddress("n1", 6627)
+SECOND = NimbusAddress("n2", 6627)
+
+
+class Cluster:
+    """Nimbuses by address; time passes only when somebody sleeps, and `at` makes things happen then."""
+
+    def __init__(self, *addresses: NimbusAddress) -> None:
+        self.up = set(addresses)
+        self.leader: NimbusAddress | None = addresses[0]
+        self.ready = True
+        self.topologies = {"words": "ACTIVE"}
+        self.time = 0.0
+        self.at: dict[float, Callable[[], None]] = {}
+        self.calls: list[tuple[NimbusAddress, str]] = []
+        self.broken_once = False
+
+    def clock(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+        for moment in sorted(moment for moment in self.at if moment <= self.time):
+            self.at.pop(moment)()
+
+    def connect(self, address: NimbusAddress, timeout_seconds: float) -> FakeConnection:
+        if address not in self.up:
+            raise ConnectionBroken("refused")
+        return FakeConnection(self, address)
+
+    def client(self, *seeds: NimbusAddress, patience: float = 30.0) -> NimbusClient:
+        return NimbusClient(seeds, patience_seconds=patience, connect=self.connect, clock=self.clock, sleep=self.sleep)
+
+
+class FakeConnection:
+    def __init__(self, cluster: Cluster, address: NimbusAddress) -> None:
+        self.cluster, self.address = cluster, address
+
+    def call(self, method: str, *args: Any) -> Any:
+        cluster = self.cluster
+        cluster.calls.append((self.address, method))
+        if self.address not in cluster.up:
+            raise ConnectionBroken("reset")
+        if method == "getLeader":
+            if cluster.leader is None:
+                raise internal(method)
+            return nimbus_summary(cluster.leader)
+        if method in ("beginFileUpload", "finishFileUpload"):
+            if self.address != cluster.leader or not cluster.ready:
+                raise internal(method)
+            return "inbox/stormjar.jar"
+        if method == "getClusterInfo":
+            return storm_thrift.ClusterSummary(
+                supervisors=[],
+                nimbuses=[nimbus_summary(FIRST)],
+                topologies=[topology_summary(name, status) for name, status in cluster.topologies.items()],
+            )
+        return self.act(method, *args)
+
+    def act(self, method: str, name: str, *_: Any) -> None:
+        cluster = self.cluster
+        if name == "secret":
+            raise storm_thrift.AuthorizationException(msg="no")
+        if self.address != cluster.leader or not cluster.ready or name not in cluster.topologies:
+            raise storm_thrift.NotAliveException(msg=f"{name} is not alive")
+        if method == "rebalance":
+            if cluster.topologies[name] == "REBALANCING":
+                raise internal(method)
+            if cluster.topologies[name] == "PICKY":
+                raise storm_thrift.InvalidTopologyException(msg="Invalid component zz")
+            cluster.topologies[name] = "REBALANCING"
+
+    def close(self) -> None:
+        pass
+
+
+def internal(method: str) -> TApplicationException:
+    return TApplicationException(TApplicationException.INTERNAL_ERROR, f"Internal error processing {method}")
+
+
+def nimbus_summary(address: NimbusAddress) -> Any:
+    return storm_thrift.NimbusSummary(
+        host=address.host, port=address.port, uptime_secs=1, isLeader=True, version="2.8.3"
+    )
+
+
+def topology_summary(name: str, status: str) -> Any:
+    return storm_thrift.TopologySummary(
+        id=f"{name}-1-1", name=name, num_tasks=1, num_executors=1, num_workers=1, uptime_secs=1, status=status
+    )
+
+
+def test_a_follower_as_seed_leads_to_the_leader() -> None:
+    cluster = Cluster(FIRST, SECOND)
+    cluster.client(SECOND).activate("words")
+    assert (FIRST, "activate") in cluster.calls
+    assert (SECOND, "activate") not in cluster.calls
+
+
+def test_a_dead_seed_is_passed_over() -> None:
+    cluster = Cluster(FIRST)
+    cluster.client(SECOND, FIRST).activate("words")
+    assert cluster.time == 0.0
+
+
+def test_a_seed_whose_advertised_address_is_out_of_reach_serves_when_it_leads() -> None:
+    forwarded = NimbusAddress("localhost", 16627)
+    cluster = Cluster(FIRST)
+    cluster.leader = NimbusAddress("pod-internal", 6627)
+
+    class Forwarded(FakeConnection):
+        def __init__(self) -> None:
+            super().__init__(cluster, NimbusAddress("pod-internal", 6627))
+
+    def connect(address: NimbusAddress, timeout_seconds: float) -> FakeConnection:
+        if address != forwarded:
+            raise ConnectionBroken("no route")
+        cluster.up.add(NimbusAddress("pod-internal", 6627))
+        return Forwarded()
+
+    NimbusClient([forwarded], connect=connect, clock=cluster.clock, sleep=cluster.sleep).activate("words")
+    assert cluster.calls[-1][1] == "activate"
+
+
+def test_false_not_alive_during_failover_is_waited_out() -> None:
+    cluster = Cluster(FIRST)
+    cluster.ready = False
+    cluster.at[7.0] = lambda: setattr(cluster, "ready", True)
+    cluster.client(FIRST).activate("words")
+    assert 7.0 <= cluster.time < 8.0
+
+
+def test_not_alive_from_a_ready_leader_is_believed_at_once() -> None:
+    cluster = Cluster(FIRST)
+    with pytest.raises(TopologyNotAlive, match="no topology 'nope' runs on Nimbus n1:6627"):
+        cluster.client(FIRST).activate("nope")
+    assert cluster.time == 0.0
+
+
+def test_the_new_leader_is_found_after_a_failover() -> None:
+    cluster = Cluster(FIRST, SECOND)
+    client = cluster.client(FIRST, SECOND)
+    client.activate("words")
+    cluster.up.remove(FIRST)
+    cluster.at[3.0] = lambda: setattr(cluster, "leader", SECOND)
+    client.activate("words")
+    assert cluster.calls[-1] == (SECOND, "activate")
+
+
+def test_a_stale_connection_is_replaced_without_a_pause() -> None:
+    cluster = Cluster(FIRST)
+    client = cluster.client(FIRST)
+    client.activate("words")
+    old = client._connection
+    assert isinstance(old, FakeConnection)
+    old.address = NimbusAddress("gone", 1)
+    client.activate("words")
+    assert cluster.time == 0.0
+
+
+def test_unreachable_names_hosts_and_gives_up_in_time() -> None:
+    cluster = Cluster(FIRST)
+    with pytest.raises(NimbusUnreachable, match=r"n2:6627 cannot be reached .*refused.*nimbus\.thrift\.port"):
+        cluster.client(SECOND, patience=5.0).leader()
+    assert cluster.time == pytest.approx(5.0)
+
+
+def test_no_leader_at_all() -> None:
+    cluster = Cluster(FIRST)
+    cluster.leader = None
+    with pytest.raises(NotLeader, match="n1:6627 has no leader"):
+        cluster.client(FIRST, patience=2.0).cluster_info()
+
+
+def test_wait_until_ready_waits_for_readiness_not_for_leadership_alone() -> None:
+    cluster = Cluster(FIRST)
+    cluster.ready = False
+    cluster.at[4.0] = lambda: setattr(cluster, "ready", True)
+    assert cluster.client(FIRST).wait_until_ready().is_leader
+    assert 4.0 <= cluster.time < 5.0
+
+
+def test_a_second_rebalance_is_told_apart_from_an_internal_error() -> None:
+    cluster = Cluster(FIRST)
+    client = cluster.client(FIRST)
+    client.rebalance("words")
+    with pytest.raises(RebalanceInProgress, match="words is being rebalanced already"):
+        client.rebalance("words")
+
+
+def test_a_refused_rebalance_says_why() -> None:
+    cluster = Cluster(FIRST)
+    cluster.topologies["words"] = "PICKY"
+    with pytest.raises(RebalanceRefused, match="rebalance of words: Invalid component zz"):
+        cluster.client(FIRST).rebalance("words", executors={"zz": 1})
+
+
+@pytest.mark.parametrize("wrong", [{"workers": 0}, {"executors": {"split": 0}}])
+def test_sizes_below_one_are_refused_before_nimbus_is_asked(wrong: dict[str, Any]) -> None:
+    cluster = Cluster(FIRST)
+    with pytest.raises(RebalanceRefused, match="is 0; it must be 1 or more"):
+        cluster.client(FIRST).rebalance("words", **wrong)
+    assert cluster.calls == []
+
+
+def test_authorization_is_not_retried() -> None:
+    cluster = Cluster(FIRST)
+    with pytest.raises(NotAuthorized, match="refuses activate: no"):
+        cluster.client(FIRST).activate("secret")
+    assert cluster.time == 0.0
+
+
+def test_an_internal_error_of_a_ready_leader_is_final() -> None:
+    cluster = Cluster(FIRST)
+
+    class Failing(FakeConnection):
+        def act(self, method: str, name: str, *_: Any) -> None:
+            raise internal(method)
+
+    client = NimbusClient(
+        [FIRST], connect=lambda address, _: Failing(cluster, address), clock=cluster.clock, sleep=cluster.sleep
+    )
+    with pytest.raises(NimbusError, match=r"failed in activate: Internal error.*nimbus\.log"):
+        client.activate("words")
+    assert cluster.time == 0.0
+
+
+@pytest.mark.parametrize("text", ["", "host:", "host:abc", ":6627", "host:70000", "host:0"])
+def test_wrong_addresses_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="give host or host:port"):
+        NimbusAddress.parse(text)
+
+
+def test_addresses() -> None:
+    assert NimbusAddress.parse("n1") == NimbusAddress("n1", 6627)
+    assert str(NimbusAddress.parse("n1:16627")) == "n1:16627"

@@ -1,0 +1,140 @@
+"""What every policy keeps to, whatever the cluster, and what `adaptive` promises beyond that."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from placement_cases import Case, placed_or_fail, random_case, workers_by_supervisor
+from storm_operator.core.model import Assignment, Infeasible
+from storm_operator.core.placement.objective import cost_of, overloaded_millicores
+from storm_operator.core.placement.registry import POLICIES, check_parameters, parameters_of, policy_named
+from storm_operator.core.settings import Separation
+from storm_operator.core.traffic import TrafficMatrix
+
+SEEDS = st.integers(min_value=0, max_value=10_000)
+FEW = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+SEPARATING = ("adaptive", "liu")
+OTHERS = ("even", "aniello-offline", "aniello-online", "liu")
+
+
+def place(name: str, case: Case) -> Assignment:
+    return placed_or_fail(POLICIES[name](case.snapshot, case.demand, case.settings))
+
+
+def total(case: Case, assignment: Assignment) -> float:
+    return cost_of(case.snapshot, assignment, case.demand, case.settings).total
+
+
+def is_separated(case: Case, assignment: Assignment) -> bool:
+    kinds = (
+        {case.snapshot.is_stateful(executor) for executor in inside if executor.topology_id in case.settings.movable}
+        for inside in assignment.workers().values()
+    )
+    return all(len(kind) <= 1 for kind in kinds)
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+@FEW
+@given(seed=SEEDS)
+def test_every_executor_once_in_an_existing_slot_that_no_other_topology_uses(name: str, seed: int) -> None:
+    case = random_case(seed, slack=2.5)
+    assignment = place(name, case)
+    assert set(assignment.slot_of) == {e for topology in case.snapshot.topologies for e in topology.executors}
+    existing = {slot for machine in case.snapshot.supervisors for slot in machine.slots}
+    assert set(assignment.slot_of.values()) <= existing
+    for inside in assignment.workers().values():
+        assert len({executor.topology_id for executor in inside}) == 1
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+@FEW
+@given(seed=SEEDS)
+def test_obstacles_stay_and_the_same_input_gives_the_same_assignment(name: str, seed: int) -> None:
+    case = random_case(seed, slack=2.5)
+    assignment = place(name, case)
+    for executor, slot in case.snapshot.assignment.slot_of.items():
+        if executor.topology_id not in case.settings.movable:
+            assert assignment.slot_of[executor] == slot
+    shuffled = replace(
+        case,
+        snapshot=replace(
+            case.snapshot,
+            supervisors=case.snapshot.supervisors[::-1],
+            topologies=case.snapshot.topologies[::-1],
+            assignment=Assignment(dict(sorted(case.snapshot.assignment.slot_of.items(), reverse=True))),
+        ),
+    )
+    assert place(name, shuffled) == assignment
+
+
+@pytest.mark.parametrize("name", SEPARATING)
+@FEW
+@given(seed=SEEDS)
+def test_stateful_and_stateless_executors_live_apart(name: str, seed: int) -> None:
+    case = random_case(seed, slack=2.5)
+    assignment = place(name, case)
+    assert is_separated(case, assignment)
+    for topology_id in case.settings.movable:
+        assert max(workers_by_supervisor(assignment, topology_id).values()) <= 2
+
+
+@FEW
+@given(seed=SEEDS)
+def test_adaptive_has_one_worker_a_supervisor_when_separation_is_off(seed: int) -> None:
+    case = random_case(seed).under(separation=Separation.NEVER)
+    assignment = place("adaptive", case)
+    for topology_id in case.settings.movable:
+        assert max(workers_by_supervisor(assignment, topology_id).values()) == 1
+
+
+@pytest.mark.parametrize("name", SEPARATING)
+@FEW
+@given(seed=SEEDS)
+def test_cpu_stays_within_the_headroom_where_there_is_slack(name: str, seed: int) -> None:
+    case = random_case(seed, slack=2.5, obstacles=False)
+    assert overloaded_millicores(case.snapshot, place(name, case), case.demand, case.settings) == 0.0
+
+
+@FEW
+@given(seed=SEEDS, separation=st.sampled_from(list(Separation)))
+def test_adaptive_is_never_worse_than_what_is_in_force_when_that_keeps_the_rules(
+    seed: int, separation: Separation
+) -> None:
+    case = random_case(seed, slack=1.2).under(separation=separation)
+    in_force = place("adaptive", case)
+    doubled = {(a, b): 2 * rate if a.task_start % 2 else rate for a, b, rate in case.snapshot.traffic.pairs()}
+    later = case.in_force(in_force)
+    later = replace(later, snapshot=replace(later.snapshot, traffic=TrafficMatrix(doubled)))
+    assert total(later, place("adaptive", later)) <= total(later, in_force) * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@FEW
+@given(seed=SEEDS, separation=st.sampled_from([Separation.ALWAYS, Separation.NEVER]))
+def test_adaptive_is_never_worse_than_another_policy_that_keeps_its_rules(
+    name: str, seed: int, separation: Separation
+) -> None:
+    case = random_case(seed).under(separation=separation)
+    other = POLICIES[name](case.snapshot, case.demand, case.settings)
+    if isinstance(other, Infeasible) or (separation is Separation.ALWAYS and not is_separated(case, other)):
+        return
+    assert total(case, place("adaptive", case)) <= total(case, other) * (1 + 1e-5)
+
+
+def test_an_unknown_policy_is_answered_with_the_names_that_there_are() -> None:
+    says = "scheduling.policy = 'best': no such policy; there are adaptive, aniello-offline, aniello-online, even, liu"
+    with pytest.raises(ValueError, match=re.escape(says)):
+        policy_named("best")
+
+
+def test_parameters_can_be_checked_without_a_snapshot() -> None:
+    assert sorted(parameters_of("aniello-offline")) == ["alpha", "beta"]
+    check_parameters("aniello-online", [("alpha", 0.2), ("least_reduction_percent", 25.0)])
+    says = "scheduling.parameters.alpha = 0.2: policy adaptive has no such parameter; it has none"
+    with pytest.raises(ValueError, match=re.escape(says)):
+        check_parameters("adaptive", [("alpha", 0.2)])

@@ -1,0 +1,64 @@
+"""Records survive the journal unchanged."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from builders import chain_topology, placed, slot
+from storm_operator.core.model import Assignment, Move, Plan, Prediction
+from storm_operator.core.plan_json import record_from_json, record_to_json
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
+from storm_operator.core.settings import ApplyMethod
+
+WORDS = chain_topology("words", ("spout", 1), ("count", 2), stateful=("count",), tasks_per_executor=2)
+BASE = Assignment(placed(WORDS, {"spout": "s1", "count": "s2"}))
+TARGET = Assignment(placed(WORDS, {"spout": "s1", "count": "s1:6701"}))
+
+
+def full_record() -> PlanRecord:
+    count = WORDS.executors_of("count")[0]
+    plan = Plan(
+        id="p-1",
+        created_at_seconds=12.5,
+        policy="liu",
+        reason="because",
+        topology_ids=("words",),
+        base=BASE,
+        target=TARGET,
+        moves=(Move(count, None, slot("s1:6701")), Move(count, slot("s2"), slot("s1:6701"))),
+        restarted_workers=(slot("s1:6701"),),
+        kept_workers=(slot("s1"),),
+        cpu_limits_millicores={count: 200.0},
+        before=Prediction(1.0, 2.0, 3.0, 2, 4.0, None),
+        after=Prediction(1.0, 2.0, 3.0, 1, 0.0, 5.0),
+        payback_seconds=40.0,
+    )
+    return PlanRecord(
+        plan=plan,
+        method=ApplyMethod.DRAIN,
+        state=PlanState.APPLYING,
+        before=Outcome(1.0, None, 3.0, 4.0, 5.0),
+        started_at_seconds=12.5,
+        message="on its way",
+        seconds_to_in_force=2.0,
+        measured=Outcome(None, None, None, None, None),
+        worker_pids_before={slot("s1"): 4711},
+        failures_before={"storm_executor_failed_tuples_total{}": 3.0},
+        busy_before=(count,),
+        enforce_cpu=False,
+    )
+
+
+def test_record_survives_json_text() -> None:
+    record = full_record()
+    again = record_from_json(json.loads(json.dumps(record_to_json(record))))
+    assert again == record
+    assert [e.component for e in again.plan.target.slot_of] == [e.component for e in record.plan.target.slot_of]
+
+
+def test_record_of_another_version_is_refused() -> None:
+    document = record_to_json(full_record()) | {"version": 99}
+    with pytest.raises(ValueError, match=r"version is 99; this operator reads version 1"):
+        record_from_json(document)

@@ -1,0 +1,323 @@
+"""From Nimbus' view and the agents' metrics to one snapshot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from builders import chain_topology, placed, slot, supervisors
+from storm_operator.core.model import Assignment, ExecutorLoad, Supervisor, WorkerSlot
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
+from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
+from window_builder import Scrapes, executor_labels
+
+NOW = 1000.0
+MACHINES = supervisors(2, capacity=None)
+HOSTS = {machine.id: machine.host for machine in MACHINES}
+HOST1, HOST2 = MACHINES[0].host, MACHINES[1].host
+WORDS = chain_topology("words", ("spout", 1), ("split", 1), ("count", 2))
+SLOTS = placed(WORDS, {"spout": "s1", "split": "s1", "count": "s2"})
+VIEW = ClusterView(MACHINES, (WORDS,), Assignment(SLOTS))
+SPOUT, SPLIT, COUNT_A, COUNT_B = WORDS.executors
+
+
+@pytest.fixture
+def scrapes() -> Scrapes:
+    """Two scrapes of both agents: everything measured."""
+    metrics = Scrapes(NOW)
+    metrics.add_topology(WORDS, SLOTS, HOSTS)
+    for host in (HOST1, HOST2):
+        metrics.add("storm_supervisor_cpu_capacity_cores", 2.0, 2.0, supervisor=host)
+        metrics.add("storm_supervisor_cpu_seconds_total", 10.0, 15.0, supervisor=host)
+    metrics.add("storm_traffic_tuples_total", 0, 3000, **traffic(1, 2))
+    metrics.add("storm_traffic_tuples_total", 0, 1000, **traffic(2, 3))
+    metrics.add("storm_traffic_tuples_total", 0, 2000, **traffic(2, 4))
+    return metrics
+
+
+def traffic(source: int, target: int, host: str = HOST1) -> dict[str, object]:
+    return {
+        "supervisor": host,
+        "topology_id": "words",
+        "source_task": source,
+        "stream": "default",
+        "target_task": target,
+    }
+
+
+def build(scrapes: Scrapes, view: ClusterView = VIEW, history: tuple[LoadPeriod, ...] = ()) -> ClusterSnapshot:
+    return build_snapshot(view, scrapes.window(), history, NOW)
+
+
+def test_complete_metrics_give_a_complete_snapshot(scrapes: Scrapes) -> None:
+    snapshot = build(scrapes)
+    assert snapshot.completeness.ratio == 1.0
+    assert snapshot.completeness.problems == ()
+    assert snapshot.completeness.expected_executors == 4
+    assert snapshot.period_seconds == 10.0
+    assert snapshot.loads[SPLIT] == ExecutorLoad(
+        cpu_millicores=100.0,
+        executed_per_second=300.0,
+        emitted_per_second=300.0,
+        arrived_per_second=300.0,
+        queue_length=0.0,
+        queue_growth_per_second=0.0,
+    )
+
+
+def test_arrivals_are_what_was_executed_and_what_the_queue_grew_by(scrapes: Scrapes) -> None:
+    scrapes.add_executor(COUNT_A, HOST2, executed=(0, 1000), emitted=(0, 0), queue=(100, 600))
+    load = build(scrapes).loads[COUNT_A]
+    assert (load.queue_length, load.queue_growth_per_second, load.arrived_per_second) == (600, 50, 150)
+
+
+def test_a_spout_executes_what_it_emits_and_its_queue_of_acks_does_not_count(scrapes: Scrapes) -> None:
+    scrapes.add_executor(SPOUT, HOST1, executed=(0, 9999), emitted=(0, 2000), queue=(0, 500))
+    load = build(scrapes).loads[SPOUT]
+    assert (load.executed_per_second, load.arrived_per_second, load.queue_growth_per_second) == (200, 200, 0)
+
+
+def test_rates_go_by_the_time_between_the_workers_files_not_between_the_scrapes(scrapes: Scrapes) -> None:
+    """The first file was 1 s old and the second fresh: 11 s of counting lie between scrapes 10 s apart."""
+    scrapes.add_worker("words", HOST2, 6700, pid=10700, ages=(1.0, 0.0))
+    scrapes.add_executor(COUNT_A, HOST2, executed=(0, 3300))
+    load = build(scrapes).loads[COUNT_A]
+    assert load.executed_per_second == pytest.approx(300.0)
+    assert load.cpu_millicores == pytest.approx(100.0)  # read from the thread at the scrape itself
+
+
+def test_traffic_is_by_executor(scrapes: Scrapes) -> None:
+    snapshot = build(scrapes)
+    rates = {(source, target): rate for source, target, rate in snapshot.traffic.pairs()}
+    assert rates == pytest.approx({(SPOUT, SPLIT): 300.0, (SPLIT, COUNT_A): 100.0, (SPLIT, COUNT_B): 200.0})
+    assert snapshot.traffic.executors == WORDS.executors
+
+
+def test_traffic_of_several_tasks_sums_up_in_their_executors() -> None:
+    topology = chain_topology("pairs", ("spout", 1), ("bolt", 1), tasks_per_executor=2)
+    slots = placed(topology, {"spout": "s1", "bolt": "s1"})
+    metrics = Scrapes(NOW)
+    metrics.add_topology(topology, slots, HOSTS)
+    for source in (1, 2):
+        for target in (3, 4):
+            metrics.add("storm_traffic_tuples_total", 0, 500, **{**traffic(source, target), "topology_id": topology.id})
+    snapshot = build(metrics, ClusterView(MACHINES, (topology,), Assignment(slots)))
+    spout, bolt = topology.executors
+    assert snapshot.traffic.rate(spout, bolt) == pytest.approx(200.0)
+
+
+def test_pair_that_appeared_within_the_window_counts_from_zero(scrapes: Scrapes) -> None:
+    scrapes.add("storm_traffic_tuples_total", 1500, **traffic(2, 3))
+    assert build(scrapes).traffic.rate(SPLIT, COUNT_A) == pytest.approx(150.0)
+
+
+def test_pair_that_reappears_with_the_count_of_an_earlier_worker_does_not_count_it(scrapes: Scrapes) -> None:
+    scrapes.add("storm_traffic_tuples_total", 5_000_000, **traffic(2, 3))
+    assert build(scrapes).traffic.rate(SPLIT, COUNT_A) == 0.0
+
+
+def test_margins_alone_are_marked_as_an_estimate(scrapes: Scrapes) -> None:
+    scrapes.drop("storm_traffic_tuples_total", source_task="2")
+    received = {"supervisor": HOST2, "topology_id": "words", "source_component": "split", "stream": "default"}
+    scrapes.add(
+        "storm_task_transferred_tuples_total", 0, 3000, supervisor=HOST1, topology_id="words", task=2, stream="default"
+    )
+    scrapes.add("storm_task_executed_tuples_total", 0, 1500, **received, task=3)
+    scrapes.add("storm_task_executed_tuples_total", 0, 1500, **received, task=4)
+    snapshot = build(scrapes)
+    assert snapshot.traffic.rate(SPLIT, COUNT_A) == pytest.approx(150.0)
+    assert [p for p in snapshot.completeness.problems if "split/default is an estimate" in p]
+
+
+def test_executor_that_just_moved_is_missing(scrapes: Scrapes) -> None:
+    """Nimbus says s1:6701; the only series are those of the worker that it left."""
+    view = replace(VIEW, assignment=Assignment({**SLOTS, COUNT_A: slot("s1:6701")}))
+    snapshot = build(scrapes, view)
+    assert snapshot.completeness.missing_executors == (COUNT_A,)
+    assert COUNT_A not in snapshot.loads
+    assert snapshot.completeness.problems == (
+        f"worker {HOST1}:6701 of words, executors 3-3: no metrics of it at this worker",
+    )
+
+
+def test_worker_that_restarted_between_two_readings_is_missing(scrapes: Scrapes) -> None:
+    """Counters go on over a restart, so only the process id tells."""
+    scrapes.drop("storm_worker_info", supervisor=HOST2)
+    info = {"supervisor": HOST2, "topology_id": "words", "port": 6700}
+    scrapes.samples[scrapes.key("storm_worker_info", **info, pid=1)] = []
+    scrapes.add("storm_worker_info", 1, **info, pid=2)
+    snapshot = build(scrapes)
+    assert snapshot.completeness.missing_executors == (COUNT_A, COUNT_B)
+    assert "restarted between two readings" in snapshot.completeness.problems[0]
+    assert snapshot.worker_pids[slot("s2")] == 2
+
+
+def test_dead_agent_makes_its_executors_missing_and_only_those(scrapes: Scrapes) -> None:
+    scrapes.samples = {k: v for k, v in scrapes.samples.items() if k.label("supervisor") != HOST2}
+    snapshot = build_snapshot(VIEW, scrapes.window([f"the agent of {HOST2} did not answer"]), (), NOW)
+    assert snapshot.completeness.missing_executors == (COUNT_A, COUNT_B)
+    assert snapshot.completeness.ratio == 0.5
+    assert snapshot.completeness.problems[0] == f"the agent of {HOST2} did not answer"
+    assert snapshot.supervisor("s2").cpu_capacity_millicores is None
+
+
+def test_one_scrape_is_not_a_pair(scrapes: Scrapes) -> None:
+    scrapes.samples = {key: readings[-1:] for key, readings in scrapes.samples.items()}
+    snapshot = build(scrapes)
+    assert snapshot.completeness.ratio == 0.0
+    assert snapshot.loads == {}
+    assert "only one reading so far" in snapshot.completeness.problems[0]
+    assert snapshot.history == ()
+
+
+def test_worker_that_stopped_writing_is_missing_and_its_age_shows(scrapes: Scrapes) -> None:
+    scrapes.add_worker("words", HOST2, 6700, pid=10700, ages=(30.0, 40.0))
+    snapshot = build(scrapes)
+    assert snapshot.completeness.missing_executors == (COUNT_A, COUNT_B)
+    assert "has written no snapshot for 40.0 s" in snapshot.completeness.problems[0]
+    assert snapshot.completeness.age_seconds == 40.0
+
+
+def test_age_is_that_of_the_oldest_needed_reading(scrapes: Scrapes) -> None:
+    scrapes.add_worker("words", HOST2, 6700, pid=10700, ages=(0.4, 0.7))
+    assert build(scrapes).completeness.age_seconds == pytest.approx(0.7)
+
+
+def test_executor_without_one_of_its_counts_is_missing_but_the_others_are_kept(scrapes: Scrapes) -> None:
+    scrapes.drop("storm_executor_cpu_seconds_total", executor=SPLIT.label)
+    snapshot = build(scrapes)
+    assert snapshot.completeness.missing_executors == (SPLIT,)
+    assert snapshot.loads[SPLIT].cpu_millicores is None
+    assert snapshot.loads[SPLIT].executed_per_second == 300.0
+    assert "no count of its CPU" in snapshot.completeness.problems[0]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -5.0])
+def test_impossible_values_are_unknown_and_named(scrapes: Scrapes, bad: float) -> None:
+    scrapes.add("storm_executor_executed_tuples_total", 0, bad, **executor_labels(SPLIT, HOST1, 6700))
+    scrapes.add("storm_supervisor_cpu_capacity_cores", bad, bad, supervisor=HOST2)
+    snapshot = build(scrapes)
+    assert snapshot.completeness.missing_executors == (SPLIT,)
+    assert snapshot.loads[SPLIT].executed_per_second is None
+    assert snapshot.supervisor("s2").cpu_capacity_millicores is None
+    assert any("not a number of 0 or more" in problem for problem in snapshot.completeness.problems)
+
+
+def test_network_coordinates_may_be_negative(scrapes: Scrapes) -> None:
+    scrapes.add("storm_supervisor_coordinate_milliseconds", -3.0, -2.0, supervisor=HOST1, dimension="x")
+    assert build(scrapes).completeness.problems == ()
+
+
+def test_supervisors_get_what_their_agents_measured(scrapes: Scrapes) -> None:
+    scrapes.add("storm_supervisor_availability_ratio", 1.0, 0.9, supervisor=HOST1, peer=HOST2)
+    snapshot = build(scrapes)
+    assert snapshot.supervisor("s1") == replace(MACHINES[0], cpu_capacity_millicores=2000.0)
+    assert snapshot.supervisor("s2") == replace(MACHINES[1], cpu_capacity_millicores=2000.0, availability=0.9)
+    assert snapshot.supervisor_cpu_millicores == pytest.approx({"s1": 500.0, "s2": 500.0})
+
+
+def test_two_supervisors_with_one_host_name_are_a_problem(scrapes: Scrapes) -> None:
+    twin = Supervisor("s3", HOST1, (6700,))
+    snapshot = build(scrapes, replace(VIEW, supervisors=(*MACHINES, twin)))
+    assert any("cannot be told apart" in problem for problem in snapshot.completeness.problems)
+
+
+def test_distance_is_the_mean_of_both_ways_and_the_median_for_the_rest(scrapes: Scrapes) -> None:
+    machines = supervisors(4)
+    hosts = [machine.host for machine in machines]
+    for a, b, seconds in ((0, 1, 0.002), (1, 0, 0.004), (0, 2, 0.010), (1, 2, 0.020)):
+        scrapes.add("storm_supervisor_round_trip_seconds", seconds, supervisor=hosts[a], peer=hosts[b])
+    distances = build(scrapes, replace(VIEW, supervisors=machines)).distances
+    assert distances.between(slot("s1"), slot("s2")) == pytest.approx(3.0)
+    assert distances.between(slot("s2"), slot("s1")) == pytest.approx(3.0)
+    assert distances.between(slot("s4"), slot("s1")) == pytest.approx(10.0)
+
+
+def test_nobody_measured_distances(scrapes: Scrapes) -> None:
+    distances = build(scrapes).distances
+    assert (dict(distances.round_trip_ms), distances.default_ms) == ({}, 1.0)
+
+
+def test_latency_and_rates_of_a_topology(scrapes: Scrapes) -> None:
+    histogram = {"supervisor": HOST1, "topology_id": "words", "component": "spout", "executor": SPOUT.label}
+    for bound, count in (("0.001", 0.0), ("0.002", 50.0), ("0.004", 100.0), ("+Inf", 100.0)):
+        scrapes.add("storm_complete_latency_seconds_bucket", 7.0, 7.0 + count, **histogram, le=bound)
+    scrapes.add("storm_complete_latency_seconds_sum", 1.0, 1.25, **histogram)
+    rates = build(scrapes).rates["words"]
+    assert (rates.acked_per_second, rates.failed_per_second) == (300.0, 0.0)
+    assert rates.latency is not None
+    assert (rates.latency.p50_ms, rates.latency.mean_ms) == pytest.approx((2.0, 2.5))
+
+
+@pytest.mark.parametrize("bound", ["", "many", "NaN"])
+def test_histogram_with_a_bound_that_is_no_number_is_unknown(scrapes: Scrapes, bound: str) -> None:
+    histogram = {"supervisor": HOST1, "topology_id": "words", "component": "spout", "executor": SPOUT.label}
+    scrapes.add("storm_complete_latency_seconds_bucket", 0.0, 5.0, **histogram, le=bound)
+    assert build(scrapes).rates["words"].latency is None
+
+
+def test_rates_are_unknown_while_a_spout_is_missing(scrapes: Scrapes) -> None:
+    scrapes.drop("storm_executor_emitted_tuples_total", executor=SPOUT.label)
+    rates = build(scrapes).rates["words"]
+    assert (rates.acked_per_second, rates.failed_per_second, rates.latency) == (None, None, None)
+
+
+def test_process_ids_by_slot(scrapes: Scrapes) -> None:
+    assert build(scrapes).worker_pids == {slot("s1"): 10700, slot("s2"): 10700}
+
+
+def test_history_ends_with_this_period(scrapes: Scrapes) -> None:
+    before = LoadPeriod(NOW - 10.0, 10.0, {}, {})
+    history = build(scrapes, history=(before,)).history
+    assert history[0] == before
+    assert history[1].ended_at_seconds == NOW
+    load = history[1].components["words", "count"]
+    assert (load.executed_per_second, load.cpu_millicores) == pytest.approx((600.0, 200.0))
+    assert history[1].supervisor_cpu_millicores == pytest.approx({"s1": 500.0, "s2": 500.0})
+
+
+def test_incomplete_topology_is_not_remembered(scrapes: Scrapes) -> None:
+    other = chain_topology("other", ("spout", 1))
+    slots = {**SLOTS, **placed(other, {"spout": "s2:6701"})}
+    view = ClusterView(MACHINES, (WORDS, other), Assignment(slots))
+    assert {topology for topology, _ in build(scrapes, view).history[-1].components} == {"words"}
+
+
+def test_topology_with_an_executor_that_is_not_placed_is_not_remembered(scrapes: Scrapes) -> None:
+    view = replace(VIEW, assignment=Assignment({e: s for e, s in SLOTS.items() if e != COUNT_B}))
+    snapshot = build(scrapes, view)
+    assert snapshot.completeness.ratio == 1.0
+    assert snapshot.history == ()
+
+
+def test_history_keeps_the_last_twenty_and_no_period_twice(scrapes: Scrapes) -> None:
+    old = tuple(LoadPeriod(NOW - 10.0 * age, 10.0, {}, {}) for age in range(30, -1, -1))
+    history = build(scrapes, history=old).history
+    assert len(history) == 20
+    assert [period.ended_at_seconds for period in history][-2:] == [NOW - 10.0, NOW]
+
+
+def test_executor_on_a_supervisor_that_nimbus_no_longer_sees(scrapes: Scrapes) -> None:
+    view = replace(VIEW, assignment=Assignment({**SLOTS, COUNT_A: WorkerSlot("gone", 6700)}))
+    snapshot = build(scrapes, view)
+    assert snapshot.completeness.missing_executors == (COUNT_A,)
+    assert "not among those that Nimbus sees" in snapshot.completeness.problems[0]
+
+
+def test_empty_cluster_is_complete() -> None:
+    snapshot = build(Scrapes(NOW), ClusterView((), (), Assignment({})))
+    assert (snapshot.completeness.ratio, snapshot.loads, snapshot.history) == (1.0, {}, ())
+
+
+def test_result_does_not_depend_on_the_order_of_series(scrapes: Scrapes) -> None:
+    forward = build(scrapes)
+    scrapes.samples = dict(reversed(scrapes.samples.items()))
+    backward = build(scrapes)
+    assert list(forward.traffic.pairs()) == list(backward.traffic.pairs())
+    assert (forward.loads, forward.completeness, forward.history) == (
+        backward.loads,
+        backward.completeness,
+        backward.history,
+    )

@@ -1,0 +1,73 @@
+"""A folder of StormTopology files: changes are followed, mistakes are said once and lose nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from storm_operator.standalone import TopologyFolder
+
+GOOD = (
+    "apiVersion: storm-operator.dev/v1alpha1\nkind: StormTopology\nmetadata: {{name: {name}}}\n"
+    "spec: {{adopt: {{}}, scheduling: {{policy: {policy}}}}}\n"
+)
+
+
+def write(path: Path, text: str, at: int) -> None:
+    path.write_text(text)
+    os.utime(path, (at, at))
+
+
+def test_files_are_followed_and_mistakes_keep_the_last_good_spec(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder = TopologyFolder(tmp_path, said.append)
+    assert folder.read() == {}
+
+    file = tmp_path / "a.yaml"
+    write(file, GOOD.format(name="words", policy="liu"), at=1)
+    assert folder.read()["words"].scheduling.policy == "liu"
+
+    write(file, GOOD.format(name="words", policy="even"), at=2)
+    assert folder.read()["words"].scheduling.policy == "even"
+
+    write(file, "kind: [", at=3)
+    assert folder.read()["words"].scheduling.policy == "even"
+    assert folder.read()["words"].scheduling.policy == "even"
+    assert len([sentence for sentence in said if "not valid YAML" in sentence and "last good" in sentence]) == 1
+
+    file.unlink()
+    assert folder.read() == {}
+    assert "left running" in said[-1]
+
+
+def test_two_files_of_one_topology_are_not_both_believed(tmp_path: Path) -> None:
+    said: list[str] = []
+    write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    write(tmp_path / "b.yaml", GOOD.format(name="words", policy="even"), at=1)
+    specs = TopologyFolder(tmp_path, said.append).read()
+    assert specs["words"].scheduling.policy == "liu"
+    assert "b.yaml" in said[0]
+    assert "a.yaml" in said[0]
+
+
+def test_file_for_another_nimbus_is_not_for_us(tmp_path: Path) -> None:
+    said: list[str] = []
+    write(
+        tmp_path / "a.yaml", GOOD.format(name="words", policy="liu").replace("spec: {", "spec: {nimbus: 'a:1', "), at=1
+    )
+    assert TopologyFolder(tmp_path, said.append, ("b:1",)).read() == {}
+    assert "a:1" in said[0]
+    assert set(TopologyFolder(tmp_path, said.append, ("a:1",)).read()) == {"words"}
+
+
+def test_folder_that_vanishes_loses_nothing(tmp_path: Path) -> None:
+    said: list[str] = []
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    write(inside / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    folder = TopologyFolder(inside, said.append)
+    assert set(folder.read()) == {"words"}
+    (inside / "a.yaml").unlink()
+    inside.rmdir()
+    assert set(folder.read()) == {"words"}
+    assert "cannot be read" in said[0]

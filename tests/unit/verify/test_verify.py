@@ -1,0 +1,88 @@
+"""Did a plan help: what speaks against it, and what does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from storm_operator.core.direct_plan import reverse_plan
+from storm_operator.core.model import Assignment, Plan, Prediction
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
+from storm_operator.core.settings import ApplyMethod
+from storm_operator.core.verify import judge
+
+MARGIN_PERCENT = 25.0
+BEFORE = Outcome(800.0, 300.0, 9.0, 8.0, 20.0)
+
+
+def record(
+    before: Outcome = BEFORE, predicted_traffic: float = 100.0, predicted_ms: float | None = 3.0, relief: float = 0.0
+) -> PlanRecord:
+    empty = Assignment({})
+    after = Prediction(predicted_traffic, predicted_traffic, 1.0, 1, 0.0, predicted_ms)
+    plan = Plan(
+        id="p-1",
+        created_at_seconds=0.0,
+        policy="adaptive",
+        reason="",
+        topology_ids=("t",),
+        base=empty,
+        target=empty,
+        moves=(),
+        restarted_workers=(),
+        kept_workers=(),
+        cpu_limits_millicores={},
+        before=Prediction(800.0, 800.0, 1.0, 2, relief, 8.0),
+        after=after,
+    )
+    return PlanRecord(plan, ApplyMethod.REBALANCE, PlanState.SETTLING, before, 0.0)
+
+
+def measured(traffic: float | None = 100.0, p50: float | None = 3.0, acked: float | None = 300.0) -> Outcome:
+    return Outcome(traffic, acked, p50, p50, p50)
+
+
+def test_plan_that_keeps_its_word_is_verified() -> None:
+    assert not judge(record(), measured(), MARGIN_PERCENT).worse
+
+
+@pytest.mark.parametrize(
+    ("outcome", "word"),
+    [(measured(traffic=1200.0), "traffic 1200"), (measured(p50=30.0), "latency 30.0 ms")],
+)
+def test_plan_that_made_a_figure_worse_is_not(outcome: Outcome, word: str) -> None:
+    verdict = judge(record(), outcome, MARGIN_PERCENT)
+    assert verdict.worse
+    assert word in verdict.message
+
+
+def test_worse_than_promised_but_no_worse_than_before_is_kept() -> None:
+    assert not judge(record(), measured(traffic=700.0, p50=7.0), MARGIN_PERCENT).worse
+
+
+def test_more_traffic_for_relief_of_an_overload_is_what_was_promised() -> None:
+    relieving = record(before=Outcome(0.0, 300.0, 1.0, 1.0, 2.0), predicted_traffic=500.0, relief=400.0)
+    assert not judge(relieving, measured(traffic=520.0, p50=40.0), MARGIN_PERCENT).worse
+    assert judge(relieving, measured(traffic=900.0), MARGIN_PERCENT).worse
+
+
+def test_load_that_grew_meanwhile_is_not_blamed_on_the_plan() -> None:
+    assert not judge(record(), measured(traffic=1500.0, p50=30.0, acked=600.0), MARGIN_PERCENT).worse
+
+
+@pytest.mark.parametrize("outcome", [measured(traffic=None, p50=None), measured(acked=None, traffic=9999.0, p50=999.0)])
+def test_unknown_speaks_for_nobody(outcome: Outcome) -> None:
+    assert not judge(record(), outcome, MARGIN_PERCENT).worse
+
+
+def test_noise_of_small_figures_is_no_reason() -> None:
+    quiet = record(before=Outcome(0.0, 300.0, 1.0, 1.0, 2.0), predicted_traffic=0.0, predicted_ms=1.0)
+    assert not judge(quiet, measured(traffic=15.0, p50=2.9), MARGIN_PERCENT).worse
+
+
+def test_way_back_leads_to_where_the_plan_began() -> None:
+    plan = replace(record().plan, base=Assignment({}), target=Assignment({}))
+    back = reverse_plan(plan, "p-2", 5.0)
+    assert (back.base, back.target) == (plan.target, plan.base)
+    assert "p-1" in back.reason

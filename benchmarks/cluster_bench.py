@@ -11,7 +11,7 @@ from storm_operator.adapters.metrics.scrape import fetch_text, parse_metrics
 from storm_operator.assembly import Assembly, assemble, new_plan_id
 from storm_operator.core.direct_plan import direct_plan
 from storm_operator.core.latency_histogram import quantile
-from storm_operator.core.model import Assignment, WorkerSlot
+from storm_operator.core.model import Assignment, Supervisor, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, outcome_of
 from storm_operator.core.settings import ApplyMethod, Mode, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -67,6 +67,9 @@ class Bench:
     def assignment(self) -> Assignment:
         view = self.assembly.storm.read_view(self.specs)
         return view.assignment.restricted_to([t.id for t in view.topologies if t.name == self.name])
+
+    def supervisors(self) -> tuple[Supervisor, ...]:
+        return self.assembly.storm.read_view(self.specs).supervisors
 
     def layout(self, count_machine: int, first_port: int = 0) -> Assignment:
         """Spout, split and acker on the first machine, count on machine number `count_machine`, in the next slot."""

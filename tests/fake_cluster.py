@@ -35,6 +35,8 @@ class FakeCluster:
     clock: FakeClock
     die_at: str | None = None
     rejects: bool = False
+    supervisors_are_deaf: bool = False
+    told: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
     plans: dict[str, Plan] = field(default_factory=dict)
     limits: dict[str, dict[Executor, float]] = field(default_factory=dict)
@@ -62,6 +64,10 @@ class FakeCluster:
 
     def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
         return self.assignment.restricted_to(topology_ids)
+
+    def tell_supervisors(self, supervisor_ids: Collection[str]) -> bool:
+        self.told |= set(supervisor_ids)
+        return not self.supervisors_are_deaf
 
     def connection_refresh_seconds(self) -> float:
         return 1.0

@@ -51,6 +51,9 @@ class StormCommands(Protocol):
 
     def read_assignment(self, topology_ids: Collection[str]) -> Assignment: ...
 
+    def tell_supervisors(self, supervisor_ids: Collection[str]) -> bool:
+        """Let these supervisors know their assignments now; whether all of them do."""
+
     def connection_refresh_seconds(self) -> float:
         """How often workers look for where to connect to (task.refresh.poll.secs)."""
 
@@ -151,10 +154,12 @@ class Applier:
             record, in_force_at_seconds=in_force_at, seconds_to_in_force=in_force_at - record.started_at_seconds
         )
         save(record)
+        told = self.storm.tell_supervisors(supervisors_of(plan))
+        told_at = self.clock.now()
         missing = self._wait_until_running(record)
         record = replace(record, seconds_to_running=None if missing else self.clock.now() - in_force_at)
         if record.method is ApplyMethod.DRAIN:
-            self._wait_until_routes_are_known(in_force_at)
+            self._wait_until_routes_are_known(told_at if told else in_force_at + SUPERVISOR_SYNC_SECONDS)
         self._resume_spouts(record)
         if record.enforce_cpu:
             self._settle_cpu_limits(plan)
@@ -185,13 +190,13 @@ class Applier:
 
         return self._wait(is_quiet, DRAIN_TIMEOUT_SECONDS, poll_seconds=DRAIN_POLL_SECONDS)
 
-    def _wait_until_routes_are_known(self, in_force_at: float) -> None:
+    def _wait_until_routes_are_known(self, supervisors_know_at: float) -> None:
         """Until workers that were kept have learnt where moved executors are now: what they send before is lost.
 
-        Nimbus tells only the supervisors whose own workers change; the others ask it every ten seconds, and their
-        workers ask them every task.refresh.poll.secs.
+        They ask their supervisors every task.refresh.poll.secs. A supervisor that could not be told asks Nimbus every
+        ten seconds.
         """
-        known_at = in_force_at + SUPERVISOR_SYNC_SECONDS + self.storm.connection_refresh_seconds() + CONNECTING_SECONDS
+        known_at = supervisors_know_at + self.storm.connection_refresh_seconds() + CONNECTING_SECONDS
         self.clock.sleep(max(0.0, known_at - self.clock.now()))
 
     def _resume_spouts(self, record: PlanRecord) -> None:
@@ -287,6 +292,12 @@ def moved_topologies(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted({move.executor.topology_id for move in plan.moves}))
 
 
+def supervisors_of(plan: Plan) -> frozenset[str]:
+    """The supervisors that host, or hosted, anything of the topologies that the plan touches."""
+    slots = {*plan.base.workers(), *plan.target.workers()}
+    return frozenset(slot.supervisor_id for slot in slots)
+
+
 def executors_not_running(record: PlanRecord, workers: Mapping[WorkerSlot, WorkerSeen]) -> tuple[Executor, ...]:
     """Executors of the plan's restarted workers that do not run in a new process of their slot, sorted."""
     restarted = frozenset(record.plan.restarted_workers)
@@ -298,13 +309,25 @@ def executors_not_running(record: PlanRecord, workers: Mapping[WorkerSlot, Worke
         if slot not in restarted:
             continue
         worker = workers.get(slot)
-        if worker is None or worker.pid == record.worker_pids_before.get(slot):
+        if worker is None or _is_left_over(worker, slot, record):
             missing.append(executor)
             continue
         seen = worker.at_work if executor in must_work else worker.executors
         if executor_key(executor) not in seen:
             missing.append(executor)
     return tuple(missing)
+
+
+def _is_left_over(worker: WorkerSeen, slot: WorkerSlot, record: PlanRecord) -> bool:
+    """Whether it is the slot's worker of before the plan, which still has to end.
+
+    One that hosts exactly what the plan wants there never ends: its supervisor has not heard of the plan between,
+    such as one that was taken back within seconds.
+    """
+    if worker.pid != record.worker_pids_before.get(slot):
+        return False
+    wanted = frozenset(executor_key(executor) for executor in record.plan.target.workers()[slot])
+    return worker.executors != wanted
 
 
 def _limits_of(plan: Plan, topology_id: str) -> dict[Executor, float]:

@@ -8,9 +8,9 @@ import pytest
 
 from builders import chain_topology, placed
 from fake_cluster import FakeClock, FakeCluster, Killed
-from storm_operator.apply import Applier
+from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier, executors_not_running
 from storm_operator.core.model import Assignment, Executor, Move, Plan, Prediction
-from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
 
 WORDS = chain_topology("words", ("spout", 1), ("split", 1), ("count", 1), stateful=("count",))
@@ -94,6 +94,26 @@ def test_drain_waits_until_nothing_is_in_flight_and_resumes_last() -> None:
     order = [call.split()[0] for call in cluster.calls if not call.startswith("write_cpu")]
     assert order == ["deactivate", "write_plan", "activate"]
     assert cluster.in_flight == [0.0]
+
+
+@pytest.mark.parametrize(("deaf", "at_least_seconds"), [(False, 0.0), (True, SUPERVISOR_SYNC_SECONDS)])
+def test_drain_waits_for_supervisors_that_cannot_be_told(deaf: bool, at_least_seconds: float) -> None:
+    cluster = FakeCluster(BASE, FakeClock(), supervisors_are_deaf=deaf)
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert cluster.told == {"s1", "s2"}
+    assert done.in_force_at_seconds is not None
+    waited = cluster.clock.now() - done.in_force_at_seconds
+    assert at_least_seconds <= waited < at_least_seconds + 5.0
+
+
+def test_worker_that_was_never_told_to_end_is_running_where_the_plan_wants_it() -> None:
+    # A plan took count away and another brings it back before the supervisor has heard of the first.
+    applying = replace(record(ApplyMethod.REBALANCE), worker_pids_before={plan().target.slot_of[COUNT]: 7})
+    slot = plan().target.slot_of[COUNT]
+    same = WorkerSeen(7, frozenset({executor_key(COUNT)}), frozenset())
+    assert executors_not_running(applying, {slot: same}) == ()
+    other = WorkerSeen(7, frozenset({executor_key(COUNT), executor_key(SPLIT)}), frozenset())
+    assert executors_not_running(applying, {slot: other}) == (COUNT,)
 
 
 def test_rejected_plan_changes_nothing_and_says_why() -> None:

@@ -32,7 +32,9 @@ from storm_operator.core.topology_spec import (
     TopologySpec,
 )
 
-CRD_FILE = Path(__file__).parent.parent / "crds" / "stormtopologies.storm-operator.dev.yaml"
+PACKAGE = Path(__file__).parent.parent
+CRD_FOLDERS = (PACKAGE / "crds", PACKAGE.parent.parent / "crds")
+"""Installed, the CRDs lie in the package; in a checkout, where kubectl takes them from."""
 API_VERSION = "storm-operator.dev/v1alpha1"
 KIND = "StormTopology"
 S = TypeVar("S", SchedulingSettings, ResourceSettings)
@@ -53,10 +55,16 @@ class InvalidResource(ValueError):
     """A document that is not a valid StormTopology; the message names the field, the value and what would be right."""
 
 
+def crd_file(plural: str) -> Path:
+    """The file that defines a resource, by the resource's plural."""
+    files = (folder / f"{plural}.storm-operator.dev.yaml" for folder in CRD_FOLDERS)
+    return next(file for file in files if file.is_file())
+
+
 @cache
 def topology_schema() -> Mapping[str, Any]:
     """The CRD's OpenAPI schema, closed: a field that it does not know is an error (the API server would prune it)."""
-    crd = yaml.safe_load(CRD_FILE.read_text(encoding="utf-8"))
+    crd = yaml.safe_load(crd_file("stormtopologies").read_text(encoding="utf-8"))
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return cast("Mapping[str, Any]", _closed(schema))
 

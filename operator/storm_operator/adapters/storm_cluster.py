@@ -10,7 +10,9 @@ from typing import Any
 from storm_operator.adapters.errors import MalformedDocument, RebalanceInProgress, TopologyNotAlive, UnknownComponent
 from storm_operator.adapters.nimbus.assignment import assignment_from, read_assignment
 from storm_operator.adapters.nimbus.client import NimbusClient
-from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors
+from storm_operator.adapters.nimbus.connection import NimbusAddress
+from storm_operator.adapters.nimbus.relay import relay_assignments
+from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors, read_thrift_addresses
 from storm_operator.adapters.nimbus.topology import WORKERS_KEY, TopologyReading, topology_from
 from storm_operator.adapters.nimbus.values import KILLED, TopologyInfo, TopologySummary
 from storm_operator.adapters.plan_store import PlanStore
@@ -85,6 +87,14 @@ class StormCluster:
     def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
         self._supervisors = read_supervisors(self._nodes, self._storm_root)
         return read_assignment(self._client, topology_ids, self._supervisors).assignment
+
+    def tell_supervisors(self, supervisor_ids: Collection[str]) -> bool:
+        """Let these supervisors know their assignments now; whether all of them do."""
+        leader = self._client.leader()
+        known = read_thrift_addresses(self._nodes, self._storm_root)
+        wanted = {supervisor_id: known[supervisor_id] for supervisor_id in supervisor_ids if supervisor_id in known}
+        told = relay_assignments(NimbusAddress(leader.host, leader.port), wanted)
+        return told == frozenset(supervisor_ids)
 
     def connection_refresh_seconds(self) -> float:
         """How often workers look for where to connect to."""

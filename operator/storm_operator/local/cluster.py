@@ -17,7 +17,7 @@ from storm_operator.local.lifecycle import bring_up, plan_layout, read_layout, s
 from storm_operator.local.network import send_delays, write_switch_config
 from storm_operator.local.prerequisites import missing_prerequisites
 from storm_operator.local.processes import WorkerProcess, end_processes, marked_processes, send_signal, worker_processes
-from storm_operator.local.readiness import registered_supervisors
+from storm_operator.local.readiness import listens, registered_supervisors
 from storm_operator.local.rehearsal import ensure_archives
 from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, LocalMachine
 from storm_operator.local.switch import even_delays, read_config
@@ -156,13 +156,15 @@ class LocalCluster:
         return frozenset(marked_processes(self.spec.name))
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
-        """Until Nimbus leads and knows every supervisor whose daemon is meant to run."""
+        """Until Nimbus leads and knows every supervisor whose daemon is meant to run, and these listen."""
         wanted = {daemon["name"] for daemon in self.daemons() if daemon["wanted"]}
-        expected = frozenset(machine.host for machine in self.machines if supervisor_name(machine) in wanted)
+        expected = [machine for machine in self.machines if supervisor_name(machine) in wanted]
 
         def ready() -> bool:
             present = registered_supervisors(*self.nimbus)
-            return present is not None and present >= expected
+            if present is None or not present >= {machine.host for machine in expected}:
+                return False
+            return all(listens(machine.host, machine.thrift_port) for machine in expected)
 
         wait_until(ready, seconds, f"cluster {self.spec.name!r} was not ready (see {self.logs_dir})")
 

@@ -1,8 +1,9 @@
-"""Whether Nimbus leads and sees the supervisors, asked over Thrift."""
+"""Whether Nimbus leads and sees the supervisors, asked over Thrift, and whether these listen."""
 
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,15 @@ def registered_supervisors(host: str, port: int) -> frozenset[str] | None:
             return frozenset(supervisor.host for supervisor in nimbus.getClusterInfo().supervisors)
     except (OSError, TException, EOFError):
         return None
+
+
+def listens(host: str, port: int) -> bool:
+    """Whether someone accepts connections there: a supervisor registers a moment before it does."""
+    try:
+        socket.create_connection((host, port), timeout=TIMEOUT_MS / 1000.0).close()
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -38,6 +38,8 @@ def test_executors_are_where_the_plan_says_and_kept_workers_live_on(bench: Bench
     assert bench.pid_of(kept) == pid
     assert moved.workers_kept == len(moved.plan.kept_workers) == 1
     assert moved.seconds_to_running is not None, moved.message
+    # Not within the ten seconds after which they would have asked by themselves: they were told.
+    assert bench.assembly.storm.tell_supervisors([machine.id for machine in bench.supervisors()])
 
 
 @pytest.mark.parametrize("method", list(ApplyMethod))

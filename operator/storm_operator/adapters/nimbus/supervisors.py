@@ -8,12 +8,13 @@ in binary protocol, gzipped (`storm.meta.serialization.delegate`). The node vani
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from thriftpy2.utils import deserialize
 
 from storm_operator.adapters.errors import MalformedDocument
-from storm_operator.adapters.nimbus.connection import storm_thrift
+from storm_operator.adapters.nimbus.connection import NimbusAddress, storm_thrift
 from storm_operator.adapters.zookeeper import Nodes
 from storm_operator.core.model import Supervisor
 
@@ -23,14 +24,35 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 def read_supervisors(nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) -> tuple[Supervisor, ...]:
     """All live supervisors, sorted by id. Their CPU capacity is None: Storm only knows what was declared."""
-    folder = f"{storm_root}/supervisors"
-    found = ((supervisor_id, nodes.get(f"{folder}/{supervisor_id}")) for supervisor_id in nodes.children(folder))
-    # A node that is gone again between the listing and the read belongs to a supervisor that has just died.
-    return tuple(supervisor_from(supervisor_id, content) for supervisor_id, content in found if content is not None)
+    return tuple(supervisor_from(supervisor_id, content) for supervisor_id, content in _entries(nodes, storm_root))
+
+
+def read_thrift_addresses(nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) -> Mapping[str, NimbusAddress]:
+    """Where live supervisors take calls, by id; a supervisor that does not tell its port is left out."""
+    found = {}
+    for supervisor_id, content in _entries(nodes, storm_root):
+        info = _info_from(supervisor_id, content)
+        if info.server_port:
+            found[supervisor_id] = NimbusAddress(info.hostname, info.server_port)
+    return found
 
 
 def supervisor_from(supervisor_id: str, content: bytes) -> Supervisor:
     """Pure: what a supervisor wrote about itself, as a value. MalformedDocument when it is something else."""
+    info = _info_from(supervisor_id, content)
+    return Supervisor(supervisor_id, info.hostname, tuple(sorted(info.meta or ())))
+
+
+def _entries(nodes: Nodes, storm_root: str) -> Iterator[tuple[str, bytes]]:
+    folder = f"{storm_root}/supervisors"
+    for supervisor_id in nodes.children(folder):
+        content = nodes.get(f"{folder}/{supervisor_id}")
+        # A node that is gone again between the listing and the read belongs to a supervisor that has just died.
+        if content is not None:
+            yield supervisor_id, content
+
+
+def _info_from(supervisor_id: str, content: bytes) -> Any:
     try:
         plain = gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
         info: Any = deserialize(storm_thrift.SupervisorInfo(), plain)
@@ -38,7 +60,7 @@ def supervisor_from(supervisor_id: str, content: bytes) -> Supervisor:
         raise _malformed(supervisor_id, str(error)) from error
     if not info.hostname:
         raise _malformed(supervisor_id, "no hostname")
-    return Supervisor(supervisor_id, info.hostname, tuple(sorted(info.meta or ())))
+    return info
 
 
 def _malformed(supervisor_id: str, reason: str) -> MalformedDocument:

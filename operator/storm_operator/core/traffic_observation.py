@@ -102,7 +102,8 @@ def _observed(
     sent: dict[tuple[int, str], float] = {}
     received: dict[tuple[int, str, str], float] = {}
     component_of = {task: executor.component for executor in topology.executors for task in executor.tasks}
-    for key, task, tuples in _counts(series, counting):
+    fan_out = _fan_out(topology)
+    for key, task, tuples in _counts(series, counting, fan_out):
         stream = key.label("stream")
         if key.name == TRAFFIC and key.label("target_task").isdecimal():
             sampled[task, stream, int(key.label("target_task"))] = tuples
@@ -111,28 +112,33 @@ def _observed(
         elif key.name == RECEIVED:
             waiting = counting[key.label("task")].arrived_per_executed
             received[task, key.label("source_component"), stream] = tuples * waiting
-    return ObservedTraffic(sampled, sent, received, component_of, _fan_out(topology))
+    return ObservedTraffic(sampled, sent, received, component_of, fan_out)
 
 
 def _counts(
-    series: Iterable[tuple[SeriesKey, SeriesWindow]], counting: Mapping[str, _Counting]
+    series: Iterable[tuple[SeriesKey, SeriesWindow]],
+    counting: Mapping[str, _Counting],
+    fan_out: Mapping[Block, float],
 ) -> Iterator[tuple[SeriesKey, int, float]]:
     """(series, its task, tuples per period) where the task has a complete reading at the very agent of the series."""
     for key, window in series:
         task = key.label("source_task") or key.label("task")
         known = counting.get(task)
         if known is not None and known.host == key.label("supervisor") and not math.isnan(window.increase):
-            yield key, int(task), (window.increase + _counted_before_first(window, known)) / known.periods
+            # Of one emitted tuple each subscriber is sent its own.
+            copies = fan_out.get((known.executor.component, key.label("stream")), 1.0) if key.name == SENT else 1.0
+            before_first = _counted_before_first(window, known, known.most_tuples * max(1.0, copies))
+            yield key, int(task), (window.increase + before_first) / known.periods
 
 
-def _counted_before_first(window: SeriesWindow, known: _Counting) -> float:
+def _counted_before_first(window: SeriesWindow, known: _Counting, most_tuples: float) -> float:
     """What a series that appeared while its task was already being read had counted before its first reading.
 
     It began at zero then (the first tuple to that receiver), so its first value counts, unless this is more than
     the task can have handled: then the agent carries on the count of an earlier worker.
     """
     appeared_later = window.first.timestamp_seconds > known.since_seconds
-    return window.first.value if appeared_later and window.first.value <= known.most_tuples else 0.0
+    return window.first.value if appeared_later and window.first.value <= most_tuples else 0.0
 
 
 def _fan_out(topology: Topology) -> Mapping[Block, float]:

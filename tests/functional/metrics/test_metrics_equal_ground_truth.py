@@ -87,10 +87,11 @@ class Truth:
                     pairs[pair] = pairs.get(pair, 0.0) + value
         return pairs
 
-    def snapshot(self) -> ClusterSnapshot:
+    def snapshot(self, window_seconds: float = SECONDS) -> ClusterSnapshot:
+        """What the last `window_seconds` brought. Readings that fill less than a quarter of them count for nothing."""
         now = time.time()
         view = self.assembly.storm.read_view(self.specs)
-        return build_snapshot(view, self.assembly.metrics.read_window(now, SECONDS * 2), (), now)
+        return build_snapshot(view, self.assembly.metrics.read_window(now, window_seconds), (), now)
 
     def is_complete(self) -> bool:
         found = self.snapshot().completeness
@@ -124,11 +125,12 @@ def test_sampled_counts_fitted_to_the_margins_stay_within_the_stated_error(
     storm_cluster: LocalCluster, workloads_jar: Path, tmp_path: Path
 ) -> None:
     with running(storm_cluster, workloads_jar, tmp_path, exact=False) as truth:
+        began = time.time()
         truth.snapshot()
         truth.load(1500, seconds=20.0)
         sent = truth.sent()
         exported = truth.exported()
-        snapshot = truth.snapshot()
+        snapshot = truth.snapshot(window_seconds=time.time() - began + 1.0)
     total = sum(sent.values())
     assert sum(exported.get(pair, 0.0) for pair in sent) == pytest.approx(total, rel=STATED_ERROR)
     fitted = {

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from builders import chain_topology, placed, slot, supervisors
-from storm_operator.core.model import Assignment, ExecutorLoad, Supervisor, WorkerSlot
+from builders import chain_topology, graph_topology, placed, slot, supervisors
+from storm_operator.core.model import Assignment, Edge, ExecutorLoad, Supervisor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
 from window_builder import Scrapes, executor_labels
@@ -111,6 +111,23 @@ def test_traffic_of_several_tasks_sums_up_in_their_executors() -> None:
 def test_pair_that_appeared_within_the_window_counts_from_zero(scrapes: Scrapes) -> None:
     scrapes.add("storm_traffic_tuples_total", 1500, **traffic(2, 3))
     assert build(scrapes).traffic.rate(SPLIT, COUNT_A) == pytest.approx(150.0)
+
+
+def test_stream_with_many_subscribers_that_appeared_within_the_window_counts_all_its_copies() -> None:
+    bolts = [f"bolt{number}" for number in range(6)]
+    edges = [Edge("spout", "default", bolt, "shuffle") for bolt in bolts]
+    topology = graph_topology("fan", {"spout": 1, **dict.fromkeys(bolts, 1)}, edges)
+    slots = placed(topology, dict.fromkeys(("spout", *bolts), "s1"))
+    metrics = Scrapes(NOW)
+    metrics.add_topology(topology, slots, HOSTS)
+    emitted = 3000  # of the spout, as add_topology has it; each of the six subscribers gets as many
+    for target in range(2, 8):
+        metrics.add("storm_traffic_tuples_total", emitted, **{**traffic(1, target), "topology_id": "fan"})
+    sent = {"supervisor": HOST1, "topology_id": "fan", "task": 1, "stream": "default"}
+    metrics.add("storm_task_transferred_tuples_total", 6 * emitted, **sent)
+    snapshot = build(metrics, ClusterView(MACHINES, (topology,), Assignment(slots)))
+    spout, *others = topology.executors
+    assert [snapshot.traffic.rate(spout, other) for other in others] == pytest.approx([300.0] * 6)
 
 
 def test_pair_that_reappears_with_the_count_of_an_earlier_worker_does_not_count_it(scrapes: Scrapes) -> None:

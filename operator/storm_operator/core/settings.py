@@ -42,6 +42,13 @@ class Enforcement(StrEnum):
     EXECUTOR = "Executor"
 
 
+class ApprovalMode(StrEnum):
+    """Who says yes to a plan before it is applied."""
+
+    AUTO = "Auto"  # the operator, at once
+    MANUAL = "Manual"  # a person, each time
+
+
 def _option(default: Any, help: str) -> Any:  # noqa: A002 - it is the help text of an option
     return field(default=default, metadata={"help": help})
 
@@ -65,6 +72,32 @@ class ObjectiveWeights:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoApproval:
+    """Conditions on a plan, all of which must be met; None is not asked for."""
+
+    minimum_gain_percent: float | None = None
+    maximum_restarted_workers: int | None = None
+    maximum_payback_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalSettings:
+    """With mode Auto and conditions, a plan that misses one waits for a person; without conditions none waits."""
+
+    mode: ApprovalMode = _option(ApprovalMode.AUTO, "who says yes to a plan")
+    auto_approve_when: AutoApproval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedWindow:
+    """A time in which no plan is applied: begins whenever `cron` (crontab's five fields, in `time_zone`) says so."""
+
+    cron: str
+    duration_seconds: int
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulingSettings:
     """How placement is decided and applied."""
 
@@ -85,6 +118,8 @@ class SchedulingSettings:
     expected_life_seconds: float = _option(
         300.0, "time that a plan is expected to last; restart costs are spread over it"
     )
+    approval: ApprovalSettings = field(default_factory=ApprovalSettings)
+    excluded_windows: tuple[ExcludedWindow, ...] = ()
     weights: ObjectiveWeights = field(default_factory=ObjectiveWeights)
     parameters: tuple[tuple[str, float], ...] = ()
     """The policy's own numbers (`alpha`, `beta`, ... for Aniello), sorted by name."""

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from storm_operator.adapters.resources import (
-    API_VERSION,
-    InvalidResource,
-    parse_topology,
-    read_topology_file,
-    topology_schema,
-)
+from crd_cases import document
+from storm_operator.adapters.resources import API_VERSION, InvalidResource, parse_topology, read_topology_file
 from storm_operator.core.settings import ApplyMethod, ResourceSettings, SchedulingSettings
 from storm_operator.core.topology_spec import AdoptSource, FluxSource, JarSource
 
 
-def document(**spec: Any) -> dict[str, Any]:
-    return {"apiVersion": API_VERSION, "kind": "StormTopology", "metadata": {"name": "wc"}, "spec": spec}
+def file_of(folder: Path, **spec: Any) -> Path:
+    file = folder / "words.yaml"
+    file.write_text(yaml.safe_dump(document(spec)))
+    return file
 
 
 def test_jar_paths_are_relative_to_the_file(tmp_path: Path) -> None:
@@ -36,56 +33,70 @@ def test_jar_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 
 
 def test_inlined_flux_becomes_yaml_text() -> None:
-    spec = parse_topology(document(flux={"jar": "a.jar", "definition": {"name": "x"}}))
+    spec = parse_topology(document({"flux": {"jar": "a.jar", "definition": {"name": "x"}}}))
     assert spec.source == FluxSource(jar="a.jar", definition="name: x\n")
 
 
 def test_defaults_are_those_of_the_settings() -> None:
-    spec = parse_topology(document(adopt={}))
+    spec = parse_topology(document({"adopt": {}}))
     assert spec.source == AdoptSource()
     assert spec.scheduling == SchedulingSettings()
     assert spec.resources == ResourceSettings()
 
 
-@pytest.mark.parametrize(
-    ("section", "settings"), [("scheduling", SchedulingSettings()), ("resources", ResourceSettings())]
-)
-def test_crd_defaults_and_fields_equal_the_settings(section: str, settings: Any) -> None:
-    properties = topology_schema()["properties"]["spec"]["properties"][section]["properties"]
-    by_name = {
-        "".join(["_" + c.lower() if c.isupper() else c for c in key]): value for key, value in properties.items()
-    }
-    expected = {field.name for field in fields(settings)} - {"weights"}
-    assert set(by_name) == expected
-    for name in expected - {"parameters"}:
-        assert by_name[name]["default"] == getattr(settings, name), name
+def test_settings_have_the_types_of_their_defaults() -> None:
+    given = {"periodSeconds": 3, "historyPeriods": 4.0, "policy": "aniello-offline", "parameters": {"alpha": 1}}
+    scheduling = parse_topology(document({"adopt": {}, "scheduling": given})).scheduling
+    assert isinstance(scheduling.period_seconds, float)
+    assert isinstance(scheduling.history_periods, int)
+    assert scheduling.parameters == (("alpha", 1.0),)
 
 
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({}, ["exactly one of spec.jar, spec.flux and spec.adopt", "none"]),
-        ({"adopt": {}, "jar": {"path": "a", "mainClass": "b"}}, ["spec.jar and spec.adopt"]),
+        ({}, ["exactly one of spec.jar, spec.flux and spec.adopt", "found none"]),
+        ({"adopt": {}, "jar": {"path": "a", "mainClass": "b"}}, ["spec:", "found jar and adopt"]),
         ({"jar": {"path": "a"}}, ["spec.jar", "mainClass"]),
         ({"adopt": {}, "scheduling": {"policy": "best"}}, ["spec.scheduling.policy", "'best'", "adaptive"]),
         ({"adopt": {}, "scheduling": {"perriod": 1}}, ["spec.scheduling", "perriod", "periodSeconds"]),
         ({"adopt": {}, "scheduling": {"periodSeconds": -1}}, ["spec.scheduling.periodSeconds", "-1", "minimum"]),
-        ({"adopt": {}, "nimbus": "nowhere"}, ["spec.nimbus", "nowhere"]),
+        ({"adopt": {}, "nimbus": "no where"}, ["spec.nimbus", "no where"]),
         ({"adopt": {}, "scheduling": {"parameters": {"nope": 1}}}, ["spec.scheduling.parameters", "nope"]),
         ({"adopt": {}, "config": {"since": datetime.date(2024, 1, 1)}}, ["spec.config.since", "quotes"]),
         (
             {"adopt": {}, "resources": {"floorMillicores": 500, "ceilingMillicores": 100}},
-            ["floorMillicores", "500", "100"],
+            ["spec.resources:", "floorMillicores 500 and ceilingMillicores 100"],
         ),
-        ({"adopt": {}, "resources": {"enforcement": "Pod"}}, ["spec.resources.enforcement", "Kubernetes"]),
         ({"flux": {"jar": "a"}}, ["spec.flux.definition", "spec.flux.path"]),
+        ({"adopt": {}, "suspend": None}, ["spec.suspend", "None"]),
     ],
 )
 def test_a_mistake_gets_one_message_that_names_it(spec: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(InvalidResource) as caught:
-        parse_topology(document(**spec))
+        parse_topology(document(spec))
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ([], "document is list"),
+        ({"apiVersion": "storm-operator.dev/v2", "kind": "StormTopology"}, "apiVersion is 'storm-operator.dev/v2'"),
+        ({"apiVersion": API_VERSION, "kind": "Storm"}, "kind is 'Storm'"),
+        ({"apiVersion": API_VERSION, "kind": "StormTopology"}, "'spec' is a required property"),
+        ({"apiVersion": API_VERSION, "kind": "StormTopology", "spec": {"adopt": {}}}, "metadata.name is missing"),
+    ],
+)
+def test_what_is_no_storm_topology_is_said_so(body: object, words: str) -> None:
+    with pytest.raises(InvalidResource, match=words):
+        parse_topology(body)
+
+
+def test_a_status_of_another_version_does_not_matter() -> None:
+    body = document({"adopt": {}}) | {"status": {"phase": "Unheard-of", "figureOfTomorrow": 1}}
+    assert parse_topology(body).source == AdoptSource()
 
 
 def test_yaml_that_is_none_names_the_file(tmp_path: Path) -> None:
@@ -93,3 +104,64 @@ def test_yaml_that_is_none_names_the_file(tmp_path: Path) -> None:
     file.write_text("a: [1, 2")
     with pytest.raises(InvalidResource, match=r"broken\.yaml: not valid YAML"):
         read_topology_file(file)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"jar": {"mainClass": "a.B", "url": "https://x/a.jar", "sha256": "0" * 64}}, "spec.jar.url needs Kubernetes"),
+        (
+            {"jar": {"mainClass": "a.B", "persistentVolumeClaim": {"claimName": "jars", "path": "a.jar"}}},
+            "spec.jar.persistentVolumeClaim needs Kubernetes",
+        ),
+        ({"jar": {"mainClass": "a.B", "path": "a.jar", "image": "x:1"}}, "spec.jar.image needs Kubernetes"),
+        (
+            {"flux": {"jar": "a.jar", "configMap": {"name": "a", "key": "b"}}},
+            "spec.flux.configMap needs Kubernetes; give spec.flux.path",
+        ),
+        ({"flux": {"definition": {}, "jarFrom": {"path": "/a.jar"}}}, "spec.flux.jarFrom needs Kubernetes"),
+        ({"adopt": {}, "supervisors": {"minimum": 1, "maximum": 2}}, "spec.supervisors needs Kubernetes"),
+        ({"adopt": {}, "rebalanceHistoryLimit": 1}, "spec.rebalanceHistoryLimit needs Kubernetes"),
+        ({"adopt": {}, "deletionPolicy": "Kill"}, "spec.deletionPolicy is 'Kill', which needs Kubernetes"),
+        ({"adopt": {}, "resources": {"enforcement": "Pod"}}, "spec.resources.enforcement is 'Pod', which needs"),
+        (
+            {"adopt": {}, "scheduling": {"approval": {"mode": "Manual"}}},
+            "spec.scheduling.approval.mode is 'Manual', which needs Kubernetes; say scheduling.mode Recommend",
+        ),
+        (
+            {"adopt": {}, "scheduling": {"approval": {"autoApproveWhen": {"minimumGainPercent": 1}}}},
+            "spec.scheduling.approval.autoApproveWhen needs Kubernetes",
+        ),
+    ],
+)
+def test_a_file_cannot_ask_for_what_only_kubernetes_has(tmp_path: Path, spec: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidResource) as caught:
+        read_topology_file(file_of(tmp_path, **spec))
+    assert str(caught.value).startswith("words.yaml: ")
+    assert words in str(caught.value)
+    parse_topology(document(spec))
+
+
+def test_all_that_needs_kubernetes_is_said_at_once(tmp_path: Path) -> None:
+    file = file_of(tmp_path, adopt={}, deletionPolicy="Kill", supervisors={"minimum": 1, "maximum": 2})
+    with pytest.raises(InvalidResource, match=r"spec\.supervisors .*; spec\.deletionPolicy "):
+        read_topology_file(file)
+
+
+def test_a_file_may_say_what_holds_without_kubernetes_anyway(tmp_path: Path) -> None:
+    file = file_of(tmp_path, adopt={}, deletionPolicy="Leave", scheduling={"approval": {"mode": "Auto"}})
+    assert read_topology_file(file).name == "words"
+
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.mark.parametrize("file", sorted((EXAMPLES / "topologies").glob("*.yaml*")), ids=lambda file: file.name)
+def test_the_examples_for_the_standalone_mode_can_be_read(file: Path) -> None:
+    assert read_topology_file(file).name
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
+def test_the_examples_for_kubernetes_can_be_read(file: Path) -> None:
+    documents = [one for one in yaml.safe_load_all(file.read_text()) if one["kind"] == "StormTopology"]
+    assert [parse_topology(one).name for one in documents]

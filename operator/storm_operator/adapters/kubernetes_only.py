@@ -1,0 +1,54 @@
+"""What of a StormTopology has no meaning without Kubernetes, and what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from storm_operator.adapters.resource_schema import InvalidResource
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesOnly:
+    """A field below spec (or one `value` of it) that needs Kubernetes."""
+
+    field: str
+    instead: str
+    value: str | None = None
+
+    def sentence(self) -> str:
+        if self.value is None:
+            return f"spec.{self.field} needs Kubernetes; {self.instead}"
+        return f"spec.{self.field} is {self.value!r}, which needs Kubernetes; {self.instead}"
+
+
+FIELDS = (
+    KubernetesOnly("jar.url", "download the jar and give spec.jar.path"),
+    KubernetesOnly("jar.persistentVolumeClaim", "give spec.jar.path"),
+    KubernetesOnly("jar.image", "spec.jar.path is a path on this machine here"),
+    KubernetesOnly("flux.configMap", "give spec.flux.path or spec.flux.definition"),
+    KubernetesOnly("flux.jarFrom", "give spec.flux.jar"),
+    KubernetesOnly("supervisors", "here the number of supervisors is yours to choose"),
+    KubernetesOnly("rebalanceHistoryLimit", "here plans are said on the terminal and not kept"),
+    KubernetesOnly("scheduling.approval.autoApproveWhen", "say scheduling.mode Recommend to see plans, not applied"),
+    KubernetesOnly("scheduling.approval.mode", "say scheduling.mode Recommend to see plans, not applied", "Manual"),
+    KubernetesOnly("deletionPolicy", "here a topology whose file goes is left running", "Kill"),
+    KubernetesOnly("resources.enforcement", "say None or Executor", "Pod"),
+)
+
+
+def refuse_kubernetes_only(spec: Mapping[str, Any]) -> None:
+    """Raises `InvalidResource`, naming every such field that `spec` (as its user wrote it) has."""
+    found = [entry.sentence() for entry in FIELDS if _concerns(entry, spec)]
+    if found:
+        raise InvalidResource("; ".join(found))
+
+
+def _concerns(entry: KubernetesOnly, spec: Mapping[str, Any]) -> bool:
+    value: Any = spec
+    for name in entry.field.split("."):
+        if not isinstance(value, dict) or name not in value:
+            return False
+        value = value[name]
+    return entry.value is None or value == entry.value

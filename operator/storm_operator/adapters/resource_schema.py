@@ -1,0 +1,86 @@
+"""The CRDs' own schemas, used where no API server does: defaults, and one sentence for the worst mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+PACKAGE = Path(__file__).parent.parent
+CRD_FOLDERS = (PACKAGE / "crds", PACKAGE.parent.parent / "crds")
+"""Installed, the CRDs lie in the package; in a checkout, where kubectl takes them from."""
+
+
+class InvalidResource(ValueError):
+    """A document that is not a valid StormTopology; the message names the field, the value and what would be right."""
+
+
+def crd_file(plural: str) -> Path:
+    """The file that defines a resource, by the resource's plural."""
+    files = (folder / f"{plural}.storm-operator.dev.yaml" for folder in CRD_FOLDERS)
+    return next(file for file in files if file.is_file())
+
+
+@cache
+def topology_schema() -> Mapping[str, Any]:
+    """The CRD's OpenAPI schema, closed: a field that it does not know is an error (the API server would prune it)."""
+    crd = yaml.safe_load(crd_file("stormtopologies").read_text(encoding="utf-8"))
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return cast("Mapping[str, Any]", _closed(schema))
+
+
+def check_schema(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Raises `InvalidResource` for the first of the mistakes that a schema of single fields can tell."""
+    problem = best_match(Draft202012Validator(schema).iter_errors(document))
+    if problem is not None:
+        raise InvalidResource(_sentence(problem))
+
+
+def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
+    """A copy of `value` in which what is absent has the schema's default, as the API server would store it."""
+    if isinstance(value, list):
+        return [with_defaults(item, schema.get("items", {})) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+    filled = {name: sub["default"] for name, sub in properties.items() if "default" in sub} | value
+    return {
+        name: with_defaults(item, properties.get(name, others if isinstance(others, dict) else {}))
+        for name, item in filled.items()
+    }
+
+
+def path_text(path: Iterable[str | int]) -> str:
+    """A field's path as kubectl writes it, e.g. `spec.scheduling.excludedWindows[0].cron`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "document"
+
+
+def _closed(schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(value) for key, value in schema.items() if key not in ("properties", "items")}
+    if "items" in schema:
+        closed["items"] = _closed(schema["items"])
+    if "properties" in schema:
+        closed["properties"] = {name: _closed(sub) for name, sub in schema["properties"].items()}
+        if not schema.get("x-kubernetes-preserve-unknown-fields"):
+            closed.setdefault("additionalProperties", False)
+    return closed
+
+
+def _sentence(error: ValidationError) -> str:
+    """jsonschema's message with the field's path in front, and without the whole document in it."""
+    path = path_text(error.absolute_path)
+    if error.validator == "additionalProperties":
+        properties = cast("Mapping[str, Any]", error.schema).get("properties", {})
+        extra = ", ".join(sorted(set(cast("Mapping[str, Any]", error.instance)) - set(properties)))
+        return f"{path}: unknown field {extra}; known are {', '.join(sorted(properties))}"
+    if error.validator == "required":
+        return f"{path}: {error.message}"
+    return f"{path} is {error.instance!r}: {error.message.removeprefix(repr(error.instance)).strip()}"

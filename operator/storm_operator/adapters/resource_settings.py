@@ -1,0 +1,99 @@
+"""`spec.scheduling` and `spec.resources` of a StormTopology, valid by its schema and with defaults, as settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from storm_operator.adapters.resource_schema import InvalidResource
+from storm_operator.core.cron import InvalidCron, parse_cron
+from storm_operator.core.excluded_windows import zone_named
+from storm_operator.core.placement.registry import check_parameters
+from storm_operator.core.settings import (
+    ApprovalMode,
+    ApprovalSettings,
+    AutoApproval,
+    ExcludedWindow,
+    ResourceSettings,
+    SchedulingSettings,
+)
+
+S = TypeVar("S", SchedulingSettings, ResourceSettings)
+
+
+def scheduling_settings(given: Mapping[str, Any]) -> SchedulingSettings:
+    """Raises `InvalidResource` for what no schema can tell: the policy's own numbers, cron and time zones."""
+    settings = _settings(SchedulingSettings, given)
+    try:
+        check_parameters(settings.policy, settings.parameters)
+    except ValueError as error:
+        raise InvalidResource(f"spec.scheduling.parameters: {error}") from error
+    return settings
+
+
+def resource_settings(given: Mapping[str, Any]) -> ResourceSettings:
+    return _settings(ResourceSettings, given)
+
+
+def _settings(kind: type[S], given: Mapping[str, Any]) -> S:
+    """The section's fields, each in the type of its default."""
+    defaults, values = kind(), {}
+    for entry in fields(kind):
+        key = _camel(entry.name)
+        if key in given:
+            values[entry.name] = _converted(entry.name, getattr(defaults, entry.name), given[key])
+    return kind(**values)
+
+
+def _converted(name: str, default: object, value: Any) -> Any:
+    if name in _NESTED:
+        return _NESTED[name](value)
+    return type(default)(value) if isinstance(default, StrEnum | int | float) else value
+
+
+def _parameters(given: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted((name, float(value)) for name, value in given.items()))
+
+
+def _approval(given: Mapping[str, Any]) -> ApprovalSettings:
+    conditions = given.get("autoApproveWhen")
+    return ApprovalSettings(ApprovalMode(given["mode"]), _auto_approval(conditions) if conditions else None)
+
+
+def _auto_approval(given: Mapping[str, Any]) -> AutoApproval:
+    restarts = given.get("maximumRestartedWorkers")
+    return AutoApproval(
+        minimum_gain_percent=given.get("minimumGainPercent"),
+        maximum_restarted_workers=int(restarts) if restarts is not None else None,
+        maximum_payback_seconds=given.get("maximumPaybackSeconds"),
+    )
+
+
+def _excluded_windows(given: Sequence[Mapping[str, Any]]) -> tuple[ExcludedWindow, ...]:
+    return tuple(_excluded_window(f"spec.scheduling.excludedWindows[{at}]", one) for at, one in enumerate(given))
+
+
+def _excluded_window(where: str, given: Mapping[str, Any]) -> ExcludedWindow:
+    try:
+        parse_cron(given["cron"])
+    except InvalidCron as error:
+        raise InvalidResource(f"{where}.cron is {given['cron']!r}: {error}") from error
+    try:
+        zone_named(given["timeZone"])
+    except ValueError as error:
+        raise InvalidResource(f"{where}.timeZone: {error}") from error
+    return ExcludedWindow(given["cron"], int(given["durationSeconds"]), given["timeZone"])
+
+
+_NESTED: Mapping[str, Callable[[Any], Any]] = {
+    "parameters": _parameters,
+    "approval": _approval,
+    "excluded_windows": _excluded_windows,
+}
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)

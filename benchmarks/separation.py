@@ -57,7 +57,7 @@ def _together(bench: Bench) -> Assignment:
 
 def _state_lost(base: Assignment, elsewhere: Assignment) -> int:
     """Stateful executors whose worker restarts when the stateless ones move to another supervisor."""
-    free = max(elsewhere.slot_of.values())
+    free = next(slot for e, slot in elsewhere.slot_of.items() if e.component == STATEFUL)
     target = base.with_moves({e: free for e in base.slot_of if e.component != STATEFUL})
     restarted = set(diff_assignments(base, target).restarted_workers)
     return sum(1 for e, slot in base.slot_of.items() if e.component == STATEFUL and slot in restarted)

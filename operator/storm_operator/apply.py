@@ -82,6 +82,20 @@ class WorkerProbe(Protocol):
         """Failed tuples so far, by counter."""
 
 
+class MachineLimits(Protocol):
+    """CPU limits of whole supervisors, where there are any (pods)."""
+
+    def open_up(self, supervisor_ids: Collection[str]) -> None:
+        """Before a move: let these have all the CPU that they can. What cannot be done is said, not raised."""
+
+
+class NoMachineLimits:
+    """Supervisors whose CPU nobody limits, or somebody else does."""
+
+    def open_up(self, supervisor_ids: Collection[str]) -> None:
+        """Nothing to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Applier:
     """Carries out plans, and keeps CPU limits."""
@@ -90,6 +104,7 @@ class Applier:
     documents: PlanDocuments
     probe: WorkerProbe
     clock: Clock
+    machines: MachineLimits = NoMachineLimits()
 
     def apply(self, record: PlanRecord, save: Save) -> PlanRecord:
         """Put `record.plan` in force; returns the record in state SETTLING or FAILED, saved at every step."""
@@ -138,6 +153,7 @@ class Applier:
 
     def _carry_out(self, record: PlanRecord, save: Save) -> PlanRecord:
         plan = record.plan
+        self.machines.open_up(supervisors_of(plan))
         if record.enforce_cpu:
             self._raise_cpu_limits(plan)
         drained = record.method is not ApplyMethod.DRAIN or self._drain(plan)

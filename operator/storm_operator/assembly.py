@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from storm_operator.adapters.metrics.prometheus import PrometheusSource
 from storm_operator.adapters.metrics.scrape import ScrapeSource
@@ -20,9 +21,10 @@ from storm_operator.adapters.storm_cluster import PlanJournal, StormCluster
 from storm_operator.adapters.submission import StormClientHome
 from storm_operator.adapters.worker_probe import AgentProbe
 from storm_operator.adapters.zookeeper import ZooKeeperSession
-from storm_operator.apply import Applier
+from storm_operator.apply import Applier, MachineLimits, NoMachineLimits
 from storm_operator.control_loop import ControlLoop, Listener
-from storm_operator.lifecycle_manager import LifecycleManager
+from storm_operator.jvm_submitter import JvmSubmitter
+from storm_operator.lifecycle_manager import LifecycleManager, Submitter
 
 DEFAULT_AGENT_PORT = 9464
 METRICS_RETENTION_SECONDS = 120.0
@@ -40,6 +42,13 @@ class ClusterConnection:
     prometheus: str | None = None
     storm_home: Path | None = None
     storm_conf_dir: Path | None = None
+
+
+class Machines(MachineLimits, Protocol):
+    """Supervisors whose CPU limit the operator sets: what they have now says little about what they can have."""
+
+    def capacities(self) -> Mapping[str, float]:
+        """The most millicores that each can be given, by supervisor id, where that is known."""
 
 
 class SystemClock:
@@ -64,8 +73,9 @@ class Assembly:
     session: ZooKeeperSession
     home: StormClientHome | None
 
-    def lifecycle(self, say: Callable[[str], None]) -> LifecycleManager:
-        return LifecycleManager(self.storm, self.home, say)
+    def lifecycle(self, say: Callable[[str], None], submitter: Submitter | None = None) -> LifecycleManager:
+        """`submitter` None: a JVM on this machine."""
+        return LifecycleManager(self.storm, submitter or JvmSubmitter(self.home), say)
 
     def close(self) -> None:
         self.client.close()
@@ -73,11 +83,15 @@ class Assembly:
 
 
 def assemble(
-    connection: ClusterConnection, listener: Listener, retention_seconds: float = METRICS_RETENTION_SECONDS
+    connection: ClusterConnection,
+    listener: Listener,
+    retention_seconds: float = METRICS_RETENTION_SECONDS,
+    machines: Machines | None = None,
 ) -> Assembly:
     """The parts for `connection`. Nothing is asked of any peer yet. ValueError for an address that is none.
 
-    `retention_seconds` is how far back windows of scraped metrics may reach.
+    `retention_seconds` is how far back windows of scraped metrics may reach. `machines` None: the CPU of supervisors
+    is what their agents measure, and nobody changes it.
     """
     client = NimbusClient(connection.nimbus)
     session = ZooKeeperSession(connection.zookeeper)
@@ -95,8 +109,8 @@ def assemble(
         metrics = ScrapeSource(targets, retention_seconds=retention_seconds)
     clock = SystemClock()
     loop = ControlLoop(
-        observer=SnapshotObserver(storm, metrics),
-        applier=Applier(storm, store, AgentProbe(targets, storm.supervisor_ids), clock),
+        observer=SnapshotObserver(storm, metrics, machines.capacities if machines else dict),
+        applier=Applier(storm, store, AgentProbe(targets, storm.supervisor_ids), clock, machines or NoMachineLimits()),
         journal=PlanJournal(store),
         clock=clock,
         listener=listener,

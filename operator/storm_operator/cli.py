@@ -26,11 +26,15 @@ class LazyCommand:
 
 
 COMMANDS: Mapping[str, LazyCommand] = {
+    "run": LazyCommand("storm_operator.kube.run_command:run", "The operator in Kubernetes: manage StormTopologies."),
     "standalone": LazyCommand(
         "storm_operator.standalone_command:standalone", "Manage the topologies described in a folder."
     ),
     "plan": LazyCommand("storm_operator.cli_plan:plan", "Make a plan from a snapshot file: no cluster needed."),
     "snapshot": LazyCommand("storm_operator.cli_snapshot:snapshot", "Write a snapshot of a live cluster."),
+    "submit": LazyCommand(
+        "storm_operator.kube.submit_command:submit", "Submit one topology and end: what the operator's Jobs run."
+    ),
     "agent": LazyCommand("storm_operator.agent.commands:agent", "Measure one supervisor and enforce CPU limits there."),
     "local": LazyCommand("storm_operator.local.commands:app", "A real Storm cluster on this machine."),
     "demo": LazyCommand("storm_operator.demo.commands:demo", "Storm's own scheduler against storm-operator, live."),

@@ -10,80 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from storm_operator.adapters.errors import AdapterError, TopologyNotAlive
 from storm_operator.apply import Applier, Clock
 from storm_operator.core.decide import decide
-from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
+from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.groups import Group, estimate_group_demand, group_by_settings
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.model import Decision, Demand, Hold, HoldReason, Plan
 from storm_operator.core.placement.registry import policy_named
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, busy_executors, outcome_of
-from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
-from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
+from storm_operator.core.proposals import is_same_proposal, outdated, why_a_person_must_approve
+from storm_operator.core.settings import ApplyMethod, Enforcement, Mode, PlacementSettings
+from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.core.verify import judge
+from storm_operator.loop_ports import Journal, Listener, LoopMemory, Observer, PassReport
+
+__all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
 
 KEPT_RECORDS = 50
 PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
 UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE, HoldReason.WARMING_UP)
-
-
-class Observer(Protocol):
-    """Makes the picture that one pass decides from. Raises `AdapterError`."""
-
-    def observe(
-        self,
-        specs: Mapping[str, TopologySpec],
-        history: tuple[LoadPeriod, ...],
-        now_seconds: float,
-        period_seconds: float,
-    ) -> ClusterSnapshot: ...
-
-
-class Journal(Protocol):
-    """Where the plan in progress survives the operator."""
-
-    def save(self, record: PlanRecord) -> None: ...
-
-    def load(self) -> PlanRecord | None: ...
-
-    def clear(self) -> None: ...
-
-
-class Listener(Protocol):
-    """Whoever wants to see what happens: a terminal, events, a report."""
-
-    def on_pass(self, report: PassReport) -> None: ...
-
-    def on_record(self, record: PlanRecord) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PassReport:
-    """What one pass saw and decided, for status, events and pictures."""
-
-    at_seconds: float
-    snapshot: ClusterSnapshot | None
-    demand: Demand | None
-    decisions: tuple[tuple[tuple[str, ...], Decision], ...]
-    """(topology ids, decision) for each group, in order."""
-
-
-@dataclass(slots=True)
-class LoopMemory:
-    """What is remembered between passes. All of it can be lost: a restarted operator warms up again."""
-
-    history: tuple[LoadPeriod, ...] = ()
-    demand: Demand | None = None
-    decisions: DecisionMemory = field(default_factory=DecisionMemory)
-    records: tuple[PlanRecord, ...] = ()
-    limited: frozenset[str] = frozenset()
-    """Topologies whose executors are held to CPU limits."""
 
 
 @dataclass(slots=True)
@@ -172,8 +122,15 @@ class ControlLoop:
 
     def _decide_and_apply(self, group: Group, snapshot: ClusterSnapshot, demand: Demand) -> Decision:
         decision = self._decide(group, snapshot, demand)
-        if isinstance(decision, Hold) or group.scheduling.mode is not Mode.ENFORCE:
+        approved = self._review_proposal(group, decision, snapshot)
+        if approved is not None:
+            decision = approved.plan
+        elif isinstance(decision, Hold):
             return decision
+        else:
+            waits_for = why_a_person_must_approve(decision, group.scheduling)
+            if waits_for:
+                return self._propose(decision, group, snapshot, waits_for)
         pending = self._pending()
         if pending is not None:
             return Hold(HoldReason.APPLYING, f"plan {pending.plan.id} settles and is verified first; {decision.reason}")
@@ -192,16 +149,79 @@ class ControlLoop:
             snapshot, demand, proposal, settings, self.memory.decisions, now_seconds=now, plan_id=self.new_plan_id(now)
         )
 
-    def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> None:
+    def _review_proposal(self, group: Group, decision: Decision, snapshot: ClusterSnapshot) -> PlanRecord | None:
+        """The proposal for the group if a person has approved it and it still stands; an outdated one is told so."""
+        known = self.memory.proposals.of(group.topology_ids)
+        if known is None:
+            return None
+        approved = known.plan.id in self.memory.approved
+        # An approved plan is carried out even if another would be proposed by now, but never from another start.
+        expired = outdated(known, known.plan if approved else decision, snapshot.assignment)
+        if expired is not None:
+            self._drop_proposal(known, PlanState.EXPIRED, expired)
+            return None
+        return known if approved else None
+
+    def _propose(self, plan: Plan, group: Group, snapshot: ClusterSnapshot, waits_for: str) -> Plan:
+        known = self.memory.proposals.of(group.topology_ids)
+        if known is not None and is_same_proposal(known, plan):
+            return known.plan
+        record = replace(_proposed(plan, group, snapshot), message=waits_for)
+        self.memory.proposals = self.memory.proposals.having(record)
+        self.listener.on_record(record)
+        return plan
+
+    def approve(self, plan_id: str) -> bool:
+        """Carry out the proposal in the next pass; False when there is none of that id."""
+        known = self.memory.proposals.named(plan_id) is not None
+        if known:
+            self.memory.approved |= {plan_id}
+        return known
+
+    def reject(self, plan_id: str, message: str) -> None:
+        """Forget a proposal; its target is not proposed again."""
+        known = self.memory.proposals.named(plan_id)
+        if known is not None:
+            self.memory.decisions = self.memory.decisions.with_known_bad(assignment_hash(known.plan.target))
+            self._drop_proposal(known, PlanState.REJECTED, message)
+
+    def withdraw(self, plan_id: str, message: str) -> None:
+        """Forget a proposal; the next pass makes another if one is due."""
+        known = self.memory.proposals.named(plan_id)
+        if known is not None:
+            self._drop_proposal(known, PlanState.EXPIRED, message)
+
+    def propose_way_back(self, plan: Plan) -> Plan:
+        """The way back from `plan`, approved: a person has asked for it."""
+        now = self.clock.now()
+        back = reverse_plan(plan, self.new_plan_id(now), now)
+        unknown = Outcome(None, None, None, None, None)
         record = PlanRecord(
-            plan=plan,
-            method=group.scheduling.apply_method,
-            state=PlanState.PROPOSED,
-            before=outcome_of(snapshot, plan.topology_ids),
-            started_at_seconds=plan.created_at_seconds,
-            busy_before=busy_executors(snapshot, plan.topology_ids),
-            enforce_cpu=group.resources.enforcement is Enforcement.EXECUTOR,
+            back, ApplyMethod.REBALANCE, PlanState.PROPOSED, unknown, now, "asked for", rollback_of=plan.id
         )
+        self.memory.proposals = self.memory.proposals.having(record)
+        self.memory.approved |= {back.id}
+        self.memory.decisions = self.memory.decisions.with_known_bad(assignment_hash(plan.target))
+        self.listener.on_record(record)
+        return back
+
+    @property
+    def has_pending_plan(self) -> bool:
+        """Whether a plan is being applied, or waits to be verified."""
+        return self._pending() is not None
+
+    def _drop_proposal(self, known: PlanRecord, state: PlanState, message: str) -> None:
+        self.memory.proposals = self.memory.proposals.without(known.plan.id)
+        self.memory.approved -= {known.plan.id}
+        self.listener.on_record(replace(known, state=state, message=message))
+
+    def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> None:
+        approved = self.memory.proposals.named(plan.id)
+        record = _proposed(plan, group, snapshot)
+        if approved is not None:
+            record = replace(record, rollback_of=approved.rollback_of)
+        self.memory.proposals = self.memory.proposals.without(plan.id)
+        self.memory.approved -= {plan.id}
         self._settle(self.applier.apply(record, self._save))
 
     def _verify_if_settled(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> None:
@@ -247,6 +267,7 @@ class ControlLoop:
             busy_before=record.busy_before,
             enforce_cpu=record.enforce_cpu,
             known_bad=assignment_hash(record.plan.target),
+            rollback_of=record.plan.id,
         )
         way_back = self.applier.apply(way_back, self._save)
         if way_back.state is PlanState.SETTLING:
@@ -310,3 +331,15 @@ class ControlLoop:
         self._remember(record)
         if record.state.is_final:
             self.journal.clear()
+
+
+def _proposed(plan: Plan, group: Group, snapshot: ClusterSnapshot) -> PlanRecord:
+    return PlanRecord(
+        plan=plan,
+        method=group.scheduling.apply_method,
+        state=PlanState.PROPOSED,
+        before=outcome_of(snapshot, plan.topology_ids),
+        started_at_seconds=plan.created_at_seconds,
+        busy_before=busy_executors(snapshot, plan.topology_ids),
+        enforce_cpu=group.resources.enforcement is Enforcement.EXECUTOR,
+    )

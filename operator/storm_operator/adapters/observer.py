@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from storm_operator.adapters.metrics.source import MetricsSource
@@ -23,10 +23,14 @@ class ClusterReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotObserver:
-    """One view and one window for each snapshot."""
+    """One view and one window for each snapshot.
+
+    `capacities` gives the most CPU that supervisors can be given, by id, where that is not what agents measure.
+    """
 
     cluster: ClusterReader
     metrics: MetricsSource
+    capacities: Callable[[], Mapping[str, float]] = dict
 
     def observe(
         self,
@@ -37,4 +41,16 @@ class SnapshotObserver:
     ) -> ClusterSnapshot:
         view = self.cluster.read_view(specs)
         window = self.metrics.read_window(now_seconds, period_seconds * WINDOW_PERIODS)
-        return build_snapshot(view, window, history, now_seconds)
+        snapshot = build_snapshot(view, window, history, now_seconds)
+        capacities = self.capacities()
+        if not capacities:
+            return snapshot
+        return replace(
+            snapshot,
+            supervisors=tuple(
+                replace(supervisor, cpu_capacity_millicores=capacities[supervisor.id])
+                if supervisor.id in capacities
+                else supervisor
+                for supervisor in snapshot.supervisors
+            ),
+        )

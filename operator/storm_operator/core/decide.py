@@ -6,7 +6,10 @@ overloaded supervisor that they relieve) need not wait for the cool-down, show a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
+from storm_operator.core.excluded_windows import window_over
 from storm_operator.core.measurement_check import check_measurements
 from storm_operator.core.model import Assignment, Decision, Demand, Hold, HoldReason, Infeasible, Plan
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
@@ -41,9 +44,28 @@ def decide(
         return Hold(HoldReason.INFEASIBLE, proposal.reason)
     change = examine_proposal(snapshot, demand, proposal, settings)
     if change is None:
-        return Hold(HoldReason.NO_CHANGE, f"{scheduling.policy} proposes the assignment in force")
-    objection = _known_bad(change, memory) or _not_worth_it(change, scheduling, memory, now_seconds)
-    return objection or _plan(change, demand, scheduling.policy, now_seconds, plan_id)
+        return Hold(HoldReason.NO_CHANGE, f"{scheduling.policy} proposes the assignment in force", gain_percent=0.0)
+    objection = (
+        _known_bad(change, memory)
+        or _in_excluded_window(change, scheduling, now_seconds)
+        or _not_worth_it(change, scheduling, memory, now_seconds)
+    )
+    if objection is not None:
+        return replace(objection, gain_percent=max(0.0, change.gain_percent))
+    return _plan(change, demand, scheduling.policy, now_seconds, plan_id)
+
+
+def _in_excluded_window(change: ProposedChange, scheduling: SchedulingSettings, now_seconds: float) -> Hold | None:
+    """Not even an urgent plan is applied then: that is what the user asked for."""
+    found = window_over(scheduling.excluded_windows, now_seconds)
+    if found is None:
+        return None
+    window, ends_at = found
+    return Hold(
+        HoldReason.EXCLUDED_WINDOW,
+        f"no plan is applied in the window that begins at {window.cron!r} ({window.time_zone}); it ends in "
+        f"{(ends_at - now_seconds) / 60.0:.0f} minutes (proposed: {change.what_moves})",
+    )
 
 
 def _not_worth_it(

@@ -22,13 +22,21 @@ class Group:
 
 
 def group_by_settings(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpec]) -> tuple[Group, ...]:
-    """Managed topologies that run, grouped by equal settings; groups in order of their first topology id."""
+    """Managed topologies that run, grouped by equal settings.
+
+    Groups come in the order of their highest `spec.priority`, then of their first topology id: plans for the first are
+    made first, and one plan is applied at a time.
+    """
+    priority = {
+        topology.id: specs[topology.name].priority for topology in snapshot.topologies if topology.name in specs
+    }
     members: dict[tuple[SchedulingSettings, ResourceSettings], list[str]] = {}
     for topology in sorted(snapshot.topologies, key=lambda topology: topology.id):
         spec = specs.get(topology.name)
         if spec is not None and not spec.suspend:
             members.setdefault((spec.scheduling, spec.resources), []).append(topology.id)
-    return tuple(Group(scheduling, resources, tuple(ids)) for (scheduling, resources), ids in members.items())
+    groups = [Group(scheduling, resources, tuple(ids)) for (scheduling, resources), ids in members.items()]
+    return tuple(sorted(groups, key=lambda group: (-max(priority[i] for i in group.topology_ids), group.topology_ids)))
 
 
 def estimate_group_demand(snapshot: ClusterSnapshot, groups: Sequence[Group], previous: Demand | None) -> Demand:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 
+WORKERS_KEY = "topology.workers"
 FINGERPRINT_KEY = "storm_operator.source.fingerprint"
 """Conf key under which a submitted topology carries the fingerprint of what it was submitted from."""
 
@@ -70,8 +71,15 @@ Action = Submit | Kill | Suspend | Resume | Wait
 
 def fingerprint(spec: TopologySpec, jar_sha256: str) -> str:
     """Identity of what a topology is made from: source, conf and the jar's content. Settings take no part."""
-    parts = {"source": asdict(spec.source), "config": dict(spec.config), "jar": jar_sha256}
+    source = {name: value for name, value in asdict(spec.source).items() if value is not None}
+    parts = {"source": source, "config": dict(spec.config), "jar": jar_sha256}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def submission_conf(spec: TopologySpec, wanted_fingerprint: str) -> dict[str, object]:
+    """The Storm conf that a submission of `spec` lays over that of the cluster."""
+    workers = {} if spec.parallelism.workers is None else {WORKERS_KEY: spec.parallelism.workers}
+    return {**workers, **spec.config, FINGERPRINT_KEY: wanted_fingerprint}
 
 
 def next_action(

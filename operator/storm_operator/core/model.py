@@ -235,6 +235,7 @@ class HoldReason(StrEnum):
     PAUSED = "Paused"
     OBSERVE_ONLY = "ObserveOnly"
     AWAITING_APPROVAL = "AwaitingApproval"
+    EXCLUDED_WINDOW = "ExcludedWindow"
     APPLYING = "Applying"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     NOTHING_TO_MANAGE = "NothingToManage"
@@ -242,10 +243,14 @@ class HoldReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The decision not to act, with its reason."""
+    """The decision not to act, with its reason.
+
+    `gain_percent` is what the best known placement would save of the cost in force; None where none was looked for.
+    """
 
     reason: HoldReason
     message: str
+    gain_percent: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

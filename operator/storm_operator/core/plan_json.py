@@ -94,6 +94,7 @@ def record_to_json(record: PlanRecord) -> dict[str, Any]:
         "failures_before": dict(record.failures_before),
         "enforce_cpu": record.enforce_cpu,
         "known_bad": record.known_bad,
+        "rollback_of": record.rollback_of,
         "busy_before": [_executor_to_json(executor) for executor in record.busy_before],
     }
 
@@ -121,6 +122,7 @@ def record_from_json(value: Mapping[str, Any]) -> PlanRecord:
         failures_before=value["failures_before"],
         enforce_cpu=value["enforce_cpu"],
         known_bad=value["known_bad"],
+        rollback_of=value.get("rollback_of", ""),
         busy_before=tuple(_executor_from_json(executor) for executor in value["busy_before"]),
     )
 

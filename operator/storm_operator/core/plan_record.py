@@ -31,7 +31,7 @@ class WorkerSeen:
 
 
 class PlanState(StrEnum):
-    """Life of a plan, in order; the last four are final."""
+    """Life of a plan, in order; the last five are final."""
 
     PROPOSED = "Proposed"
     APPLYING = "Applying"
@@ -40,6 +40,7 @@ class PlanState(StrEnum):
     ROLLED_BACK = "RolledBack"
     FAILED = "Failed"
     EXPIRED = "Expired"
+    REJECTED = "Rejected"
 
     @property
     def is_final(self) -> bool:
@@ -70,7 +71,7 @@ class PlanRecord:
     `workers_kept` counts the plan's kept workers whose process id did not change. `worker_pids_before` and
     `failures_before` (failed tuples by counter) are the readings from before the move that these are told by;
     `busy_before` are the executors that had tuples to work on, and so will show when they run again. `known_bad` is,
-    of a rollback, the hash of the target that it undoes.
+    of a rollback, the hash of the target that it undoes, and `rollback_of` the id of that plan.
     """
 
     plan: Plan
@@ -90,6 +91,7 @@ class PlanRecord:
     busy_before: tuple[Executor, ...] = ()
     enforce_cpu: bool = True
     known_bad: str = ""
+    rollback_of: str = ""
 
     def __post_init__(self) -> None:
         for name in ("worker_pids_before", "failures_before"):

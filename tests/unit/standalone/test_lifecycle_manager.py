@@ -8,7 +8,8 @@ from pathlib import Path
 
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.topology_spec import AdoptSource, JarSource, TopologySpec
-from storm_operator.lifecycle_manager import FIRST_RETRY_SECONDS, LifecycleManager, source_fingerprint
+from storm_operator.jvm_submitter import JvmSubmitter, source_fingerprint
+from storm_operator.lifecycle_manager import FIRST_RETRY_SECONDS, LifecycleManager
 
 
 @dataclass
@@ -40,7 +41,7 @@ def test_jar_that_is_none_is_said_once_and_retried_slowly(tmp_path: Path) -> Non
     broken = tmp_path / "broken.jar"
     broken.write_text("not a jar")
     specs = {"words": TopologySpec("words", JarSource(str(broken), "a.B"))}
-    manager = LifecycleManager(FakeStorm(), None, said.append)
+    manager = LifecycleManager(FakeStorm(), JvmSubmitter(None), said.append)
     for now in (0.0, 1.0, FIRST_RETRY_SECONDS + 1, FIRST_RETRY_SECONDS + 2):
         manager.step(specs, now)
     assert len(said) == 1
@@ -54,7 +55,7 @@ def test_one_broken_topology_does_not_stop_the_others(tmp_path: Path) -> None:
         "broken": TopologySpec("broken", JarSource(str(tmp_path / "absent.jar"), "a.B")),
         "ok": TopologySpec("ok", AdoptSource(), suspend=True),
     }
-    LifecycleManager(storm, None, lambda _: None).step(specs, 0.0)
+    LifecycleManager(storm, JvmSubmitter(None), lambda _: None).step(specs, 0.0)
     assert storm.calls == ["deactivate ok-1"]
 
 
@@ -62,7 +63,7 @@ def test_changed_jar_kills_the_old_topology_and_the_same_jar_does_not(tmp_path: 
     path = tmp_path / "a.jar"
     spec = TopologySpec("words", JarSource(jar(path), "a.B"))
     storm = FakeStorm([RunningTopology("words-1", "words", "ACTIVE", source_fingerprint(spec))])
-    manager = LifecycleManager(storm, None, lambda _: None)
+    manager = LifecycleManager(storm, JvmSubmitter(None), lambda _: None)
     manager.step({"words": spec}, 0.0)
     assert storm.calls == []
     jar(path, "2")

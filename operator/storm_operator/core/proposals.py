@@ -1,0 +1,100 @@
+"""Plans that wait for a person: which of them still stand after another look at the cluster. Pure.
+
+A proposal is kept as it was shown for as long as it is what would be proposed again: a person approves exactly the
+plan that was looked at, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from storm_operator.core.decision_memory import assignment_hash
+from storm_operator.core.model import Assignment, Decision, Hold, HoldReason, Plan
+from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, SchedulingSettings
+
+OUTDATING = frozenset(
+    {
+        HoldReason.NO_CHANGE,
+        HoldReason.GAIN_TOO_SMALL,
+        HoldReason.PAYBACK_TOO_LONG,
+        HoldReason.INFEASIBLE,
+        HoldReason.KNOWN_BAD,
+        HoldReason.OBSERVE_ONLY,
+    }
+)
+"""Reasons by which what was proposed before would not be proposed now; the others only say that now is not the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """The plans that wait, as records in state Proposed; no two for the same topologies."""
+
+    waiting: tuple[PlanRecord, ...] = ()
+
+    def of(self, topology_ids: Iterable[str]) -> PlanRecord | None:
+        """The proposal that concerns any of these topologies."""
+        wanted = set(topology_ids)
+        return next((record for record in self.waiting if wanted & set(record.plan.topology_ids)), None)
+
+    def named(self, plan_id: str) -> PlanRecord | None:
+        return next((record for record in self.waiting if record.plan.id == plan_id), None)
+
+    def having(self, record: PlanRecord) -> Proposals:
+        """With `record`, in place of what concerned its topologies before."""
+        concerned = set(record.plan.topology_ids)
+        others = tuple(known for known in self.waiting if not concerned & set(known.plan.topology_ids))
+        return replace(self, waiting=(*others, record))
+
+    def without(self, plan_id: str) -> Proposals:
+        return replace(self, waiting=tuple(record for record in self.waiting if record.plan.id != plan_id))
+
+
+def is_same_proposal(known: PlanRecord, plan: Plan) -> bool:
+    """Whether `plan` would do from the same start what `known` does."""
+    return assignment_hash(known.plan.target) == assignment_hash(plan.target) and known.plan.base == plan.base
+
+
+def outdated(known: PlanRecord, decision: Decision, present: Assignment) -> str | None:
+    """Why `known` no longer stands; None while it does."""
+    if present.restricted_to(known.plan.topology_ids).slot_of != known.plan.base.slot_of:
+        return "executors are no longer where the plan would move them from"
+    if isinstance(decision, Hold) and decision.reason in OUTDATING:
+        return f"it would not be proposed now: {decision.message}"
+    if isinstance(decision, Plan) and not is_same_proposal(known, decision):
+        return f"superseded by plan {decision.id}"
+    return None
+
+
+def why_a_person_must_approve(plan: Plan, scheduling: SchedulingSettings) -> str:
+    """Why `plan` is not carried out by itself; empty when it is."""
+    approval = scheduling.approval
+    if scheduling.mode is Mode.RECOMMEND:
+        return "mode is Recommend: plans are carried out when approved"
+    if approval.mode is ApprovalMode.MANUAL:
+        return "approval is Manual: plans are carried out when approved"
+    return _missed_condition(plan, approval.auto_approve_when) if approval.auto_approve_when else ""
+
+
+def _missed_condition(plan: Plan, condition: AutoApproval) -> str:
+    gain, least = plan_gain_percent(plan), condition.minimum_gain_percent
+    if least is not None and (gain is None or gain < least):
+        return f"its gain of {_shown(gain)}% is below the {least:g}% that need no approval"
+    most = condition.maximum_restarted_workers
+    if most is not None and len(plan.restarted_workers) > most:
+        return f"it restarts {len(plan.restarted_workers)} workers; up to {most} need no approval"
+    longest = condition.maximum_payback_seconds
+    if longest is not None and plan.payback_seconds is not None and plan.payback_seconds > longest:
+        return f"it pays back in {plan.payback_seconds:.0f} s; up to {longest:g} s need no approval"
+    return ""
+
+
+def plan_gain_percent(plan: Plan) -> float | None:
+    """Predicted fall of the network usage; None where there was none to begin with."""
+    before, after = plan.before.network_usage, plan.after.network_usage
+    return 100.0 * (before - after) / before if before > 0.0 else None
+
+
+def _shown(percent: float | None) -> str:
+    return "unknown" if percent is None else f"{percent:.0f}"

@@ -1,0 +1,85 @@
+"""Submits topologies by running a JVM on this machine, as `storm jar` does: the standalone way."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from storm_operator.adapters.errors import SubmissionError
+from storm_operator.adapters.submission import (
+    FluxSubmission,
+    JarSubmission,
+    StormClientHome,
+    check_jar,
+    submit_flux,
+    submit_jar,
+)
+from storm_operator.core.lifecycle import fingerprint, submission_conf
+from storm_operator.core.topology_spec import AdoptSource, FluxSource, JarSource, TopologySpec
+
+
+@dataclass(frozen=True, slots=True)
+class JvmSubmitter:
+    """`home` None: nothing can be submitted, only managed."""
+
+    home: StormClientHome | None
+
+    def fingerprint(self, spec: TopologySpec) -> str:
+        """See `core.lifecycle.fingerprint`; raises the adapters' errors when the jar cannot be read."""
+        return source_fingerprint(spec)
+
+    def submit(self, spec: TopologySpec, wanted: str) -> bool:
+        """Submit now; True once it is done. Raises `SubmissionError` and its kin."""
+        if self.home is None:
+            raise SubmissionError("no Storm client is configured; give --storm-home and --storm-conf-dir")
+        conf = submission_conf(spec, wanted)
+        if isinstance(spec.source, JarSource):
+            submission = JarSubmission(Path(spec.source.path), spec.source.main_class, spec.source.args, conf)
+            _expect_name(spec.name, submit_jar(submission, self.home).topology_names)
+        elif isinstance(spec.source, FluxSource):
+            flux = FluxSubmission(Path(spec.source.jar), flux_definition(spec.source), conf)
+            _expect_name(spec.name, submit_flux(flux, self.home).topology_names)
+        return True
+
+
+def source_fingerprint(spec: TopologySpec) -> str:
+    """See `core.lifecycle.fingerprint`; raises the adapters' errors when the jar cannot be read."""
+    if isinstance(spec.source, AdoptSource):
+        return "adopted"
+    jar = Path(spec.source.path if isinstance(spec.source, JarSource) else spec.source.jar)
+    check_jar(jar)
+    try:
+        stat = jar.stat()
+        content = _jar_sha256(jar, stat.st_mtime_ns, stat.st_size)
+    except OSError as error:  # a jar that is being replaced at this very moment
+        raise SubmissionError(f"the jar cannot be read: {error}") from error
+    if isinstance(spec.source, FluxSource):
+        content += hashlib.sha256(flux_definition(spec.source).encode()).hexdigest()
+    return fingerprint(spec, content)
+
+
+@lru_cache(maxsize=64)
+def _jar_sha256(jar: Path, mtime_ns: int, size_bytes: int) -> str:
+    """Read once for each version of the file: jars are large, and passes many."""
+    with jar.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def flux_definition(source: FluxSource) -> str:
+    """The definition's text, from the spec or from its file."""
+    if source.definition is not None:
+        return source.definition
+    try:
+        return Path(source.path or "").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SubmissionError(f"spec.flux.path: {source.path} cannot be read: {error}") from error
+
+
+def _expect_name(wanted: str, submitted: tuple[str, ...]) -> None:
+    if wanted not in submitted:
+        raise SubmissionError(
+            f"the main class submitted {', '.join(submitted)}, not {wanted!r}; give that name to it in its arguments,"
+            " or its name to spec.topologyName"
+        )

@@ -1,0 +1,70 @@
+"""What the control loop needs of others, what it tells them, and what it remembers between passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from storm_operator.core.decision_memory import DecisionMemory
+from storm_operator.core.model import Decision, Demand
+from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.proposals import Proposals
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
+from storm_operator.core.topology_spec import TopologySpec
+
+
+class Observer(Protocol):
+    """Makes the picture that one pass decides from. Raises `AdapterError`."""
+
+    def observe(
+        self,
+        specs: Mapping[str, TopologySpec],
+        history: tuple[LoadPeriod, ...],
+        now_seconds: float,
+        period_seconds: float,
+    ) -> ClusterSnapshot: ...
+
+
+class Journal(Protocol):
+    """Where the plan in progress survives the operator."""
+
+    def save(self, record: PlanRecord) -> None: ...
+
+    def load(self) -> PlanRecord | None: ...
+
+    def clear(self) -> None: ...
+
+
+class Listener(Protocol):
+    """Whoever wants to see what happens: a terminal, events, a report."""
+
+    def on_pass(self, report: PassReport) -> None: ...
+
+    def on_record(self, record: PlanRecord) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """What one pass saw and decided, for status, events and pictures."""
+
+    at_seconds: float
+    snapshot: ClusterSnapshot | None
+    demand: Demand | None
+    decisions: tuple[tuple[tuple[str, ...], Decision], ...]
+    """(topology ids, decision) for each group, in order."""
+
+
+@dataclass(slots=True)
+class LoopMemory:
+    """What is remembered between passes. All of it can be lost: a restarted operator warms up again."""
+
+    history: tuple[LoadPeriod, ...] = ()
+    demand: Demand | None = None
+    decisions: DecisionMemory = field(default_factory=DecisionMemory)
+    records: tuple[PlanRecord, ...] = ()
+    proposals: Proposals = field(default_factory=Proposals)
+    approved: frozenset[str] = frozenset()
+    """Ids of proposals that a person has approved; carried out in the next pass."""
+    limited: frozenset[str] = frozenset()
+    """Topologies whose executors are held to CPU limits."""

@@ -1,0 +1,71 @@
+"""Kubernetes events on the operator's objects; the same one is not repeated, but counted by its series of one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from kubernetes.client import ApiClient, CoreV1Api
+
+from storm_operator.adapters.kube.errors import Conflict, KubernetesError, api_errors
+
+TIMEOUT_SECONDS = 5.0
+LONGEST_MESSAGE = 1000
+REPEATED_AFTER_SECONDS = 3600.0
+KEPT = 2000
+
+
+class Events:
+    """Posts events. An event is news for people: that one could not be posted stops nothing."""
+
+    def __init__(self, client: ApiClient, now: Callable[[], datetime], say: Callable[[str], None]) -> None:
+        self._api: Any = CoreV1Api(client)
+        self._now = now
+        self._say = say
+        self._posted: dict[str, float] = {}
+
+    def post(self, about: Mapping[str, Any], reason: str, message: str, warning: bool = False) -> None:
+        """Post once per object, reason and message an hour. `about` is the object's body."""
+        metadata = about["metadata"]
+        now = self._now()
+        key = f"{metadata.get('uid', '')} {reason} {message}"
+        if now.timestamp() - self._posted.get(key, 0.0) < REPEATED_AFTER_SECONDS:
+            return
+        self._posted[key] = now.timestamp()
+        if len(self._posted) > KEPT:
+            self._posted.pop(next(iter(self._posted)))
+        body = event_body(about, reason, message, warning, now)
+        try:
+            with api_errors(f"event {reason} on {metadata['namespace']}/{metadata['name']}"):
+                self._api.create_namespaced_event(metadata["namespace"], body, _request_timeout=TIMEOUT_SECONDS)
+        except Conflict:
+            return
+        except KubernetesError as error:
+            self._say(str(error))
+
+
+def event_body(about: Mapping[str, Any], reason: str, message: str, warning: bool, now: datetime) -> dict[str, Any]:
+    """Pure: the event. Its name is that of its content and hour, so that a second replica cannot post it twice."""
+    metadata = about["metadata"]
+    digest = hashlib.sha256(f"{reason} {message} {now:%Y%m%d%H}".encode()).hexdigest()[:12]
+    moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "metadata": {"name": f"{metadata['name'][:200]}.{digest}", "namespace": metadata["namespace"]},
+        "involvedObject": {
+            "apiVersion": about["apiVersion"],
+            "kind": about["kind"],
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "uid": metadata.get("uid", ""),
+            "resourceVersion": metadata.get("resourceVersion", ""),
+        },
+        "type": "Warning" if warning else "Normal",
+        "reason": reason,
+        "message": message[:LONGEST_MESSAGE],
+        "source": {"component": "storm-operator"},
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }

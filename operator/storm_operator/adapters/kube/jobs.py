@@ -1,0 +1,110 @@
+"""Submission as a Kubernetes Job in the Storm image: started once, and asked how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kubernetes.client import ApiClient, BatchV1Api, CoreV1Api
+
+from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NotFound, api_errors
+
+TIMEOUT_SECONDS = 10.0
+LOG_TAIL_LINES = 25
+LOG_TAIL_BYTES = 8_000
+
+
+class JobPhase(StrEnum):
+    """How far a Job has come."""
+
+    ABSENT = "Absent"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """`message`: of a failed Job why, with the end of its log; of a running one what it waits for, if anything."""
+
+    phase: JobPhase
+    message: str = ""
+
+
+class Jobs:
+    """Creates, reads and deletes Jobs. Raises `KubernetesError`."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._batch: Any = BatchV1Api(client)
+        self._core: Any = CoreV1Api(client)
+
+    def create(self, namespace: str, body: Mapping[str, Any]) -> bool:
+        """Create the Job; False when it is there already."""
+        try:
+            with api_errors(f"create job {namespace}/{body['metadata']['name']}"):
+                self._batch.create_namespaced_job(namespace, body, _request_timeout=TIMEOUT_SECONDS)
+        except Conflict:
+            return False
+        return True
+
+    def outcome(self, namespace: str, name: str) -> JobOutcome:
+        """How the Job stands."""
+        try:
+            with api_errors(f"read job {namespace}/{name}"):
+                job = self._batch.read_namespaced_job(name, namespace, _request_timeout=TIMEOUT_SECONDS)
+        except NotFound:
+            return JobOutcome(JobPhase.ABSENT)
+        finished = {condition.type for condition in job.status.conditions or () if condition.status == "True"}
+        if "Complete" in finished:
+            return JobOutcome(JobPhase.SUCCEEDED)
+        if "Failed" in finished:
+            return JobOutcome(JobPhase.FAILED, self._last_words(namespace, name))
+        return JobOutcome(JobPhase.RUNNING, self._waits_for(namespace, name))
+
+    def delete(self, namespace: str, name: str) -> None:
+        """Delete the Job and its pods."""
+        try:
+            with api_errors(f"delete job {namespace}/{name}"):
+                self._batch.delete_namespaced_job(
+                    name, namespace, propagation_policy="Background", _request_timeout=TIMEOUT_SECONDS
+                )
+        except NotFound:
+            return
+
+    def _pods(self, namespace: str, job: str) -> list[Any]:
+        with api_errors(f"list pods of job {namespace}/{job}"):
+            answer = self._core.list_namespaced_pod(
+                namespace, label_selector=f"job-name={job}", _request_timeout=TIMEOUT_SECONDS
+            )
+        return sorted(answer.items, key=lambda pod: pod.metadata.creation_timestamp)
+
+    def _waits_for(self, namespace: str, job: str) -> str:
+        """Why no container runs, e.g. an image that cannot be pulled or a volume that is not there."""
+        for pod in self._pods(namespace, job)[-1:]:
+            for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())):
+                waiting = status.state.waiting if status.state else None
+                if waiting is not None and waiting.reason not in ("ContainerCreating", "PodInitializing"):
+                    return f"{waiting.reason}: {waiting.message or status.image}"
+            for condition in pod.status.conditions or ():
+                if condition.type == "PodScheduled" and condition.status == "False":
+                    return f"{condition.reason}: {condition.message}"
+        return ""
+
+    def _last_words(self, namespace: str, job: str) -> str:
+        try:
+            pods = self._pods(namespace, job)
+            if not pods:
+                return "its pod is gone, and its log with it"
+            with api_errors(f"log of pod {namespace}/{pods[-1].metadata.name}"):
+                log = self._core.read_namespaced_pod_log(
+                    pods[-1].metadata.name,
+                    namespace,
+                    tail_lines=LOG_TAIL_LINES,
+                    limit_bytes=LOG_TAIL_BYTES,
+                    _request_timeout=TIMEOUT_SECONDS,
+                )
+        except KubernetesError as error:
+            return f"its log cannot be read: {error}"
+        return str(log).strip() or "it said nothing"

@@ -1,0 +1,114 @@
+"""One operator at a time: leader election by a coordination.k8s.io Lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from kubernetes.client import ApiClient, CoordinationV1Api
+
+from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NotFound, api_errors
+
+TIMEOUT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """A lease not renewed for `duration_seconds` may be taken; its holder renews it every `renew_seconds`."""
+
+    namespace: str
+    name: str
+    identity: str
+    duration_seconds: int = 15
+    renew_seconds: float = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSeen:
+    """What a read of the Lease showed. `renewed_at` None: never."""
+
+    holder: str
+    renewed_at: datetime | None
+    duration_seconds: int
+
+
+def may_take(seen: LeaseSeen | None, identity: str, now: datetime) -> bool:
+    """Pure: whether `identity` may hold the lease: nobody does, it does already, or the holder has let it lapse."""
+    if seen is None or not seen.holder or seen.holder == identity or seen.renewed_at is None:
+        return True
+    return now - seen.renewed_at > timedelta(seconds=seen.duration_seconds)
+
+
+class Lease:
+    """Tries to hold one Lease. `now` is the time with its zone."""
+
+    def __init__(self, client: ApiClient, terms: LeaseTerms, now: Callable[[], datetime]) -> None:
+        self._api: Any = CoordinationV1Api(client)
+        self._terms = terms
+        self._now = now
+
+    def hold(self) -> bool:
+        """Take or renew the lease; False while another holds it. Raises `KubernetesError`."""
+        terms, now = self._terms, self._now()
+        try:
+            lease = self._read()
+        except NotFound:
+            return self._write(None, self._body(now, transitions=0))
+        spec = lease.spec
+        seen = LeaseSeen(spec.holder_identity or "", spec.renew_time, spec.lease_duration_seconds or 0)
+        if not may_take(seen, terms.identity, now):
+            return False
+        transitions = (spec.lease_transitions or 0) + (seen.holder != terms.identity)
+        acquired = spec.acquire_time if seen.holder == terms.identity else now
+        return self._write(lease.metadata.resource_version, self._body(now, transitions, acquired))
+
+    def release(self) -> None:
+        """Let another take it at once; harmless when it is not held."""
+        try:
+            lease = self._read()
+            if lease.spec.holder_identity == self._terms.identity:
+                body = self._body(self._now(), lease.spec.lease_transitions or 0)
+                body["spec"]["holderIdentity"] = ""
+                self._write(lease.metadata.resource_version, body)
+        except KubernetesError:
+            return
+
+    def _read(self) -> Any:
+        with api_errors(f"read lease {self._terms.namespace}/{self._terms.name}"):
+            return self._api.read_namespaced_lease(
+                self._terms.name, self._terms.namespace, _request_timeout=TIMEOUT_SECONDS
+            )
+
+    def _write(self, resource_version: str | None, body: dict[str, Any]) -> bool:
+        terms = self._terms
+        try:
+            with api_errors(f"write lease {terms.namespace}/{terms.name}"):
+                if resource_version is None:
+                    self._api.create_namespaced_lease(terms.namespace, body, _request_timeout=TIMEOUT_SECONDS)
+                else:
+                    body["metadata"]["resourceVersion"] = resource_version
+                    self._api.replace_namespaced_lease(
+                        terms.name, terms.namespace, body, _request_timeout=TIMEOUT_SECONDS
+                    )
+        except Conflict:
+            return False
+        return True
+
+    def _body(self, now: datetime, transitions: int, acquired: datetime | None = None) -> dict[str, Any]:
+        terms = self._terms
+        return {
+            "metadata": {"name": terms.name},
+            "spec": {
+                "holderIdentity": terms.identity,
+                "leaseDurationSeconds": terms.duration_seconds,
+                "acquireTime": _micro_time(acquired or now),
+                "renewTime": _micro_time(now),
+                "leaseTransitions": transitions,
+            },
+        }
+
+
+def _micro_time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,128 @@
+"""Supervisor pods: which supervisor each one is, and the CPU limit of the container that its workers run in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubernetes.client import ApiClient, AppsV1Api, CoreV1Api
+
+from storm_operator.adapters.kube.errors import api_errors
+from storm_operator.core.cpu_quantity import millicores_from_quantity
+
+SELECTOR = "app.kubernetes.io/name=storm,app.kubernetes.io/component=supervisor"
+CONTAINER = "supervisor"
+CAPACITY_ANNOTATION = "storm-operator.dev/cpu-capacity-millicores"
+TIMEOUT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisorPod:
+    """One pod that runs a supervisor.
+
+    `host` is what the supervisor calls itself (its FQDN without the cluster's domain may differ, so hosts are compared
+    by their first three labels, see `matches`). `limit_millicores` is what the kubelet has in force, None when there
+    is no limit; `wanted_millicores` what the spec asks for. `resize_problem` is empty, or why a resize is not done:
+    `Infeasible: ...`, `Deferred: ...`.
+    """
+
+    namespace: str
+    name: str
+    subdomain: str
+    stateful_set: str
+    ready: bool
+    limit_millicores: float | None
+    wanted_millicores: float | None
+    capacity_millicores: float | None
+    resize_problem: str = ""
+
+    @property
+    def ordinal(self) -> int:
+        """Place in its StatefulSet; the highest goes first when it shrinks."""
+        tail = self.name.rpartition("-")[2]
+        return int(tail) if tail.isdigit() else 0
+
+    def matches(self, host: str) -> bool:
+        """Whether a supervisor that calls itself `host` runs in this pod."""
+        labels = host.split(".")
+        return labels[0] == self.name and (len(labels) < 3 or labels[1:3] == [self.subdomain, self.namespace])
+
+
+class Pods:
+    """Reads and resizes supervisor pods, and scales their StatefulSets. Raises `KubernetesError`."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._core: Any = CoreV1Api(client)
+        self._apps: Any = AppsV1Api(client)
+
+    def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
+        """All supervisor pods of the namespaces that are not being deleted, sorted by namespace and name."""
+        found = []
+        with api_errors("list supervisor pods"):
+            for namespace in sorted(set(namespaces)):
+                answer = self._core.list_namespaced_pod(
+                    namespace, label_selector=SELECTOR, _request_timeout=TIMEOUT_SECONDS
+                )
+                found += [pod_from(pod) for pod in answer.items if pod.metadata.deletion_timestamp is None]
+        return tuple(sorted(found, key=lambda pod: (pod.namespace, pod.name)))
+
+    def resize_cpu(self, pod: SupervisorPod, millicores: int) -> None:
+        """Ask for a new CPU limit (and request) in place. `Refused` when the API server will not have it."""
+        cpu = f"{millicores}m"
+        resources = {"limits": {"cpu": cpu}, "requests": {"cpu": cpu}}
+        body = {"spec": {"containers": [{"name": CONTAINER, "resources": resources}]}}
+        with api_errors(f"resize pod {pod.namespace}/{pod.name} to {cpu} CPU"):
+            self._core.patch_namespaced_pod_resize(pod.name, pod.namespace, body, _request_timeout=TIMEOUT_SECONDS)
+
+    def replicas(self, namespace: str, stateful_set: str) -> int:
+        """What the StatefulSet is asked to run."""
+        with api_errors(f"read scale of StatefulSet {namespace}/{stateful_set}"):
+            scale = self._apps.read_namespaced_stateful_set_scale(
+                stateful_set, namespace, _request_timeout=TIMEOUT_SECONDS
+            )
+        return int(scale.spec.replicas or 0)
+
+    def scale(self, namespace: str, stateful_set: str, replicas: int) -> None:
+        """Ask for so many pods; the highest ordinals go first."""
+        with api_errors(f"scale StatefulSet {namespace}/{stateful_set} to {replicas}"):
+            self._apps.patch_namespaced_stateful_set_scale(
+                stateful_set, namespace, {"spec": {"replicas": replicas}}, _request_timeout=TIMEOUT_SECONDS
+            )
+
+
+def pod_from(pod: Any) -> SupervisorPod:
+    """Pure: the client's V1Pod as a value."""
+    owners = [owner.name for owner in pod.metadata.owner_references or () if owner.kind == "StatefulSet"]
+    spec = next((c for c in pod.spec.containers if c.name == CONTAINER), None)
+    statuses = pod.status.container_statuses or ()
+    status = next((c for c in statuses if c.name == CONTAINER), None)
+    annotations = pod.metadata.annotations or {}
+    wanted = _cpu_limit(spec.resources if spec else None)
+    in_force = _cpu_limit(status.resources) if status is not None and status.resources is not None else wanted
+    capacity = annotations.get(CAPACITY_ANNOTATION)
+    return SupervisorPod(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        subdomain=pod.spec.subdomain or "",
+        stateful_set=owners[0] if owners else "",
+        ready=any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ()),
+        limit_millicores=in_force,
+        wanted_millicores=wanted,
+        capacity_millicores=float(capacity) if capacity else None,
+        resize_problem=_resize_problem(pod.status.conditions or ()),
+    )
+
+
+def _cpu_limit(resources: Any) -> float | None:
+    limits: Mapping[str, str] = (resources.limits if resources is not None else None) or {}
+    return millicores_from_quantity(limits["cpu"]) if "cpu" in limits else None
+
+
+def _resize_problem(conditions: Any) -> str:
+    for condition in conditions:
+        if condition.type == "PodResizePending" and condition.status == "True":
+            return f"{condition.reason}: {condition.message}"
+        if condition.type == "PodResizeInProgress" and condition.status == "True" and condition.reason == "Error":
+            return f"Error: {condition.message}"
+    return ""

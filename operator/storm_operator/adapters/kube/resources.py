@@ -1,0 +1,87 @@
+"""The operator's own kinds, StormTopology and StormRebalance: what it reads of them and writes to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubernetes.client import ApiClient, CustomObjectsApi
+
+from storm_operator.adapters.kube.errors import Conflict, NotFound, api_errors
+
+GROUP, VERSION = "storm-operator.dev", "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+TOPOLOGIES, REBALANCES = "stormtopologies", "stormrebalances"
+MERGE_PATCH = "application/merge-patch+json"
+TIMEOUT_SECONDS = 10.0
+
+Body = Mapping[str, Any]
+
+
+class OwnKinds:
+    """Calls for both kinds. `plural` is TOPOLOGIES or REBALANCES. All raise `KubernetesError`."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._api: Any = CustomObjectsApi(client)
+
+    def list(self, plural: str, namespaces: tuple[str, ...] = ()) -> tuple[Body, ...]:
+        """All objects of the namespaces; of the whole cluster when none is named."""
+        with api_errors(f"list {plural}"):
+            if not namespaces:
+                answers = [
+                    self._api.list_cluster_custom_object(GROUP, VERSION, plural, _request_timeout=TIMEOUT_SECONDS)
+                ]
+            else:
+                answers = [
+                    self._api.list_namespaced_custom_object(GROUP, VERSION, n, plural, _request_timeout=TIMEOUT_SECONDS)
+                    for n in namespaces
+                ]
+        return tuple(item for answer in answers for item in answer["items"])
+
+    def patch_status(self, plural: str, namespace: str, name: str, status: Body) -> None:
+        """Merge `status` into the object's; fields that are None are removed. An object that is gone is let go."""
+        with api_errors(f"status of {plural} {namespace}/{name}"):
+            self._patch(self._api.patch_namespaced_custom_object_status, plural, namespace, name, {"status": status})
+
+    def annotate(self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None]) -> None:
+        """Set annotations; None removes one."""
+        with api_errors(f"annotate {plural} {namespace}/{name}"):
+            body = {"metadata": {"annotations": dict(annotations)}}
+            self._patch(self._api.patch_namespaced_custom_object, plural, namespace, name, body)
+
+    def create(self, plural: str, namespace: str, body: Body) -> bool:
+        """Create the object; False when one of that name is there already."""
+        try:
+            with api_errors(f"create {plural} {namespace}/{body['metadata']['name']}"):
+                self._api.create_namespaced_custom_object(
+                    GROUP, VERSION, namespace, plural, body, _request_timeout=TIMEOUT_SECONDS
+                )
+        except Conflict:
+            return False
+        return True
+
+    def delete(self, plural: str, namespace: str, name: str) -> None:
+        """Delete the object; one that is gone already is none to delete."""
+        try:
+            with api_errors(f"delete {plural} {namespace}/{name}"):
+                self._api.delete_namespaced_custom_object(
+                    GROUP, VERSION, namespace, plural, name, _request_timeout=TIMEOUT_SECONDS
+                )
+        except NotFound:
+            return
+
+    def _patch(self, call: Any, plural: str, namespace: str, name: str, body: Body) -> None:
+        try:
+            with api_errors(f"patch {plural} {namespace}/{name}"):
+                call(
+                    GROUP,
+                    VERSION,
+                    namespace,
+                    plural,
+                    name,
+                    body,
+                    _content_type=MERGE_PATCH,
+                    _request_timeout=TIMEOUT_SECONDS,
+                )
+        except NotFound:
+            return

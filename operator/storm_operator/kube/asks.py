@@ -1,0 +1,75 @@
+"""What people ask of StormRebalances by annotation, carried to the loop; and proposals kept over a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
+from storm_operator.control_loop import ControlLoop
+from storm_operator.core.plan_record import PlanState
+from storm_operator.kube.managed import Body, Registry, key_of
+from storm_operator.kube.rebalances import ASK_ANNOTATION, Ask, asked, plan_of, proposal_record, state_of
+
+WORDS = ", ".join(Ask)
+
+
+def follow_asks(
+    registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: str, say: Callable[[str], None]
+) -> None:
+    """Carry out each annotation once: it is removed, and the status says what came of it."""
+    for body in registry.rebalances():
+        ask = asked(body)
+        if ask is None or body["spec"].get("clusterNimbus") != nimbus:
+            continue
+        namespace, name = key_of(body)
+        # Removed first: an ask that is carried out and then repeated would be worse than one that must be repeated.
+        kinds.annotate(REBALANCES, namespace, name, {ASK_ANNOTATION: None})
+        answer = _carry_out(ask, body, loop)
+        say(f"{name}: {ask}: {answer}")
+        status = {"message": answer}
+        if ask is Ask.APPROVE and answer == APPROVED:
+            status |= {"state": "Approved", "reason": "Approved"}
+        kinds.patch_status(REBALANCES, namespace, name, status)
+
+
+APPROVED = "approved; it begins with the next pass"
+
+
+def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop) -> str:
+    name, state = body["metadata"]["name"], state_of(body)
+    if not isinstance(ask, Ask):
+        return f"{ASK_ANNOTATION}: {ask!r} is not understood; it may be {WORDS}"
+    if ask is Ask.ROLLBACK:
+        return _roll_back(body, loop)
+    if state != PlanState.PROPOSED.value:
+        return f"it is {state}: only a Proposed plan can be asked to {ask}"
+    if ask is Ask.APPROVE:
+        return APPROVED if loop.approve(name) else "it no longer stands: the cluster has changed since it was proposed"
+    if ask is Ask.REJECT:
+        loop.reject(name, "rejected by annotation")
+        return "rejected; its target is not proposed again"
+    loop.withdraw(name, "refresh was asked for; the next pass proposes anew")
+    return "withdrawn; the next pass proposes anew"
+
+
+def _roll_back(body: Body, loop: ControlLoop) -> str:
+    plan = plan_of(body)
+    if plan is None or state_of(body) != PlanState.VERIFIED.value:
+        return f"it is {state_of(body)}: only a Verified plan can be rolled back"
+    back = loop.propose_way_back(plan)
+    return f"plan {back.id} goes back to where its executors were"
+
+
+def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
+    """Proposals that an earlier life of the operator showed still wait; those approved then begin now."""
+    for body in registry.rebalances():
+        if body["spec"].get("clusterNimbus") != nimbus:
+            continue
+        record = proposal_record(body)
+        if record is None:
+            continue
+        waiting = replace(record, message=str((body.get("status") or {}).get("message", "")))
+        loop.memory.proposals = loop.memory.proposals.having(waiting)
+        if state_of(body) == "Approved":
+            loop.approve(record.plan.id)

@@ -1,0 +1,55 @@
+"""Notices a watch that has frozen without an error: compares what it delivered with a fresh listing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.kube.managed import Body, Key, Registry, key_of
+
+LOOK_SECONDS = 30.0
+TOLERATED_LOOKS = 3
+"""A listing may be ahead of the watch for a moment; the same gap this many times in a row is a frozen watch."""
+
+
+def behind(listed: Mapping[Key, str], watched: Mapping[Key, str]) -> dict[Key, str]:
+    """Pure: the resources whose listed version the watch has not delivered, with that version."""
+    return {key: version for key, version in listed.items() if watched.get(key) != version}
+
+
+@dataclass(slots=True)
+class WatchCanary:
+    """Lists what the operator watches every half minute. `list_topologies` asks the API server."""
+
+    registry: Registry
+    list_topologies: Callable[[], tuple[Body, ...]]
+    say: Callable[[str], None]
+    gaps: dict[Key, tuple[str, int]] = field(default_factory=dict)
+    """By resource: the version that is missing and in how many looks it was."""
+
+    def run(self, stop: threading.Event) -> None:
+        while not stop.wait(LOOK_SECONDS):
+            self.look()
+
+    def look(self) -> None:
+        """One comparison. An API server that does not answer says nothing about the watch."""
+        try:
+            listed = {key_of(body): _version(body) for body in self.list_topologies()}
+        except KubernetesError as error:
+            self.say(str(error))
+            return
+        watched = {managed.key: _version(managed.body) for managed in self.registry.topologies()}
+        late = behind(listed, watched)
+        # Whatever version is missing now, a resource that has been behind all along counts on.
+        self.gaps = {key: (version, self.gaps.get(key, ("", 0))[1] + 1) for key, version in late.items()}
+
+    def problem(self) -> str:
+        """Why the watch is taken for frozen; empty while it is not."""
+        frozen = sorted(key for key, (_, looks) in self.gaps.items() if looks >= TOLERATED_LOOKS)
+        return f"the watch of StormTopologies is frozen: it has not seen {'/'.join(frozen[0])}" if frozen else ""
+
+
+def _version(body: Body) -> str:
+    return str(body["metadata"].get("resourceVersion", ""))

@@ -1,0 +1,103 @@
+"""kopf only, thin: events of resources go into the registry; a deletion waits until the topology is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import kopf
+
+from storm_operator.adapters.kube.resources import GROUP, REBALANCES, TOPOLOGIES, VERSION
+from storm_operator.kube.managed import Managed, Registry, key_of
+from storm_operator.kube.status import accepted_status, is_news, refused_status
+
+DELETION_POLL_SECONDS = 2.0
+DELETION_PATIENCE_SECONDS = 90.0
+"""After this a resource goes even if nobody could see to its topology: a finalizer must never block for ever."""
+
+WATCH_SERVER_TIMEOUT_SECONDS = 300
+WATCH_CLIENT_TIMEOUT_SECONDS = 320
+CONNECT_TIMEOUT_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What handlers share with the loops. `gone` has the uids of resources whose topology no longer needs us."""
+
+    registry: Registry
+    gone: Collection[str]
+    tell: Callable[[Managed, str, str, bool], None]
+    now: Callable[[], datetime]
+
+
+def build_registry(watched: Watched) -> kopf.OperatorRegistry:
+    """All handlers, bound to `watched`."""
+    handlers = kopf.OperatorRegistry()
+
+    @kopf.on.startup(registry=handlers)
+    def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        # A watch that the server never ends can freeze without a sign; these make it begin anew.
+        settings.watching.server_timeout = WATCH_SERVER_TIMEOUT_SECONDS
+        settings.watching.client_timeout = WATCH_CLIENT_TIMEOUT_SECONDS
+        settings.watching.connect_timeout = CONNECT_TIMEOUT_SECONDS
+        settings.networking.request_timeout = 30
+        settings.persistence.finalizer = f"{GROUP}/finalizer"
+        settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=f"kopf.{GROUP}")
+        settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=f"kopf.{GROUP}")
+        settings.posting.enabled = False
+        settings.scanning.disabled = True
+
+    @kopf.on.login(registry=handlers)
+    def log_in(**context: Any) -> kopf.ConnectionInfo | None:
+        return kopf.login_with_service_account(**context) or kopf.login_with_kubeconfig(**context)
+
+    @kopf.on.event(GROUP, VERSION, TOPOLOGIES, registry=handlers)
+    def topology_seen(type: str | None, body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:  # noqa: A002 - kopf's
+        on_topology_event(watched, type, dict(body), patch)
+
+    @kopf.on.event(GROUP, VERSION, REBALANCES, registry=handlers)
+    def rebalance_seen(type: str | None, body: kopf.Body, **_: Any) -> None:  # noqa: A002 - kopf's name
+        if type == "DELETED":
+            watched.registry.forget_rebalance(key_of(body))
+        else:
+            watched.registry.put_rebalance(dict(body))
+
+    @kopf.on.delete(GROUP, VERSION, TOPOLOGIES, registry=handlers)
+    def topology_leaves(body: kopf.Body, **_: Any) -> None:
+        on_deletion(watched, dict(body))
+
+    return handlers
+
+
+def on_topology_event(watched: Watched, kind: str | None, body: dict[str, Any], patch: Any) -> None:
+    """Remember the resource; answer at once what its spec alone tells: accepted, or what is wrong with it."""
+    if kind == "DELETED":
+        watched.registry.forget_topology(key_of(body))
+        return
+    managed = watched.registry.put_topology(body)
+    if managed.is_being_deleted:
+        return
+    old = body.get("status") or {}
+    now = watched.now().timestamp()
+    if managed.spec is None:
+        status = refused_status(managed, "InvalidSpec", managed.problem, now)
+        if is_news(old, status):
+            patch.status.update(status)
+    elif not old:
+        patch.status.update(accepted_status(managed, now))
+
+
+def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
+    """Let the resource go once its topology is seen to, or when that takes too long; raises kopf.TemporaryError."""
+    managed = watched.registry.put_topology(body)
+    if managed.spec is None or managed.uid in watched.gone:
+        return
+    asked_at = datetime.fromisoformat(str(body["metadata"]["deletionTimestamp"]).replace("Z", "+00:00"))
+    waited = (watched.now() - asked_at.astimezone(UTC)).total_seconds()
+    if waited > DELETION_PATIENCE_SECONDS:
+        words = f"Nimbus {managed.nimbus} did not answer for {waited:.0f} s; the topology may still run there"
+        watched.tell(managed, "LetGo", words, True)
+        return
+    raise kopf.TemporaryError(f"waiting for Nimbus {managed.nimbus}", delay=DELETION_POLL_SECONDS)

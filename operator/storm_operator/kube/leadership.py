@@ -1,0 +1,44 @@
+"""Holds the lease for as long as the process lives; a process that loses it must end at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.leases import Lease, LeaseTerms
+
+
+def wait_for_leadership(lease: Lease, terms: LeaseTerms, stop: threading.Event, say: Callable[[str], None]) -> bool:
+    """Block until the lease is held; False when `stop` came first."""
+    told = False
+    while not stop.is_set():
+        try:
+            if lease.hold():
+                return True
+            if not told:
+                say(f"another replica holds lease {terms.namespace}/{terms.name}; waiting")
+                told = True
+        except KubernetesError as error:
+            say(str(error))
+        stop.wait(terms.renew_seconds)
+    return False
+
+
+def keep_leadership(
+    lease: Lease, terms: LeaseTerms, stop: threading.Event, lost: Callable[[str], None], say: Callable[[str], None]
+) -> None:
+    """Renew until `stop`. `lost` is called before another replica may take over: it must end the process."""
+    held_until = time.monotonic() + terms.duration_seconds
+    while not stop.wait(terms.renew_seconds):
+        try:
+            if not lease.hold():
+                lost(f"lease {terms.namespace}/{terms.name} was taken by another replica")
+                return
+            held_until = time.monotonic() + terms.duration_seconds
+        except KubernetesError as error:
+            say(str(error))
+        if time.monotonic() > held_until - terms.renew_seconds:
+            lost(f"lease {terms.namespace}/{terms.name} could not be renewed in time")
+            return

@@ -1,0 +1,139 @@
+"""The operator's resources as last seen: filled by kopf's watches, read by the loops. Thread-safe."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from storm_operator.adapters.resources import InvalidResource, parse_topology
+from storm_operator.core.topology_spec import TopologySpec
+
+Body = Mapping[str, Any]
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+PAUSED_ANNOTATION = "storm-operator.dev/paused"
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """A StormTopology resource. `spec` None: `problem` says what is wrong with it."""
+
+    body: Body
+    spec: TopologySpec | None
+    problem: str
+    nimbus: str
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.body)
+
+    @property
+    def uid(self) -> str:
+        return str(self.body["metadata"].get("uid", ""))
+
+    @property
+    def generation(self) -> int:
+        return int(self.body["metadata"].get("generation", 0))
+
+    @property
+    def is_being_deleted(self) -> bool:
+        return "deletionTimestamp" in self.body["metadata"]
+
+    @property
+    def is_paused(self) -> bool:
+        return annotations_of(self.body).get(PAUSED_ANNOTATION) == "true"
+
+    @property
+    def seniority(self) -> tuple[str, Key]:
+        """Of two resources for one topology the older one has it."""
+        return str(self.body["metadata"].get("creationTimestamp", "")), self.key
+
+
+def key_of(body: Body) -> Key:
+    return str(body["metadata"]["namespace"]), str(body["metadata"]["name"])
+
+
+def annotations_of(body: Body) -> Mapping[str, str]:
+    return body["metadata"].get("annotations") or {}
+
+
+def managed_from(body: Body, default_nimbus: str | None) -> Managed:
+    """Pure: the resource as a value, valid or not."""
+    try:
+        spec = parse_topology(body)
+    except InvalidResource as error:
+        return Managed(body, None, str(error), "")
+    nimbus = spec.nimbus or default_nimbus
+    if nimbus is None:
+        return Managed(body, None, "spec.nimbus: absent, and the operator has no default; give host:port", "")
+    return Managed(body, spec, "", nimbus)
+
+
+class Registry:
+    """All StormTopology and StormRebalance resources that the operator watches."""
+
+    def __init__(self, default_nimbus: str | None) -> None:
+        self._default_nimbus = default_nimbus
+        self._lock = threading.Lock()
+        self._topologies: dict[Key, Managed] = {}
+        self._rebalances: dict[Key, Body] = {}
+
+    def put_topology(self, body: Body) -> Managed:
+        """Remember the resource as it is now."""
+        managed = managed_from(body, self._default_nimbus)
+        with self._lock:
+            self._topologies[managed.key] = managed
+        return managed
+
+    def forget_topology(self, key: Key) -> None:
+        with self._lock:
+            self._topologies.pop(key, None)
+
+    def topology(self, key: Key) -> Managed | None:
+        with self._lock:
+            return self._topologies.get(key)
+
+    def topologies(self) -> tuple[Managed, ...]:
+        """All of them, sorted by namespace and name."""
+        with self._lock:
+            return tuple(self._topologies[key] for key in sorted(self._topologies))
+
+    def of_cluster(self, nimbus: str) -> tuple[Managed, ...]:
+        """The valid ones of one Storm cluster."""
+        return tuple(m for m in self.topologies() if m.nimbus == nimbus and m.spec is not None)
+
+    def clusters(self) -> frozenset[str]:
+        """The Nimbus addresses that resources name."""
+        return frozenset(managed.nimbus for managed in self.topologies() if managed.nimbus)
+
+    def put_rebalance(self, body: Body) -> None:
+        with self._lock:
+            self._rebalances[key_of(body)] = body
+
+    def forget_rebalance(self, key: Key) -> None:
+        with self._lock:
+            self._rebalances.pop(key, None)
+
+    def rebalances(self) -> tuple[Body, ...]:
+        """All of them, oldest first: their names begin with the time of their plan."""
+        with self._lock:
+            return tuple(sorted(self._rebalances.values(), key=lambda body: str(body["metadata"]["name"])))
+
+
+def rightful(managed: tuple[Managed, ...]) -> tuple[dict[str, Managed], dict[Key, Key]]:
+    """Of resources that name the same topology the oldest has it.
+
+    Returns the owners by topology name and, by key, the owner of those that came too late.
+    """
+    owners: dict[str, Managed] = {}
+    late: dict[Key, Key] = {}
+    for one in sorted(managed, key=lambda m: m.seniority):
+        if one.spec is None:
+            continue
+        owner = owners.setdefault(one.spec.name, one)
+        if owner is not one:
+            late[one.key] = owner.key
+    return owners, late

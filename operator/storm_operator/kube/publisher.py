@@ -1,0 +1,120 @@
+"""Tells users what the loop does: writes statuses and StormRebalances, posts events. Only what is new is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.events import Events
+from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES, OwnKinds
+from storm_operator.control_loop import PassReport
+from storm_operator.core.model import Hold
+from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.kube.managed import Body, Key, Managed, Registry
+from storm_operator.kube.rebalances import rebalance_body, rebalance_status, surplus
+from storm_operator.kube.status import is_news
+
+WARNING_STATES = frozenset({PlanState.FAILED, PlanState.ROLLED_BACK})
+
+
+@dataclass(slots=True)
+class Publisher:
+    """One for each Storm cluster; a `control_loop.Listener`. That something could not be told stops nothing.
+
+    `owner_of` gives the resource that a topology id belongs to, `hosts` the supervisors' hosts by id.
+    """
+
+    kinds: OwnKinds
+    events: Events
+    registry: Registry
+    owner_of: Callable[[str], Managed | None]
+    hosts: Callable[[], Mapping[str, str]]
+    say: Callable[[str], None]
+    last_report: PassReport | None = None
+    last_record: dict[str, PlanRecord] = field(default_factory=dict)
+    """By topology id: the last plan that concerned it."""
+    written: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    rebalances: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    """By plan id: its namespace and the status that was written last."""
+
+    def on_pass(self, report: PassReport) -> None:
+        self.last_report = report
+
+    def on_record(self, record: PlanRecord) -> None:
+        """Each step of a plan's life."""
+        self.say(f"plan {record.plan.id}: {record.state.value}: {record.message or record.plan.reason}")
+        for topology_id in record.plan.topology_ids:
+            self.last_record[topology_id] = record
+        try:
+            self._write_rebalance(record)
+        except KubernetesError as error:
+            self.say(f"plan {record.plan.id} goes on, but could not be shown: {error}")
+
+    def write_status(self, managed: Managed, status: Mapping[str, Any]) -> None:
+        """Write the status if it says anything new."""
+        old: Body = self.written.get(managed.key) or managed.body.get("status") or {}
+        if not is_news(old, status):
+            return
+        namespace, name = managed.key
+        try:
+            self.kinds.patch_status(TOPOLOGIES, namespace, name, status)
+        except KubernetesError as error:
+            self.say(str(error))
+            return
+        self.written[managed.key] = {**old, **status}
+
+    def tell(self, managed: Managed, reason: str, message: str, warning: bool = False) -> None:
+        self.events.post(managed.body, reason, message, warning)
+
+    def trim_history(self, owner: Managed, limit: int) -> None:
+        """Delete the oldest finished plans beyond `limit`."""
+        for body in surplus(self.registry.rebalances(), owner, limit):
+            metadata = body["metadata"]
+            self.kinds.delete(REBALANCES, metadata["namespace"], metadata["name"])
+            self.registry.forget_rebalance((metadata["namespace"], metadata["name"]))
+
+    def _write_rebalance(self, record: PlanRecord) -> None:
+        plan = record.plan
+        owner = next((o for o in map(self.owner_of, plan.topology_ids) if o is not None), None)
+        known = self.rebalances.get(plan.id) or self._found(plan.id)
+        if known is None and owner is None:
+            return
+        if known is None and owner is not None:
+            self.kinds.create(REBALANCES, owner.key[0], rebalance_body(record, owner, self.hosts()))
+            known = owner.key[0], {}
+        namespace, before = known or ("", {})
+        status = rebalance_status(record, before, time.time())
+        if is_news(before, status):
+            self.kinds.patch_status(REBALANCES, namespace, plan.id, status)
+        self.rebalances[plan.id] = namespace, {**before, **status}
+        if record.rollback_of and record.state is PlanState.VERIFIED:
+            self._mark_rolled_back(namespace, record)
+        if owner is not None:
+            words = f"plan {plan.id}: {record.message or plan.reason}"
+            self.events.post(owner.body, f"Plan{record.state.value}", words, record.state in WARNING_STATES)
+
+    def _mark_rolled_back(self, namespace: str, record: PlanRecord) -> None:
+        """The plan that `record` undid points to it."""
+        state = PlanState.ROLLED_BACK.value
+        status = {"rolledBackBy": record.plan.id, "state": state, "reason": state}
+        self.kinds.patch_status(REBALANCES, namespace, record.rollback_of, status)
+
+    def _found(self, plan_id: str) -> tuple[str, dict[str, Any]] | None:
+        """A resource that an earlier life of the operator wrote."""
+        for body in self.registry.rebalances():
+            if body["metadata"]["name"] == plan_id:
+                return body["metadata"]["namespace"], dict(body.get("status") or {})
+        return None
+
+
+def decision_for(report: PassReport | None, topology_id: str) -> Any:
+    """The decision about the group that the topology is in; the one about all where there are no groups."""
+    if report is None:
+        return None
+    for topology_ids, decision in report.decisions:
+        if topology_id in topology_ids or (not topology_ids and isinstance(decision, Hold)):
+            return decision
+    return None

@@ -1,0 +1,149 @@
+"""`storm-operator run`: the operator in Kubernetes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+from datetime import UTC, datetime
+from typing import Annotated
+
+import kopf
+import typer
+
+from storm_operator.adapters.kube.clients import KubeClients, connect
+from storm_operator.adapters.kube.leases import Lease, LeaseTerms
+from storm_operator.adapters.kube.resources import TOPOLOGIES
+from storm_operator.assembly import DEFAULT_AGENT_PORT
+from storm_operator.kube.canary import WatchCanary
+from storm_operator.kube.handlers import Watched, build_registry
+from storm_operator.kube.health import serve_health
+from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
+from storm_operator.kube.managed import Managed, Registry
+from storm_operator.kube.metrics import serve_metrics
+from storm_operator.kube.runner import ClusterRunner, RunnerSettings
+from storm_operator.kube.runners import Runners
+from storm_operator.kube.submission import JobSettings
+
+LOST_LEADERSHIP = 3
+log = logging.getLogger("storm_operator")
+
+
+def env(name: str) -> str:
+    return f"STORM_OPERATOR_{name}"
+
+
+def run(
+    nimbus: Annotated[
+        str | None, typer.Option(envvar=env("NIMBUS"), metavar="HOST:PORT", help="Nimbus of resources that name none.")
+    ] = None,
+    watch_namespace: Annotated[
+        list[str] | None,
+        typer.Option(envvar=env("WATCH_NAMESPACE"), help="Namespace to watch (repeatable; none: all of them)."),
+    ] = None,
+    storm_image: Annotated[
+        str, typer.Option(envvar=env("STORM_IMAGE"), help="Image with Storm, for the Jobs that submit topologies.")
+    ] = "storm-operator/storm",
+    storm_image_pull_policy: Annotated[str, typer.Option(envvar=env("STORM_IMAGE_PULL_POLICY"))] = "IfNotPresent",
+    submitter_service_account: Annotated[
+        str, typer.Option(envvar=env("SUBMITTER_SERVICE_ACCOUNT"), help="ServiceAccount of those Jobs.")
+    ] = "default",
+    agent_port: Annotated[
+        int, typer.Option(envvar=env("AGENT_PORT"), help="Port of the agents beside the supervisors.")
+    ] = DEFAULT_AGENT_PORT,
+    prometheus: Annotated[
+        str | None,
+        typer.Option(envvar=env("PROMETHEUS"), metavar="URL", help="Ask this Prometheus instead of the agents."),
+    ] = None,
+    lease_namespace: Annotated[
+        str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the lease for leader election.")
+    ] = "default",
+    lease_name: Annotated[str, typer.Option(envvar=env("LEASE_NAME"))] = "storm-operator",
+    health_port: Annotated[int, typer.Option(envvar=env("HEALTH_PORT"), help="GET /healthz")] = 8081,
+    metrics_port: Annotated[int, typer.Option(envvar=env("METRICS_PORT"), help="GET /metrics")] = 8080,
+    kubeconfig: Annotated[
+        str | None, typer.Option(help="A kubeconfig file; else the pod's ServiceAccount, or the usual file.")
+    ] = None,
+) -> None:
+    """Manage StormTopology resources. Ends when told to; topologies run on under the plans in force."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("kopf").setLevel(logging.WARNING)
+    # The kubernetes client, kazoo and thriftpy2 tell their callers what is wrong; in the log it would be told twice.
+    for chatty in ("kazoo", "urllib3", "kubernetes"):
+        logging.getLogger(chatty).setLevel(logging.ERROR)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}-{os.getpid()}"
+    terms = LeaseTerms(lease_namespace, lease_name, identity)
+    if kubeconfig is not None:
+        os.environ["KUBECONFIG"] = kubeconfig  # for both clients: kopf's and our own
+    clients = connect(log.info)
+    lease = Lease(clients.api, terms, lambda: datetime.now(UTC))
+    settings = RunnerSettings(
+        JobSettings(storm_image, storm_image_pull_policy, submitter_service_account), agent_port, prometheus
+    )
+    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()))
+    serve_health(health_port, operator.problem)
+    serve_metrics(metrics_port, operator.runners)
+    log.info("storm-operator starts as %s", identity)
+    if wait_for_leadership(lease, terms, stop, log.info):
+        threading.Thread(
+            target=keep_leadership, args=(lease, terms, stop, _end_at_once, log.info), name="lease", daemon=True
+        ).start()
+        operator.lead(stop)
+        lease.release()
+    log.info("ended; topologies run on under the plans in force")
+
+
+def _end_at_once(reason: str) -> None:
+    log.error("%s: ending at once, so that two never act together", reason)
+    os._exit(LOST_LEADERSHIP)
+
+
+class Operator:
+    """The parts of the operator that only the leader runs."""
+
+    def __init__(
+        self, clients: KubeClients, registry: Registry, settings: RunnerSettings, namespaces: tuple[str, ...]
+    ) -> None:
+        self._clients = clients
+        self._registry = registry
+        self._settings = settings
+        self._namespaces = namespaces
+        self._gone: set[str] = set()
+        self.runners = Runners(registry, self._make)
+        self._canary = WatchCanary(registry, lambda: clients.kinds.list(TOPOLOGIES, namespaces), log.info)
+
+    def problem(self) -> str:
+        """Why the operator should be started anew; empty when all is well, and while it waits to lead."""
+        return self.runners.problem() or self._canary.problem()
+
+    def lead(self, stop: threading.Event) -> None:
+        """Until `stop`: watch, and run the loops."""
+        for target in (self.runners.run, self._canary.run):
+            threading.Thread(target=target, args=(stop,), name=target.__qualname__, daemon=True).start()
+        watched = Watched(self._registry, self._gone, self._tell, lambda: datetime.now(UTC))
+        asyncio.run(self._watch(build_registry(watched), stop))
+        self.runners.join()
+
+    async def _watch(self, handlers: kopf.OperatorRegistry, stop: threading.Event) -> None:
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=lambda: (stop.wait(), loop.call_soon_threadsafe(ended.set)), daemon=True).start()
+        await kopf.operator(
+            registry=handlers,
+            clusterwide=not self._namespaces,
+            namespaces=self._namespaces,
+            standalone=True,
+            stop_flag=ended,
+        )
+
+    def _make(self, nimbus: str) -> ClusterRunner:
+        return ClusterRunner(nimbus, self._registry, self._clients, self._settings, log.info, self._gone)
+
+    def _tell(self, managed: Managed, reason: str, message: str, warning: bool) -> None:
+        self._clients.events.post(managed.body, reason, message, warning)

@@ -1,0 +1,303 @@
+"""One Storm cluster's loop over all StormTopology resources that name its Nimbus."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from storm_operator.adapters.errors import AdapterError, RebalanceInProgress
+from storm_operator.adapters.kube.clients import KubeClients
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
+from storm_operator.assembly import Assembly, ClusterConnection, assemble
+from storm_operator.core.parallelism import wanted_parallelism
+from storm_operator.core.settings import Enforcement, Mode
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.kube.asks import follow_asks, seed_proposals
+from storm_operator.kube.managed import Managed, Registry, rightful
+from storm_operator.kube.pod_limits import PodLimits
+from storm_operator.kube.publisher import Publisher, decision_for
+from storm_operator.kube.scaling import ScaleState, merged_limits, scale_step
+from storm_operator.kube.status import TopologyView, refused_status, status_of
+from storm_operator.kube.submission import JobSettings, JobSubmitter
+from storm_operator.lifecycle_manager import LifecycleManager, Stage
+
+RETRY_SECONDS = 10.0
+CONNECT_PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSettings:
+    """What all Storm clusters have in common."""
+
+    jobs: JobSettings
+    agent_port: int
+    prometheus: str | None = None
+
+
+@dataclass(slots=True)
+class ClusterRunner:
+    """Pass after pass for one Nimbus. `gone` collects the uids of resources whose topology no longer needs us."""
+
+    nimbus: str
+    registry: Registry
+    kube: KubeClients
+    settings: RunnerSettings
+    say: Callable[[str], None]
+    gone: set[str]
+    last_pass_at: float = field(default_factory=time.monotonic)
+    owners: dict[str, Managed] = field(default_factory=dict)
+    """By topology name."""
+    assembly: Assembly | None = None
+    lifecycle: LifecycleManager | None = None
+    submitter: JobSubmitter | None = None
+    publisher: Publisher = field(init=False)
+    limits: PodLimits = field(init=False)
+    scale: ScaleState = ScaleState()
+    stages: dict[str, Stage] = field(default_factory=dict)
+    passes: int = 0
+    failed_passes: int = 0
+    last_pass_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.publisher = Publisher(
+            self.kube.kinds, self.kube.events, self.registry, self._owner_of_id, self._hosts, self.say
+        )
+        self.limits = PodLimits(self.kube.pods, self.say, time.time)
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop`. Topologies are left running under the plans in force."""
+        while not stop.is_set():
+            started = time.monotonic()
+            period = RETRY_SECONDS
+            self.passes += 1
+            try:
+                period = self.run_pass()
+            except AdapterError as error:
+                self.failed_passes += 1
+                self.say(f"{self.nimbus}: {error}")
+                self._tell_trouble(str(error))
+            self.last_pass_at = time.monotonic()
+            self.last_pass_seconds = self.last_pass_at - started
+            stop.wait(max(0.0, period - (time.monotonic() - started)))
+        self.close()
+
+    def close(self) -> None:
+        if self.assembly is not None:
+            self.assembly.close()
+            self.assembly = None
+
+    def run_pass(self) -> float:
+        """One pass; returns the seconds from its beginning to that of the next."""
+        managed = self.registry.of_cluster(self.nimbus)
+        self.owners, late = rightful(managed)
+        for one in managed:
+            if one.key in late:
+                self._refuse_late(one, late[one.key])
+        assembly, lifecycle = self._connect()
+        self._let_go(assembly)
+        active = {name: one for name, one in self.owners.items() if not one.is_being_deleted and not one.is_paused}
+        specs = {name: one.spec for name, one in active.items() if one.spec is not None}
+        if specs:
+            assembly.loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
+        self.limits.see(self._namespaces())
+        lifecycle.step(specs, time.time())
+        self._note_drift(lifecycle)
+        follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say)
+        assembly.loop.run_once(specs)
+        self._follow_parallelism(specs)
+        self._follow_pods(specs)
+        self._publish(lifecycle)
+        return assembly.loop.period_seconds
+
+    def open_up(self, supervisor_ids: Collection[str]) -> None:
+        """See `apply.MachineLimits`."""
+        hosts = self._hosts()
+        try:
+            self.limits.see(self._namespaces())
+        except KubernetesError as error:
+            self.say(str(error))
+        self.limits.open_up([hosts[i] for i in supervisor_ids if i in hosts])
+
+    def capacities(self) -> Mapping[str, float]:
+        """See `assembly.Machines`."""
+        hosts = self._hosts()
+        by_host = self.limits.capacities(hosts.values())
+        return {i: by_host[host] for i, host in hosts.items() if host in by_host}
+
+    def _connect(self) -> tuple[Assembly, LifecycleManager]:
+        """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""
+        if self.assembly is None or self.lifecycle is None:
+            connection = discover(self.nimbus, self.settings)
+            assembly = assemble(connection, self.publisher, machines=self)
+            try:
+                assembly.loop.recover()
+                seed_proposals(self.registry, assembly.loop, self.nimbus)
+            except BaseException:
+                assembly.close()
+                raise
+            self.assembly = assembly
+            self.submitter = JobSubmitter(
+                self.kube.jobs, self.settings.jobs, lambda name: self.owners[name], self.kube.config_map_text
+            )
+            self.lifecycle = assembly.lifecycle(self.say, self.submitter)
+        return self.assembly, self.lifecycle
+
+    def _let_go(self, assembly: Assembly) -> None:
+        """Topologies whose resource is being deleted: killed, or left running, as their spec says."""
+        leaving = [one for one in self.owners.values() if one.is_being_deleted and one.uid not in self.gone]
+        if not leaving:
+            return
+        running = {topology.name: topology for topology in assembly.storm.running()}
+        for one in leaving:
+            spec = one.spec
+            present = running.get(spec.name) if spec is not None else None
+            if spec is None or present is None or not spec.dies_with_resource:
+                if present is not None:
+                    assembly.loop.applier.lift_cpu_limits(present.id)
+                self.gone.add(one.uid)
+            elif not present.is_leaving:
+                self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")
+                assembly.storm.kill(spec.name, spec.kill_wait_seconds)
+
+    def _follow_parallelism(self, specs: Mapping[str, TopologySpec]) -> None:
+        """Change the number of executors where the spec, or the load, asks for another; never while a plan settles."""
+        report, assembly = self.publisher.last_report, self.assembly
+        if report is None or report.snapshot is None or report.demand is None or assembly is None:
+            return
+        if assembly.loop.has_pending_plan:
+            return
+        for topology in report.snapshot.topologies:
+            spec = specs.get(topology.name)
+            if spec is None or spec.suspend:
+                continue
+            resize = wanted_parallelism(topology, spec.parallelism, report.demand, spec.resources.ceiling_millicores)
+            owner = self.owners[topology.name]
+            for note in resize.notes:
+                self.publisher.tell(owner, "Parallelism", note, warning=True)
+            if resize.executors:
+                words = ", ".join(f"{name} {count}" for name, count in sorted(resize.executors.items()))
+                self.publisher.tell(owner, "Resized", f"executors are now to be: {words}")
+                with contextlib.suppress(RebalanceInProgress):
+                    assembly.client.rebalance(topology.name, executors=resize.executors)
+
+    def _follow_pods(self, specs: Mapping[str, TopologySpec]) -> None:
+        report = self.publisher.last_report
+        assembly = self.assembly
+        if report is None or report.snapshot is None or report.demand is None or assembly is None:
+            return
+        enforcing = [
+            spec
+            for spec in specs.values()
+            if spec.scheduling.mode is Mode.ENFORCE and spec.resources.enforcement is not Enforcement.NONE
+        ]
+        if enforcing and not assembly.loop.has_pending_plan:
+            headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
+            snapshot = report.snapshot
+            self.limits.follow(snapshot.supervisors, snapshot.assignment, report.demand, headroom)
+        self._follow_scale(specs)
+
+    def _follow_scale(self, specs: Mapping[str, TopologySpec]) -> None:
+        limits = merged_limits(spec.supervisors for spec in specs.values())
+        report = self.publisher.last_report
+        pods = [pod for pod in self.limits.present if limits and limits.stateful_set in (None, pod.stateful_set)]
+        if limits is None or not pods or not pods[0].stateful_set or report is None or report.snapshot is None:
+            return
+        used_hosts = {
+            s.host
+            for s in report.snapshot.supervisors
+            for slot in report.snapshot.assignment.slot_of.values()
+            if slot.supervisor_id == s.id
+        }
+        used = {pod.ordinal for pod in pods for host in used_hosts if pod.matches(host)}
+        replicas = self.kube.pods.replicas(pods[0].namespace, pods[0].stateful_set)
+        decisions = [decision for _, decision in report.decisions]
+        step, self.scale = scale_step(limits, tuple(pods), replicas, used, decisions, self.scale)
+        if step is not None:
+            self.kube.pods.scale(step.namespace, step.stateful_set, step.replicas)
+            words = f"StatefulSet {step.stateful_set} from {replicas} to {step.replicas} pods: {step.reason}"
+            self.say(words)
+            for owner in self.owners.values():
+                self.publisher.tell(owner, "Scaled", words)
+
+    def _publish(self, lifecycle: LifecycleManager) -> None:
+        for name, one in self.owners.items():
+            spec = one.spec
+            if spec is None:
+                continue
+            progress, retry = lifecycle.progress.get(name), lifecycle.retries.get(name)
+            topology_id = progress.topology_id if progress else ""
+            report = self.publisher.last_report
+            view = TopologyView(
+                managed=one,
+                progress=progress,
+                snapshot=report.snapshot if report else None,
+                decision=decision_for(report, topology_id) if not one.is_paused else None,
+                record=self.publisher.last_record.get(topology_id),
+                now_seconds=time.time(),
+                job=self.submitter.last.get(name) if self.submitter else None,
+                retry_at_seconds=retry.not_before_seconds if retry else None,
+            )
+            self.publisher.write_status(one, status_of(view))
+            self.publisher.trim_history(one, spec.rebalance_history_limit)
+
+    def _note_drift(self, lifecycle: LifecycleManager) -> None:
+        """A topology that ran a pass ago and must be submitted now was killed by somebody else."""
+        for name, progress in lifecycle.progress.items():
+            before, self.stages[name] = self.stages.get(name), progress.stage
+            owner = self.owners.get(name)
+            if before is Stage.RUNNING and progress.stage is Stage.SUBMITTING and owner is not None:
+                words = f"topology {name} was killed by somebody else; it is submitted again"
+                self.publisher.tell(owner, "Drift", words, warning=True)
+
+    def _refuse_late(self, one: Managed, owner: tuple[str, str]) -> None:
+        if one.is_being_deleted:
+            self.gone.add(one.uid)
+            return
+        name = one.spec.name if one.spec else ""
+        words = (
+            f"topology {name!r} belongs to the older StormTopology {owner[0]}/{owner[1]}; choose another topologyName"
+        )
+        self.publisher.write_status(one, refused_status(one, "NameTaken", words, time.time()))
+
+    def _tell_trouble(self, words: str) -> None:
+        for one in self.owners.values():
+            view = TopologyView(one, None, None, None, None, time.time(), trouble=words)
+            self.publisher.write_status(one, status_of(view))
+
+    def _owner_of_id(self, topology_id: str) -> Managed | None:
+        # Storm makes an id of the name, a counter and the time.
+        return self.owners.get(topology_id.rsplit("-", 2)[0])
+
+    def _hosts(self) -> Mapping[str, str]:
+        if self.assembly is None:
+            return {}
+        return {supervisor_id: host for host, supervisor_id in self.assembly.storm.supervisor_ids().items()}
+
+    def _namespaces(self) -> tuple[str, ...]:
+        """Where the supervisor pods are looked for: beside the resources, and where the Nimbus service is."""
+        host = self.nimbus.rpartition(":")[0].split(".")
+        beside = {one.key[0] for one in self.owners.values()}
+        return tuple(sorted(beside | ({host[1]} if len(host) > 1 and not host[1].isdigit() else set())))
+
+
+def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:
+    """Where the parts of the cluster are, as its Nimbus has it. Raises `NimbusError`."""
+    client = NimbusClient((nimbus,), patience_seconds=CONNECT_PATIENCE_SECONDS)
+    try:
+        conf = client.nimbus_conf()
+    finally:
+        client.close()
+    port = conf.get("storm.zookeeper.port", 2181)
+    servers = conf.get("storm.zookeeper.servers") or ()
+    return ClusterConnection(
+        nimbus=(nimbus,),
+        zookeeper=",".join(f"{server}:{port}" for server in servers),
+        storm_root=str(conf.get("storm.zookeeper.root") or DEFAULT_STORM_ROOT),
+        agent_port=settings.agent_port,
+        prometheus=settings.prometheus,
+    )

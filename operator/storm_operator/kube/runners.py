@@ -1,0 +1,65 @@
+"""Starts a loop for each Storm cluster that a resource names, and ends it when none does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from storm_operator.kube.managed import Registry
+from storm_operator.kube.runner import ClusterRunner
+
+LOOK_SECONDS = 1.0
+END_SECONDS = 10.0
+IDLE_LIMIT_SECONDS = 600.0
+"""A loop without a pass for this long is stuck: applying a plan may take some minutes, no more."""
+
+
+@dataclass(slots=True)
+class _Running:
+    runner: ClusterRunner
+    thread: threading.Thread
+    stop: threading.Event
+
+
+@dataclass(slots=True)
+class Runners:
+    """One thread for each cluster: a Nimbus that does not answer holds up nobody else."""
+
+    registry: Registry
+    make: Callable[[str], ClusterRunner]
+    running: dict[str, _Running] = field(default_factory=dict)
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow the registry until `stop`."""
+        while not stop.wait(LOOK_SECONDS):
+            self.follow()
+
+    def join(self) -> None:
+        """End all loops. One that is applying a plan is not waited for long: its journal says how to go on."""
+        for one in self.running.values():
+            one.stop.set()
+        for one in self.running.values():
+            one.thread.join(timeout=END_SECONDS)
+
+    def follow(self) -> None:
+        """Start and end loops so that there is one for each cluster."""
+        wanted = self.registry.clusters()
+        for nimbus in wanted - set(self.running):
+            runner, stop = self.make(nimbus), threading.Event()
+            thread = threading.Thread(target=runner.run, args=(stop,), name=f"loop {nimbus}", daemon=True)
+            self.running[nimbus] = _Running(runner, thread, stop)
+            thread.start()
+        for nimbus in set(self.running) - wanted:
+            self.running.pop(nimbus).stop.set()
+
+    def problem(self) -> str:
+        """Why the loops are not well; empty when they are."""
+        for nimbus, one in list(self.running.items()):
+            if not one.thread.is_alive():
+                return f"the loop of {nimbus} has ended"
+            idle = time.monotonic() - one.runner.last_pass_at
+            if idle > IDLE_LIMIT_SECONDS:
+                return f"the loop of {nimbus} made no pass for {idle:.0f} s"
+        return ""

@@ -1,0 +1,80 @@
+"""How many supervisor pods a Storm cluster needs, between the limits that its users gave. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from storm_operator.adapters.kube.pods import SupervisorPod
+from storm_operator.core.model import Decision, Hold, HoldReason, Plan
+from storm_operator.core.topology_spec import ScaleLimits
+
+CALM_PASSES = 6
+"""So many passes in a row must agree before a pod is taken away; one that is missing is added at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleState:
+    """What was wanted in the passes so far: `passes` in a row asked for `replicas`."""
+
+    replicas: int = 0
+    passes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleStep:
+    """Change a StatefulSet to `replicas`, and why."""
+
+    namespace: str
+    stateful_set: str
+    replicas: int
+    reason: str
+
+
+def merged_limits(limits: Iterable[ScaleLimits | None]) -> ScaleLimits | None:
+    """What all users of a cluster together allow: the highest minimum, the lowest maximum; None: do not touch it."""
+    given = [one for one in limits if one is not None]
+    if not given:
+        return None
+    minimum = max(one.minimum for one in given)
+    names = sorted({one.stateful_set for one in given if one.stateful_set is not None})
+    return ScaleLimits(minimum, max(minimum, min(one.maximum for one in given)), names[0] if names else None)
+
+
+def wanted_replicas(
+    limits: ScaleLimits, replicas: int, used_ordinals: Collection[int], decisions: Collection[Decision]
+) -> tuple[int, str]:
+    """How many pods there should be, and why. None that hosts an executor is ever taken away."""
+    needed = max(used_ordinals, default=-1) + 1
+    for decision in decisions:
+        if isinstance(decision, Hold) and decision.reason is HoldReason.INFEASIBLE:
+            return min(limits.maximum, replicas + 1), f"no placement fits: {decision.message}"
+        if isinstance(decision, Plan) and decision.after.overloaded_millicores > 0.0:
+            return min(limits.maximum, replicas + 1), "even the best placement overloads a supervisor"
+    if replicas < limits.minimum:
+        return limits.minimum, f"spec.supervisors.minimum is {limits.minimum}"
+    target = max(limits.minimum, needed)
+    if target < replicas:
+        return target, f"pods from ordinal {target} on host no executor"
+    return replicas, ""
+
+
+def scale_step(
+    limits: ScaleLimits | None,
+    pods: tuple[SupervisorPod, ...],
+    replicas: int,
+    used_ordinals: Collection[int],
+    decisions: Collection[Decision],
+    state: ScaleState,
+) -> tuple[ScaleStep | None, ScaleState]:
+    """The one step to take now, if any; and what to remember."""
+    owned = [pod for pod in pods if pod.stateful_set and limits and limits.stateful_set in (None, pod.stateful_set)]
+    if limits is None or not owned:
+        return None, ScaleState()
+    wanted, reason = wanted_replicas(limits, replicas, used_ordinals, decisions)
+    if wanted == replicas:
+        return None, ScaleState()
+    agreed = ScaleState(wanted, state.passes + 1 if state.replicas == wanted else 1)
+    if wanted < replicas and agreed.passes < CALM_PASSES:
+        return None, agreed
+    return ScaleStep(owned[0].namespace, owned[0].stateful_set, wanted, reason), ScaleState()

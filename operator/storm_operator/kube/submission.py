@@ -1,0 +1,202 @@
+"""Submission in Kubernetes: a request, the Job that carries it out, and a submitter that starts it only once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from storm_operator.adapters.errors import SubmissionError, SubmissionFailed
+from storm_operator.adapters.kube.jobs import JobPhase, Jobs
+from storm_operator.core.lifecycle import fingerprint, submission_conf
+from storm_operator.core.topology_spec import (
+    AdoptSource,
+    FluxSource,
+    JarOrigin,
+    JarSource,
+    TopologySource,
+    TopologySpec,
+)
+from storm_operator.kube.managed import Managed
+
+REQUEST_VARIABLE = "STORM_OPERATOR_REQUEST"
+CLAIM_FOLDER = "/var/lib/storm-operator/claim"
+COPIED_FOLDER = "/var/lib/storm-operator/jar"
+COPIED_JAR = f"{COPIED_FOLDER}/topology.jar"
+DEADLINE_SECONDS = 300
+KEPT_SECONDS = 600
+USER_ID = 10001
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """What all submission Jobs have in common."""
+
+    image: str
+    pull_policy: str = "IfNotPresent"
+    service_account: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSubmitter:
+    """A `lifecycle_manager.Submitter` by Jobs. `owner_of` gives the resource that a topology's name belongs to.
+
+    A Job is named after its topology and the fingerprint of what is submitted, so that an operator that was restarted
+    finds the one that is under way instead of starting another.
+    """
+
+    jobs: Jobs
+    settings: JobSettings
+    owner_of: Callable[[str], Managed]
+    read_config_map: Callable[[str, str, str], str]
+    last: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By topology: the last Job's name and the fingerprint of what it submits."""
+
+    def fingerprint(self, spec: TopologySpec) -> str:
+        """Jars are told by what the spec says of them (sha256, path, image): their bytes are not at hand here."""
+        if isinstance(spec.source, AdoptSource):
+            return "adopted"
+        return fingerprint(spec, self._flux_text(spec) or "")
+
+    def submit(self, spec: TopologySpec, wanted: str) -> bool:
+        """Start the Job, or see how it stands. A failed one is removed, so that a later try begins anew."""
+        owner = self.owner_of(spec.name)
+        namespace, name = owner.key[0], job_name(owner.key[1], wanted)
+        self.last[spec.name] = (name, wanted)
+        outcome = self.jobs.outcome(namespace, name)
+        if outcome.phase is JobPhase.ABSENT:
+            request = submission_request(spec, wanted, owner.nimbus, self._flux_text(spec))
+            self.jobs.create(namespace, job_body(owner, name, spec, request, self.settings))
+            return False
+        if outcome.phase is JobPhase.RUNNING:
+            if outcome.message:
+                raise SubmissionError(f"submission job {name} waits: {outcome.message}")
+            return False
+        self.jobs.delete(namespace, name)
+        if outcome.phase is JobPhase.FAILED:
+            raise SubmissionFailed(f"submission job {name} failed", outcome.message)
+        return True
+
+    def _flux_text(self, spec: TopologySpec) -> str | None:
+        source = spec.source
+        if not isinstance(source, FluxSource):
+            return None
+        if source.config_map is not None:
+            namespace = self.owner_of(spec.name).key[0]
+            return self.read_config_map(namespace, source.config_map.name, source.config_map.key)
+        return source.definition
+
+
+def job_name(resource: str, wanted: str) -> str:
+    """At most 63 characters, as pods take their job's name for a label."""
+    return f"{resource[:40].rstrip('-.')}-submit-{wanted[:10]}".replace(".", "-")
+
+
+def submission_request(spec: TopologySpec, wanted: str, nimbus: str, flux_text: str | None) -> dict[str, Any]:
+    """What `storm-operator submit` reads in the Job; see `submit_command`."""
+    source = spec.source
+    request: dict[str, Any] = {
+        "topology": spec.name,
+        "nimbus": nimbus,
+        "conf": submission_conf(spec, wanted),
+    }
+    if isinstance(source, FluxSource):
+        request |= {"jar": _jar_in_job(source, source.jar), "flux": flux_text}
+    elif isinstance(source, JarSource):
+        request |= {"jar": _jar_in_job(source, source.path), "mainClass": source.main_class, "args": list(source.args)}
+    return request
+
+
+def _jar_in_job(origin: JarOrigin, path: str) -> dict[str, str]:
+    if origin.url is not None:
+        return {"url": origin.url, "sha256": origin.sha256 or ""}
+    if origin.claim is not None:
+        return {"path": f"{CLAIM_FOLDER}/{path}"}
+    if origin.image is not None:
+        return {"path": COPIED_JAR}
+    return {"path": path}
+
+
+def job_body(
+    owner: Managed, name: str, spec: TopologySpec, request: Mapping[str, Any], settings: JobSettings
+) -> dict[str, Any]:
+    """Pure: the Job. It is owned by the resource, runs once, and may do nothing but talk to Nimbus."""
+    metadata = owner.body["metadata"]
+    labels = {"app.kubernetes.io/managed-by": "storm-operator", "storm-operator.dev/topology": metadata["name"][:63]}
+    main = {
+        "name": "submit",
+        "image": settings.image,
+        "imagePullPolicy": settings.pull_policy,
+        "command": ["storm-operator", "submit"],
+        "env": [{"name": REQUEST_VARIABLE, "value": json.dumps(request, sort_keys=True)}],
+        "securityContext": _restricted(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a volume of the pod's own
+    }
+    volumes: list[dict[str, Any]] = [{"name": "tmp", "emptyDir": {}}]
+    pod: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "serviceAccountName": settings.service_account,
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "fsGroup": USER_ID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [main],
+        "volumes": volumes,
+    }
+    _bring_jar(pod, main, spec.source, settings)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels, "ownerReferences": [owner_reference(owner.body)]},
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": DEADLINE_SECONDS,
+            "ttlSecondsAfterFinished": KEPT_SECONDS,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def _bring_jar(pod: dict[str, Any], main: dict[str, Any], source: TopologySource, settings: JobSettings) -> None:
+    """Volumes for a jar that is not in the Storm image: a claim, or a copy out of another image."""
+    if isinstance(source, AdoptSource):
+        return
+    if source.claim is not None:
+        claim = {"claimName": source.claim, "readOnly": True}
+        pod["volumes"].append({"name": "claim", "persistentVolumeClaim": claim})
+        main["volumeMounts"].append({"name": "claim", "mountPath": CLAIM_FOLDER, "readOnly": True})
+    elif source.image is not None:
+        mount = {"name": "jar", "mountPath": COPIED_FOLDER}
+        pod["volumes"].append({"name": "jar", "emptyDir": {}})
+        main["volumeMounts"].append(mount)
+        pod["initContainers"] = [
+            {
+                "name": "copy-jar",
+                "image": source.image,
+                "imagePullPolicy": settings.pull_policy,
+                "command": ["cp", source.path if isinstance(source, JarSource) else source.jar, COPIED_JAR],
+                "securityContext": _restricted(),
+                "volumeMounts": [mount],
+            }
+        ]
+
+
+def owner_reference(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Objects with it go when the resource goes."""
+    return {
+        "apiVersion": body["apiVersion"],
+        "kind": body["kind"],
+        "name": body["metadata"]["name"],
+        "uid": body["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def _restricted() -> dict[str, Any]:
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}

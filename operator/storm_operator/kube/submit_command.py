@@ -1,0 +1,96 @@
+"""`storm-operator submit`: what the submission Job runs. Fetches the jar if need be, then submits as `storm jar`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import requests
+import typer
+import yaml
+
+from storm_operator.adapters.errors import AdapterError, SubmissionFailed
+from storm_operator.adapters.nimbus.connection import NimbusAddress
+from storm_operator.adapters.submission import (
+    FluxSubmission,
+    JarSubmission,
+    StormClientHome,
+    Submitted,
+    submit_flux,
+    submit_jar,
+)
+
+DOWNLOAD_TIMEOUT_SECONDS = 60.0
+CHUNK_BYTES = 1024 * 1024
+
+
+def submit(
+    request: Annotated[
+        str, typer.Option(envvar="STORM_OPERATOR_REQUEST", help="What to submit, as JSON (made by the operator).")
+    ],
+    storm_home: Annotated[Path, typer.Option(envvar="STORM_HOME", help="The Storm installation.")] = Path("/opt/storm"),
+) -> None:
+    """Submit one topology and end: 0 when Nimbus has taken it, else 1 with the reason as the last line."""
+    try:
+        wanted = json.loads(request)
+        with tempfile.TemporaryDirectory(prefix="storm-operator-submit-") as folder:
+            done = carry_out(wanted, storm_home, Path(folder))
+    except (AdapterError, ValueError, KeyError) as error:
+        message = str(error) if isinstance(error, AdapterError) else f"the request cannot be read: {error!r}"
+        print(message, file=sys.stderr)  # noqa: T201 - this is the Job's log
+        raise typer.Exit(1) from error
+    print(f"submitted {', '.join(done.topology_names)}", file=sys.stderr)  # noqa: T201
+
+
+def carry_out(wanted: Mapping[str, Any], storm_home: Path, folder: Path) -> Submitted:
+    """Submit what the request describes; `folder` is for temporary files. Raises the adapters' errors."""
+    home = StormClientHome(storm_home, _write_conf(wanted["nimbus"], folder))
+    jar = _jar(wanted["jar"], folder)
+    if wanted.get("flux") is not None:
+        done = submit_flux(FluxSubmission(jar, wanted["flux"], wanted["conf"]), home)
+    else:
+        done = submit_jar(JarSubmission(jar, wanted["mainClass"], tuple(wanted["args"]), wanted["conf"]), home)
+    if wanted["topology"] not in done.topology_names:
+        raise SubmissionFailed(
+            f"the main class submitted {', '.join(done.topology_names)}, not {wanted['topology']!r}; give that name"
+            " to it in spec.jar.args, or its name to spec.topologyName"
+        )
+    return done
+
+
+def _write_conf(nimbus: str, folder: Path) -> Path:
+    address = NimbusAddress.parse(nimbus)
+    conf = {"nimbus.seeds": [address.host], "nimbus.thrift.port": address.port}
+    (folder / "storm.yaml").write_text(yaml.safe_dump(conf), encoding="utf-8")
+    return folder
+
+
+def _jar(jar: Mapping[str, str], folder: Path) -> Path:
+    if "path" in jar:
+        return Path(jar["path"])
+    return download(jar["url"], jar["sha256"], folder / "topology.jar")
+
+
+def download(url: str, sha256: str, target: Path) -> Path:
+    """Fetch `url` into `target`, and keep it only if its content is the one that was named."""
+    digest = hashlib.sha256()
+    try:
+        with requests.get(url, stream=True, timeout=DOWNLOAD_TIMEOUT_SECONDS) as answer:
+            answer.raise_for_status()
+            with target.open("wb") as file:
+                for chunk in answer.iter_content(CHUNK_BYTES):
+                    digest.update(chunk)
+                    file.write(chunk)
+    except (requests.RequestException, OSError) as error:
+        raise SubmissionFailed(f"spec.jar.url: {url} cannot be fetched: {error}") from error
+    if digest.hexdigest() != sha256.lower():
+        target.unlink()
+        raise SubmissionFailed(
+            f"spec.jar.sha256: what {url} holds has sha256 {digest.hexdigest()}, not {sha256}; name the right one"
+        )
+    return target

@@ -1,0 +1,180 @@
+"""StormTopology resources on a real API server, carried out on a real Storm cluster by the operator's own process."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from operator_scene import OperatorProcess, PlayedKubelet, Scene, eventually
+
+from kube_cluster import KubeCluster
+from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.kube.rebalances import ASK_ANNOTATION
+from storm_operator.local.cluster import LocalCluster
+from storm_operator.local.paths import repository_root
+
+pytestmark = pytest.mark.functional
+
+NAMESPACE = "storm-tests"
+
+
+@pytest.fixture(scope="module")
+def scene(kube_api: KubeCluster, storm_cluster: LocalCluster, workloads_jar: Path) -> Scene:
+    root = repository_root()
+    assert root is not None
+    kube_api.install_crds(root / "crds")
+    kube_api.kubectl("create", "namespace", NAMESPACE)
+    return Scene(kube_api, storm_cluster, NAMESPACE, workloads_jar)
+
+
+@pytest.fixture(scope="module")
+def kubelet(scene: Scene) -> Iterator[PlayedKubelet]:
+    with PlayedKubelet(scene.kube, scene.namespace, scene.storm.storm_home) as kubelet:
+        yield kubelet
+
+
+@pytest.fixture
+def operator(scene: Scene, kubelet: PlayedKubelet, tmp_path: Path) -> Iterator[OperatorProcess]:
+    with OperatorProcess(scene.kube, scene.namespace, tmp_path / "operator.log") as operator:
+        yield operator
+
+
+@pytest.fixture
+def nimbus(scene: Scene) -> Iterator[NimbusClient]:
+    client = NimbusClient([scene.nimbus])
+    yield client
+    client.close()
+
+
+def status_in_storm(nimbus: NimbusClient, name: str) -> str | None:
+    topology = nimbus.cluster_info().topology_named(name)
+    return topology.status if topology else None
+
+
+def test_topology_is_submitted_planned_verified_suspended_and_deleted(
+    scene: Scene, operator: OperatorProcess, nimbus: NimbusClient
+) -> None:
+    scene.apply(scene.topology("words"))
+    eventually(lambda: scene.status("words").get("phase") == "Running", "it runs")
+    assert status_in_storm(nimbus, "words") == "ACTIVE"
+
+    (verified,) = eventually(lambda: scene.rebalances("Verified"), "a plan is made, applied and verified")
+    assert verified["spec"]["moveCount"] == len(verified["spec"]["moves"]) > 0
+    assert verified["status"]["secondsToInForce"] > 0
+    assert verified["status"]["measured"]["after"]["interSupervisorTuplesPerSecond"] == 0.0
+    assert verified["metadata"]["ownerReferences"][0]["name"] == "words"
+    ready = eventually(lambda: scene.condition("words", "Ready").get("status") == "True", "it is ready")
+    assert ready
+    eventually(lambda: scene.status("words").get("interSupervisorTuplesPerSecond") == 0.0, "the status has figures")
+    assert scene.status("words")["lastPlan"]["state"] == "Verified"
+    assert scene.status("words")["supervisorsUsed"] == 1
+
+    scene.apply(scene.topology("words", suspend=True))
+    eventually(lambda: status_in_storm(nimbus, "words") == "INACTIVE", "its spouts are deactivated")
+    eventually(lambda: scene.status("words").get("phase") == "Suspended", "the status says so")
+    scene.apply(scene.topology("words"))
+    eventually(lambda: status_in_storm(nimbus, "words") == "ACTIVE", "its spouts are active again")
+
+    scene.delete("words")
+    eventually(lambda: scene.is_gone("words"), "the resource is gone")
+    eventually(lambda: status_in_storm(nimbus, "words") is None, "the topology is gone")
+    eventually(lambda: not scene.rebalances(), "its plans are gone with it")
+
+
+def test_exactly_the_approved_plan_is_carried_out_and_can_be_taken_back(
+    scene: Scene, operator: OperatorProcess
+) -> None:
+    scene.apply(scene.topology("asked", scheduling={"approval": {"mode": "Manual"}}))
+    (first,) = eventually(lambda: scene.rebalances("Proposed"), "a plan is proposed")
+    assert "Manual" in first["status"]["message"]
+    ask(scene, first, "refresh")
+    eventually(lambda: scene.rebalances("Expired"), "it is withdrawn")
+    (second,) = eventually(lambda: scene.rebalances("Proposed"), "it is proposed anew")
+    assert second["metadata"]["name"] != first["metadata"]["name"]
+
+    ask(scene, second, "approve")
+    (verified,) = eventually(lambda: scene.rebalances("Verified"), "it is carried out and verified")
+    assert verified["metadata"]["name"] == second["metadata"]["name"]
+    assert verified["spec"] == second["spec"]
+    assert ASK_ANNOTATION not in verified["metadata"].get("annotations", {})
+
+    ask(scene, verified, "rollback")
+    back = eventually(lambda: scene.rebalances("Verified")[1:], "the way back is carried out")[0]
+    assert back["spec"]["planHash"] == verified["spec"]["baseHash"]
+    assert back["spec"]["baseHash"] == verified["spec"]["planHash"]
+    scene.delete("asked")
+    eventually(lambda: scene.is_gone("asked"), "the resource is gone")
+
+
+def test_rejected_plan_is_not_proposed_again(scene: Scene, operator: OperatorProcess) -> None:
+    scene.apply(scene.topology("refused", scheduling={"mode": "Recommend"}))
+    (proposed,) = eventually(lambda: scene.rebalances("Proposed"), "a plan is recommended")
+    ask(scene, proposed, "perhaps")
+    eventually(lambda: "not understood" in message_of(scene, proposed), "a word that is none is answered")
+    ask(scene, proposed, "reject")
+    eventually(lambda: scene.rebalances("Rejected"), "it is rejected")
+    eventually(lambda: scene.status("refused").get("lastHold", {}).get("reason") == "KnownBad", "it is remembered")
+    assert not scene.rebalances("Proposed")
+    scene.delete("refused")
+    eventually(lambda: scene.is_gone("refused"), "the resource is gone")
+
+
+def ask(scene: Scene, rebalance: dict[str, Any], what: str) -> None:
+    scene.annotate("stormrebalance", rebalance["metadata"]["name"], f"{ASK_ANNOTATION}={what}")
+
+
+def message_of(scene: Scene, rebalance: dict[str, Any]) -> str:
+    now = scene.get("stormrebalances", rebalance["metadata"]["name"])
+    return str(now["status"]["message"]) if now else ""
+
+
+def test_replica_that_waits_takes_over_without_submitting_again(
+    scene: Scene, kubelet: PlayedKubelet, nimbus: NimbusClient, tmp_path: Path
+) -> None:
+    first = OperatorProcess(scene.kube, scene.namespace, tmp_path / "first.log")
+    second = OperatorProcess(scene.kube, scene.namespace, tmp_path / "second.log")
+    first.start()
+    try:
+        eventually(lambda: "starts as" in first.said(), "the first replica starts")
+        scene.apply(scene.topology("shared", scheduling={"mode": "Observe"}))
+        eventually(lambda: scene.status("shared").get("phase") == "Running", "it runs")
+        second.start()
+        eventually(lambda: "another replica holds lease" in second.said(), "the second replica waits")
+        topology = nimbus.cluster_info().topology_named("shared")
+        assert topology is not None
+        submissions = len(kubelet.started)
+
+        assert first.end(signal.SIGKILL) == -signal.SIGKILL
+        scene.apply(scene.topology("shared", scheduling={"mode": "Observe"}, suspend=True))
+        eventually(lambda: status_in_storm(nimbus, "shared") == "INACTIVE", "the second replica acts")
+        assert len(kubelet.started) == submissions
+        again = nimbus.cluster_info().topology_named("shared")
+        assert again is not None
+        assert again.id == topology.id
+        scene.delete("shared")
+        eventually(lambda: scene.is_gone("shared"), "the resource is gone")
+    finally:
+        for replica in (first, second):
+            replica.end(signal.SIGTERM)
+
+
+def test_what_cannot_work_says_why_and_stays_deletable(scene: Scene, operator: OperatorProcess) -> None:
+    scene.apply(scene.topology("lost", nimbus="127.0.0.1:1"))
+    eventually(lambda: scene.condition("lost", "Degraded").get("reason") == "ClusterUnreachable", "it is degraded")
+    assert "127.0.0.1:1" in scene.condition("lost", "Degraded")["message"]
+
+    broken = scene.topology("broken")
+    broken["spec"]["jar"]["mainClass"] = "does.not.Exist"
+    scene.apply(broken)
+    eventually(lambda: scene.condition("broken", "Degraded").get("reason") == "SubmissionFailed", "it says so")
+
+    scene.apply(scene.topology("twin", topologyName="broken"))
+    eventually(lambda: scene.condition("twin", "Degraded").get("reason") == "NameTaken", "the older one has the name")
+
+    for name in ("twin", "broken", "lost"):
+        scene.delete(name)
+    for name in ("twin", "broken", "lost"):
+        eventually(lambda name=name: scene.is_gone(name), f"{name} is gone")  # type: ignore[misc]

@@ -1,0 +1,3 @@
+module storm-operator.dev/tests/pod
+
+go 1.26.0

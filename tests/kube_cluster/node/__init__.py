@@ -1,0 +1,1 @@
+"""A real node on this machine: containerd, runc, kubelet, kube-proxy and cluster DNS in namespaces of their own."""

@@ -1,0 +1,83 @@
+"""The node's network: a namespace, linked to this machine by a veth pair. Needs root.
+
+The host reaches the node, its pods and its services by routes, so that a test may talk to any of them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import zlib
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from kube_cluster.errors import KubeClusterError
+from kube_cluster.layout import KubeLayout, mark_of
+from storm_operator.local.namespaces import NAMED, inside_namespace
+
+NODE_DEVICE = "eth0"
+BLOCKS = range(200, 250)
+
+
+def host_device(cluster: str) -> str:
+    return f"kc-{cluster}"
+
+
+def free_block(cluster: str) -> int:
+    """The block of addresses, 10.BLOCK.0.0/16, that the cluster gets; no route of this machine leads into it."""
+    routed = [_network(route["dst"]) for route in json.loads(_run(["ip", "-json", "route"]))]
+    start = zlib.crc32(cluster.encode()) % len(BLOCKS)
+    for block in [*BLOCKS[start:], *BLOCKS[:start]]:
+        wanted = IPv4Network(f"10.{block}.0.0/16")
+        if not any(network and wanted.overlaps(network) for network in routed):
+            return block
+    raise KubeClusterError(f"no free address block: this machine routes all of 10.{BLOCKS[0]} to 10.{BLOCKS[-1]}")
+
+
+def create_network(layout: KubeLayout) -> None:
+    """Namespace, link, addresses, routes."""
+    namespace, device = layout.mark, host_device(layout.name)
+    _ip([f"netns add {namespace}", f"link add {device} type veth peer name {NODE_DEVICE} netns {namespace}"])
+    _ip(
+        [
+            f"address add {layout.host_ip}/24 dev {device}",
+            f"link set {device} up",
+            f"route add {layout.pod_subnet} via {layout.node_ip}",
+            f"route add {layout.service_subnet} via {layout.node_ip}",
+        ]
+    )
+    _ip(
+        [
+            "link set lo up",
+            f"address add {layout.node_ip}/24 dev {NODE_DEVICE}",
+            f"link set {NODE_DEVICE} up",
+            f"route add default via {layout.host_ip}",
+        ],
+        namespace,
+    )
+    with inside_namespace(namespace):
+        Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+
+
+def remove_network(cluster: str) -> None:
+    """Delete what `create_network` made for the cluster of this name, however far it came."""
+    if Path("/sys/class/net", host_device(cluster)).exists():
+        _ip([f"link delete {host_device(cluster)}"])
+    if (NAMED / mark_of(cluster)).exists():
+        _ip([f"netns delete {mark_of(cluster)}"])
+
+
+def _network(destination: str) -> IPv4Network | None:
+    return None if destination == "default" else IPv4Network(destination)
+
+
+def _ip(commands: list[str], namespace: str | None = None) -> None:
+    where = ["-n", namespace] if namespace else []
+    _run(["ip", *where, "-batch", "-"], "\n".join(commands))
+
+
+def _run(command: list[str], text: str | None = None) -> str:
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise KubeClusterError(f"{' '.join(command)}: {done.stderr.strip()} ({text})")
+    return done.stdout

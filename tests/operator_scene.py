@@ -1,0 +1,187 @@
+"""The operator as its own process, between a real API server and a real Storm cluster. Only the kubelet is played."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kube_cluster import KubeCluster
+from storm_operator.kube.submission import REQUEST_VARIABLE
+from storm_operator.local.cluster import LocalCluster
+
+PATIENCE_SECONDS = 150.0
+POLL_SECONDS = 0.5
+
+
+def eventually(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_SECONDS) -> Any:
+    """Wait for a true value and return it; fail with `what` when it does not come in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        time.sleep(POLL_SECONDS)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class PlayedKubelet:
+    """Runs the pods of submission Jobs as processes here: there is no node. The Job controller does the rest."""
+
+    kube: KubeCluster
+    namespace: str
+    storm_home: Path
+    started: list[str] = field(default_factory=list)
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> PlayedKubelet:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(POLL_SECONDS):
+            pods = json.loads(self.kube.kubectl("get", "pods", "-n", self.namespace, "-l", "job-name", "-o", "json"))
+            for pod in pods["items"]:
+                if pod["metadata"]["name"] not in self.started and pod["status"]["phase"] == "Pending":
+                    self.started.append(pod["metadata"]["name"])
+                    self._play(pod)
+
+    def _play(self, pod: Mapping[str, Any]) -> None:
+        container = pod["spec"]["containers"][0]
+        (request,) = [entry["value"] for entry in container["env"] if entry["name"] == REQUEST_VARIABLE]
+        command = [sys.executable, "-m", "storm_operator", *container["command"][1:]]
+        environment = os.environ | {REQUEST_VARIABLE: request, "STORM_HOME": str(self.storm_home)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+        status = {"phase": "Succeeded" if done.returncode == 0 else "Failed"}
+        patch = json.dumps({"status": status})
+        name = pod["metadata"]["name"]
+        self.kube.kubectl(
+            "patch", "pod", name, "-n", self.namespace, "--subresource=status", "--type=merge", "-p", patch
+        )
+
+
+@dataclass
+class OperatorProcess:
+    """`storm-operator run`, watching one namespace."""
+
+    kube: KubeCluster
+    namespace: str
+    log: Path
+    kubeconfig: Path | None = None
+    health_port: int = field(default_factory=free_port)
+    metrics_port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> OperatorProcess:
+        self.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.end(signal.SIGTERM)
+        sys.stdout.write(self.said())  # pytest shows it where the test failed
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "storm_operator", "run", "--watch-namespace", self.namespace]
+        command += ["--kubeconfig", str(self.kubeconfig or self.kube.kubeconfig), "--lease-namespace", self.namespace]
+        command += ["--health-port", str(self.health_port), "--metrics-port", str(self.metrics_port)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    def end(self, number: int) -> int | None:
+        """Signal it and wait; its exit code."""
+        if self.process is None:
+            return None
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=60)
+        self.process = None
+        return code
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+@dataclass
+class Scene:
+    """Shortcuts for one namespace."""
+
+    kube: KubeCluster
+    storm: LocalCluster
+    namespace: str
+    jar: Path
+
+    @property
+    def nimbus(self) -> str:
+        host, port = self.storm.nimbus
+        return f"{host}:{port}"
+
+    def topology(self, name: str, *, rate: int = 60, **spec: Any) -> dict[str, Any]:
+        """A WordCount as a resource, that can be changed before it is applied."""
+        args = ["--name", name, "--rate", f"steady:{rate}", "--parallelism", "split=2,count=2", "--workers", "2"]
+        # On a busy machine latency says little about a plan: these tests are about what is done with it.
+        quick = {"periodSeconds": 3, "settlingSeconds": 6, "coolDownSeconds": 0, "rollbackMarginPercent": 10_000}
+        scheduling = quick | spec.pop("scheduling", {})
+        jar = {"path": str(self.jar), "mainClass": "dev.stormoperator.workloads.WordCount", "args": args}
+        return {
+            "apiVersion": "storm-operator.dev/v1alpha1",
+            "kind": "StormTopology",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "nimbus": self.nimbus,
+                **({} if "adopt" in spec else {"jar": jar}),
+                "scheduling": scheduling,
+                "resources": {"thetaMillicores": 50, "floorMillicores": 50},
+                **spec,
+            },
+        }
+
+    def apply(self, body: Mapping[str, Any]) -> None:
+        self.kube.kubectl("apply", "--validate=strict", "-f", "-", input=json.dumps(body))
+
+    def get(self, kind: str, name: str) -> dict[str, Any] | None:
+        found = [body for body in self.all(kind) if body["metadata"]["name"] == name]
+        return found[0] if found else None
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        answer = json.loads(self.kube.kubectl("get", kind, "-n", self.namespace, "-o", "json"))
+        return sorted(answer["items"], key=lambda body: str(body["metadata"]["name"]))
+
+    def status(self, name: str) -> dict[str, Any]:
+        body = self.get("stormtopologies", name)
+        return dict(body.get("status") or {}) if body else {}
+
+    def condition(self, name: str, kind: str) -> dict[str, str]:
+        conditions = self.status(name).get("conditions", ())
+        return next((c for c in conditions if c["type"] == kind), {})
+
+    def rebalances(self, state: str | None = None) -> list[dict[str, Any]]:
+        return [b for b in self.all("stormrebalances") if state in (None, (b.get("status") or {}).get("state"))]
+
+    def annotate(self, kind: str, name: str, annotation: str) -> None:
+        self.kube.kubectl("annotate", "--overwrite", kind, name, annotation, "-n", self.namespace)
+
+    def delete(self, name: str) -> None:
+        self.kube.kubectl("delete", "stormtopology", name, "-n", self.namespace, "--wait=false")
+
+    def is_gone(self, name: str) -> bool:
+        return self.get("stormtopologies", name) is None

@@ -28,8 +28,14 @@ def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdi
     A figure speaks against a plan when it is worse by more than `margin_percent` than it was before *and* than the
     plan said it would be: a plan that spreads an overloaded supervisor announces more traffic, and is not to be
     blamed for keeping its word. Traffic is compared per acked tuple, so that a load that rose meanwhile is not
-    blamed on the plan; an overload plan is not judged by latency, which had not yet shown the overload.
+    blamed on the plan.
+
+    A plan that relieves an overload is never taken back: its figures before are those of a supervisor that could not
+    keep up, the ones after it those of a backlog being worked off, and the way back leads into the overload. Should it
+    not have been enough, the next plan follows without a cool-down.
     """
+    if relieves_overload(record.plan):
+        return Verdict(False, _praise(record.before, measured))
     margin = 1.0 + margin_percent / 100.0
     complaints = [
         c for c in (_traffic_complaint(record, measured, margin), _latency_complaint(record, measured, margin)) if c
@@ -53,7 +59,7 @@ def _traffic_complaint(record: PlanRecord, measured: Outcome, margin: float) -> 
 def _latency_complaint(record: PlanRecord, measured: Outcome, margin: float) -> str | None:
     before, after = record.before.complete_latency_p50_ms, measured.complete_latency_p50_ms
     growth = _load_growth(record.before, measured)
-    if before is None or after is None or growth is None or relieves_overload(record.plan):
+    if before is None or after is None or growth is None:
         return None
     if growth > margin:
         return None  # more load explains more latency; nothing can be said about the plan

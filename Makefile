@@ -8,17 +8,20 @@ WORKLOADS_JAR := examples/workloads/target/workloads.jar
 java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
 
 ##@ Start here
-.PHONY: help demo test
+.PHONY: help demo demo-k8s test
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup ## Real Storm, Storm's scheduler against storm-operator, a report in build/demo (DEMO_MINUTES=6)
 	$(BIN)/storm-operator demo --output build/demo $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
 
+demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node made here (root, Go, `make packages`)
+	PYTHONPATH=tests $(BIN)/python tests/demo_on_kubernetes.py $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
+
 test: setup test-unit test-plugin test-functional ## All tests on this machine, set-up included
 
 ##@ Tests and checks
-.PHONY: test-unit test-plugin test-functional test-e2e lint types verify
+.PHONY: test-unit test-plugin test-functional test-e2e lint types verify manifests
 test-unit: venv ## Pure Python tests, under a minute
 	$(BIN)/pytest tests/unit tests/scenario -q
 
@@ -29,8 +32,8 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 test-functional: setup ## Against a real Storm cluster and a real Prometheus on this machine
 	$(BIN)/pytest tests/functional -q --reruns 1 --durations 10
 
-test-e2e: ## The real Kubernetes node: nothing to run before the Kubernetes part exists
-	@echo "SKIPPED: there is no Kubernetes part yet; nothing was tested on a node"
+test-e2e: setup ## A real Kubernetes node, with images of our own; needs root, Go and `make packages`
+	$(BIN)/pytest tests/e2e -q --reruns 1 --durations 10 -rs
 
 lint: venv ## ruff, import-linter
 	$(BIN)/ruff check .
@@ -42,9 +45,15 @@ types: venv ## mypy --strict
 
 verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
+	$(BIN)/python .ci/crd_reference.py --check
+	diff -r crds charts/storm-operator/crds
+
+manifests: venv ## Make what is made from the CRDs: their reference, the chart's copy
+	$(BIN)/python .ci/crd_reference.py
+	cp crds/*.yaml charts/storm-operator/crds/
 
 ##@ Measure
-.PHONY: bench-hook bench-apply bench-isolation bench-separation bench-idle bench-placement
+.PHONY: bench-hook bench-apply bench-isolation bench-separation bench-idle bench-many bench-placement
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -60,15 +69,22 @@ bench-separation: setup ## Stateful and stateless workers apart or together: wha
 bench-idle: setup ## CPU of operator and agents at rest
 	$(BIN)/python benchmarks/idle_cost.py
 
+bench-many: setup ## Hundreds of StormTopologies at once, against a handler that does nothing else
+	PYTHONPATH=tests $(BIN)/python benchmarks/many_resources.py
+
 bench-placement: venv ## How long placement takes
 	$(BIN)/python benchmarks/placement.py
 
 ##@ Set-up
-.PHONY: setup prerequisites venv jars lock clean
+.PHONY: setup prerequisites packages venv jars lock clean
 setup: prerequisites venv jars ## Everything that demo and test need
 
 prerequisites: ## Check for Python, Java and the rest; each missing one with the command that installs it
 	@$(PYTHON) .ci/prerequisites.py
+
+packages: ## Debian packages for tests that need more than Python, Java, Maven and Go (as root)
+	@grep -v '^#' .ci/apt-packages.txt | xargs dpkg-query -W >/dev/null 2>&1 || \
+	  (apt-get update -q && grep -v '^#' .ci/apt-packages.txt | DEBIAN_FRONTEND=noninteractive xargs apt-get install -q -y --no-install-recommends)
 
 venv: .venv/installed
 .venv/installed: requirements.lock pyproject.toml

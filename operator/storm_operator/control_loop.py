@@ -87,6 +87,7 @@ class ControlLoop:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)
         steady = replace(snapshot, history=undisturbed(snapshot.history, self._running_since()))
         self.memory.history = steady.history
+        self._drop_proposals_of_gone({topology.id for topology in snapshot.topologies})
         return steady
 
     def _running_since(self) -> float | None:
@@ -166,10 +167,22 @@ class ControlLoop:
         known = self.memory.proposals.of(group.topology_ids)
         if known is not None and is_same_proposal(known, plan):
             return known.plan
-        record = replace(_proposed(plan, group, snapshot), message=waits_for)
+        self._keep_proposal(replace(_proposed(plan, group, snapshot), message=waits_for))
+        return plan
+
+    def _keep_proposal(self, record: PlanRecord) -> None:
+        """Let it wait; whatever waited for its topologies before is told that it is superseded."""
+        while (known := self.memory.proposals.of(record.plan.topology_ids)) is not None:
+            self._drop_proposal(known, PlanState.EXPIRED, f"superseded by plan {record.plan.id}")
         self.memory.proposals = self.memory.proposals.having(record)
         self.listener.on_record(record)
-        return plan
+
+    def _drop_proposals_of_gone(self, running: AbstractSet[str]) -> None:
+        """No group will ever look at these again: a topology that is submitted anew has another id."""
+        for known in self.memory.proposals.waiting:
+            gone = sorted(set(known.plan.topology_ids) - running)
+            if gone:
+                self._drop_proposal(known, PlanState.EXPIRED, f"{', '.join(gone)} no longer runs")
 
     def approve(self, plan_id: str) -> bool:
         """Carry out the proposal in the next pass; False when there is none of that id."""
@@ -194,15 +207,14 @@ class ControlLoop:
     def propose_way_back(self, plan: Plan) -> Plan:
         """The way back from `plan`, approved: a person has asked for it."""
         now = self.clock.now()
-        back = reverse_plan(plan, self.new_plan_id(now), now)
+        back = replace(reverse_plan(plan, self.new_plan_id(now), now), reason=f"takes {plan.id} back: asked for")
         unknown = Outcome(None, None, None, None, None)
         record = PlanRecord(
             back, ApplyMethod.REBALANCE, PlanState.PROPOSED, unknown, now, "asked for", rollback_of=plan.id
         )
-        self.memory.proposals = self.memory.proposals.having(record)
+        self._keep_proposal(record)
         self.memory.approved |= {back.id}
         self.memory.decisions = self.memory.decisions.with_known_bad(assignment_hash(plan.target))
-        self.listener.on_record(record)
         return back
 
     @property
@@ -246,6 +258,9 @@ class ControlLoop:
     def _conclude(self, record: PlanRecord, measured: Outcome, group: Group) -> None:
         verdict = judge(record, measured, group.scheduling.rollback_margin_percent)
         record = replace(record, measured=measured, failed_tuples=self._failed_since(record))
+        if record.rollback_of:  # it would only be compared with what it leaves
+            self._close(record, PlanState.VERIFIED, f"rolled back {record.rollback_of}")
+            return
         if not verdict.worse:
             self._close(record, PlanState.VERIFIED, verdict.message)
             return

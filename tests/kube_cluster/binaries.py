@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kube_cluster.cache import Say, kubernetes_cache, one_at_a_time
 from kube_cluster.errors import KubeClusterError
-from storm_operator.local.paths import cache_dir
 
-Say = Callable[[str], None]
 MODULES = Path(__file__).parent / "go"
 KUBERNETES_VERSION = "1.35.4"
 KUBERNETES_LINK_FLAGS = f"-s -w -X k8s.io/component-base/version.gitVersion=v{KUBERNETES_VERSION}"
@@ -62,7 +59,7 @@ NODE = (*CONTROL_PLANE, "kube-scheduler", "kubelet", "kube-proxy", "coredns", "p
 def program_path(name: str) -> Path:
     """Where the program is once it has been built; the folder's name changes with its module's content."""
     program = PROGRAMS[name]
-    return cache_dir() / "kubernetes" / f"{program.module}-{_version_key(program.module)}" / name
+    return kubernetes_cache() / f"{program.module}-{_version_key(program.module)}" / name
 
 
 def unbuilt(names: Iterable[str]) -> tuple[str, ...]:
@@ -85,7 +82,7 @@ def ensure_programs(names: Iterable[str], say: Say = lambda _: None) -> None:
     if why_not:
         raise KubeClusterError(why_not)
     for name in unbuilt(names):
-        with _one_at_a_time(name, say):
+        with one_at_a_time(name, say):
             if unbuilt((name,)):
                 _build(PROGRAMS[name], say)
 
@@ -127,17 +124,3 @@ def _run_go(command: list[str], folder: Path) -> str:
         lines = (done.stdout + done.stderr).strip().splitlines()
         raise KubeClusterError(f"`{' '.join(command)}` in {folder} failed:\n" + "\n".join(lines[-15:]))
     return done.stdout
-
-
-@contextmanager
-def _one_at_a_time(name: str, say: Say) -> Iterator[None]:
-    """Two processes must not build the same program at once: the second waits, and finds it built."""
-    folder = cache_dir() / "kubernetes"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f".{name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting: another process is building {name}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

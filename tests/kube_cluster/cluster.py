@@ -15,7 +15,8 @@ from typing import Any
 import requests
 
 from kube_cluster.access import token_of, write_kubeconfig
-from kube_cluster.binaries import Say, ensure_programs, program_path
+from kube_cluster.binaries import ensure_programs, program_path
+from kube_cluster.cache import Say
 from kube_cluster.errors import KubeClusterError
 from kube_cluster.layout import KubeLayout, read_layout, state_file
 from kube_cluster.lifecycle import bring_up, plan

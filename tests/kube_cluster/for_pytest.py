@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from kube_cluster.binaries import ensure_programs, obstacle
+from kube_cluster.binaries import obstacle
+from kube_cluster.cache import Say
+from storm_operator.local.prerequisites import Missing
 
 
-def build_first(session: pytest.Session, fixture: str, programs: Sequence[str]) -> None:
+def build_first(session: pytest.Session, fixture: str, build: Callable[[Say], object]) -> None:
     """Build before the first test if one of them uses the fixture: a build takes longer than a test may."""
-    if session.config.option.collectonly or obstacle(programs):
+    if session.config.option.collectonly:
         return
     if any(fixture in getattr(item, "fixturenames", ()) for item in session.items):
         reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-        ensure_programs(programs, reporter.write_line if reporter else print)
+        build(reporter.write_line if reporter else print)
 
 
-def skip_unless_possible(programs: Sequence[str]) -> None:
-    """Skip, with the reason and the remedy, where the programs can be neither found nor built."""
-    why_not = obstacle(programs)
+def skip_unless_possible(programs: Sequence[str], missing: Iterable[Missing] = ()) -> None:
+    """Skip, with the reasons and their remedies, where there can be no such cluster."""
+    why_not = [*filter(None, [obstacle(programs)]), *map(str, missing)]
     if why_not:
-        pytest.skip(f"NO KUBERNETES TESTS: {why_not}")
+        pytest.skip("NO KUBERNETES TESTS: " + "; ".join(why_not))

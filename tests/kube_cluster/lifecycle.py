@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from kube_cluster.access import write_keys, write_kubeconfigs
-from kube_cluster.binaries import CONTROL_PLANE, NODE, Say, ensure_programs
+from kube_cluster.binaries import CONTROL_PLANE, NODE, ensure_programs
+from kube_cluster.cache import Say
 from kube_cluster.errors import KubeClusterError
 from kube_cluster.layout import KubeLayout, mark_of, read_layout, write_layout
 from kube_cluster.node.cgroups import create_cgroups

@@ -85,8 +85,9 @@ def _missed_condition(plan: Plan, condition: AutoApproval) -> str:
     if most is not None and len(plan.restarted_workers) > most:
         return f"it restarts {len(plan.restarted_workers)} workers; up to {most} need no approval"
     longest = condition.maximum_payback_seconds
-    if longest is not None and plan.payback_seconds is not None and plan.payback_seconds > longest:
-        return f"it pays back in {plan.payback_seconds:.0f} s; up to {longest:g} s need no approval"
+    if longest is not None and (plan.payback_seconds is None or plan.payback_seconds > longest):
+        when = "never pays back" if plan.payback_seconds is None else f"pays back in {plan.payback_seconds:.0f} s"
+        return f"it {when}; up to {longest:g} s need no approval"
     return ""
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-
 from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.plan_record import PlanState
-from storm_operator.kube.managed import Body, Registry, key_of
+from storm_operator.kube.managed import Body, Registry, annotations_of, key_of
 from storm_operator.kube.rebalances import ASK_ANNOTATION, Ask, asked, plan_of, proposal_record, state_of
 
 WORDS = ", ".join(Ask)
@@ -25,12 +23,19 @@ def follow_asks(
         namespace, name = key_of(body)
         # Removed first: an ask that is carried out and then repeated would be worse than one that must be repeated.
         kinds.annotate(REBALANCES, namespace, name, {ASK_ANNOTATION: None})
+        registry.put_rebalance(_without_ask(body))  # the watch may tell of it only after the next pass
         answer = _carry_out(ask, body, loop)
         say(f"{name}: {ask}: {answer}")
         status = {"message": answer}
         if ask is Ask.APPROVE and answer == APPROVED:
             status |= {"state": "Approved", "reason": "Approved"}
         kinds.patch_status(REBALANCES, namespace, name, status)
+
+
+def _without_ask(body: Body) -> Body:
+    metadata = body["metadata"]
+    others = {name: value for name, value in annotations_of(body).items() if name != ASK_ANNOTATION}
+    return {**body, "metadata": {**metadata, "annotations": others}}
 
 
 APPROVED = "approved; it begins with the next pass"
@@ -69,7 +74,6 @@ def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
         record = proposal_record(body)
         if record is None:
             continue
-        waiting = replace(record, message=str((body.get("status") or {}).get("message", "")))
-        loop.memory.proposals = loop.memory.proposals.having(waiting)
+        loop.memory.proposals = loop.memory.proposals.having(record)
         if state_of(body) == "Approved":
             loop.approve(record.plan.id)

@@ -15,7 +15,8 @@ from storm_operator.kube.status import accepted_status, is_news, refused_status
 
 DELETION_POLL_SECONDS = 2.0
 DELETION_PATIENCE_SECONDS = 90.0
-"""After this a resource goes even if nobody could see to its topology: a finalizer must never block for ever."""
+"""After this, and the time that killing takes, a resource goes even if nobody could see to its topology: a finalizer
+must never block for ever."""
 
 WATCH_SERVER_TIMEOUT_SECONDS = 300
 WATCH_CLIENT_TIMEOUT_SECONDS = 320
@@ -96,7 +97,7 @@ def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
         return
     asked_at = datetime.fromisoformat(str(body["metadata"]["deletionTimestamp"]).replace("Z", "+00:00"))
     waited = (watched.now() - asked_at.astimezone(UTC)).total_seconds()
-    if waited > DELETION_PATIENCE_SECONDS:
+    if waited > DELETION_PATIENCE_SECONDS + managed.spec.kill_wait_seconds:
         words = f"Nimbus {managed.nimbus} did not answer for {waited:.0f} s; the topology may still run there"
         watched.tell(managed, "LetGo", words, True)
         return

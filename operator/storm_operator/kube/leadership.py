@@ -9,6 +9,9 @@ from collections.abc import Callable
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 
+LAST_MOMENT_SECONDS = 1.0
+"""So long before the lease lapses the process ends, even in the middle of a renewal."""
+
 
 def wait_for_leadership(lease: Lease, terms: LeaseTerms, stop: threading.Event, say: Callable[[str], None]) -> bool:
     """Block until the lease is held; False when `stop` came first."""
@@ -30,15 +33,23 @@ def keep_leadership(
     lease: Lease, terms: LeaseTerms, stop: threading.Event, lost: Callable[[str], None], say: Callable[[str], None]
 ) -> None:
     """Renew until `stop`. `lost` is called before another replica may take over: it must end the process."""
+    too_late = f"lease {terms.namespace}/{terms.name} could not be renewed in time"
     held_until = time.monotonic() + terms.duration_seconds
     while not stop.wait(terms.renew_seconds):
+        asked_at = time.monotonic()
+        # A renewal can hang for longer than the lease lasts: the client tries again by itself.
+        watchdog = threading.Timer(held_until - LAST_MOMENT_SECONDS - asked_at, lost, [too_late])
+        watchdog.daemon = True
+        watchdog.start()
         try:
             if not lease.hold():
                 lost(f"lease {terms.namespace}/{terms.name} was taken by another replica")
                 return
-            held_until = time.monotonic() + terms.duration_seconds
+            held_until = asked_at + terms.duration_seconds
         except KubernetesError as error:
             say(str(error))
+        finally:
+            watchdog.cancel()
         if time.monotonic() > held_until - terms.renew_seconds:
-            lost(f"lease {terms.namespace}/{terms.name} could not be renewed in time")
+            lost(too_late)
             return

@@ -73,7 +73,7 @@ class PodLimits:
         for host in sorted(hosts):
             pod = self.of_host(host)
             if pod is not None and pod.capacity_millicores is not None:
-                self._resize(pod, pod.capacity_millicores)
+                self._resize(pod, pod.capacity_millicores, pod.capacity_millicores)
 
     def follow(
         self, supervisors: tuple[Supervisor, ...], assignment: Assignment, demand: Demand, headroom_fraction: float
@@ -85,10 +85,10 @@ class PodLimits:
                 continue
             needed = needed_millicores(supervisor, assignment, demand, headroom_fraction)
             if needed is not None:
-                self._resize(pod, min(needed, pod.capacity_millicores))
+                self._resize(pod, needed, pod.capacity_millicores)
 
-    def _resize(self, pod: SupervisorPod, millicores: float) -> None:
-        wanted = math.ceil(millicores / 10.0) * 10
+    def _resize(self, pod: SupervisorPod, millicores: float, capacity_millicores: float) -> None:
+        wanted = min(math.ceil(millicores / 10.0) * 10, math.floor(capacity_millicores))
         if not is_worth_a_resize(pod.wanted_millicores, wanted):
             return
         tried = (pod.namespace, pod.name, wanted)

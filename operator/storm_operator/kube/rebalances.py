@@ -16,7 +16,7 @@ from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.proposals import plan_gain_percent
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.kube.managed import Body, Managed, annotations_of
-from storm_operator.kube.submission import owner_reference
+from storm_operator.kube.submission import label_value, owner_reference
 
 KIND = "StormRebalance"
 ASK_ANNOTATION = "storm-operator.dev/rebalance"
@@ -98,7 +98,7 @@ def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str])
         "metadata": {
             "name": plan.id,
             "namespace": namespace,
-            "labels": {TOPOLOGY_LABEL: topology[:63]},
+            "labels": {TOPOLOGY_LABEL: label_value(topology)},
             "ownerReferences": [owner_reference(owner.body)],
         },
         "spec": {key: value for key, value in spec.items() if value is not None},
@@ -142,8 +142,16 @@ def proposal_record(body: Body) -> PlanRecord | None:
     plan = plan_of(body)
     if plan is None or state_of(body) not in (PlanState.PROPOSED.value, "Approved"):
         return None
-    unknown = Outcome(None, None, None, None, None)
-    return PlanRecord(plan, ApplyMethod.REBALANCE, PlanState.PROPOSED, unknown, plan.created_at_seconds)
+    status = body.get("status") or {}
+    return PlanRecord(
+        plan=plan,
+        method=ApplyMethod.REBALANCE,
+        state=PlanState.PROPOSED,
+        before=Outcome(None, None, None, None, None),
+        started_at_seconds=plan.created_at_seconds,
+        message=str(status.get("message", "")),
+        rollback_of=str(status.get("rollbackOf", "")),
+    )
 
 
 def surplus(bodies: tuple[Body, ...], owner: Managed, limit: int) -> tuple[Body, ...]:

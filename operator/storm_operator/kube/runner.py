@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.errors import AdapterError, RebalanceInProgress
+from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.clients import KubeClients
-from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
-from storm_operator.core.parallelism import wanted_parallelism
-from storm_operator.core.settings import Enforcement, Mode
-from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.kube.asks import follow_asks, seed_proposals
+from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.managed import Managed, Registry, rightful
-from storm_operator.kube.pod_limits import PodLimits
 from storm_operator.kube.publisher import Publisher, decision_for
-from storm_operator.kube.scaling import ScaleState, merged_limits, scale_step
 from storm_operator.kube.status import TopologyView, refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Stage
@@ -56,8 +50,7 @@ class ClusterRunner:
     lifecycle: LifecycleManager | None = None
     submitter: JobSubmitter | None = None
     publisher: Publisher = field(init=False)
-    limits: PodLimits = field(init=False)
-    scale: ScaleState = ScaleState()
+    care: ClusterCare = field(init=False)
     stages: dict[str, Stage] = field(default_factory=dict)
     passes: int = 0
     failed_passes: int = 0
@@ -67,7 +60,7 @@ class ClusterRunner:
         self.publisher = Publisher(
             self.kube.kinds, self.kube.events, self.registry, self._owner_of_id, self._hosts, self.say
         )
-        self.limits = PodLimits(self.kube.pods, self.say, time.time)
+        self.care = ClusterCare(self.nimbus, self.kube.pods, self._hosts, self._tell_owner, self.say)
 
     def run(self, stop: threading.Event) -> None:
         """Until `stop`. Topologies are left running under the plans in force."""
@@ -104,36 +97,21 @@ class ClusterRunner:
         specs = {name: one.spec for name, one in active.items() if one.spec is not None}
         if specs:
             assembly.loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
-        self.limits.see(self._namespaces())
+        self.care.see(managed)
         lifecycle.step(specs, time.time())
         self._note_drift(lifecycle)
         follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say)
         assembly.loop.run_once(specs)
-        self._follow_parallelism(specs)
-        self._follow_pods(specs)
+        if self.publisher.last_report is not None:
+            self.care.follow(specs, self.publisher.last_report, assembly)
         self._publish(lifecycle)
         return assembly.loop.period_seconds
-
-    def open_up(self, supervisor_ids: Collection[str]) -> None:
-        """See `apply.MachineLimits`."""
-        hosts = self._hosts()
-        try:
-            self.limits.see(self._namespaces())
-        except KubernetesError as error:
-            self.say(str(error))
-        self.limits.open_up([hosts[i] for i in supervisor_ids if i in hosts])
-
-    def capacities(self) -> Mapping[str, float]:
-        """See `assembly.Machines`."""
-        hosts = self._hosts()
-        by_host = self.limits.capacities(hosts.values())
-        return {i: by_host[host] for i, host in hosts.items() if host in by_host}
 
     def _connect(self) -> tuple[Assembly, LifecycleManager]:
         """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""
         if self.assembly is None or self.lifecycle is None:
             connection = discover(self.nimbus, self.settings)
-            assembly = assemble(connection, self.publisher, machines=self)
+            assembly = assemble(connection, self.publisher, machines=self.care)
             try:
                 assembly.loop.recover()
                 seed_proposals(self.registry, assembly.loop, self.nimbus)
@@ -163,66 +141,6 @@ class ClusterRunner:
             elif not present.is_leaving:
                 self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")
                 assembly.storm.kill(spec.name, spec.kill_wait_seconds)
-
-    def _follow_parallelism(self, specs: Mapping[str, TopologySpec]) -> None:
-        """Change the number of executors where the spec, or the load, asks for another; never while a plan settles."""
-        report, assembly = self.publisher.last_report, self.assembly
-        if report is None or report.snapshot is None or report.demand is None or assembly is None:
-            return
-        if assembly.loop.has_pending_plan:
-            return
-        for topology in report.snapshot.topologies:
-            spec = specs.get(topology.name)
-            if spec is None or spec.suspend:
-                continue
-            resize = wanted_parallelism(topology, spec.parallelism, report.demand, spec.resources.ceiling_millicores)
-            owner = self.owners[topology.name]
-            for note in resize.notes:
-                self.publisher.tell(owner, "Parallelism", note, warning=True)
-            if resize.executors:
-                words = ", ".join(f"{name} {count}" for name, count in sorted(resize.executors.items()))
-                self.publisher.tell(owner, "Resized", f"executors are now to be: {words}")
-                with contextlib.suppress(RebalanceInProgress):
-                    assembly.client.rebalance(topology.name, executors=resize.executors)
-
-    def _follow_pods(self, specs: Mapping[str, TopologySpec]) -> None:
-        report = self.publisher.last_report
-        assembly = self.assembly
-        if report is None or report.snapshot is None or report.demand is None or assembly is None:
-            return
-        enforcing = [
-            spec
-            for spec in specs.values()
-            if spec.scheduling.mode is Mode.ENFORCE and spec.resources.enforcement is not Enforcement.NONE
-        ]
-        if enforcing and not assembly.loop.has_pending_plan:
-            headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
-            snapshot = report.snapshot
-            self.limits.follow(snapshot.supervisors, snapshot.assignment, report.demand, headroom)
-        self._follow_scale(specs)
-
-    def _follow_scale(self, specs: Mapping[str, TopologySpec]) -> None:
-        limits = merged_limits(spec.supervisors for spec in specs.values())
-        report = self.publisher.last_report
-        pods = [pod for pod in self.limits.present if limits and limits.stateful_set in (None, pod.stateful_set)]
-        if limits is None or not pods or not pods[0].stateful_set or report is None or report.snapshot is None:
-            return
-        used_hosts = {
-            s.host
-            for s in report.snapshot.supervisors
-            for slot in report.snapshot.assignment.slot_of.values()
-            if slot.supervisor_id == s.id
-        }
-        used = {pod.ordinal for pod in pods for host in used_hosts if pod.matches(host)}
-        replicas = self.kube.pods.replicas(pods[0].namespace, pods[0].stateful_set)
-        decisions = [decision for _, decision in report.decisions]
-        step, self.scale = scale_step(limits, tuple(pods), replicas, used, decisions, self.scale)
-        if step is not None:
-            self.kube.pods.scale(step.namespace, step.stateful_set, step.replicas)
-            words = f"StatefulSet {step.stateful_set} from {replicas} to {step.replicas} pods: {step.reason}"
-            self.say(words)
-            for owner in self.owners.values():
-                self.publisher.tell(owner, "Scaled", words)
 
     def _publish(self, lifecycle: LifecycleManager) -> None:
         for name, one in self.owners.items():
@@ -269,6 +187,10 @@ class ClusterRunner:
             view = TopologyView(one, None, None, None, None, time.time(), trouble=words)
             self.publisher.write_status(one, status_of(view))
 
+    def _tell_owner(self, name: str, reason: str, message: str, warning: bool) -> None:
+        if name in self.owners:
+            self.publisher.tell(self.owners[name], reason, message, warning)
+
     def _owner_of_id(self, topology_id: str) -> Managed | None:
         # Storm makes an id of the name, a counter and the time.
         return self.owners.get(topology_id.rsplit("-", 2)[0])
@@ -277,12 +199,6 @@ class ClusterRunner:
         if self.assembly is None:
             return {}
         return {supervisor_id: host for host, supervisor_id in self.assembly.storm.supervisor_ids().items()}
-
-    def _namespaces(self) -> tuple[str, ...]:
-        """Where the supervisor pods are looked for: beside the resources, and where the Nimbus service is."""
-        host = self.nimbus.rpartition(":")[0].split(".")
-        beside = {one.key[0] for one in self.owners.values()}
-        return tuple(sorted(beside | ({host[1]} if len(host) > 1 and not host[1].isdigit() else set())))
 
 
 def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:

@@ -22,6 +22,11 @@ class _Running:
     thread: threading.Thread
     stop: threading.Event
 
+    @property
+    def has_ended(self) -> bool:
+        """As it was told to."""
+        return self.stop.is_set() and not self.thread.is_alive()
+
 
 @dataclass(slots=True)
 class Runners:
@@ -46,17 +51,22 @@ class Runners:
     def follow(self) -> None:
         """Start and end loops so that there is one for each cluster."""
         wanted = self.registry.clusters()
+        for nimbus in set(self.running) - wanted:
+            self.running[nimbus].stop.set()
+        # Until a loop has ended it may still be applying a plan: two at once for one cluster must never be.
+        for nimbus in [nimbus for nimbus, one in self.running.items() if one.has_ended]:
+            self.running.pop(nimbus)
         for nimbus in wanted - set(self.running):
             runner, stop = self.make(nimbus), threading.Event()
             thread = threading.Thread(target=runner.run, args=(stop,), name=f"loop {nimbus}", daemon=True)
             self.running[nimbus] = _Running(runner, thread, stop)
             thread.start()
-        for nimbus in set(self.running) - wanted:
-            self.running.pop(nimbus).stop.set()
 
     def problem(self) -> str:
         """Why the loops are not well; empty when they are."""
         for nimbus, one in list(self.running.items()):
+            if one.has_ended:
+                continue
             if not one.thread.is_alive():
                 return f"the loop of {nimbus} has ended"
             idle = time.monotonic() - one.runner.last_pass_at

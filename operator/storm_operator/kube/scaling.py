@@ -46,13 +46,16 @@ def wanted_replicas(
 ) -> tuple[int, str]:
     """How many pods there should be, and why. None that hosts an executor is ever taken away."""
     needed = max(used_ordinals, default=-1) + 1
+    one_more = max(replicas, min(limits.maximum, replicas + 1))
     for decision in decisions:
         if isinstance(decision, Hold) and decision.reason is HoldReason.INFEASIBLE:
-            return min(limits.maximum, replicas + 1), f"no placement fits: {decision.message}"
+            return one_more, f"no placement fits: {decision.message}"
         if isinstance(decision, Plan) and decision.after.overloaded_millicores > 0.0:
-            return min(limits.maximum, replicas + 1), "even the best placement overloads a supervisor"
+            return one_more, "even the best placement overloads a supervisor"
     if replicas < limits.minimum:
         return limits.minimum, f"spec.supervisors.minimum is {limits.minimum}"
+    if any(isinstance(decision, Plan) for decision in decisions):
+        return replicas, ""  # a plan may be about to use the pods that nobody uses now
     target = max(limits.minimum, needed)
     if target < replicas:
         return target, f"pods from ordinal {target} on host no executor"
@@ -69,8 +72,8 @@ def scale_step(
 ) -> tuple[ScaleStep | None, ScaleState]:
     """The one step to take now, if any; and what to remember."""
     owned = [pod for pod in pods if pod.stateful_set and limits and limits.stateful_set in (None, pod.stateful_set)]
-    if limits is None or not owned:
-        return None, ScaleState()
+    if limits is None or len({(pod.namespace, pod.stateful_set) for pod in owned}) != 1:
+        return None, ScaleState()  # none to be seen, or several: which of them is meant nobody said
     wanted, reason = wanted_replicas(limits, replicas, used_ordinals, decisions)
     if wanted == replicas:
         return None, ScaleState()

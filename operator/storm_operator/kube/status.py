@@ -18,7 +18,15 @@ from storm_operator.lifecycle_manager import Progress, Stage
 NEWS_FRACTION = 0.1
 """Figures that changed by less than this share of themselves are no news: a steady topology is not written again."""
 
-UNMEASURED = frozenset({HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE, HoldReason.WARMING_UP})
+PAUSED = "paused by annotation: left as it is"
+UNMEASURED = frozenset(
+    {
+        HoldReason.METRICS_INCOMPLETE,
+        HoldReason.METRICS_STALE,
+        HoldReason.WARMING_UP,
+        HoldReason.NOTHING_TO_MANAGE,
+    }
+)
 FINE_HOLDS = frozenset(
     {
         HoldReason.NO_CHANGE,
@@ -32,6 +40,7 @@ FINE_HOLDS = frozenset(
         HoldReason.AWAITING_APPROVAL,
         HoldReason.EXCLUDED_WINDOW,
         HoldReason.WARMING_UP,
+        HoldReason.NOTHING_TO_MANAGE,
     }
 )
 """Reasons not to act that are nobody's fault: the topology is as ready as without them."""
@@ -85,7 +94,7 @@ def status_of(view: TopologyView) -> dict[str, Any]:
         "nimbus": view.managed.nimbus,
         "conditions": _with_times(_conditions(view), old, view),
         "suspendedByOperator": bool(view.progress and view.progress.stage is Stage.SUSPENDED) or None,
-        "topologyId": (view.progress.topology_id or None) if view.progress else old.get("topologyId"),
+        "topologyId": _shown_topology_id(view, old),
         "lastPlan": _last_plan(view, old),
         "lastHold": _last_hold(view, old),
         "percentOfBest": _percent_of_best(view),
@@ -139,9 +148,8 @@ def is_news(old: Body, new: Mapping[str, Any]) -> bool:
 
 
 def _differs(old: Any, new: Any) -> bool:
-    if isinstance(new, bool) or isinstance(old, bool) or new is None or old is None:
-        return bool(old != new)
-    if isinstance(new, int | float) and isinstance(old, int | float):
+    # What is counted is an int, and news; what is measured is a float (that the API may give back as an int).
+    if isinstance(new, float) and isinstance(old, int | float) and not isinstance(old, bool):
         return abs(new - old) > NEWS_FRACTION * max(abs(new), abs(old))
     if isinstance(new, Mapping) and isinstance(old, Mapping):
         return set(old) != set(new) or any(_differs(old[key], new[key]) for key in new)
@@ -153,19 +161,20 @@ def _differs(old: Any, new: Any) -> bool:
 def _phase(view: TopologyView) -> str:
     if view.managed.is_being_deleted:
         return "Deleting"
+    if view.managed.is_paused:
+        return "Paused"
     if view.progress is None:
         return "Pending"
-    if view.progress.stage is Stage.RUNNING:
-        if view.managed.is_paused:
-            return "Paused"
-        if view.record is not None and view.record.state is PlanState.APPLYING:
-            return "Rebalancing"
+    if view.progress.stage is Stage.RUNNING and view.record is not None and view.record.state is PlanState.APPLYING:
+        return "Rebalancing"
     return PHASES[view.progress.stage]
 
 
 def _message(view: TopologyView) -> str:
     if view.trouble:
         return view.trouble
+    if view.managed.is_paused:
+        return PAUSED
     if view.progress is not None and view.progress.message:
         return view.progress.message
     if isinstance(view.decision, Hold):
@@ -182,6 +191,8 @@ def _without_figures(hold: Hold) -> str:
         HoldReason.PAYBACK_TOO_LONG,
         HoldReason.COOL_DOWN,
         HoldReason.EXCLUDED_WINDOW,
+        HoldReason.APPLYING,
+        HoldReason.METRICS_STALE,
     )
     return f"nothing to do: {hold.reason.value}" if hold.reason in volatile else hold.message
 
@@ -208,19 +219,25 @@ def _first_failing(*conditions: Condition) -> str:
 def _submitted(view: TopologyView) -> Condition:
     progress = view.progress
     if progress is None:
-        return Condition("Submitted", None, "Unknown", view.trouble or "not looked at yet")
+        return _unknown("Submitted", view, "not looked at yet")
     done = progress.stage in (Stage.RUNNING, Stage.SUSPENDED)
     return Condition("Submitted", done, progress.stage.value, progress.message)
 
 
 def _measured(view: TopologyView) -> Condition:
     if view.snapshot is None or not _topology_id(view):
-        return Condition("MetricsReady", None, "Unknown", view.trouble or "it does not run yet")
+        return _unknown("MetricsReady", view, "it does not run yet")
     own = [e for e in view.snapshot.completeness.missing_executors if e.topology_id == _topology_id(view)]
     if own:
         problems = "; ".join(view.snapshot.completeness.problems[:3])
         return Condition("MetricsReady", False, "Incomplete", f"{len(own)} executors are not measured: {problems}")
     return Condition("MetricsReady", True, "Complete", "all its executors are measured")
+
+
+def _unknown(kind: str, view: TopologyView, otherwise: str) -> Condition:
+    if view.managed.is_paused and not view.trouble:
+        return Condition(kind, None, "Paused", PAUSED)
+    return Condition(kind, None, "Unknown", view.trouble or otherwise)
 
 
 def _planned(view: TopologyView) -> Condition:
@@ -278,6 +295,13 @@ def _with_times(conditions: list[Condition], old: Body, view: TopologyView) -> l
 
 def _topology_id(view: TopologyView) -> str:
     return view.progress.topology_id if view.progress is not None else ""
+
+
+def _shown_topology_id(view: TopologyView, old: Body) -> str | None:
+    # Whether a topology runs is not known while nobody looked, or while what it is made from cannot be read.
+    if view.progress is None or (view.progress.stage is Stage.FAILED and not view.progress.topology_id):
+        return old.get("topologyId")
+    return view.progress.topology_id or None
 
 
 def _figures(view: TopologyView) -> dict[str, Any]:

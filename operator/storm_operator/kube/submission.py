@@ -123,13 +123,16 @@ def job_body(
 ) -> dict[str, Any]:
     """Pure: the Job. It is owned by the resource, runs once, and may do nothing but talk to Nimbus."""
     metadata = owner.body["metadata"]
-    labels = {"app.kubernetes.io/managed-by": "storm-operator", "storm-operator.dev/topology": metadata["name"][:63]}
+    labels = {
+        "app.kubernetes.io/managed-by": "storm-operator",
+        "storm-operator.dev/topology": label_value(metadata["name"]),
+    }
     main = {
         "name": "submit",
         "image": settings.image,
         "imagePullPolicy": settings.pull_policy,
         "command": ["storm-operator", "submit"],
-        "env": [{"name": REQUEST_VARIABLE, "value": json.dumps(request, sort_keys=True)}],
+        "env": [{"name": REQUEST_VARIABLE, "value": _as_variable(request)}],
         "securityContext": _restricted(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a volume of the pod's own
@@ -160,6 +163,16 @@ def job_body(
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
     }
+
+
+def label_value(name: str) -> str:
+    """As much of a resource's name as a label can hold."""
+    return name[:63].rstrip("-.")
+
+
+def _as_variable(request: Mapping[str, Any]) -> str:
+    # Kubernetes replaces $(NAME), and $$ by $, in the values of variables.
+    return json.dumps(request, sort_keys=True).replace("$", r"\u0024")
 
 
 def _bring_jar(pod: dict[str, Any], main: dict[str, Any], source: TopologySource, settings: JobSettings) -> None:

@@ -14,7 +14,7 @@ import requests
 import typer
 import yaml
 
-from storm_operator.adapters.errors import AdapterError, SubmissionFailed
+from storm_operator.adapters.errors import AdapterError, SubmissionError, SubmissionFailed
 from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.adapters.submission import (
     FluxSubmission,
@@ -41,10 +41,18 @@ def submit(
         with tempfile.TemporaryDirectory(prefix="storm-operator-submit-") as folder:
             done = carry_out(wanted, storm_home, Path(folder))
     except (AdapterError, ValueError, KeyError) as error:
-        message = str(error) if isinstance(error, AdapterError) else f"the request cannot be read: {error!r}"
-        print(message, file=sys.stderr)  # noqa: T201 - this is the Job's log
+        print(_log_and_reason(error), file=sys.stderr)  # noqa: T201 - this is the Job's log
         raise typer.Exit(1) from error
     print(f"submitted {', '.join(done.topology_names)}", file=sys.stderr)  # noqa: T201
+
+
+def _log_and_reason(error: Exception) -> str:
+    if not isinstance(error, AdapterError):
+        return f"the request cannot be read: {error!r}"
+    if not isinstance(error, SubmissionError) or not error.log_tail:
+        return str(error)
+    reason = str(error).removesuffix(error.log_tail.rstrip()).rstrip()
+    return f"{error.log_tail.rstrip()}\n{reason}"  # the end of a log is what is kept of it
 
 
 def carry_out(wanted: Mapping[str, Any], storm_home: Path, folder: Path) -> Submitted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -44,13 +45,7 @@ def ensure_distribution(say: Say) -> Path:
     home.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=".storm-") as scratch:
         build = Path(scratch) / home.name
-        for folder, pom in CLASS_PATHS.items():
-            _copy_jars(RESOURCES / pom, build / folder, Path(scratch))
-        for folder in PLUGIN_FOLDERS:
-            (build / folder).mkdir()
-        (build / "log4j2").mkdir()
-        for name in ("cluster.xml", "worker.xml"):
-            shutil.copy(RESOURCES / name, build / "log4j2" / name)
+        assemble(build)
         try:
             build.rename(home)
         except OSError:
@@ -58,6 +53,16 @@ def ensure_distribution(say: Say) -> Path:
             if not home.is_dir():
                 raise
     return home
+
+
+def assemble(home: Path) -> None:
+    """Fetches Storm into the new folder `home`, without any plugin. The image build runs this too (see the end)."""
+    for folder, pom in CLASS_PATHS.items():
+        _copy_jars(RESOURCES / pom, home / folder)
+    for folder in (*PLUGIN_FOLDERS, "log4j2"):
+        (home / folder).mkdir()
+    for name in ("cluster.xml", "worker.xml"):
+        shutil.copy(RESOURCES / name, home / "log4j2" / name)
 
 
 def make_storm_home(home: Path, distribution: Path, plugin_jar: Path | None) -> None:
@@ -74,13 +79,22 @@ def make_storm_home(home: Path, distribution: Path, plugin_jar: Path | None) -> 
             shutil.copy(plugin_jar, home / name / plugin_jar.name)
 
 
-def _copy_jars(pom: Path, into: Path, scratch: Path) -> None:
-    # A copy of the POM, since Maven may write `target/` beside it and package data can be read-only.
-    local_pom = scratch / pom.name
-    shutil.copy(pom, local_pom)
-    command = [maven_command(), "-q", "-B", "-f", str(local_pom), f"-Dstorm.version={STORM_VERSION}"]
+def _copy_jars(pom: Path, into: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="storm-pom-") as scratch:
+        # A copy of the POM, since Maven may write `target/` beside it and package data can be read-only.
+        local_pom = Path(scratch) / pom.name
+        shutil.copy(pom, local_pom)
+        _run_maven(local_pom, into)
+
+
+def _run_maven(pom: Path, into: Path) -> None:
+    command = [maven_command(), "-q", "-B", "-f", str(pom), f"-Dstorm.version={STORM_VERSION}"]
     command += [COPY_DEPENDENCIES, "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).strip().splitlines()
         raise LocalClusterError(f"Maven could not fetch Storm {STORM_VERSION} ({pom.name}):\n" + "\n".join(lines[-8:]))
+
+
+if __name__ == "__main__":
+    assemble(Path(sys.argv[1]).absolute())

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from kube_cluster import KubeCluster
-from kube_cluster.binaries import CONTROL_PLANE
+from kube_cluster.binaries import CONTROL_PLANE, ensure_programs, obstacle
 from kube_cluster.for_pytest import build_first, skip_unless_possible
 
 PROGRAMS = (*CONTROL_PLANE, "helm")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    build_first(session, "kube_api", PROGRAMS)
+    if not obstacle(PROGRAMS):
+        build_first(session, "kube_api", lambda say: ensure_programs(PROGRAMS, say))
 
 
 @pytest.fixture(scope="session")

@@ -14,9 +14,9 @@ import requests
 import yaml
 
 from kube_cluster import KubeCluster, KubeClusterError
-from kube_cluster.layout import mark_of, state_file
+from kube_cluster.layout import state_file
+from kube_cluster.leftovers import leftovers
 from kube_cluster.waiting import wait_for
-from storm_operator.local.processes import marked_processes
 
 pytestmark = pytest.mark.functional
 
@@ -55,13 +55,6 @@ def name(kube_api: KubeCluster) -> Iterator[str]:
     name = f"end{os.getpid() % 1_000_000}"
     yield name
     KubeCluster(name).down()
-
-
-def left_behind(name: str) -> list[str]:
-    """Everything on this machine that bears the cluster's name."""
-    found = [f"process {pid}" for pid in marked_processes(mark_of(name))]
-    folder = state_file(name).parent
-    return [*found, str(folder)] if folder.exists() else found
 
 
 def test_crds_are_accepted_and_served(kube_api: KubeCluster) -> None:
@@ -105,13 +98,13 @@ def test_down_leaves_nothing(name: str) -> None:
     with KubeCluster(name) as cluster:
         assert len(cluster.processes()) == 4
         assert [daemon["starts"] for daemon in cluster.daemons()] == [1, 1, 1]
-    assert left_behind(name) == []
+    assert leftovers(name) == []
 
 
 def test_logs_stay_where_they_were_asked_to(name: str, tmp_path: Path) -> None:
     with KubeCluster(name, logs_dir=tmp_path):
         pass
-    assert left_behind(name) == []
+    assert leftovers(name) == []
     assert (tmp_path / "kube-apiserver.log").stat().st_size > 0
 
 
@@ -119,11 +112,11 @@ def test_it_goes_when_its_owner_is_killed(name: str) -> None:
     owner = subprocess.Popen([sys.executable, "-c", OWNER, name], cwd=TESTS, stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
     assert owner.stdout.readline() == "up\n"
-    assert left_behind(name)
+    assert leftovers(name)
     owner.kill()
     owner.wait()
     owner.stdout.close()
-    wait_for(lambda: left_behind(name) == [], SECONDS, "the cluster outlived its owner")
+    wait_for(lambda: leftovers(name) == [], SECONDS, "the cluster outlived its owner")
 
 
 def test_after_kill_9_of_owner_and_keeper_the_next_cluster_sweeps(name: str) -> None:
@@ -139,14 +132,14 @@ def test_after_kill_9_of_owner_and_keeper_the_next_cluster_sweeps(name: str) -> 
     owner.wait()
     # The kernel ends the daemons with their keeper; the files wait for somebody to sweep.
     wait_for(lambda: not cluster.processes(), SECONDS, "daemons outlived their keeper")
-    assert left_behind(name) == [str(state_file(name).parent)]
+    assert leftovers(name) == [str(state_file(name).parent)]
     with KubeCluster(f"{name}b"):
-        assert left_behind(name) == []
+        assert leftovers(name) == []
 
 
 def test_down_of_what_is_not_up_does_no_harm(name: str) -> None:
     KubeCluster(name).down()
-    assert left_behind(name) == []
+    assert leftovers(name) == []
     with pytest.raises(KubeClusterError, match=f"no cluster '{name}' is up"):
         KubeCluster.attach(name)
 

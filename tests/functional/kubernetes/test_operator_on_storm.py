@@ -102,7 +102,10 @@ def test_exactly_the_approved_plan_is_carried_out_and_can_be_taken_back(
     assert ASK_ANNOTATION not in verified["metadata"].get("annotations", {})
 
     ask(scene, verified, "rollback")
-    back = eventually(lambda: scene.rebalances("Verified")[1:], "the way back is carried out")[0]
+    (undone,) = eventually(lambda: scene.rebalances("RolledBack"), "the way back is carried out")
+    (back,) = scene.rebalances("Verified")
+    assert back["status"]["rollbackOf"] == undone["metadata"]["name"] == verified["metadata"]["name"]
+    assert undone["status"]["rolledBackBy"] == back["metadata"]["name"]
     assert back["spec"]["planHash"] == verified["spec"]["baseHash"]
     assert back["spec"]["baseHash"] == verified["spec"]["planHash"]
     scene.delete("asked")

@@ -48,20 +48,26 @@ conf_dir = "{layout.node_config / "cni"}"
 
 
 def _corefile(layout: KubeLayout) -> str:
-    """Every block has lines of its own: CoreDNS does not accept them in one."""
-    return f""".:53 {{
+    """Every block has lines of its own: CoreDNS does not accept them in one.
+
+    The template has a server of its own, since in the kubernetes plugin's it would be asked first.
+    """
+    return f"""{CLUSTER_DOMAIN} in-addr.arpa {{
     bind {layout.node_ip}
     errors
     ready {layout.node_ip}:{DNS_READY_PORT}
-    kubernetes {CLUSTER_DOMAIN} in-addr.arpa {{
+    kubernetes {{
         kubeconfig {layout.kubeconfig_of("coredns")}
         pods insecure
         ttl 5
     }}
+    cache 5
+}}
+. {{
+    bind {layout.node_ip}
     template ANY ANY {{
         rcode NXDOMAIN
     }}
-    cache 5
 }}
 """
 

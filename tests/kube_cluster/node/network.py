@@ -27,7 +27,8 @@ def free_block(cluster: str) -> int:
     """The block of addresses, 10.BLOCK.0.0/16, that the cluster gets; no route of this machine leads into it."""
     routed = [_network(route["dst"]) for route in json.loads(_run(["ip", "-json", "route"]))]
     start = zlib.crc32(cluster.encode()) % len(BLOCKS)
-    for block in [*BLOCKS[start:], *BLOCKS[:start]]:
+    blocks: list[int] = [*BLOCKS[start:], *BLOCKS[:start]]
+    for block in blocks:
         wanted = IPv4Network(f"10.{block}.0.0/16")
         if not any(network and wanted.overlaps(network) for network in routed):
             return block

@@ -49,10 +49,11 @@ class Events:
 def event_body(about: Mapping[str, Any], reason: str, message: str, warning: bool, now: datetime) -> dict[str, Any]:
     """Pure: the event. Its name is that of its content and hour, so that a second replica cannot post it twice."""
     metadata = about["metadata"]
-    digest = hashlib.sha256(f"{reason} {message} {now:%Y%m%d%H}".encode()).hexdigest()[:12]
+    about_what = f"{metadata.get('uid', '')} {reason} {message} {now:%Y%m%d%H}"
+    digest = hashlib.sha256(about_what.encode()).hexdigest()[:12]
     moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
-        "metadata": {"name": f"{metadata['name'][:200]}.{digest}", "namespace": metadata["namespace"]},
+        "metadata": {"name": f"{metadata['name'][:200].rstrip('-.')}.{digest}", "namespace": metadata["namespace"]},
         "involvedObject": {
             "apiVersion": about["apiVersion"],
             "kind": about["kind"],

@@ -1,0 +1,122 @@
+"""What the operator does for one Storm cluster besides plans: pods' CPU, number of pods, number of executors."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from storm_operator.adapters.errors import RebalanceInProgress
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.assembly import Assembly
+from storm_operator.control_loop import PassReport
+from storm_operator.core.model import Demand
+from storm_operator.core.parallelism import wanted_parallelism
+from storm_operator.core.settings import Enforcement, Mode
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.kube.managed import Managed
+from storm_operator.kube.pod_limits import PodLimits
+from storm_operator.kube.scaling import ScaleState, merged_limits, scale_step
+
+Specs = Mapping[str, TopologySpec]
+
+
+@dataclass(slots=True)
+class ClusterCare:
+    """`hosts` gives the supervisors' hosts by id; `tell(topology, reason, message, warning)` posts an event."""
+
+    nimbus: str
+    pods: Pods
+    hosts: Callable[[], Mapping[str, str]]
+    tell: Callable[[str, str, str, bool], None]
+    say: Callable[[str], None]
+    limits: PodLimits = field(init=False)
+    namespaces: tuple[str, ...] = ()
+    scale: ScaleState = ScaleState()
+
+    def __post_init__(self) -> None:
+        self.limits = PodLimits(self.pods, self.say, time.time)
+
+    def see(self, managed: tuple[Managed, ...]) -> None:
+        """Read the supervisor pods: beside the resources, and where the Nimbus service is."""
+        host = self.nimbus.rpartition(":")[0].split(".")
+        beside = {one.key[0] for one in managed}
+        self.namespaces = tuple(sorted(beside | ({host[1]} if len(host) > 1 and not host[1].isdigit() else set())))
+        self.limits.see(self.namespaces)
+
+    def open_up(self, supervisor_ids: Collection[str]) -> None:
+        """See `apply.MachineLimits`."""
+        hosts = self.hosts()
+        try:
+            self.limits.see(self.namespaces)
+        except KubernetesError as error:
+            self.say(str(error))
+        self.limits.open_up([hosts[i] for i in supervisor_ids if i in hosts])
+
+    def capacities(self) -> Mapping[str, float]:
+        """See `assembly.Machines`."""
+        hosts = self.hosts()
+        by_host = self.limits.capacities(hosts.values())
+        return {i: by_host[host] for i, host in hosts.items() if host in by_host}
+
+    def follow(self, specs: Specs, report: PassReport, assembly: Assembly) -> None:
+        """After a pass: bring everything that needs no plan to what the pass found."""
+        if report.snapshot is None or report.demand is None:
+            return
+        if not assembly.loop.has_pending_plan:
+            self._follow_parallelism(specs, report.snapshot, report.demand, assembly)
+            self._follow_limits(specs, report.snapshot, report.demand)
+        self._follow_scale(specs, report, report.snapshot)
+
+    def _follow_parallelism(self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand, assembly: Assembly) -> None:
+        for topology in snapshot.topologies:
+            spec = specs.get(topology.name)
+            if spec is None or spec.suspend:
+                continue
+            resize = wanted_parallelism(topology, spec.parallelism, demand, spec.resources.ceiling_millicores)
+            for note in resize.notes:
+                self.tell(topology.name, "Parallelism", note, True)
+            if resize.executors:
+                words = ", ".join(f"{name} {count}" for name, count in sorted(resize.executors.items()))
+                self.tell(topology.name, "Resized", f"executors are now to be: {words}", False)
+                with contextlib.suppress(RebalanceInProgress):
+                    assembly.client.rebalance(topology.name, executors=resize.executors)
+
+    def _follow_limits(self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand) -> None:
+        enforcing = [
+            spec
+            for spec in specs.values()
+            if spec.scheduling.mode is Mode.ENFORCE and spec.resources.enforcement is not Enforcement.NONE
+        ]
+        if enforcing:
+            headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
+            self.limits.follow(snapshot.supervisors, snapshot.assignment, demand, headroom)
+
+    def _follow_scale(self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot) -> None:
+        limits = merged_limits(spec.supervisors for spec in specs.values())
+        pods = tuple(
+            pod
+            for pod in self.limits.present
+            if limits and pod.stateful_set and limits.stateful_set in (None, pod.stateful_set)
+        )
+        if limits is None or not pods:
+            return
+        replicas = self.pods.replicas(pods[0].namespace, pods[0].stateful_set)
+        decisions = [decision for _, decision in report.decisions]
+        step, self.scale = scale_step(limits, pods, replicas, used_ordinals(pods, snapshot), decisions, self.scale)
+        if step is not None:
+            self.pods.scale(step.namespace, step.stateful_set, step.replicas)
+            words = f"StatefulSet {step.stateful_set} from {replicas} to {step.replicas} pods: {step.reason}"
+            self.say(words)
+            for name in specs:
+                self.tell(name, "Scaled", words, False)
+
+
+def used_ordinals(pods: tuple[SupervisorPod, ...], snapshot: ClusterSnapshot) -> frozenset[int]:
+    """The ordinals of the pods whose supervisors host executors."""
+    used = {slot.supervisor_id for slot in snapshot.assignment.slot_of.values()}
+    hosts = [supervisor.host for supervisor in snapshot.supervisors if supervisor.id in used]
+    return frozenset(pod.ordinal for pod in pods for host in hosts if pod.matches(host))

@@ -1,0 +1,130 @@
+"""`make demo-k8s`: Storm's own scheduler against storm-operator, through Helm and kubectl, on a real node made here.
+
+Shows what a user of kubectl sees, and writes report.json: the figures before and after, the plans, the pods' CPU.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kube_cluster import KubeCluster
+from kube_cluster.images import build_image
+from storm_on_node import NAMESPACE, StormOnNode, eventually, word_count
+
+IMAGES = {"operator": "localhost/storm-operator:dev", "storm": "localhost/storm:dev"}
+MACHINES = 4
+FIGURES = ("latency p50, ms", "tuples between supervisors, per second", "throughput, tuples per second")
+SAMPLE_SECONDS = 5.0
+STEADY_SECONDS = 30.0
+NAMES = ("words", "more-words")
+
+
+def main(output: Path = Path("build/demo-k8s"), minutes: float = 6.0) -> None:
+    """Play it and leave the report in `output`. Everything that was started is removed again."""
+    console = Console()
+    measured_seconds = max(30.0, minutes * 60.0 / 5)
+    with console.status("") as spinner:
+        archives = [build_image(target, tag, spinner.update) for target, tag in IMAGES.items()]
+        spinner.update("starting a Kubernetes node")
+        with KubeCluster("demo-k8s", node=True) as kube:
+            for archive in archives:
+                spinner.update(f"loading {archive.name}")
+                kube.load_image(archive)
+            spinner.update("helm install storm, helm install storm-operator")
+            storm = StormOnNode(kube)
+            storm.install(MACHINES)
+            report = _play(storm, measured_seconds, console, spinner.update)
+            storm.uninstall()
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "report.json").write_text(json.dumps(report, indent=2), encoding="utf-8")
+    console.print(_table(report))
+    console.print(f"report: {output / 'report.json'}")
+
+
+def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: Any) -> dict[str, Any]:
+    say("kubectl apply: two topologies under Storm's own scheduler; the operator only watches")
+    for name in NAMES:
+        storm.apply(word_count(name, scheduling={"mode": "Observe"}))
+    for name in NAMES:
+        eventually(lambda name=name: storm.is_ready(name), f"{name} runs and is measured")  # type: ignore[misc]
+    time.sleep(STEADY_SECONDS)
+    baseline = _measure(storm, measured_seconds)
+    _show(storm, console, "under Storm's own scheduler")
+
+    say("kubectl patch: mode Enforce; the operator takes over")
+    began = time.monotonic()
+    for name in NAMES:
+        storm.patch(name, {"scheduling": {"mode": "Enforce"}})
+    eventually(lambda: storm.rebalances("Verified"), "a plan is in force and verified")
+    takeover_seconds = time.monotonic() - began
+    time.sleep(STEADY_SECONDS)
+    managed = _measure(storm, measured_seconds)
+    _show(storm, console, "managed by storm-operator")
+
+    say("kubectl patch: between one and four supervisors; those that host nothing go")
+    for name in NAMES:
+        storm.patch(name, {"supervisors": {"minimum": 1, "maximum": MACHINES}})
+    eventually(lambda: len(storm.supervisors()) < MACHINES, "empty supervisors are taken away")
+    _show(storm, console, "after empty supervisors were taken away")
+    return {
+        "baseline": baseline,
+        "managed": managed,
+        "ratio": {figure: managed[figure] / baseline[figure] for figure in FIGURES if baseline[figure]},
+        "takeover_seconds": takeover_seconds,
+        "plans": [{"spec": _short(body["spec"]), "status": body["status"]} for body in storm.all("stormrebalances")],
+        "supervisors_at_end": len(storm.supervisors()),
+        "cpu_limits_millicores": storm.wanted_millicores(),
+    }
+
+
+def _measure(storm: StormOnNode, seconds: float) -> dict[str, float]:
+    """Medians over samples of the two topologies' statuses; latencies are those of the slower one."""
+    samples: list[tuple[float, ...]] = []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        statuses = [storm.status(name) for name in NAMES]
+        if all("latency" in status and "interSupervisorTuplesPerSecond" in status for status in statuses):
+            samples.append(
+                (
+                    max(status["latency"]["p50Milliseconds"] for status in statuses),
+                    sum(status["interSupervisorTuplesPerSecond"] for status in statuses),
+                    sum(status["throughputTuplesPerSecond"] for status in statuses),
+                )
+            )
+        time.sleep(SAMPLE_SECONDS)
+    return dict(zip(FIGURES, (statistics.median(column) for column in zip(*samples, strict=True)), strict=True))
+
+
+def _show(storm: StormOnNode, console: Console, title: str) -> None:
+    console.rule(title)
+    for kind in ("stormtopologies", "stormrebalances", "pods"):
+        console.print(f"$ kubectl get {kind} -n {NAMESPACE}", style="bold")
+        console.print(storm.kube.kubectl("get", kind, "-n", NAMESPACE), highlight=False, soft_wrap=True)
+
+
+def _short(spec: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in spec.items() if key != "plan"}
+
+
+def _table(report: dict[str, Any]) -> Table:
+    table = Table(title="the same topologies on the same node")
+    for heading in ("", "Storm's Even", "storm-operator", "ratio"):
+        table.add_column(heading)
+    for figure in FIGURES:
+        ratio = report["ratio"].get(figure)
+        before, after = (f"{report[phase][figure]:.1f}" for phase in ("baseline", "managed"))
+        table.add_row(figure, before, after, "" if ratio is None else f"{ratio:.2f}x")
+    table.add_row("supervisor pods", str(MACHINES), str(report["supervisors_at_end"]), "")
+    return table
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,113 @@
+"""The whole thing on a real node: helm install, kubectl apply, a plan in force, pods resized, scaled, healed, gone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from kube_cluster import KubeCluster
+from storm_on_node import NAMESPACE, OPERATOR_NAMESPACE, StormOnNode, eventually, word_count
+
+pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(900)]
+
+MACHINES = 3
+
+
+@pytest.fixture(scope="module")
+def storm(node_with_images: KubeCluster) -> Iterator[StormOnNode]:
+    installed = StormOnNode(node_with_images)
+    installed.install(MACHINES)
+    yield installed
+    sys.stdout.write(installed.logs())
+
+
+@pytest.fixture(scope="module")
+def words(storm: StormOnNode) -> str:
+    """A topology that runs under a verified plan."""
+    storm.apply(word_count("words"))
+    eventually(lambda: storm.status("words").get("phase") == "Running", "it is submitted and runs")
+    eventually(lambda: storm.rebalances("Verified"), "a plan is in force and verified")
+    eventually(lambda: storm.is_ready("words"), "it is ready")
+    return "words"
+
+
+def test_helm_s_own_tests_pass(storm: StormOnNode) -> None:
+    storm.kube.helm("test", "storm", "-n", NAMESPACE, "--timeout=200s")
+    storm.kube.helm("test", "storm-operator", "-n", OPERATOR_NAMESPACE, "--timeout=60s")
+
+
+def test_plan_brings_the_topology_together_and_the_status_tells_it(storm: StormOnNode, words: str) -> None:
+    plan = storm.rebalances("Verified")[0]
+    assert plan["spec"]["moveCount"] > 0
+    assert plan["status"]["measured"]["after"]["interSupervisorTuplesPerSecond"] == 0.0
+    status = storm.status(words)
+    assert status["supervisorsUsed"] == 1
+    assert status["lastPlan"]["state"] == "Verified"
+    assert "words" in storm.kube.kubectl("get", "stormtopologies", "-n", NAMESPACE)
+
+
+def test_pods_get_the_cpu_that_their_executors_need_without_a_restart(storm: StormOnNode, words: str) -> None:
+    containers = {pod["metadata"]["name"]: _container(pod) for pod in storm.supervisors()}
+    eventually(
+        lambda: all(0 < limit < 1000 for limit in storm.wanted_millicores().values()), "limits follow the demand"
+    )
+    for pod, wanted in storm.wanted_millicores().items():
+        eventually(
+            lambda pod=pod, wanted=wanted: storm.quota_millicores(pod) == storm.wanted_millicores().get(pod, wanted),  # type: ignore[misc]
+            f"the kernel's quota of {pod} is that of the plan",
+        )
+    assert {pod["metadata"]["name"]: _container(pod) for pod in storm.supervisors()} == containers
+
+
+def test_supervisor_pod_that_is_deleted_comes_back_and_the_topology_is_whole(storm: StormOnNode, words: str) -> None:
+    topology = storm.status(words)["topologyId"]
+    victim = storm.supervisors()[0]
+    storm.kube.kubectl("delete", "pod", victim["metadata"]["name"], "-n", NAMESPACE, "--wait=false")
+    eventually(
+        lambda: any(
+            pod["metadata"]["name"] == victim["metadata"]["name"]
+            and pod["metadata"]["uid"] != victim["metadata"]["uid"]
+            for pod in storm.supervisors()
+        ),
+        "the pod is back",
+    )
+    eventually(lambda: storm.is_ready(words), "the topology is ready")
+    assert storm.status(words)["topologyId"] == topology
+
+
+def test_empty_pods_go_and_come_back_when_asked_for(storm: StormOnNode, words: str) -> None:
+    storm.patch(words, {"supervisors": {"minimum": 1, "maximum": MACHINES}})
+    eventually(lambda: len(storm.supervisors()) < MACHINES, "pods that host nothing are taken away")
+    eventually(lambda: storm.is_ready(words), "the topology is whole")
+    storm.patch(words, {"supervisors": {"minimum": MACHINES, "maximum": MACHINES}})
+    eventually(lambda: len(storm.supervisors()) == MACHINES, "pods come back")
+
+
+def test_nothing_is_left_behind(storm: StormOnNode, words: str) -> None:
+    storm.kube.kubectl("delete", "stormtopology", words, "-n", NAMESPACE, "--timeout=120s")
+    assert storm.all("stormtopologies") == []
+    eventually(lambda: storm.all("stormrebalances") == [], "plans go with their topology")
+    storm.uninstall()
+    for namespace in (NAMESPACE, OPERATOR_NAMESPACE):
+        for kind in ("pods", "services", "configmaps", "jobs", "roles", "leases"):
+            eventually(
+                lambda kind=kind, namespace=namespace: _own(storm, kind, namespace) == [],  # type: ignore[misc]
+                f"no {kind} are left in {namespace}",
+            )
+    left = storm.kube.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name")
+    assert "storm" not in left
+
+
+def _container(pod: dict[str, object]) -> tuple[str, int]:
+    """Identity of the container that workers run in, and how often it was restarted."""
+    statuses = pod["status"]["containerStatuses"]  # type: ignore[index]
+    found = next(status for status in statuses if status["name"] == "supervisor")
+    return found["containerID"], found["restartCount"]
+
+
+def _own(storm: StormOnNode, kind: str, namespace: str) -> list[str]:
+    """Names of what is there beside what every namespace has."""
+    names = [body["metadata"]["name"] for body in storm.all(kind, namespace=namespace)]
+    return [name for name in names if name != "kube-root-ca.crt"]

@@ -1,0 +1,106 @@
+"""The project's container images as archives, built from its Dockerfile by buildah, without a registry. Needs root."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from kube_cluster.cache import Say, kubernetes_cache, one_at_a_time
+from kube_cluster.errors import KubeClusterError
+from kube_cluster.node.prerequisites import missing_for_images
+from storm_operator.local.paths import repository_root
+
+BASE_IMAGE = "localhost/debian:12"
+BASE_SUITE = "bookworm"
+SECRETS = {
+    "ca": Path("/etc/ssl/certs/ca-certificates.crt"),
+    "java_ca": Path("/etc/ssl/certs/java/cacerts"),
+    "pip_config": Path("~/.config/pip/pip.conf"),
+    "maven_settings": Path("~/.m2/settings.xml"),
+}
+"""What the Dockerfile may use of this machine to reach package registries, and does not keep."""
+
+
+def build_image(target: str, tag: str, say: Say = lambda _: None) -> Path:
+    """The archive of one of the Dockerfile's targets, for `KubeCluster.load_image`.
+
+    Layers are cached: what did not change is not built again. Minutes the first time. Raises KubeClusterError.
+    """
+    missing = missing_for_images()
+    if missing:
+        raise KubeClusterError("no images can be built here:\n" + "\n".join(map(str, missing)))
+    with one_at_a_time("images", say):
+        _ensure_base_image(say)
+        say(f"building {tag}")
+        secrets = [f"--secret=id={name},src={file}" for name, file in _present_secrets().items()]
+        _buildah(
+            *("build", "--layers", "--pull-never", "--format=docker", f"--target={target}", f"--tag={tag}"),
+            *(f"--build-arg=BASE_IMAGE={BASE_IMAGE}", *secrets, str(_repository())),
+        )
+        return _archive(tag, say)
+
+
+def _archive(tag: str, say: Say) -> Path:
+    """The image as a file; made anew only when the image is another one."""
+    identity = _buildah("inspect", "--type=image", "--format={{.FromImageID}}", tag).strip()
+    folder = kubernetes_cache() / "images"
+    folder.mkdir(exist_ok=True)
+    name = re.sub(r"[^a-z0-9.]+", "-", tag)
+    archive = folder / f"{name}@{identity[:12]}.tar"
+    if not archive.exists():
+        say(f"writing {archive.name}")
+        for older in folder.glob(f"{name}@*"):
+            older.unlink()
+        unfinished = folder / f".{name}.unfinished"
+        unfinished.unlink(missing_ok=True)
+        _buildah("push", tag, f"docker-archive:{unfinished}:{tag}")
+        unfinished.rename(archive)
+    return archive
+
+
+def _ensure_base_image(say: Say) -> None:
+    """Debian's minimal system, from Debian's packages."""
+    if _buildah("images", "--quiet", "--filter", f"reference={BASE_IMAGE}").strip():
+        return
+    say(f"building {BASE_IMAGE}")
+    with tempfile.TemporaryDirectory(dir=_folder("tmp")) as context:
+        _run(["mmdebstrap", "--quiet", "--variant=minbase", BASE_SUITE, f"{context}/base.tar"])
+        Path(context, "Dockerfile").write_text('FROM scratch\nADD base.tar /\nCMD ["bash"]\n')
+        _buildah("build", f"--tag={BASE_IMAGE}", context)
+
+
+def _buildah(*arguments: str) -> str:
+    """In a mount namespace of its own: storage of kind overlay leaves mounts behind."""
+    storage = ("--root", str(_folder("storage")), "--runroot", str(_folder("run")), "--storage-driver=overlay")
+    return _run(["unshare", "--mount", "nice", "-n", "19", "buildah", *storage, *arguments])
+
+
+def _folder(name: str) -> Path:
+    folder = kubernetes_cache() / "buildah" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _run(command: list[str]) -> str:
+    # Cached mounts of a Dockerfile are below TMPDIR.
+    environment = os.environ | {"BUILDAH_ISOLATION": "chroot", "TMPDIR": str(_folder("tmp"))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        raise KubeClusterError(f"`{' '.join(command)}` failed:\n" + "\n".join(lines[-25:]))
+    return done.stdout
+
+
+def _present_secrets() -> dict[str, Path]:
+    found = {name: file.expanduser() for name, file in SECRETS.items()}
+    return {name: file for name, file in found.items() if file.is_file()}
+
+
+def _repository() -> Path:
+    root = repository_root()
+    if root is None:
+        raise KubeClusterError("this installation has no Dockerfile to build images from")
+    return root

@@ -1,0 +1,332 @@
+"""Plans that wait for a person, through the whole loop: kept, superseded, outdated, approved, rejected, taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from builders import placed, slot
+from fake_cluster import FakeCluster
+from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, Scene, last_state, scene, with_mode
+from storm_operator.apply import Applier
+from storm_operator.core.model import Assignment, Hold, HoldReason, Plan
+from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.settings import (
+    ApprovalMode,
+    ApprovalSettings,
+    AutoApproval,
+    ExcludedWindow,
+    Mode,
+    SchedulingSettings,
+)
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.topology_spec import TopologySpec
+
+RECOMMEND = with_mode(Mode.RECOMMEND)
+COUNT_ON_S2 = sorted(e for e, place in SPREAD.items() if place == slot("s2:6701"))[0]
+
+
+def with_scheduling(scheduling: SchedulingSettings) -> dict[str, TopologySpec]:
+    return {"words": replace(SPECS["words"], scheduling=scheduling)}
+
+
+def with_approval(mode: ApprovalMode, conditions: AutoApproval | None = None) -> dict[str, TopologySpec]:
+    return with_scheduling(replace(SETTINGS, approval=ApprovalSettings(mode, conditions)))
+
+
+def proposed(played: Scene, specs: Mapping[str, TopologySpec] = RECOMMEND) -> Plan:
+    """One pass that proposes and moves nothing."""
+    plan = played.run(specs)
+    assert isinstance(plan, Plan)
+    assert played.cluster.plans == {}
+    return plan
+
+
+def told(played: Scene, plan_id: str) -> PlanRecord:
+    """The last that was told of a plan."""
+    return [record for record in played.audience.records if record.plan.id == plan_id][-1]
+
+
+def states(played: Scene) -> list[tuple[str, PlanState]]:
+    """What was told of plans, repetitions left out."""
+    return list(dict.fromkeys((record.plan.id, record.state) for record in played.audience.records))
+
+
+def waiting(played: Scene) -> list[str]:
+    return [record.plan.id for record in played.loop.memory.proposals.waiting]
+
+
+def move_by_hand(cluster: FakeCluster) -> None:
+    """Somebody else, or Storm's own scheduler, moves an executor."""
+    cluster.assignment = cluster.assignment.with_moves({COUNT_ON_S2: slot("s3:6702")})
+
+
+def verified_plan(played: Scene) -> Plan:
+    plan = proposed(played)
+    played.loop.approve(plan.id)
+    played.observer.latency_ms = 2.0
+    while told(played, plan.id).state is not PlanState.VERIFIED:
+        played.run(RECOMMEND)
+    return plan
+
+
+def until_done(played: Scene, plan: Plan) -> PlanRecord:
+    for _ in range(10):
+        if told(played, plan.id).state.is_final:
+            break
+        played.run(RECOMMEND)
+    return told(played, plan.id)
+
+
+def test_proposal_is_told_with_what_it_waits_for() -> None:
+    played = scene()
+    plan = proposed(played)
+    record = told(played, plan.id)
+    assert record.state is PlanState.PROPOSED
+    assert record.message == "mode is Recommend: plans are carried out when approved"
+    assert record.before.inter_supervisor_tuples_per_second == pytest.approx(450.0)
+
+
+def test_manual_approval_makes_a_plan_wait_in_mode_enforce() -> None:
+    played = scene()
+    plan = proposed(played, with_approval(ApprovalMode.MANUAL))
+    assert "approval is Manual" in told(played, plan.id).message
+
+
+def test_proposal_that_still_stands_is_kept_and_told_once() -> None:
+    played = scene()
+    first = proposed(played)
+    for _ in range(4):
+        assert proposed(played) == first
+    assert waiting(played) == [first.id]
+    assert states(played) == [(first.id, PlanState.PROPOSED)]
+
+
+def test_plan_that_meets_all_conditions_is_applied_without_a_person() -> None:
+    played = scene()
+    easy = AutoApproval(minimum_gain_percent=10.0, maximum_restarted_workers=9, maximum_payback_seconds=600.0)
+    played.run(with_approval(ApprovalMode.AUTO, easy))
+    assert last_state(played) is PlanState.SETTLING
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        (AutoApproval(minimum_gain_percent=100.1), "its gain of 100% is below the 100.1%"),
+        (AutoApproval(maximum_restarted_workers=1), "workers; up to 1 need no approval"),
+        (AutoApproval(maximum_payback_seconds=1.0), "pays back in 71 s; up to 1 s"),
+    ],
+)
+def test_plan_that_misses_a_condition_waits_and_says_which(conditions: AutoApproval, words: str) -> None:
+    played = scene()
+    plan = proposed(played, with_approval(ApprovalMode.AUTO, conditions))
+    assert words in told(played, plan.id).message
+
+
+def test_exactly_the_approved_plan_is_carried_out() -> None:
+    played = scene()
+    plan = proposed(played)
+    assert played.loop.approve(plan.id)
+    assert played.run(RECOMMEND) == plan
+    assert played.cluster.plans["words"] == plan
+    assert played.cluster.assignment.slot_of == plan.target.slot_of
+    assert told(played, plan.id).state is PlanState.SETTLING
+    assert waiting(played) == []
+
+
+def test_approved_plan_is_carried_out_even_if_another_would_be_proposed_by_now() -> None:
+    played = scene()
+    plan = proposed(played)
+    played.loop.approve(plan.id)
+    too_much = with_scheduling(replace(SETTINGS, mode=Mode.RECOMMEND, minimum_gain_percent=99.0))
+    assert played.run(too_much) == plan
+    assert played.cluster.plans["words"] == plan
+
+
+def test_approved_plan_waits_for_the_one_that_settles() -> None:
+    played = scene()
+    first = played.run()
+    assert isinstance(first, Plan)
+    record = replace(told(played, first.id), state=PlanState.PROPOSED)
+    again = replace(first, id="p-again", base=first.target, target=first.base)
+    played.loop.memory.proposals = played.loop.memory.proposals.having(replace(record, plan=again))
+    played.loop.approve("p-again")
+    held = played.run()
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.APPLYING
+    assert waiting(played) == ["p-again"]
+    assert played.cluster.plans["words"] == first
+
+
+def test_only_a_plan_that_waits_can_be_approved() -> None:
+    played = scene()
+    plan = proposed(played)
+    assert not played.loop.approve("p-other")
+    played.loop.withdraw(plan.id, "asked for")
+    assert not played.loop.approve(plan.id)
+
+
+def test_moved_executors_outdate_a_proposal() -> None:
+    played = scene()
+    plan = proposed(played)
+    move_by_hand(played.cluster)
+    played.run(RECOMMEND)
+    assert told(played, plan.id).state is PlanState.EXPIRED
+    assert "no longer where the plan would move them from" in told(played, plan.id).message
+
+
+def test_approved_plan_is_never_carried_out_from_another_start() -> None:
+    played = scene()
+    plan = proposed(played)
+    played.loop.approve(plan.id)
+    move_by_hand(played.cluster)
+    other = played.run(RECOMMEND)
+    assert isinstance(other, Plan)
+    assert other.id != plan.id
+    assert played.cluster.calls == []
+    assert told(played, plan.id).state is PlanState.EXPIRED
+    assert played.loop.memory.approved == frozenset()
+
+
+def test_another_plan_supersedes_the_proposal_that_waits() -> None:
+    played = scene()
+    first = proposed(played)
+    other_target = first.target.with_moves({COUNT_ON_S2: slot("s3:6703")})
+    shown = replace(told(played, first.id), plan=replace(first, id="p-old", target=other_target))
+    played.loop.memory.proposals = played.loop.memory.proposals.without(first.id).having(shown)
+    second = proposed(played)
+    assert told(played, "p-old").state is PlanState.EXPIRED
+    assert told(played, "p-old").message == f"superseded by plan {second.id}"
+    assert waiting(played) == [second.id]
+
+
+def test_proposal_that_would_not_be_made_now_expires() -> None:
+    played = scene()
+    plan = proposed(played)
+    played.run(with_mode(Mode.OBSERVE))
+    assert told(played, plan.id).state is PlanState.EXPIRED
+    assert "it would not be proposed now: mode is Observe" in told(played, plan.id).message
+
+
+def test_proposal_outlives_a_pass_without_complete_metrics() -> None:
+    played = scene()
+    plan = proposed(played)
+    played.observer.missing = True
+    assert isinstance(played.run(RECOMMEND), Hold)
+    assert waiting(played) == [plan.id]
+    played.observer.missing = False
+    assert proposed(played).id == plan.id
+
+
+def test_proposal_outlives_an_excluded_window() -> None:
+    played = scene()
+    plan = proposed(played)
+    always = (ExcludedWindow("* * * * *", 60),)
+    held = played.run(with_scheduling(replace(SETTINGS, mode=Mode.RECOMMEND, excluded_windows=always)))
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.EXCLUDED_WINDOW
+    assert waiting(played) == [plan.id]
+
+
+def test_proposal_of_a_topology_that_is_gone_expires() -> None:
+    played = scene()
+    plan = proposed(played)
+    renamed = replace(WORDS, id="words-2")
+    original = played.observer.observe
+
+    def observe(*arguments: object) -> ClusterSnapshot:
+        picture = original(*arguments)  # type: ignore[arg-type]
+        return replace(picture, topologies=(renamed,), assignment=Assignment({}))
+
+    played.observer.observe = observe  # type: ignore[method-assign, assignment]
+    played.run(RECOMMEND)
+    assert told(played, plan.id).state is PlanState.EXPIRED
+    assert told(played, plan.id).message == "words no longer runs"
+    assert not played.loop.approve(plan.id)
+
+
+def test_rejected_target_is_not_proposed_again() -> None:
+    played = scene()
+    plan = proposed(played)
+    played.loop.reject(plan.id, "rejected by annotation")
+    assert told(played, plan.id).state is PlanState.REJECTED
+    assert told(played, plan.id).message == "rejected by annotation"
+    held = played.run(RECOMMEND)
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.KNOWN_BAD
+    assert waiting(played) == []
+
+
+def test_withdrawn_proposal_is_made_anew_under_another_id() -> None:
+    played = scene()
+    first = proposed(played)
+    played.loop.withdraw(first.id, "refresh was asked for")
+    assert (told(played, first.id).state, told(played, first.id).message) == (
+        PlanState.EXPIRED,
+        "refresh was asked for",
+    )
+    second = proposed(played)
+    assert second.id != first.id
+    assert second.target == first.target
+
+
+def test_way_back_leads_to_where_executors_were_and_is_not_undone() -> None:
+    played = scene()
+    plan = verified_plan(played)
+    played.observer.latency_ms = 8.0
+    back = played.loop.propose_way_back(plan)
+    done = until_done(played, back)
+    assert done.state is PlanState.VERIFIED
+    assert done.rollback_of == plan.id
+    assert played.cluster.assignment.slot_of == SPREAD
+    for _ in range(5):
+        assert isinstance(played.run(RECOMMEND), Hold)
+    assert played.cluster.assignment.slot_of == SPREAD
+
+
+def test_target_that_was_taken_back_is_not_proposed_again() -> None:
+    played = scene()
+    plan = verified_plan(played)
+    until_done(played, played.loop.propose_way_back(plan))
+    held = played.run(RECOMMEND, seconds=600.0)
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.KNOWN_BAD
+
+
+def test_way_back_supersedes_the_proposal_that_waits() -> None:
+    played = scene()
+    plan = verified_plan(played)
+    other = replace(plan, id="p-other", base=plan.target, target=plan.base)
+    shown = replace(told(played, plan.id), plan=other, state=PlanState.PROPOSED)
+    played.loop.memory.proposals = played.loop.memory.proposals.having(shown)
+    back = played.loop.propose_way_back(plan)
+    assert told(played, "p-other").state is PlanState.EXPIRED
+    assert told(played, "p-other").message == f"superseded by plan {back.id}"
+    assert waiting(played) == [back.id]
+
+
+def test_way_back_from_where_nobody_is_any_more_expires() -> None:
+    played = scene()
+    plan = verified_plan(played)
+    calls = list(played.cluster.calls)
+    played.cluster.plans.clear()
+    played.cluster.assignment = Assignment(placed(WORDS, {"spout": "s3", "split": "s3", "count": "s3:6701"}))
+    back = played.loop.propose_way_back(plan)
+    assert until_done(played, back).state is PlanState.EXPIRED
+    assert played.cluster.calls == calls
+
+
+def test_approved_plan_is_finished_by_the_next_life_of_the_operator() -> None:
+    played = scene()
+    plan = proposed(played)
+    played.loop.approve(plan.id)
+    played.run(RECOMMEND)
+    reborn = scene()
+    reborn.loop.applier = Applier(played.cluster, played.cluster, played.cluster, played.cluster.clock)
+    reborn.loop.journal, reborn.loop.clock = played.journal, played.cluster.clock
+    recovered = reborn.loop.recover()
+    assert recovered is not None
+    assert recovered.plan == plan
+    assert reborn.loop.has_pending_plan

@@ -1,0 +1,151 @@
+"""Storm and the operator on the test node, installed as a user would: helm install, kubectl apply."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kube_cluster import KubeCluster
+from storm_operator.local.paths import repository_root
+
+STORM, OPERATOR = "storm", "storm-operator"
+NAMESPACE = "storm"
+OPERATOR_NAMESPACE = "storm-operator"
+NIMBUS = f"{STORM}-nimbus.{NAMESPACE}:6627"
+SUPERVISORS = "app.kubernetes.io/name=storm,app.kubernetes.io/component=supervisor"
+PATIENCE_SECONDS = 180.0
+POLL_SECONDS = 1.0
+INSTALL_TIMEOUT = "--timeout=240s"
+
+
+def eventually(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_SECONDS) -> Any:
+    """Wait for a true value and return it; fail with `what` when it does not come in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        time.sleep(POLL_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class StormOnNode:
+    """What a user has: the cluster, kubectl and helm."""
+
+    kube: KubeCluster
+
+    def install(self, supervisors: int = 3, **storm_values: str) -> None:
+        """Both charts, with the images that were loaded into the node."""
+        root = repository_root()
+        assert root is not None
+        own = {"image.pullPolicy": "Never", "supervisor.replicas": str(supervisors)}
+        # Small, so that everything fits into a machine of two cores.
+        small = {
+            "supervisor.workerHeapMb": "96",
+            "supervisor.resources.requests.cpu": "50m",
+            "supervisor.resources.requests.memory": "256Mi",
+            "supervisor.scaling.enabled": "true",
+            "supervisor.scaling.maxReplicas": str(supervisors),
+        }
+        self._helm_install(STORM, root / "charts" / "storm", NAMESPACE, {**own, **small, **storm_values})
+        operator = {
+            "image.pullPolicy": "Never",
+            "submission.image.pullPolicy": "Never",
+            "nimbus": NIMBUS,
+        }
+        self._helm_install(OPERATOR, root / "charts" / "storm-operator", OPERATOR_NAMESPACE, operator)
+
+    def uninstall(self) -> None:
+        self.kube.helm("uninstall", OPERATOR, "-n", OPERATOR_NAMESPACE, "--wait", INSTALL_TIMEOUT)
+        self.kube.helm("uninstall", STORM, "-n", NAMESPACE, "--wait", INSTALL_TIMEOUT)
+
+    def apply(self, body: Mapping[str, Any]) -> None:
+        self.kube.kubectl("apply", "-n", NAMESPACE, "-f", "-", input=json.dumps(body))
+
+    def patch(self, name: str, spec: Mapping[str, Any]) -> None:
+        patch = json.dumps({"spec": spec})
+        self.kube.kubectl("patch", "stormtopology", name, "-n", NAMESPACE, "--type=merge", f"--patch={patch}")
+
+    def all(self, kind: str, *arguments: str, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
+        answer = json.loads(self.kube.kubectl("get", kind, "-n", namespace, "-o", "json", *arguments))
+        return list(answer["items"])
+
+    def status(self, name: str) -> dict[str, Any]:
+        found = [body for body in self.all("stormtopologies") if body["metadata"]["name"] == name]
+        return dict(found[0].get("status") or {}) if found else {}
+
+    def is_ready(self, name: str) -> bool:
+        conditions = self.status(name).get("conditions", ())
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+    def rebalances(self, state: str) -> list[dict[str, Any]]:
+        return [b for b in self.all("stormrebalances") if (b.get("status") or {}).get("state") == state]
+
+    def supervisors(self) -> list[dict[str, Any]]:
+        """The supervisor pods that are not being deleted."""
+        pods = self.all("pods", "-l", SUPERVISORS)
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+    def wanted_millicores(self) -> dict[str, int]:
+        """The CPU limit that each supervisor pod's spec asks for."""
+        return {
+            pod["metadata"]["name"]: _millicores(container["resources"]["limits"]["cpu"])
+            for pod in self.supervisors()
+            for container in pod["spec"]["containers"]
+            if container["name"] == "supervisor"
+        }
+
+    def quota_millicores(self, pod: str) -> int:
+        """The CPU limit that the kernel holds the pod's workers to."""
+        cgroup = self.kube.node.container_cgroup(NAMESPACE, pod, "supervisor")
+        return cgroup_millicores(cgroup)
+
+    def logs(self) -> str:
+        """What the operator said, for a test that failed."""
+        return self.kube.kubectl("logs", "-n", OPERATOR_NAMESPACE, f"deployment/{OPERATOR}", "--tail=60")
+
+    def _helm_install(self, release: str, chart: Path, namespace: str, values: Mapping[str, str]) -> None:
+        settings = [f"--set={key}={value}" for key, value in values.items()]
+        self.kube.helm(
+            *("install", release, str(chart), "-n", namespace, "--create-namespace", "--wait", INSTALL_TIMEOUT),
+            *settings,
+        )
+
+
+def word_count(name: str, rate: int = 60, **spec: Any) -> dict[str, Any]:
+    """A WordCount from the Storm image's jar, managed in short periods."""
+    args = ["--name", name, "--rate", f"steady:{rate}", "--parallelism", "split=2,count=2", "--workers", "2"]
+    scheduling = {"periodSeconds": 5, "settlingSeconds": 10, "rollbackMarginPercent": 10_000}
+    return {
+        "apiVersion": "storm-operator.dev/v1alpha1",
+        "kind": "StormTopology",
+        "metadata": {"name": name},
+        "spec": {
+            "jar": {
+                "path": "/opt/storm/examples/workloads.jar",
+                "mainClass": "dev.stormoperator.workloads.WordCount",
+                "args": args,
+            },
+            "resources": {"thetaMillicores": 50, "floorMillicores": 50, "enforcement": "Pod"},
+            **spec,
+            "scheduling": scheduling | spec.get("scheduling", {}),
+        },
+    }
+
+
+def cgroup_millicores(cgroup: Path) -> int:
+    """The CPU limit of a cgroup, version 1 or 2; 0 when there is none."""
+    if (cgroup / "cpu.max").exists():
+        quota, period = (cgroup / "cpu.max").read_text().split()
+    else:
+        quota, period = ((cgroup / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period"))
+    return 0 if quota in ("max", "-1") else round(1000 * int(quota) / int(period))
+
+
+def _millicores(quantity: str) -> int:
+    return int(quantity[:-1]) if quantity.endswith("m") else round(1000 * float(quantity))

@@ -38,7 +38,7 @@ from storm_operator.core.model import (
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.plan_diff import diff_assignments
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
-from storm_operator.core.settings import ApplyMethod, Mode, SchedulingSettings
+from storm_operator.core.settings import ApplyMethod, ExcludedWindow, Mode, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness
 
 LINE = chain_topology("line", ("spout", 1), ("a", 2), ("b", 1))
@@ -113,6 +113,23 @@ def test_workers_with_the_same_executors_are_kept() -> None:
     assert diff.kept_workers == (slot("s1:6700"), slot("s1:6701"))
     assert diff.restarted_workers == (slot("s2:6700"), slot("s3:6700"))
     assert [move.executor for move in diff.moves] == [a2]
+
+
+def test_no_plan_in_an_excluded_window_however_much_it_would_gain() -> None:
+    window = ExcludedWindow("0 0 1 1 *", 3600)  # NOW_SECONDS is in the first hour of 1970
+    message = held(decision(excluded_windows=(window,)), HoldReason.EXCLUDED_WINDOW)
+    assert "'0 0 1 1 *'" in message
+    planned(decision(excluded_windows=(ExcludedWindow("0 5 * * *", 3600),)))
+
+
+def test_hold_tells_what_the_best_known_placement_would_gain() -> None:
+    small = decision(minimum_gain_percent=99.0)
+    assert isinstance(small, Hold)
+    assert small.gain_percent is not None
+    assert 50.0 < small.gain_percent < 99.0
+    none = decision(proposal=Assignment(APART))
+    assert isinstance(none, Hold)
+    assert none.gain_percent == 0.0
 
 
 def test_without_a_measured_period_it_warms_up() -> None:

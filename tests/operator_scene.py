@@ -104,6 +104,7 @@ class OperatorProcess:
     def start(self) -> None:
         command = [sys.executable, "-m", "storm_operator", "run", "--watch-namespace", self.namespace]
         command += ["--kubeconfig", str(self.kubeconfig or self.kube.kubeconfig), "--lease-namespace", self.namespace]
+        command += ["--deletion-patience-seconds", "20"]
         command += ["--health-port", str(self.health_port), "--metrics-port", str(self.metrics_port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)

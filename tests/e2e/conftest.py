@@ -10,26 +10,18 @@ import pytest
 
 from kube_cluster import KubeCluster
 from kube_cluster.binaries import NODE, ensure_programs, obstacle
-from kube_cluster.cache import Say
 from kube_cluster.for_pytest import build_first, skip_unless_possible
-from kube_cluster.images import build_image
-from kube_cluster.node.prerequisites import missing_for_images, missing_for_node
+from kube_cluster.images import build_project_images
+from kube_cluster.prerequisites import missing_for_images, missing_for_node
 
 PROGRAMS = (*NODE, "helm")
-IMAGES = {"operator": "localhost/storm-operator:dev", "storm": "localhost/storm:dev"}
-"""The Dockerfile's targets, each with its image's name."""
-
-
-def build_images(say: Say = lambda _: None) -> dict[str, Path]:
-    """The archive of each image, by the image's name."""
-    return {tag: build_image(target, tag, say) for target, tag in IMAGES.items()}
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     if not obstacle(PROGRAMS) and not missing_for_node():
         build_first(session, "node", lambda say: ensure_programs(PROGRAMS, say))
         if not missing_for_images():
-            build_first(session, "image_archives", build_images)
+            build_first(session, "image_archives", build_project_images)
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +37,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
 def image_archives() -> Mapping[str, Path]:
     """The project's images as archives, built when their sources are newer."""
     skip_unless_possible((), missing_for_images())
-    return build_images()
+    return build_project_images()
 
 
 @pytest.fixture(scope="session")

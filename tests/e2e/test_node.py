@@ -16,6 +16,7 @@ import pytest
 import requests
 
 from kube_cluster import KubeCluster, KubeClusterError
+from kube_cluster.images import PROJECT_IMAGES
 from kube_cluster.leftovers import leftovers
 from kube_cluster.node.configuration import PAUSE_IMAGE
 from kube_cluster.node.mounts import COVERED, KUBELET_SYSCTLS
@@ -92,6 +93,14 @@ def pod_status(cluster: KubeCluster, namespace: str) -> dict[str, Any]:
     return status
 
 
+def succeeds(cluster: KubeCluster, *arguments: str) -> bool:
+    try:
+        cluster.kubectl(*arguments)
+    except KubeClusterError:
+        return False
+    return True
+
+
 def resize(cluster: KubeCluster, namespace: str, cpu: str) -> None:
     resources = {"limits": {"cpu": cpu}, "requests": {"cpu": cpu}}
     patch = json.dumps({"spec": {"containers": [{"name": "web", "resources": resources}]}})
@@ -111,6 +120,8 @@ def test_pods_find_each_other_by_name_and_the_test_reaches_them(node: KubeCluste
     service = node.kubectl("get", "service", "web", "-n", namespace, "-o", "jsonpath={.spec.clusterIP}")
     probe = ("exec", "web", "-n", namespace, "--", "/pod-probe")
     assert node.kubectl(*probe, "lookup", f"web.{namespace}.svc.cluster.local").strip() == service
+    # The node's rules follow a moment after the pod is ready; until then nobody answers for the service.
+    wait_for(lambda: succeeds(node, *probe, "get", f"http://web.{namespace}"), SECONDS, "the service did not answer")
     assert node.kubectl(*probe, "get", f"http://web.{namespace}") == "hello\n"
     with pytest.raises(KubeClusterError, match="no such host"):
         node.kubectl(*probe, "lookup", "nowhere.invalid")
@@ -157,10 +168,9 @@ def reasons(cluster: KubeCluster, namespace: str) -> list[str]:
 
 
 def test_the_projects_images_run(node_with_images: KubeCluster) -> None:
-    names = [name for name in node_with_images.node.images() if name != PAUSE_IMAGE]
-    assert len(names) == 2
-    for number, image in enumerate(names):
-        pod = f"image-{number}"
+    assert set(node_with_images.node.images()) == {PAUSE_IMAGE, *PROJECT_IMAGES.values()}
+    for target, image in PROJECT_IMAGES.items():
+        pod = f"image-{target}"
         node_with_images.kubectl(
             *("run", pod, f"--image={image}", "--image-pull-policy=Never", "--restart=Never", "--", "--help")
         )

@@ -1,4 +1,4 @@
-"""`python -m kube_cluster build | up | down | status`: thin; the work is in `cluster`."""
+"""`python -m kube_cluster build | images | packages | up | down | status`: thin; the work is in the other modules."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from rich.table import Table
 from kube_cluster.binaries import CONTROL_PLANE, NODE, PROGRAMS, ensure_programs, unbuilt
 from kube_cluster.cluster import KubeCluster
 from kube_cluster.errors import KubeClusterError
+from kube_cluster.images import build_project_images
+from kube_cluster.prerequisites import missing_packages
 
 app = typer.Typer(help="A real Kubernetes on this machine, for tests.", no_args_is_help=True, add_completion=False)
 Name = Annotated[str, typer.Option(help="The cluster's name.")]
@@ -36,6 +38,21 @@ def build(
         ensure_programs(wanted, _say)
         left = unbuilt(wanted)
     _say("built: " + ", ".join(name for name in wanted if name not in left))
+
+
+@app.command()
+def images() -> None:
+    """Build the project's container images, and print their archives."""
+    with _plain_errors():
+        for archive in build_project_images(_say).values():
+            typer.echo(str(archive))
+
+
+@app.command()
+def packages() -> None:
+    """Print the Debian packages that a node and its images need and that are not installed."""
+    for package in missing_packages():
+        typer.echo(package)
 
 
 @app.command()

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from kube_cluster.cache import Say, kubernetes_cache, one_at_a_time
 from kube_cluster.errors import KubeClusterError
-from kube_cluster.node.prerequisites import missing_for_images
+from kube_cluster.prerequisites import missing_for_images
 from storm_operator.local.paths import repository_root
+
+PROJECT_IMAGES = {"operator": "localhost/storm-operator:dev", "storm": "localhost/storm:dev"}
+"""The Dockerfile's targets, each with the name that its image has in tests."""
 
 BASE_IMAGE = "localhost/debian:12"
 BASE_SUITE = "bookworm"
@@ -22,6 +25,11 @@ SECRETS = {
     "maven_settings": Path("~/.m2/settings.xml"),
 }
 """What the Dockerfile may use of this machine to reach package registries, and does not keep."""
+
+
+def build_project_images(say: Say = lambda _: None) -> dict[str, Path]:
+    """The archive of each of `PROJECT_IMAGES`, by the image's name."""
+    return {tag: build_image(target, tag, say) for target, tag in PROJECT_IMAGES.items()}
 
 
 def build_image(target: str, tag: str, say: Say = lambda _: None) -> Path:

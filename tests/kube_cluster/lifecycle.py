@@ -15,7 +15,7 @@ from kube_cluster.layout import KubeLayout, mark_of, read_layout, write_layout
 from kube_cluster.node.cgroups import create_cgroups
 from kube_cluster.node.configuration import write_configuration
 from kube_cluster.node.network import create_network, free_block
-from kube_cluster.node.prerequisites import missing_for_node
+from kube_cluster.prerequisites import missing_for_api_server, missing_for_node
 from kube_cluster.sweep import keeper_answers, take_down, take_down_orphans
 from kube_cluster.waiting import wait_for
 from storm_operator.local.daemons import CLUSTER_MARK
@@ -40,8 +40,7 @@ def bring_up(layout: KubeLayout, say: Say) -> None:
 
     Whatever a crashed cluster of the same name left is swept first. If any step fails nothing stays.
     """
-    if layout.node:
-        check_prerequisites()
+    check_prerequisites(layout.node)
     ensure_programs(NODE if layout.node else CONTROL_PLANE, say)
     take_down_orphans()
     present = read_layout(layout.name)
@@ -65,11 +64,11 @@ def bring_up(layout: KubeLayout, say: Say) -> None:
         raise
 
 
-def check_prerequisites() -> None:
-    """Raises KubeClusterError that names everything a node lacks here, and what installs it."""
-    missing = missing_for_node()
+def check_prerequisites(node: bool) -> None:
+    """Raises KubeClusterError that names everything that is lacking here, and what installs it."""
+    missing = missing_for_node() if node else missing_for_api_server()
     if missing:
-        raise KubeClusterError("this machine cannot be a node:\n" + "\n".join(map(str, missing)))
+        raise KubeClusterError("\n".join(map(str, missing)))
 
 
 def _start_keeper(layout: KubeLayout) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from operator_scene import OperatorProcess, PlayedKubelet, Scene, eventually
 
 from kube_cluster import KubeCluster
+from operator_scene import OperatorProcess, PlayedKubelet, Scene, eventually
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.kube.rebalances import ASK_ANNOTATION
 from storm_operator.local.cluster import LocalCluster

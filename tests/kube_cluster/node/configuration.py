@@ -7,9 +7,9 @@ from typing import Any
 
 from kube_cluster.layout import KubeLayout
 from kube_cluster.node.cgroups import kubelet_root
-from kube_cluster.node.prerequisites import CNI_PLUGINS
 
 CLUSTER_DOMAIN = "cluster.local"
+CNI_PLUGINS = "/usr/lib/cni"
 PAUSE_IMAGE = "localhost/pod-probe:dev"
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 DNS_READY_PORT = 8181

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import zlib
+from collections.abc import Iterable
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -25,12 +26,18 @@ def host_device(cluster: str) -> str:
 
 def free_block(cluster: str) -> int:
     """The block of addresses, 10.BLOCK.0.0/16, that the cluster gets; no route of this machine leads into it."""
-    routed = [_network(route["dst"]) for route in json.loads(_run(["ip", "-json", "route"]))]
+    routes = [route["dst"] for route in json.loads(_run(["ip", "-json", "route"]))]
+    return choose_block(cluster, [IPv4Network(route) for route in routes if route != "default"])
+
+
+def choose_block(cluster: str, routed: Iterable[IPv4Network]) -> int:
+    """A block that overlaps none of the networks; each name begins to look at a place of its own."""
+    routed = tuple(routed)
     start = zlib.crc32(cluster.encode()) % len(BLOCKS)
     blocks: list[int] = [*BLOCKS[start:], *BLOCKS[:start]]
     for block in blocks:
         wanted = IPv4Network(f"10.{block}.0.0/16")
-        if not any(network and wanted.overlaps(network) for network in routed):
+        if not any(wanted.overlaps(network) for network in routed):
             return block
     raise KubeClusterError(f"no free address block: this machine routes all of 10.{BLOCKS[0]} to 10.{BLOCKS[-1]}")
 
@@ -66,10 +73,6 @@ def remove_network(cluster: str) -> None:
         _ip([f"link delete {host_device(cluster)}"])
     if (NAMED / mark_of(cluster)).exists():
         _ip([f"netns delete {mark_of(cluster)}"])
-
-
-def _network(destination: str) -> IPv4Network | None:
-    return None if destination == "default" else IPv4Network(destination)
 
 
 def _ip(commands: list[str], namespace: str | None = None) -> None:

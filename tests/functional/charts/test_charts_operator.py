@@ -1,0 +1,182 @@
+"""Chart `storm-operator`: the operator is started as it can be started, and may do what it must, and no more."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functional.charts.chart_objects import CHARTS, Helm, Rendered, container, options_of
+
+Right = tuple[str, str, str]
+"""API group, resource, verb."""
+
+OWN = "storm-operator.dev"
+READ_WRITE = "get list watch create update patch delete"
+IN_WATCHED_NAMESPACES = {
+    (OWN, "stormtopologies"): READ_WRITE,
+    (OWN, "stormrebalances"): READ_WRITE,
+    (OWN, "stormtopologies/status"): "get patch update",
+    (OWN, "stormrebalances/status"): "get patch update",
+    ("batch", "jobs"): "get list watch create delete",
+    ("", "pods"): "get list watch",
+    ("", "pods/log"): "get",
+    ("", "pods/resize"): "get patch update",
+    ("apps", "statefulsets"): "get list",
+    ("apps", "statefulsets/scale"): "get patch update",
+    ("", "configmaps"): "get",
+    ("", "events"): "create patch",
+    ("events.k8s.io", "events"): "create patch",
+}
+IN_THE_CLUSTER = {("apiextensions.k8s.io", "customresourcedefinitions"): "get list watch"}
+WHEN_ALL_ARE_WATCHED = {("", "namespaces"): "get list watch"}
+IN_ITS_OWN_NAMESPACE = {("coordination.k8s.io", "leases"): "get create update patch"}
+
+
+def rights(table: Mapping[tuple[str, str], str]) -> set[Right]:
+    return {(group, resource, verb) for (group, resource), verbs in table.items() for verb in verbs.split()}
+
+
+def granted(roles: Iterable[Mapping[str, Any]]) -> set[Right]:
+    rules = [rule for role in roles for rule in role["rules"]]
+    return {right for rule in rules for right in product(rule["apiGroups"], rule["resources"], rule["verbs"])}
+
+
+def arguments(rendered: Rendered) -> list[str]:
+    pod = rendered.one("Deployment", "storm-storm-operator")["spec"]["template"]["spec"]
+    return list(container(pod, "operator")["args"])
+
+
+def test_watching_all_namespaces_grants_what_is_needed_and_no_more(helm: Helm) -> None:
+    rendered = helm.template("storm-operator")
+    assert granted(rendered.of_kind("ClusterRole")) == rights(
+        IN_WATCHED_NAMESPACES | IN_THE_CLUSTER | WHEN_ALL_ARE_WATCHED
+    )
+    assert granted(rendered.of_kind("Role")) == rights(IN_ITS_OWN_NAMESPACE)
+
+
+def test_watching_some_namespaces_grants_nothing_elsewhere(helm: Helm) -> None:
+    rendered = helm.template("storm-operator", "watchNamespaces={one,two}")
+    assert granted(rendered.of_kind("ClusterRole")) == rights(IN_THE_CLUSTER)
+    roles = {(role["metadata"]["namespace"], role["metadata"]["name"]): role for role in rendered.of_kind("Role")}
+    for namespace in ("one", "two"):
+        assert granted([roles[namespace, "streams.storm-storm-operator"]]) == rights(IN_WATCHED_NAMESPACES)
+    assert {namespace for namespace, _ in roles} == {"one", "two", "streams"}
+
+
+@pytest.mark.parametrize("values", [(), ("watchNamespaces={one,two}",)])
+def test_every_role_is_bound_to_the_operators_account_and_nobody_else(helm: Helm, values: tuple[str, ...]) -> None:
+    rendered = helm.template("storm-operator", *values)
+    for kind in ("ClusterRole", "Role"):
+        roles = {(role["metadata"].get("namespace"), role["metadata"]["name"]) for role in rendered.of_kind(kind)}
+        bindings = rendered.of_kind(f"{kind}Binding")
+        assert {(item["metadata"].get("namespace"), item["roleRef"]["name"]) for item in bindings} == roles
+        assert {item["roleRef"]["kind"] for item in bindings} == {kind}
+        for binding in bindings:
+            account = {"kind": "ServiceAccount", "name": "storm-storm-operator", "namespace": "streams"}
+            assert binding["subjects"] == [account]
+
+
+def test_only_its_own_lease_may_be_changed(helm: Helm) -> None:
+    role = helm.template("storm-operator", "leaseName=blue").one("Role", "storm-storm-operator-lease")
+    restricted = [rule for rule in role["rules"] if rule["verbs"] != ["create"]]
+    assert [rule["resourceNames"] for rule in restricted] == [["blue"]]
+
+
+def test_each_rule_gives_its_reason() -> None:
+    lines = (CHARTS / "storm-operator" / "templates" / "rbac.yaml").read_text().splitlines()
+    rules = [number for number, line in enumerate(lines) if line.lstrip().startswith("- apiGroups:")]
+    assert len(rules) > 10
+    # The two rules about leases share a reason.
+    without = [lines[number + 1] for number in rules if not lines[number - 1].lstrip().startswith("#")]
+    assert without == ["    resources: [leases]"]
+
+
+def test_every_flag_is_one_that_run_has(helm: Helm) -> None:
+    everything = helm.template("storm-operator", "nimbus=n:6627", "prometheus=http://p:9090", "watchNamespaces={one}")
+    command, *flags = arguments(everything)
+    assert command == "run"
+    names = [flag.partition("=")[0] for flag in flags]
+    assert len(names) == len(set(names))
+    assert set(names) | {"--kubeconfig"} == options_of("run")
+
+
+def test_values_become_flags(helm: Helm) -> None:
+    rendered = helm.template(
+        "storm-operator",
+        "nimbus=storm-nimbus.streams:6627",
+        "watchNamespaces={one,two}",
+        "submission.image.repository=registry.example/storm",
+        "submission.image.tag=1.2",
+        "submission.image.pullPolicy=Never",
+        "submission.serviceAccount=submitter",
+        "agentPort=9999",
+        "leaseName=blue",
+    )
+    assert {
+        "--nimbus=storm-nimbus.streams:6627",
+        "--watch-namespace=one",
+        "--watch-namespace=two",
+        "--storm-image=registry.example/storm:1.2",
+        "--storm-image-pull-policy=Never",
+        "--submitter-service-account=submitter",
+        "--agent-port=9999",
+        "--lease-namespace=$(POD_NAMESPACE)",
+        "--lease-name=blue",
+    } <= set(arguments(rendered))
+
+
+def test_what_is_not_set_is_not_said(helm: Helm) -> None:
+    said = {argument.partition("=")[0] for argument in arguments(helm.template("storm-operator"))}
+    assert said.isdisjoint({"--nimbus", "--watch-namespace", "--prometheus"})
+
+
+def test_probes_and_helm_test_ask_the_health_port_that_it_is_given(helm: Helm) -> None:
+    rendered = helm.template("storm-operator")
+    pod = rendered.one("Deployment", "storm-storm-operator")["spec"]["template"]["spec"]
+    operator = container(pod, "operator")
+    ports = {port["name"]: port["containerPort"] for port in operator["ports"]}
+    assert {f"--health-port={ports['health']}", f"--metrics-port={ports['metrics']}"} <= set(operator["args"])
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert operator[probe]["httpGet"] == {"path": "/healthz", "port": "health"}
+    service = rendered.one("Service", "storm-storm-operator")
+    labels = rendered.one("Deployment", "storm-storm-operator")["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == labels
+    script = rendered.one("Pod", "storm-storm-operator-test")["spec"]["containers"][0]["args"][0]
+    assert f"http://{service['metadata']['name']}.streams:{ports['health']}/healthz" in script
+    compile(script, "helm-test", "exec")
+
+
+def test_the_test_pod_is_not_taken_for_an_operator(helm: Helm) -> None:
+    rendered = helm.template("storm-operator")
+    selector = rendered.one("Service", "storm-storm-operator")["spec"]["selector"]
+    labels = rendered.one("Pod", "storm-storm-operator-test")["metadata"]["labels"]
+    assert not labels.items() >= selector.items()
+
+
+def test_a_budget_only_where_there_is_a_choice(helm: Helm) -> None:
+    assert helm.template("storm-operator").of_kind("PodDisruptionBudget") == ()
+    assert len(helm.template("storm-operator", "replicas=2").of_kind("PodDisruptionBudget")) == 1
+
+
+def test_dashboards_go_into_a_config_map_when_there_are_some(helm: Helm, tmp_path: Path) -> None:
+    chart = tmp_path / "storm-operator"
+    shutil.copytree(CHARTS / "storm-operator", chart)
+    (chart / "dashboards").mkdir(exist_ok=True)
+    (chart / "dashboards" / "latency.json").write_text('{"title": "Latency", "expr": "{{ topology }}"}')
+    found = helm.template("storm-operator", "dashboards.enabled=true", chart_folder=chart)
+    config_map = found.one("ConfigMap", "storm-storm-operator-dashboards")
+    assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert config_map["data"]["latency.json"] == '{"title": "Latency", "expr": "{{ topology }}"}'
+
+
+def test_an_account_of_ones_own_gets_the_rights(helm: Helm) -> None:
+    rendered = helm.template("storm-operator", "serviceAccount.create=false", "serviceAccount.name=mine")
+    assert rendered.of_kind("ServiceAccount") == ()
+    pod = rendered.one("Deployment", "storm-storm-operator")["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "mine"
+    assert {item["subjects"][0]["name"] for item in rendered.of_kind("ClusterRoleBinding")} == {"mine"}

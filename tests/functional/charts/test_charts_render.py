@@ -1,0 +1,151 @@
+"""Both charts: helm's own checks, values that are wrong, pod security, and what the notes say."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from functional.charts.chart_objects import CHARTS, Helm, HelmRefused, Rendered, containers
+from functional.charts.pod_security import violations
+
+CHART_VALUES = {
+    "storm": (
+        (),
+        ("agent.enforceExecutors=true",),
+        ("zookeeper.enabled=false", "externalZookeeper.servers={zk-0.example,zk-1.example}"),
+        ("networkPolicy.enabled=true", "podMonitor.enabled=true", "nimbus.replicas=3"),
+        (
+            "nimbus.persistence.enabled=true",
+            "zookeeper.persistence.enabled=true",
+            "supervisor.persistence.enabled=true",
+        ),
+        ("supervisor.scaling.enabled=true", "podDisruptionBudget.enabled=false", "test.submit=false"),
+    ),
+    "storm-operator": (
+        (),
+        ("replicas=2", "nimbus=storm-nimbus.streams:6627", "prometheus=http://prometheus:9090"),
+        ("watchNamespaces={one,two}",),
+        ("networkPolicy.enabled=true", "podMonitor.enabled=true"),
+        ("serviceAccount.create=false", "rbac.create=false"),
+    ),
+}
+EACH_RENDERING = [(chart, values) for chart, several in CHART_VALUES.items() for values in several]
+
+WRONG_VALUES = [
+    ("storm", "supervisor.replica=3", ("/supervisor", "'replica' not allowed")),
+    ("storm", "nimbus.replicas=0", ("/nimbus/replicas", "got 0, want 1")),
+    ("storm", "supervisor.slots=many", ("/supervisor/slots", "want integer")),
+    ("storm", "supervisor.resources.limits.cpu=fast", ("/supervisor/resources/limits/cpu", "'fast' does not match")),
+    ("storm", "supervisor.resources.limits.cpu=null", ("/supervisor/resources/limits", "missing property 'cpu'")),
+    ("storm", "supervisor.resources.limits.memory=3GB", ("/supervisor/resources/limits/memory", "'3GB'")),
+    ("storm", "supervisor.resources.requests.cpu=2", ("supervisor.resources.requests.cpu: 2 is more than", ", 1")),
+    ("storm", "supervisor.drainSeconds=-1", ("/supervisor/drainSeconds", "want 0")),
+    ("storm", "supervisor.pod.containers=x", ("/supervisor/pod", "'containers' not allowed")),
+    ("storm", "zookeeper.enabled=false", ("externalZookeeper.servers: empty", "for example [zk-0.example")),
+    ("storm", "externalZookeeper.servers={zk:2181}", ("/externalZookeeper/servers/0", "'zk:2181'")),
+    ("storm", "zookeeperRoot=storm", ("/zookeeperRoot", "'storm'")),
+    ("storm", "fallbackScheduler=evenly", ("/fallbackScheduler", "'evenly'")),
+    ("storm", "image.pullPolicy=Sometimes", ("/image/pullPolicy", "'Always', 'IfNotPresent', 'Never'")),
+    ("storm-operator", "nimbus=storm-nimbus", ("/nimbus", "'storm-nimbus'")),
+    ("storm-operator", "replicas=0", ("/replicas", "want 1")),
+    ("storm-operator", "watchNamespaces={One}", ("/watchNamespaces/0", "'One'")),
+    ("storm-operator", "prometheus=prometheus:9090", ("/prometheus", "'prometheus:9090'")),
+    ("storm-operator", "submission.serviceAccount=", ("/submission/serviceAccount", "minLength")),
+    ("storm-operator", "dashboards.enabled=true", ("dashboards.enabled: this chart holds no dashboards",)),
+]
+
+
+@pytest.mark.parametrize(("chart", "values"), EACH_RENDERING)
+def test_lint_has_nothing_to_say(helm: Helm, chart: str, values: tuple[str, ...]) -> None:
+    said = helm.lint(chart, values)
+    assert "0 chart(s) failed" in said
+    assert "[WARNING]" not in said
+
+
+@pytest.mark.parametrize(("chart", "value", "said"), WRONG_VALUES, ids=[value for _, value, _ in WRONG_VALUES])
+def test_a_wrong_value_is_refused_by_name(helm: Helm, chart: str, value: str, said: tuple[str, ...]) -> None:
+    with pytest.raises(HelmRefused) as refusal:
+        helm.template(chart, value)
+    missing = [part for part in said if part not in str(refusal.value)]
+    assert not missing, f"{missing} not in: {refusal.value}"
+
+
+@pytest.mark.parametrize(("chart", "values"), EACH_RENDERING)
+def test_names_are_unique_and_namespaced_objects_are_where_they_belong(
+    helm: Helm, chart: str, values: tuple[str, ...]
+) -> None:
+    objects = helm.template(chart, *values).objects
+    names = [(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in objects]
+    assert len(names) == len(set(names))
+    assert all(item["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm" for item in objects)
+
+
+@pytest.mark.parametrize(("chart", "values"), EACH_RENDERING)
+def test_pods_are_restricted_except_the_agent_that_enforces(helm: Helm, chart: str, values: tuple[str, ...]) -> None:
+    enforces = "agent.enforceExecutors=true" in values
+    for name, spec in helm.template(chart, *values).pod_specs():
+        found = violations(spec)
+        if enforces and name == "StatefulSet/storm-supervisor":
+            assert found
+            assert all(problem.startswith("agent: ") or problem == "volume cgroups is a hostPath" for problem in found)
+        else:
+            assert found == [], name
+
+
+@pytest.mark.parametrize("chart", ["storm", "storm-operator"])
+def test_every_container_has_requests_a_memory_limit_and_a_root_that_cannot_be_written(helm: Helm, chart: str) -> None:
+    for name, spec in helm.template(chart, "test.submit=true" if chart == "storm" else "replicas=1").pod_specs():
+        for container in containers(spec):
+            where = f"{name} {container['name']}"
+            assert {"cpu", "memory"} <= container["resources"]["requests"].keys(), where
+            assert "memory" in container["resources"]["limits"], where
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True, where
+
+
+@pytest.mark.parametrize("chart", ["storm", "storm-operator"])
+def test_every_long_running_container_has_probes(helm: Helm, chart: str) -> None:
+    for name, spec in helm.template(chart).pod_specs():
+        for container in containers(spec) if not name.startswith("Pod/") else ():
+            assert {"readinessProbe", "livenessProbe"} <= container.keys(), f"{name} {container['name']}"
+
+
+@pytest.mark.parametrize("chart", ["storm", "storm-operator"])
+def test_a_new_chart_version_alone_restarts_no_pod(helm: Helm, chart: str, tmp_path: Path) -> None:
+    newer = tmp_path / chart
+    shutil.copytree(CHARTS / chart, newer)
+    text = (newer / "Chart.yaml").read_text()
+    (newer / "Chart.yaml").write_text(re.sub("^version: .*", "version: 9.9.9", text, flags=re.MULTILINE))
+    now, later = _pod_templates(helm.template(chart)), _pod_templates(helm.template(chart, chart_folder=newer))
+    assert now
+    assert later == now
+
+
+def _pod_templates(rendered: Rendered) -> dict[str, object]:
+    with_pods = (item for item in rendered.objects if "template" in item.get("spec", {}))
+    return {item["metadata"]["name"]: item["spec"]["template"] for item in with_pods}
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "said"),
+    [
+        ("storm", (), ("helm --namespace streams test storm", "WARNING: ZooKeeper and Nimbus keep data in the pod")),
+        ("storm", (), ("--set nimbus=storm-nimbus.streams.svc.cluster.local:6627",)),
+        ("storm", ("agent.enforceExecutors=true",), ("pod-security.kubernetes.io/enforce=privileged",)),
+        ("storm-operator", (), ("watches all namespaces", "must name its spec.nimbus", "test storm")),
+        ("storm-operator", ("watchNamespaces={one,two}",), ("watches the namespaces one, two",)),
+    ],
+)
+def test_notes_tell_the_next_command(
+    helm: Helm, tmp_path: Path, chart: str, values: tuple[str, ...], said: tuple[str, ...]
+) -> None:
+    notes = helm.notes(chart, tmp_path, *values)
+    missing = [part for part in said if part not in notes]
+    assert not missing, notes
+
+
+def test_notes_warn_of_nothing_when_data_outlives_pods(helm: Helm, tmp_path: Path) -> None:
+    notes = helm.notes("storm", tmp_path, "nimbus.persistence.enabled=true", "zookeeper.persistence.enabled=true")
+    assert "WARNING" not in notes

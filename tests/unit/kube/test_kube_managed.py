@@ -1,0 +1,110 @@
+"""What the operator makes of the resources that it watches: valid or not, whose, and who has a name."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube_builders import NIMBUS, NOW, managed, rebalance, registry_of, topology_body
+from kube_builders import plan as plan_named
+from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, managed_from, rightful
+
+
+def test_valid_resource_has_a_spec_and_the_default_nimbus() -> None:
+    one = managed()
+    assert one.spec is not None
+    assert one.spec.name == "words"
+    assert (one.key, one.nimbus, one.problem) == (("streams", "words"), NIMBUS, "")
+
+
+def test_own_nimbus_is_before_the_default() -> None:
+    assert managed(spec={"adopt": {}, "nimbus": "other.storm"}).nimbus == "other.storm:6627"
+
+
+def test_resource_without_any_nimbus_is_refused_with_what_to_give() -> None:
+    one = managed_from(topology_body(), None)
+    assert one.spec is None
+    assert one.problem == "spec.nimbus: absent, and the operator has no default; give host:port"
+
+
+def test_invalid_resource_has_a_problem_and_no_cluster() -> None:
+    one = managed(spec={"adopt": {}, "scheduling": {"mode": "Perhaps"}})
+    assert one.spec is None
+    assert "spec.scheduling.mode" in one.problem
+    assert one.nimbus == ""
+
+
+def test_status_of_another_version_does_not_make_a_resource_invalid() -> None:
+    assert managed(status={"phase": 7, "unheardOf": True}).problem == ""
+
+
+@pytest.mark.parametrize(
+    ("annotations", "paused"),
+    [(None, False), ({}, False), ({PAUSED_ANNOTATION: "false"}, False), ({PAUSED_ANNOTATION: "true"}, True)],
+)
+def test_only_the_annotation_with_the_word_true_pauses(annotations: dict[str, str] | None, paused: bool) -> None:
+    assert managed(annotations=annotations).is_paused is paused
+
+
+def test_being_deleted_is_seen() -> None:
+    assert managed(deletionTimestamp=NOW).is_being_deleted
+    assert not managed().is_being_deleted
+
+
+def test_of_two_resources_for_one_topology_the_older_has_it() -> None:
+    young = managed("young", spec={"adopt": {}, "topologyName": "words"}, creationTimestamp="2026-02-01T00:00:00Z")
+    old = managed("old", spec={"adopt": {}, "topologyName": "words"}, creationTimestamp="2026-01-01T00:00:00Z")
+    other = managed("other")
+    owners, late = rightful((young, old, other))
+    assert owners == {"words": old, "other": other}
+    assert late == {young.key: old.key}
+
+
+def test_of_two_of_one_age_the_first_by_name_has_it() -> None:
+    b, a = (managed(name, spec={"adopt": {}, "topologyName": "words"}) for name in ("b", "a"))
+    assert rightful((b, a)) == ({"words": a}, {b.key: a.key})
+
+
+def test_invalid_resource_takes_no_name() -> None:
+    broken = managed("a", spec={"topologyName": "words"}, creationTimestamp="2020-01-01T00:00:00Z")
+    good = managed("words")
+    assert rightful((broken, good)) == ({"words": good}, {})
+
+
+def test_one_that_is_being_deleted_keeps_its_name_until_it_is_gone() -> None:
+    leaving = managed("old", spec={"adopt": {}, "topologyName": "words"}, deletionTimestamp=NOW)
+    late = managed("words", creationTimestamp="2026-02-01T00:00:00Z")
+    owners, refused = rightful((leaving, late))
+    assert owners == {"words": leaving}
+    assert refused == {late.key: leaving.key}
+
+
+def test_registry_gives_the_valid_resources_of_a_cluster() -> None:
+    registry = registry_of(
+        topology_body("b"),
+        topology_body("a"),
+        topology_body("broken", spec={}),
+        topology_body("elsewhere", spec={"adopt": {}, "nimbus": "other:6627"}),
+    )
+    assert [one.key[1] for one in registry.of_cluster(NIMBUS)] == ["a", "b"]
+    assert registry.clusters() == {NIMBUS, "other:6627"}
+
+
+def test_registry_has_the_last_state_of_each_resource() -> None:
+    registry = registry_of(topology_body(generation=1), topology_body(generation=2))
+    assert [one.generation for one in registry.topologies()] == [2]
+    registry.forget_topology(("streams", "words"))
+    registry.forget_topology(("streams", "words"))
+    assert registry.topologies() == ()
+
+
+def test_same_name_in_two_namespaces_is_two_resources() -> None:
+    registry = registry_of(topology_body(namespace="a"), topology_body(namespace="b"))
+    assert [one.key for one in registry.topologies()] == [("a", "words"), ("b", "words")]
+
+
+def test_rebalances_come_oldest_first() -> None:
+    registry = Registry(NIMBUS)
+    for name in ("p-20270115-2", "p-20260101-1", "p-20270115-1"):
+        registry.put_rebalance(rebalance(of=plan_named(name)))
+    names = [body["metadata"]["name"] for body in registry.rebalances()]
+    assert names == ["p-20260101-1", "p-20270115-1", "p-20270115-2"]

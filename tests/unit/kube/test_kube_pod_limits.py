@@ -1,0 +1,204 @@
+"""CPU limits of supervisor pods: opened before a move, what executors need between plans, and no needless resizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from builders import chain_topology, placed, same_demand
+from storm_operator.adapters.kube.errors import KubernetesError, Refused
+from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.kube.pod_limits import (
+    RETRY_SECONDS,
+    SUPERVISOR_OWN_MILLICORES,
+    PodLimits,
+    is_worth_a_resize,
+    needed_millicores,
+)
+
+WORDS = chain_topology("words", ("spout", 1), ("split", 2))
+BOTH_ON_S1 = Assignment(placed(WORDS, {"spout": "s1", "split": ["s1", "s2"]}))
+DEMAND = same_demand((WORDS,), 180.0)
+S1 = Supervisor("s1", "sup-0.sup.storm.svc.cluster.local", (6700,))
+S2 = Supervisor("s2", "sup-1.sup.storm.svc.cluster.local", (6700,))
+NEEDED_BY_S1 = SUPERVISOR_OWN_MILLICORES + 2 * 180.0 / 0.9
+
+
+def pod(
+    ordinal: int = 0, wanted: float | None = 2000.0, capacity: float | None = 2000.0, problem: str = ""
+) -> SupervisorPod:
+    return SupervisorPod("storm", f"sup-{ordinal}", "sup", "sup", True, wanted, wanted, capacity, problem)
+
+
+class FakePods(Pods):
+    """Pods that take every new limit at once, unless they are told to refuse."""
+
+    def __init__(self, pods: Sequence[SupervisorPod]) -> None:
+        self.pods = {pod.name: pod for pod in pods}
+        self.resizes: list[tuple[str, int]] = []
+        self.refusal: KubernetesError | None = None
+
+    def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
+        return tuple(pod for pod in self.pods.values() if pod.namespace in namespaces)
+
+    def resize_cpu(self, pod: SupervisorPod, millicores: int) -> None:
+        self.resizes.append((pod.name, millicores))
+        if self.refusal is not None:
+            raise self.refusal
+        self.pods[pod.name] = replace(pod, wanted_millicores=float(millicores))
+
+
+@dataclass
+class Scene:
+    pods: FakePods
+    said: list[str] = field(default_factory=list)
+    now: float = 1000.0
+
+    def __post_init__(self) -> None:
+        self.limits = PodLimits(self.pods, self.said.append, lambda: self.now)
+        self.limits.see(("storm",))
+
+    def follow(self, demand: Demand = DEMAND, seconds: float = 10.0) -> list[tuple[str, int]]:
+        """One pass later; the resizes that it asked for."""
+        self.now += seconds
+        self.limits.see(("storm",))
+        before = len(self.pods.resizes)
+        self.limits.follow((S1, S2), BOTH_ON_S1, demand, 0.9)
+        return self.pods.resizes[before:]
+
+
+def scene(*pods: SupervisorPod) -> Scene:
+    return Scene(FakePods(pods))
+
+
+def test_pod_needs_what_its_executors_need_and_something_for_itself() -> None:
+    assert needed_millicores(S1, BOTH_ON_S1, DEMAND, 0.9) == pytest.approx(NEEDED_BY_S1)
+
+
+def test_pod_without_executors_keeps_a_little() -> None:
+    assert needed_millicores(S1, Assignment({}), DEMAND, 0.9) == SUPERVISOR_OWN_MILLICORES
+
+
+def test_one_executor_with_unknown_demand_makes_the_need_unknown() -> None:
+    first, *others = WORDS.executors
+    partly = Demand(dict.fromkeys(others, 180.0), {})
+    assert needed_millicores(S1, BOTH_ON_S1, partly, 0.9) is None
+    assert needed_millicores(S2, BOTH_ON_S1, partly, 0.9) is not None
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "worth"),
+    [
+        (1000.0, 1100.0, False),
+        (1000.0, 1101.0, True),
+        (1000.0, 900.0, False),
+        (1000.0, 899.0, True),
+        (None, 10.0, True),
+    ],
+)
+def test_change_of_a_tenth_or_less_is_not_worth_a_resize(now: float | None, wanted: float, worth: bool) -> None:
+    assert is_worth_a_resize(now, wanted) is worth
+
+
+def test_limits_follow_demand_in_steps_of_ten_rounded_up() -> None:
+    assert scene(pod(0), pod(1)).follow() == [("sup-0", 600), ("sup-1", 400)]
+    assert scene(pod(0)).follow(same_demand((WORDS,), 181.0)) == [("sup-0", 610)]
+
+
+def test_steady_demand_is_asked_for_once() -> None:
+    played = scene(pod(0), pod(1))
+    played.follow()
+    assert played.follow() == []
+    assert played.follow(same_demand((WORDS,), 190.0)) == []
+
+
+def test_unknown_demand_keeps_the_limit() -> None:
+    assert scene(pod(0), pod(1)).follow(Demand({}, {})) == []
+
+
+def test_need_beyond_the_capacity_gets_the_capacity() -> None:
+    assert scene(pod(0, wanted=300.0, capacity=500.0)).follow() == [("sup-0", 500)]
+
+
+def test_rounding_up_does_not_go_beyond_the_capacity() -> None:
+    assert scene(pod(0, wanted=300.0, capacity=505.0)).follow() == [("sup-0", 505)]
+
+
+def test_pod_without_a_known_capacity_is_left_alone() -> None:
+    played = scene(pod(0, capacity=None))
+    assert played.follow() == []
+    played.limits.open_up([S1.host])
+    assert played.pods.resizes == []
+
+
+def test_supervisor_that_is_no_pod_is_left_alone() -> None:
+    assert scene(pod(7)).follow() == []
+
+
+def test_before_a_move_the_pods_get_all_they_can_have() -> None:
+    played = scene(pod(0, wanted=600.0), pod(1, wanted=400.0), pod(2, wanted=400.0))
+    played.limits.open_up([S2.host, S1.host])
+    assert played.pods.resizes == [("sup-0", 2000), ("sup-1", 2000)]
+
+
+def test_pod_that_is_open_already_is_not_asked_again() -> None:
+    played = scene(pod(0, wanted=2000.0))
+    played.limits.open_up([S1.host])
+    assert played.pods.resizes == []
+
+
+def test_capacity_is_known_by_host() -> None:
+    played = scene(pod(0, capacity=1500.0), pod(1, capacity=None))
+    assert played.limits.capacities([S1.host, S2.host, "10.0.0.1"]) == {S1.host: 1500.0}
+
+
+class TestRefusal:
+    @staticmethod
+    def refusing() -> Scene:
+        played = scene(pod(0))
+        played.pods.refusal = Refused("resize pod storm/sup-0 to 600m CPU: not allowed")
+        return played
+
+    def test_is_said_and_remembered_as_the_pods_problem(self) -> None:
+        played = self.refusing()
+        played.follow()
+        assert played.said == ["resize pod storm/sup-0 to 600m CPU: not allowed"]
+        assert played.limits.problems == {"sup-0": played.said[0]}
+
+    def test_does_not_stop_the_other_pods(self) -> None:
+        played = Scene(FakePods((pod(0), pod(1))))
+        played.pods.refusal = Refused("no")
+        assert played.follow() == [("sup-0", 600), ("sup-1", 400)]
+
+    def test_is_not_asked_for_again_at_once(self) -> None:
+        played = self.refusing()
+        played.follow()
+        assert played.follow() == []
+        assert played.follow(seconds=RETRY_SECONDS - 11.0) == []
+
+    def test_is_asked_for_again_after_a_while(self) -> None:
+        played = self.refusing()
+        played.follow()
+        assert played.follow(seconds=RETRY_SECONDS) == [("sup-0", 600)]
+
+    def test_of_one_value_does_not_stop_another(self) -> None:
+        played = self.refusing()
+        played.follow()
+        assert played.follow(same_demand((WORDS,), 360.0)) == [("sup-0", 1000)]
+
+
+def test_resize_that_the_kubelet_has_not_done_is_a_problem_until_it_has() -> None:
+    played = scene(pod(0, problem="Infeasible: node has 1 CPU"))
+    assert played.limits.problems == {"sup-0": "Infeasible: node has 1 CPU"}
+    played.pods.pods = {"sup-0": pod(0)}
+    played.limits.see(("storm",))
+    assert played.limits.problems == {}
+
+
+def test_pods_of_other_namespaces_are_not_seen() -> None:
+    played = scene(pod(0))
+    played.limits.see(("elsewhere",))
+    assert played.limits.present == ()

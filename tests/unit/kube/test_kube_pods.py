@@ -1,0 +1,201 @@
+"""What the client's pods say, as values; and what is asked of the API for them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, cast
+from unittest.mock import Mock
+
+import pytest
+from kubernetes.client import (
+    ApiClient,
+    V1Container,
+    V1ContainerStatus,
+    V1ObjectMeta,
+    V1OwnerReference,
+    V1Pod,
+    V1PodCondition,
+    V1PodList,
+    V1PodSpec,
+    V1PodStatus,
+    V1ResourceRequirements,
+)
+
+from kube_builders import api_refusal
+from storm_operator.adapters.kube import pods as module
+from storm_operator.adapters.kube.errors import Forbidden, Refused
+from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, Pods, SupervisorPod, pod_from
+
+
+def resources(cpu: str | None) -> V1ResourceRequirements:
+    return V1ResourceRequirements(limits={"cpu": cpu, "memory": "1Gi"} if cpu else {"memory": "1Gi"})
+
+
+def client_pod(
+    name: str = "sup-1",
+    *,
+    cpu: str | None = "500m",
+    in_force: str | None = "500m",
+    capacity: str | None = "2000",
+    conditions: tuple[tuple[str, str, str, str], ...] = (("Ready", "True", "", ""),),
+    **metadata: Any,
+) -> V1Pod:
+    """A supervisor pod beside its agent. `conditions`: (type, status, reason, message)."""
+    container = V1Container(name="supervisor", image="storm", resources=resources(cpu))
+    status = V1ContainerStatus(
+        name="supervisor", image="storm", image_id="", ready=True, restart_count=0, resources=resources(in_force)
+    )
+    return V1Pod(
+        metadata=V1ObjectMeta(
+            name=name,
+            namespace="storm",
+            annotations={CAPACITY_ANNOTATION: capacity} if capacity is not None else None,
+            owner_references=[V1OwnerReference(api_version="apps/v1", kind="StatefulSet", name="sup", uid="u")],
+            **metadata,
+        ),
+        spec=V1PodSpec(
+            containers=[V1Container(name="agent", image="storm", resources=resources("100m")), container],
+            subdomain="sup-service",
+        ),
+        status=V1PodStatus(
+            container_statuses=[status],
+            conditions=[V1PodCondition(type=t, status=s, reason=r, message=m) for t, s, r, m in conditions],
+        ),
+    )
+
+
+class TestPodFrom:
+    def test_is_that_of_its_supervisor_container(self) -> None:
+        assert pod_from(client_pod()) == SupervisorPod(
+            "storm", "sup-1", "sup-service", "sup", True, 500.0, 500.0, 2000.0, ""
+        )
+
+    def test_limit_that_is_asked_for_and_that_in_force_are_told_apart(self) -> None:
+        pod = pod_from(client_pod(cpu="1500m", in_force="0.5"))
+        assert (pod.wanted_millicores, pod.limit_millicores) == (1500.0, 500.0)
+
+    def test_without_a_cpu_limit_there_is_none(self) -> None:
+        pod = pod_from(client_pod(cpu=None, in_force=None))
+        assert (pod.wanted_millicores, pod.limit_millicores) == (None, None)
+
+    def test_kubelet_that_reports_no_resources_is_believed_to_do_as_asked(self) -> None:
+        pod = client_pod(cpu="700m")
+        pod.status.container_statuses[0].resources = None
+        assert pod_from(pod).limit_millicores == 700.0
+
+    def test_pod_that_does_not_run_yet_is_not_ready(self) -> None:
+        pod = client_pod(conditions=())
+        pod.status.container_statuses = None
+        pod.status.conditions = None
+        assert not pod_from(pod).ready
+        assert pod_from(pod).limit_millicores == 500.0
+
+    def test_pod_of_nobody_has_no_stateful_set(self) -> None:
+        pod = client_pod()
+        pod.metadata.owner_references = None
+        assert pod_from(pod).stateful_set == ""
+
+    def test_capacity_is_unknown_without_the_annotation(self) -> None:
+        pod = pod_from(client_pod(capacity=None))
+        assert (pod.capacity_millicores, pod.resize_problem) == (None, "")
+
+    @pytest.mark.parametrize("typed", ["2000m", "two", "0", "-5", "nan", "1e9999"])
+    def test_capacity_that_is_no_number_is_unknown_and_told(self, typed: str) -> None:
+        pod = pod_from(client_pod(capacity=typed))
+        assert pod.capacity_millicores is None
+        assert pod.resize_problem == (
+            f"{CAPACITY_ANNOTATION} is {typed!r}; give a whole number of millicores, such as 2000"
+        )
+
+    @pytest.mark.parametrize(
+        ("conditions", "problem"),
+        [
+            ((("PodResizePending", "True", "Infeasible", "node has 1 CPU"),), "Infeasible: node has 1 CPU"),
+            ((("PodResizePending", "True", "Deferred", "no room now"),), "Deferred: no room now"),
+            ((("PodResizePending", "False", "Infeasible", "was so"),), ""),
+            ((("PodResizeInProgress", "True", "Error", "EINVAL"),), "Error: EINVAL"),
+            ((("PodResizeInProgress", "True", "", ""),), ""),
+        ],
+    )
+    def test_resize_that_is_not_done_says_why(
+        self, conditions: tuple[tuple[str, str, str, str], ...], problem: str
+    ) -> None:
+        assert pod_from(client_pod(conditions=conditions)).resize_problem == problem
+
+
+def named(name: str) -> SupervisorPod:
+    return SupervisorPod("storm", name, "sup-service", "sup", True, None, None, None)
+
+
+@pytest.mark.parametrize(("name", "ordinal"), [("sup-0", 0), ("sup-12", 12), ("storm-sup-3", 3), ("sup-abc", 0)])
+def test_ordinal_is_the_end_of_the_name(name: str, ordinal: int) -> None:
+    assert named(name).ordinal == ordinal
+
+
+@pytest.mark.parametrize(
+    ("host", "matches"),
+    [
+        ("sup-1", True),
+        ("sup-1.sup-service.storm.svc.cluster.local", True),
+        ("sup-1.sup-service.storm", True),
+        ("sup-1.sup-service.other.svc.cluster.local", False),
+        ("sup-1.other.storm.svc.cluster.local", False),
+        ("sup-10.sup-service.storm.svc.cluster.local", False),
+        ("10.0.0.7", False),
+    ],
+)
+def test_supervisor_is_found_by_its_host(host: str, matches: bool) -> None:
+    assert named("sup-1").matches(host) is matches
+
+
+class TestPods:
+    @pytest.fixture
+    def core(self, monkeypatch: pytest.MonkeyPatch) -> Mock:
+        core = Mock()
+        monkeypatch.setattr(module, "CoreV1Api", lambda _: core)
+        return core
+
+    @pytest.fixture
+    def apps(self, monkeypatch: pytest.MonkeyPatch) -> Mock:
+        apps = Mock()
+        monkeypatch.setattr(module, "AppsV1Api", lambda _: apps)
+        return apps
+
+    @pytest.fixture
+    def pods(self, core: Mock, apps: Mock) -> Pods:
+        return Pods(cast("ApiClient", None))
+
+    def test_those_that_leave_are_not_listed_and_the_others_are_sorted(self, core: Mock, pods: Pods) -> None:
+        leaving = client_pod("sup-2", deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC))
+        core.list_namespaced_pod.return_value = V1PodList(items=[client_pod("sup-1"), leaving, client_pod("sup-0")])
+        assert [pod.name for pod in pods.supervisors(("storm", "storm"))] == ["sup-0", "sup-1"]
+        assert core.list_namespaced_pod.call_count == 1
+
+    def test_resize_sets_limit_and_request_of_the_supervisor_container_alone(self, core: Mock, pods: Pods) -> None:
+        pods.resize_cpu(named("sup-1"), 1500)
+        (name, namespace, body), _ = core.patch_namespaced_pod_resize.call_args
+        assert (name, namespace) == ("sup-1", "storm")
+        (container,) = body["spec"]["containers"]
+        assert container["name"] == "supervisor"
+        assert container["resources"] == {"limits": {"cpu": "1500m"}, "requests": {"cpu": "1500m"}}
+
+    def test_refused_resize_names_pod_and_value(self, core: Mock, pods: Pods) -> None:
+        core.patch_namespaced_pod_resize.side_effect = api_refusal(422, "QoS must not change")
+        with pytest.raises(Refused, match="resize pod storm/sup-1 to 1500m CPU: QoS must not change"):
+            pods.resize_cpu(named("sup-1"), 1500)
+
+    def test_scale_asks_for_replicas(self, apps: Mock, pods: Pods) -> None:
+        pods.scale("storm", "sup", 3)
+        (name, namespace, body), _ = apps.patch_namespaced_stateful_set_scale.call_args
+        assert (name, namespace, body) == ("sup", "storm", {"spec": {"replicas": 3}})
+
+    def test_replicas_are_what_is_asked_for(self, apps: Mock, pods: Pods) -> None:
+        apps.read_namespaced_stateful_set_scale.return_value.spec.replicas = None
+        assert pods.replicas("storm", "sup") == 0
+        apps.read_namespaced_stateful_set_scale.return_value.spec.replicas = 3
+        assert pods.replicas("storm", "sup") == 3
+
+    def test_missing_right_is_told_with_what_was_done(self, apps: Mock, pods: Pods) -> None:
+        apps.read_namespaced_stateful_set_scale.side_effect = api_refusal(403, "cannot get statefulsets/scale")
+        with pytest.raises(Forbidden, match="read scale of StatefulSet storm/sup: cannot get statefulsets/scale"):
+            pods.replicas("storm", "sup")

@@ -1,0 +1,225 @@
+"""Plans as StormRebalance resources: what is shown of them, what is read back, which of them are kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import jsonschema
+import pytest
+import yaml
+
+from kube_builders import (
+    GATHERED,
+    HOSTS,
+    NIMBUS,
+    NOW,
+    NOW_SECONDS,
+    SPREAD,
+    TOPOLOGY_ID,
+    WORDS,
+    managed,
+    plan,
+    plan_record,
+    rebalance,
+)
+from storm_operator.adapters.resource_schema import crd_file
+from storm_operator.core.decision_memory import assignment_hash
+from storm_operator.core.model import Move
+from storm_operator.core.plan_record import Outcome, PlanState
+from storm_operator.kube.rebalances import (
+    FINAL_STATES,
+    TOPOLOGY_LABEL,
+    Ask,
+    asked,
+    plan_of,
+    proposal_record,
+    rebalance_body,
+    rebalance_status,
+    state_of,
+    surplus,
+    timestamp,
+)
+
+MEASURED = Outcome(100.04, 300.0, 5.0, 4.0, 12.0)
+
+
+class TestSpec:
+    def test_says_who_moves_from_where_to_where(self) -> None:
+        spec = rebalance_body(plan_record(), managed(), HOSTS)["spec"]
+        assert spec["moves"] == [
+            {
+                "topology": TOPOLOGY_ID,
+                "component": "split",
+                "executor": "2-2",
+                "from": "supervisor-1:6700",
+                "to": "supervisor-0:6700",
+            }
+        ]
+        assert spec["restartedWorkers"] == ["supervisor-0:6700", "supervisor-1:6700"]
+        assert spec["keptWorkers"] == ["supervisor-1:6701"]
+        assert (spec["moveCount"], spec["restartCount"]) == (1, 2)
+
+    def test_executor_without_a_place_comes_from_nowhere(self) -> None:
+        (move,) = plan().moves
+        lost = plan(moves=(Move(move.executor, None, move.target),))
+        (shown,) = rebalance_body(plan_record(of=lost), managed(), HOSTS)["spec"]["moves"]
+        assert "from" not in shown
+
+    def test_supervisor_without_a_known_host_is_shown_by_its_id(self) -> None:
+        (shown,) = rebalance_body(plan_record(), managed(), {})["spec"]["moves"]
+        assert (shown["from"], shown["to"]) == ("s2:6700", "s1:6700")
+
+    def test_says_what_is_won_and_when_it_has_paid(self) -> None:
+        spec = rebalance_body(plan_record(), managed(), HOSTS)["spec"]
+        assert spec["gainPercent"] == 75.0
+        assert spec["paybackSeconds"] == 71.23
+        assert spec["prediction"]["before"]["interSupervisorTuplesPerSecond"] == 300.0
+        assert spec["prediction"]["after"]["completeLatencyMilliseconds"] == 4.0
+        assert spec["cpuLimitsMillicores"] == {f"{TOPOLOGY_ID}/2-2": 200.0}
+
+    def test_unknown_figures_are_absent(self) -> None:
+        silent = replace(plan().after, complete_latency_ms=None)
+        spec = rebalance_body(plan_record(of=plan(payback_seconds=None, after=silent)), managed(), HOSTS)["spec"]
+        assert "paybackSeconds" not in spec
+        assert "completeLatencyMilliseconds" not in spec["prediction"]["after"]
+
+    def test_hashes_are_those_of_base_and_target(self) -> None:
+        spec = rebalance_body(plan_record(), managed(), HOSTS)["spec"]
+        assert spec["baseHash"] == assignment_hash(SPREAD)
+        assert spec["planHash"] == assignment_hash(GATHERED)
+
+    def test_belongs_to_the_cluster_and_the_resource_of_its_owner(self) -> None:
+        body = rebalance_body(plan_record(), managed(), HOSTS)
+        assert body["spec"]["clusterNimbus"] == NIMBUS
+        assert body["metadata"]["namespace"] == "streams"
+        (owner,) = body["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["uid"]) == ("StormTopology", "words", "uid-words")
+
+    @pytest.mark.parametrize("name", ["words", "w" * 62 + "-words", "w" * 80])
+    def test_label_is_one_that_kubernetes_takes(self, name: str) -> None:
+        body = rebalance_body(plan_record(), managed(name, spec={"adopt": {}, "topologyName": "words"}), HOSTS)
+        label = body["metadata"]["labels"][TOPOLOGY_LABEL]
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", label)
+        assert name.startswith(label)
+
+    def test_is_valid_by_the_crd(self) -> None:
+        crd = yaml.safe_load(crd_file("stormrebalances").read_text())
+        (version,) = crd["spec"]["versions"]
+        schema = version["schema"]["openAPIV3Schema"]
+        done = plan_record(PlanState.VERIFIED, measured=MEASURED, before=MEASURED, in_force_at_seconds=NOW_SECONDS)
+        body = rebalance_body(done, managed(), HOSTS)
+        body["status"] = rebalance_status(done, {}, NOW_SECONDS)
+        jsonschema.validate(body, schema)
+        assert set(body["spec"]) <= set(schema["properties"]["spec"]["properties"])
+        assert set(body["status"]) <= set(schema["properties"]["status"]["properties"])
+
+
+class TestPlan:
+    def test_is_read_back_exactly(self) -> None:
+        assert plan_of(rebalance()) == plan()
+
+    @pytest.mark.parametrize("text", ["", "{}", "[1]", "null", '{"id": "p-1"}', "not JSON"])
+    def test_that_is_not_understood_is_none(self, text: str) -> None:
+        body = rebalance()
+        assert plan_of({**body, "spec": {**body["spec"], "plan": text}}) is None
+
+    def test_that_is_absent_is_none(self) -> None:
+        assert plan_of({"metadata": {}, "spec": {}}) is None
+
+
+class TestStatus:
+    def test_of_a_proposal_says_what_it_waits_for(self) -> None:
+        status = rebalance_status(plan_record(message="approval is Manual"), {}, NOW_SECONDS)
+        assert (status["state"], status["message"]) == ("Proposed", "approval is Manual")
+        assert status["times"] == {"proposed": NOW}
+
+    def test_times_add_up_over_a_plans_life(self) -> None:
+        applying = rebalance_status(plan_record(PlanState.APPLYING), {}, NOW_SECONDS + 1)
+        settling = plan_record(PlanState.SETTLING, in_force_at_seconds=NOW_SECONDS + 3, seconds_to_running=4.0)
+        settled = rebalance_status(settling, applying, NOW_SECONDS + 8)
+        verified = replace(settling, state=PlanState.VERIFIED)
+        assert rebalance_status(verified, settled, NOW_SECONDS + 30)["times"] == {
+            "proposed": NOW,
+            "applying": timestamp(NOW_SECONDS + 1),
+            "inForce": timestamp(NOW_SECONDS + 3),
+            "running": timestamp(NOW_SECONDS + 7),
+            "finished": timestamp(NOW_SECONDS + 30),
+        }
+
+    def test_times_that_are_told_stay(self) -> None:
+        before = {"times": {"applying": NOW}}
+        assert rebalance_status(plan_record(PlanState.APPLYING), before, NOW_SECONDS + 99)["times"]["applying"] == NOW
+
+    def test_measured_figures_are_rounded_and_unknown_ones_absent(self) -> None:
+        done = plan_record(PlanState.VERIFIED, measured=replace(MEASURED, complete_latency_p99_ms=None))
+        measured = rebalance_status(done, {}, NOW_SECONDS)["measured"]
+        assert measured["before"] == {}
+        assert measured["after"]["interSupervisorTuplesPerSecond"] == 100.04
+        assert "completeLatencyP99Milliseconds" not in measured["after"]
+
+    def test_way_back_points_to_what_it_undoes(self) -> None:
+        assert rebalance_status(plan_record(rollback_of="p-1"), {}, NOW_SECONDS)["rollbackOf"] == "p-1"
+        assert "rollbackOf" not in rebalance_status(plan_record(), {}, NOW_SECONDS)
+
+    def test_resource_without_a_status_is_proposed(self) -> None:
+        assert state_of({"metadata": {}, "spec": {}}) == "Proposed"
+
+    def test_final_states_are_those_of_plans(self) -> None:
+        assert {"Verified", "RolledBack", "Failed", "Expired", "Rejected"} == FINAL_STATES
+
+
+class TestAsk:
+    @pytest.mark.parametrize("word", list(Ask))
+    def test_is_read_from_the_annotation(self, word: Ask) -> None:
+        assert asked(rebalance(ask=word.value)) is word
+
+    def test_that_is_not_understood_is_given_as_it_is(self) -> None:
+        word = asked(rebalance(ask="Approve"))
+        assert word == "Approve"
+        assert not isinstance(word, Ask)
+
+    def test_is_none_without_the_annotation(self) -> None:
+        assert asked(rebalance()) is None
+
+
+class TestProposalOfAnEarlierLife:
+    @pytest.mark.parametrize("state", ["Proposed", "Approved"])
+    def test_waits_on(self, state: str) -> None:
+        record = proposal_record(rebalance(state, message="approval is Manual"))
+        assert record is not None
+        assert (record.plan, record.state, record.message) == (plan(), PlanState.PROPOSED, "approval is Manual")
+
+    @pytest.mark.parametrize("state", ["Applying", "Settling", *sorted(FINAL_STATES)])
+    def test_that_waits_no_more_is_none(self, state: str) -> None:
+        assert proposal_record(rebalance(state)) is None
+
+    def test_way_back_is_still_known_for_one(self) -> None:
+        record = proposal_record(rebalance(rollbackOf="p-1"))
+        assert record is not None
+        assert record.rollback_of == "p-1"
+
+
+class TestSurplus:
+    @staticmethod
+    def names(limit: int, *states: str) -> list[str]:
+        bodies = tuple(rebalance(state, of=plan(f"p-{at}")) for at, state in enumerate(states))
+        return [str(body["metadata"]["name"]) for body in surplus(bodies, managed(), limit)]
+
+    def test_is_the_oldest_beyond_the_limit(self) -> None:
+        assert self.names(2, "Verified", "Failed", "Expired", "Rejected") == ["p-0", "p-1"]
+        assert self.names(4, "Verified", "Failed", "Expired", "Rejected") == []
+
+    def test_is_all_finished_ones_where_none_is_kept(self) -> None:
+        assert self.names(0, "Verified", "Proposed", "Failed") == ["p-0", "p-2"]
+
+    def test_never_has_one_that_is_not_finished(self) -> None:
+        assert self.names(0, "Proposed", "Approved", "Applying", "Settling") == []
+
+    def test_leaves_those_of_other_topologies_alone(self) -> None:
+        others = tuple(rebalance("Verified", of=plan(f"p-{at}"), owner=managed("other")) for at in range(3))
+        assert surplus(others, managed(), 0) == ()
+
+
+def test_split_is_what_the_plan_of_these_tests_moves() -> None:
+    assert [move.executor for move in plan().moves] == list(WORDS.executors_of("split"))

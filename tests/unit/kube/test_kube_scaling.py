@@ -1,0 +1,145 @@
+"""How many supervisor pods: one more at once when needed, fewer only when calm, none that is used ever taken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from kube_builders import plan
+from storm_operator.adapters.kube.pods import SupervisorPod
+from storm_operator.core.model import Decision, Hold, HoldReason
+from storm_operator.core.topology_spec import ScaleLimits
+from storm_operator.kube.scaling import CALM_PASSES, ScaleState, ScaleStep, merged_limits, scale_step, wanted_replicas
+
+LIMITS = ScaleLimits(1, 4)
+NO_CHANGE = Hold(HoldReason.NO_CHANGE, "all is well")
+INFEASIBLE = Hold(HoldReason.INFEASIBLE, "no supervisor has 400 millicores free")
+OVERLOADED = plan(after=replace(plan().after, overloaded_millicores=120.0))
+
+
+def pods(
+    count: int, ready: bool = True, stateful_set: str = "s", namespace: str = "storm"
+) -> tuple[SupervisorPod, ...]:
+    return tuple(
+        SupervisorPod(namespace, f"{stateful_set}-{n}", "s", stateful_set, ready, None, None, None)
+        for n in range(count)
+    )
+
+
+def after_passes(
+    passes: int, replicas: int, used: Collection[int], decision: Decision = NO_CHANGE, limits: ScaleLimits = LIMITS
+) -> ScaleStep | None:
+    """The step of the last of so many equal passes."""
+    state, step = ScaleState(), None
+    for _ in range(passes):
+        assert step is None
+        step, state = scale_step(limits, pods(replicas), replicas, used, [decision], state)
+    return step
+
+
+class TestMergedLimits:
+    def test_nobody_asks(self) -> None:
+        assert merged_limits([None, None]) is None
+
+    def test_highest_minimum_and_lowest_maximum_hold(self) -> None:
+        assert merged_limits([ScaleLimits(1, 5), None, ScaleLimits(2, 3)]) == ScaleLimits(2, 3)
+
+    def test_minimum_wins_where_they_contradict(self) -> None:
+        assert merged_limits([ScaleLimits(1, 2), ScaleLimits(4, 6)]) == ScaleLimits(4, 4)
+
+    def test_name_that_one_gives_holds_for_all(self) -> None:
+        assert merged_limits([ScaleLimits(1, 2), ScaleLimits(1, 2, "storm-supervisor")]) == ScaleLimits(
+            1, 2, "storm-supervisor"
+        )
+
+
+class TestUp:
+    def test_at_once_when_no_placement_fits(self) -> None:
+        step = after_passes(1, 2, {0, 1}, INFEASIBLE)
+        assert step == ScaleStep("storm", "s", 3, "no placement fits: no supervisor has 400 millicores free")
+
+    def test_at_once_when_the_best_placement_overloads(self) -> None:
+        step = after_passes(1, 2, {0, 1}, OVERLOADED)
+        assert step is not None
+        assert (step.replicas, step.reason) == (3, "even the best placement overloads a supervisor")
+
+    def test_at_once_to_the_minimum(self) -> None:
+        step = after_passes(1, 1, {0}, limits=ScaleLimits(3, 4))
+        assert step is not None
+        assert (step.replicas, step.reason) == (3, "spec.supervisors.minimum is 3")
+
+    def test_never_beyond_the_maximum(self) -> None:
+        assert after_passes(1, 4, {0, 1, 2, 3}, INFEASIBLE) is None
+
+    def test_any_group_of_topologies_can_need_it(self) -> None:
+        step, _ = scale_step(LIMITS, pods(2), 2, {0}, [NO_CHANGE, INFEASIBLE], ScaleState())
+        assert step is not None
+        assert step.replicas == 3
+
+    def test_waits_for_the_pod_that_it_asked_for_before(self) -> None:
+        starting = (*pods(2), replace(pods(3)[2], ready=False))
+        step, _ = scale_step(LIMITS, starting, 3, {0, 1}, [INFEASIBLE], ScaleState())
+        assert step is None
+
+
+class TestDown:
+    def test_only_after_so_many_calm_passes(self) -> None:
+        assert after_passes(CALM_PASSES - 1, 4, {0, 1}) is None
+        step = after_passes(CALM_PASSES, 4, {0, 1})
+        assert step == ScaleStep("storm", "s", 2, "pods from ordinal 2 on host no executor")
+
+    def test_never_below_a_used_ordinal(self) -> None:
+        assert after_passes(2 * CALM_PASSES, 4, {3}) is None
+        step = after_passes(CALM_PASSES, 4, {0, 2})
+        assert step is not None
+        assert step.replicas == 3
+
+    def test_never_below_the_minimum(self) -> None:
+        step = after_passes(CALM_PASSES, 4, (), limits=ScaleLimits(2, 4))
+        assert step is not None
+        assert step.replicas == 2
+
+    @pytest.mark.parametrize("decision", [INFEASIBLE, OVERLOADED])
+    def test_never_because_the_maximum_is_below_what_there_is(self, decision: Decision) -> None:
+        assert after_passes(2 * CALM_PASSES, 6, {0, 1, 2, 3, 4, 5}, decision) is None
+
+    def test_disagreement_begins_the_count_anew(self) -> None:
+        _, state = scale_step(LIMITS, pods(4), 4, {0, 1}, [NO_CHANGE], ScaleState(2, CALM_PASSES - 1 - 1))
+        assert state == ScaleState(2, CALM_PASSES - 1)
+        _, state = scale_step(LIMITS, pods(4), 4, {0, 1, 2}, [NO_CHANGE], state)
+        assert state == ScaleState(3, 1)
+
+    def test_pass_in_which_all_pods_are_used_forgets_the_count(self) -> None:
+        assert scale_step(LIMITS, pods(4), 4, {3}, [NO_CHANGE], ScaleState(2, 5)) == (None, ScaleState())
+
+    def test_pass_that_makes_a_plan_is_not_calm(self) -> None:
+        # The plan may lead to the very pods that nobody uses now.
+        assert scale_step(LIMITS, pods(4), 4, {0, 1}, [plan()], ScaleState(2, 5)) == (None, ScaleState())
+
+    def test_count_is_forgotten_after_a_step(self) -> None:
+        _, state = scale_step(LIMITS, pods(4), 4, {0}, [NO_CHANGE], ScaleState(1, CALM_PASSES - 1))
+        assert state == ScaleState()
+
+
+class TestWhose:
+    def test_without_limits_nothing_is_touched(self) -> None:
+        assert scale_step(None, pods(2), 2, {0}, [INFEASIBLE], ScaleState()) == (None, ScaleState())
+
+    def test_pods_of_no_stateful_set_are_not_scaled(self) -> None:
+        assert scale_step(LIMITS, pods(2, stateful_set=""), 2, {0}, [INFEASIBLE], ScaleState())[0] is None
+
+    def test_named_stateful_set_is_the_one_that_is_scaled(self) -> None:
+        both = (*pods(2, stateful_set="a"), *pods(2, stateful_set="b"))
+        step, _ = scale_step(replace(LIMITS, stateful_set="b"), both, 2, {0, 1}, [INFEASIBLE], ScaleState())
+        assert step is not None
+        assert step.stateful_set == "b"
+
+    @pytest.mark.parametrize("other", [pods(2, stateful_set="b"), pods(2, namespace="elsewhere")])
+    def test_of_two_that_could_be_meant_none_is_touched(self, other: tuple[SupervisorPod, ...]) -> None:
+        assert scale_step(LIMITS, (*pods(2), *other), 2, {0}, [INFEASIBLE], ScaleState())[0] is None
+
+
+def test_nothing_is_wanted_when_all_fits() -> None:
+    assert wanted_replicas(LIMITS, 2, {0, 1}, [NO_CHANGE]) == (2, "")

@@ -1,0 +1,393 @@
+"""A StormTopology's status: phases, conditions, figures, and when it is worth writing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from builders import even_traffic, snapshot, supervisors
+from kube_builders import (
+    GATHERED,
+    NIMBUS,
+    NOW,
+    NOW_SECONDS,
+    SPREAD,
+    TOPOLOGY_ID,
+    WORDS,
+    managed,
+    plan,
+    plan_record,
+    topology_body,
+)
+from storm_operator.adapters.resource_schema import crd_file
+from storm_operator.core.model import Hold, HoldReason
+from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, TopologyRates
+from storm_operator.kube.managed import Managed, managed_from
+from storm_operator.kube.status import (
+    FINE_HOLDS,
+    TopologyView,
+    accepted_status,
+    is_news,
+    refused_status,
+    status_of,
+)
+from storm_operator.lifecycle_manager import Progress, Stage
+
+RUNNING = Progress(Stage.RUNNING, "", TOPOLOGY_ID)
+NO_CHANGE = Hold(HoldReason.NO_CHANGE, "adaptive proposes the assignment in force")
+PAUSED: dict[str, Any] = {"annotations": {"storm-operator.dev/paused": "true"}}
+LATER_SECONDS = NOW_SECONDS + 60.0
+LATER = "2027-01-15T08:01:00Z"
+
+
+def picture(*, latency_ms: float = 8.0, acked: float = 300.0, missing: bool = False) -> ClusterSnapshot:
+    taken = snapshot((WORDS,), supervisors(2), SPREAD.slot_of, rates=even_traffic(WORDS, 300.0))
+    rates = {TOPOLOGY_ID: TopologyRates(acked, 0.0, LatencySummary(latency_ms, latency_ms, 3 * latency_ms, 1000.0))}
+    taken = replace(taken, rates=rates)
+    if missing:
+        taken = replace(taken, completeness=Completeness(3, (WORDS.executors[0],), 0.0, ("agent s1 is silent",)))
+    return taken
+
+
+def view(**changes: Any) -> TopologyView:
+    """Of a topology that runs, is measured, and needs nothing, unless `changes` say otherwise."""
+    usual = TopologyView(managed(), RUNNING, picture(), NO_CHANGE, None, NOW_SECONDS)
+    return replace(usual, **changes)
+
+
+def with_status(status: dict[str, Any], **metadata: Any) -> Managed:
+    return managed_from(topology_body(status=status, **metadata), NIMBUS)
+
+
+def condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
+    (found,) = [one for one in status["conditions"] if one["type"] == kind]
+    return dict(found)
+
+
+def judged(status: dict[str, Any], kind: str) -> tuple[str, str]:
+    found = condition(status, kind)
+    return found["status"], found["reason"]
+
+
+class TestPhase:
+    def test_follows_the_stage(self) -> None:
+        wanted = {
+            Stage.SUBMITTING: "Submitting",
+            Stage.REPLACING: "Submitting",
+            Stage.RUNNING: "Running",
+            Stage.SUSPENDED: "Suspended",
+            Stage.WAITING: "Pending",
+            Stage.FAILED: "Failed",
+        }
+        assert {stage: status_of(view(progress=Progress(stage)))["phase"] for stage in Stage} == wanted
+
+    def test_is_pending_before_anybody_looked(self) -> None:
+        assert status_of(view(progress=None))["phase"] == "Pending"
+
+    def test_is_rebalancing_while_a_plan_is_applied(self) -> None:
+        assert status_of(view(record=plan_record(PlanState.APPLYING)))["phase"] == "Rebalancing"
+
+    @pytest.mark.parametrize("progress", [RUNNING, None])
+    def test_of_a_resource_being_deleted(self, progress: Progress | None) -> None:
+        leaving = managed(deletionTimestamp=NOW, **PAUSED)
+        assert status_of(view(managed=leaving, progress=progress))["phase"] == "Deleting"
+
+    @pytest.mark.parametrize("progress", [RUNNING, None])
+    def test_of_a_paused_resource(self, progress: Progress | None) -> None:
+        # The loop leaves it alone, and so knows no progress of it.
+        assert status_of(view(managed=managed(**PAUSED), progress=progress, decision=None))["phase"] == "Paused"
+
+
+class TestConditions:
+    def test_all_is_well(self) -> None:
+        status = status_of(view())
+        assert judged(status, "Ready") == ("True", "Running")
+        assert judged(status, "Submitted") == ("True", "Running")
+        assert judged(status, "MetricsReady") == ("True", "Complete")
+        assert judged(status, "Planned") == ("True", "NoChange")
+        assert judged(status, "Enforced") == ("True", "Executor")
+        assert judged(status, "Degraded") == ("False", "AsExpected")
+
+    def test_unmeasured_executors_are_counted_and_the_problem_is_named(self) -> None:
+        status = status_of(view(snapshot=picture(missing=True)))
+        assert judged(status, "MetricsReady") == ("False", "Incomplete")
+        assert condition(status, "MetricsReady")["message"] == "1 executors are not measured: agent s1 is silent"
+        assert judged(status, "Ready") == ("False", "Incomplete")
+
+    def test_another_topology_that_is_not_measured_is_no_matter(self) -> None:
+        stranger = replace(WORDS.executors[0], topology_id="other-1-1")
+        taken = replace(picture(), completeness=Completeness(4, (stranger,)))
+        assert judged(status_of(view(snapshot=taken)), "MetricsReady") == ("True", "Complete")
+
+    def test_unreachable_cluster_degrades_and_leaves_the_rest_unknown(self) -> None:
+        status = status_of(view(progress=None, snapshot=None, decision=None, trouble="no Nimbus at 10.0.0.1:6627"))
+        assert judged(status, "Degraded") == ("True", "ClusterUnreachable")
+        assert judged(status, "Submitted") == ("Unknown", "Unknown")
+        assert judged(status, "Ready") == ("False", "ClusterUnreachable")
+        assert condition(status, "Ready")["message"] == status["message"] == "no Nimbus at 10.0.0.1:6627"
+
+    def test_failed_submission_degrades_with_its_message(self) -> None:
+        status = status_of(view(progress=Progress(Stage.FAILED, "submission job x failed\nClassNotFound")))
+        assert judged(status, "Degraded") == ("True", "SubmissionFailed")
+        assert condition(status, "Degraded")["message"] == status["message"]
+        assert judged(status, "Submitted") == ("False", "Failed")
+
+    @pytest.mark.parametrize("reason", sorted(set(HoldReason) - FINE_HOLDS))
+    def test_hold_that_somebody_must_see_to_degrades(self, reason: HoldReason) -> None:
+        status = status_of(view(decision=Hold(reason, "why")))
+        assert judged(status, "Degraded") == ("True", reason.value)
+        assert judged(status, "Ready") == ("False", reason.value)
+
+    @pytest.mark.parametrize("reason", sorted(FINE_HOLDS))
+    def test_hold_that_is_nobodys_fault_does_not_degrade(self, reason: HoldReason) -> None:
+        assert judged(status_of(view(decision=Hold(reason, "why"))), "Degraded") == ("False", "AsExpected")
+
+    def test_only_suspended_topologies_on_a_cluster_degrade_none(self) -> None:
+        idle = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
+        status = status_of(view(progress=Progress(Stage.SUSPENDED, "", TOPOLOGY_ID), decision=idle))
+        assert judged(status, "Degraded") == ("False", "AsExpected")
+        assert judged(status, "Planned") == ("False", "NothingToManage")
+
+    @pytest.mark.parametrize("state", [PlanState.FAILED, PlanState.ROLLED_BACK])
+    def test_plan_that_went_wrong_degrades(self, state: PlanState) -> None:
+        status = status_of(view(record=plan_record(state, message="rejected by the scheduler")))
+        assert judged(status, "Degraded") == ("True", f"Plan{state.value}")
+        assert condition(status, "Degraded")["message"] == "rejected by the scheduler"
+
+    def test_measurements_that_cannot_be_trusted_make_no_plan(self) -> None:
+        assert judged(status_of(view(decision=Hold(HoldReason.WARMING_UP, ""))), "Planned") == ("False", "WarmingUp")
+
+    def test_recommendation_is_a_plan(self) -> None:
+        assert judged(status_of(view(decision=plan())), "Planned") == ("True", "Plan")
+
+    @pytest.mark.parametrize(
+        ("spec", "reason"),
+        [
+            ({"resources": {"enforcement": "None"}}, "NotWanted"),
+            ({"scheduling": {"mode": "Recommend"}}, "NotWanted"),
+            ({"resources": {"enforcement": "Pod"}}, "Pod"),
+        ],
+    )
+    def test_enforcement_is_what_the_spec_asks_for(self, spec: dict[str, Any], reason: str) -> None:
+        status = status_of(view(managed=managed(spec={"adopt": {}, **spec})))
+        assert judged(status, "Enforced") == ("True" if reason == "Pod" else "False", reason)
+
+    def test_paused_resource_is_neither_enforced_nor_ready_but_not_degraded(self) -> None:
+        status = status_of(view(managed=managed(**PAUSED), progress=None, decision=None))
+        assert judged(status, "Enforced") == ("False", "NotRunning")
+        assert judged(status, "Ready") == ("False", "Paused")
+        assert judged(status, "Degraded") == ("False", "AsExpected")
+
+    def test_time_is_kept_while_the_status_of_a_condition_stays(self) -> None:
+        before = with_status(status_of(view()))
+        after = status_of(view(managed=before, now_seconds=LATER_SECONDS, snapshot=picture(missing=True)))
+        assert condition(after, "Submitted")["lastTransitionTime"] == NOW
+        assert condition(after, "MetricsReady")["lastTransitionTime"] == LATER
+        assert condition(after, "Ready")["lastTransitionTime"] == LATER
+
+    def test_time_is_kept_when_only_the_reason_changes(self) -> None:
+        before = with_status(status_of(view(snapshot=picture(missing=True))))
+        failed = view(managed=before, now_seconds=LATER_SECONDS, progress=Progress(Stage.FAILED, "no jar"))
+        assert judged(status_of(failed), "Ready") == ("False", "SubmissionFailed")
+        assert condition(status_of(failed), "Ready")["lastTransitionTime"] == NOW
+
+    def test_conditions_carry_the_generation_that_they_are_about(self) -> None:
+        status = status_of(view(managed=managed(generation=4)))
+        assert {one["observedGeneration"] for one in status["conditions"]} == {4}
+        assert status["observedGeneration"] == 4
+
+
+class TestFigures:
+    def test_are_those_of_the_topology(self) -> None:
+        status = status_of(view())
+        assert status["latency"] == {"p50Milliseconds": 8.0, "p99Milliseconds": 24.0}
+        assert status["throughputTuplesPerSecond"] == 300.0
+        assert status["supervisorsUsed"] == 2
+        assert status["workersUsed"] == 3
+
+    def test_count_only_traffic_between_supervisors(self) -> None:
+        assert status_of(view())["interSupervisorTuplesPerSecond"] == 300.0
+        gathered = replace(picture(), assignment=replace(GATHERED, slot_of=dict.fromkeys(WORDS.executors, slot_s1())))
+        assert status_of(view(snapshot=gathered))["interSupervisorTuplesPerSecond"] == 0.0
+
+    def test_traffic_is_absent_while_executors_are_not_measured(self) -> None:
+        assert status_of(view(snapshot=picture(missing=True)))["interSupervisorTuplesPerSecond"] is None
+
+    def test_are_absent_while_nothing_runs(self) -> None:
+        status = status_of(view(progress=Progress(Stage.SUBMITTING)))
+        assert status["latency"] is None
+        assert status["workersUsed"] is None
+
+    def test_percent_of_best_is_what_a_change_would_leave(self) -> None:
+        assert status_of(view(decision=replace(NO_CHANGE, gain_percent=12.34)))["percentOfBest"] == 87.7
+        assert status_of(view(decision=plan()))["percentOfBest"] == 25.0
+        assert status_of(view(decision=NO_CHANGE))["percentOfBest"] is None
+
+
+def slot_s1() -> Any:
+    return next(iter(GATHERED.slot_of.values()))
+
+
+class TestTopologyId:
+    def test_is_that_of_the_running_topology(self) -> None:
+        assert status_of(view())["topologyId"] == TOPOLOGY_ID
+
+    def test_goes_when_nothing_runs(self) -> None:
+        ran = with_status({"topologyId": TOPOLOGY_ID})
+        assert status_of(view(managed=ran, progress=Progress(Stage.SUBMITTING)))["topologyId"] is None
+
+    @pytest.mark.parametrize("progress", [None, Progress(Stage.FAILED, "there is no ConfigMap flux")])
+    def test_is_kept_while_nobody_knows_whether_it_runs(self, progress: Progress | None) -> None:
+        # The CRD forbids another Nimbus while there is a topologyId.
+        ran = with_status({"topologyId": TOPOLOGY_ID})
+        assert status_of(view(managed=ran, progress=progress))["topologyId"] == TOPOLOGY_ID
+
+
+class TestLastPlanAndHold:
+    def test_plan_is_shown_with_its_state_and_the_time_it_came_into_it(self) -> None:
+        shown = status_of(view(record=plan_record(PlanState.VERIFIED, message="less traffic")))["lastPlan"]
+        name = plan().id
+        assert shown == {"id": name, "rebalance": name, "state": "Verified", "message": "less traffic", "time": NOW}
+
+    def test_plan_without_a_message_is_shown_with_its_reason(self) -> None:
+        assert status_of(view(record=plan_record(PlanState.APPLYING)))["lastPlan"]["message"] == "closer"
+
+    def test_time_of_a_plan_changes_with_its_state_only(self) -> None:
+        def time_after(record: PlanRecord) -> Any:
+            before = with_status(status_of(view(record=plan_record(PlanState.SETTLING))))
+            return status_of(view(managed=before, record=record, now_seconds=LATER_SECONDS))["lastPlan"]["time"]
+
+        assert time_after(plan_record(PlanState.SETTLING)) == NOW
+        assert time_after(plan_record(PlanState.VERIFIED)) == LATER
+
+    def test_plan_of_an_earlier_life_stays(self) -> None:
+        assert status_of(view(managed=with_status({"lastPlan": {"id": "p-1"}})))["lastPlan"] == {"id": "p-1"}
+
+    def test_hold_is_told_since_when(self) -> None:
+        before = with_status(status_of(view()))
+        again = status_of(view(managed=before, now_seconds=LATER_SECONDS))
+        assert again["lastHold"] == {"reason": "NoChange", "message": NO_CHANGE.message, "since": NOW}
+        other = view(managed=before, now_seconds=LATER_SECONDS, decision=Hold(HoldReason.COOL_DOWN, "40 s old"))
+        assert status_of(other)["lastHold"] == {"reason": "CoolDown", "message": "40 s old", "since": LATER}
+
+    def test_hold_goes_when_something_is_done(self) -> None:
+        assert status_of(view(managed=with_status(status_of(view())), decision=plan()))["lastHold"] is None
+
+
+class TestSubmission:
+    def test_failed_one_says_why_and_when_it_is_tried_again(self) -> None:
+        failed = Progress(Stage.FAILED, "submission job words-submit-1 failed")
+        status = status_of(view(progress=failed, job=("words-submit-1", "abc"), retry_at_seconds=LATER_SECONDS))
+        assert status["submission"] == {
+            "job": "words-submit-1",
+            "fingerprint": "abc",
+            "message": "submission job words-submit-1 failed",
+            "retryAt": LATER,
+        }
+
+    def test_time_is_that_of_the_submission_of_this_fingerprint(self) -> None:
+        submitted = with_status(status_of(view(job=("words-submit-1", "abc"))))
+        later = view(managed=submitted, job=("words-submit-1", "abc"), now_seconds=LATER_SECONDS)
+        assert status_of(later)["submission"]["submittedAt"] == NOW
+        assert status_of(replace(later, job=("words-submit-2", "def")))["submission"]["submittedAt"] == LATER
+
+    def test_of_an_earlier_life_stays(self) -> None:
+        before = {"job": "words-submit-1", "fingerprint": "abc", "submittedAt": NOW}
+        assert status_of(view(managed=with_status({"submission": before})))["submission"] == before
+
+
+class TestNews:
+    def test_steady_topology_says_nothing_twice(self) -> None:
+        first = status_of(view())
+        later = view(
+            managed=with_status(first), now_seconds=LATER_SECONDS, snapshot=picture(latency_ms=8.4, acked=310.0)
+        )
+        assert not is_news(first, status_of(later))
+
+    def test_first_status_is_news(self) -> None:
+        assert is_news({}, status_of(view()))
+
+    @pytest.mark.parametrize(
+        ("old", "new", "news"),
+        [(100.0, 109.0, False), (100.0, 112.0, True), (100.0, 89.0, True), (0.0, 0.0, False), (0.0, 0.1, True)],
+    )
+    def test_figures_within_a_tenth_are_none(self, old: float, new: float, news: bool) -> None:
+        assert is_news({"throughputTuplesPerSecond": old}, {"throughputTuplesPerSecond": new}) is news
+
+    def test_figure_that_the_api_gave_back_as_an_int_is_still_a_figure(self) -> None:
+        assert not is_news({"throughputTuplesPerSecond": 300}, {"throughputTuplesPerSecond": 301.5})
+
+    @pytest.mark.parametrize("name", ["observedGeneration", "workersUsed"])
+    def test_counts_are_told_exactly(self, name: str) -> None:
+        assert is_news({name: 20}, {name: 21})
+        assert not is_news({name: 20}, {name: 20})
+
+    def test_changed_spec_is_news_however_often_it_was_changed_before(self) -> None:
+        first = status_of(view(managed=managed(generation=30)))
+        assert is_news(first, status_of(view(managed=with_status(first, generation=31))))
+
+    def test_figure_that_comes_or_goes_is_news(self) -> None:
+        assert is_news({}, {"latency": {"p50Milliseconds": 8.0}})
+        assert is_news({"latency": {"p50Milliseconds": 8.0}}, {"latency": None})
+        assert not is_news({}, {"latency": None})
+
+    def test_nested_figures_are_compared_one_by_one(self) -> None:
+        old = {"latency": {"p50Milliseconds": 8.0, "p99Milliseconds": 30.0}}
+        assert not is_news(old, {"latency": {"p50Milliseconds": 8.5, "p99Milliseconds": 29.0}})
+        assert is_news(old, {"latency": {"p50Milliseconds": 8.5, "p99Milliseconds": 60.0}})
+
+    @pytest.mark.parametrize(
+        "reason",
+        [
+            HoldReason.GAIN_TOO_SMALL,
+            HoldReason.PAYBACK_TOO_LONG,
+            HoldReason.COOL_DOWN,
+            HoldReason.EXCLUDED_WINDOW,
+            HoldReason.APPLYING,
+            HoldReason.METRICS_STALE,
+        ],
+    )
+    def test_figures_in_the_words_of_a_hold_are_none(self, reason: HoldReason) -> None:
+        first = status_of(view(decision=Hold(reason, "17 s old, cost 900 -> 880")))
+        later = view(managed=with_status(first), decision=Hold(reason, "27 s old, cost 905 -> 883"))
+        assert not is_news(first, status_of(later))
+        assert reason.value in status_of(later)["message"]
+
+
+class TestRefusedAndAccepted:
+    def test_invalid_resource_fails_with_the_field(self) -> None:
+        bad = managed(spec={"adopt": {}, "scheduling": {"periodSeconds": "soon"}})
+        status = refused_status(bad, "InvalidSpec", bad.problem, NOW_SECONDS)
+        assert status["phase"] == "Failed"
+        assert "spec.scheduling.periodSeconds" in status["message"]
+        assert judged(status, "Degraded") == ("True", "InvalidSpec")
+        assert judged(status, "Ready") == ("False", "InvalidSpec")
+
+    def test_accepted_resource_waits_for_the_next_pass(self) -> None:
+        status = accepted_status(managed(), NOW_SECONDS)
+        assert (status["phase"], status["nimbus"]) == ("Pending", NIMBUS)
+        assert judged(status, "Ready") == ("False", "Accepted")
+        assert condition(status, "Ready")["lastTransitionTime"] == NOW
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        status_of(view(record=plan_record(PlanState.VERIFIED), job=("words-submit-1", "abc"))),
+        status_of(view(progress=Progress(Stage.FAILED, "no jar"), job=("j", "f"), retry_at_seconds=LATER_SECONDS)),
+        refused_status(managed(), "InvalidSpec", "spec.adopt", NOW_SECONDS),
+        accepted_status(managed(), NOW_SECONDS),
+    ],
+    ids=["running", "failed", "refused", "accepted"],
+)
+def test_status_is_valid_by_the_crd(status: dict[str, Any]) -> None:
+    crd = yaml.safe_load(crd_file("stormtopologies").read_text(encoding="utf-8"))
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    written = {name: value for name, value in status.items() if value is not None}  # None removes a field
+    jsonschema.validate(written, schema)
+    assert set(written) <= set(schema["properties"])

@@ -1,0 +1,131 @@
+"""Plans that wait: which still stand, which need no person, and how they are kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from builders import slot
+from kube_builders import SPREAD, TOPOLOGY_ID, WORDS, plan, plan_record
+from storm_operator.core.model import Assignment, Hold, HoldReason
+from storm_operator.core.proposals import (
+    OUTDATING,
+    Proposals,
+    is_same_proposal,
+    outdated,
+    plan_gain_percent,
+    why_a_person_must_approve,
+)
+from storm_operator.core.settings import ApprovalMode, ApprovalSettings, AutoApproval, Mode, SchedulingSettings
+
+KNOWN = plan_record()
+ELSEWHERE = SPREAD.with_moves({WORDS.executors[0]: slot("s3")})
+BYSTANDER = replace(WORDS.executors[0], topology_id="other-1-1")
+
+
+def approving(**conditions: float) -> SchedulingSettings:
+    return SchedulingSettings(approval=ApprovalSettings(ApprovalMode.AUTO, AutoApproval(**conditions)))  # type: ignore[arg-type]
+
+
+class TestOutdated:
+    def test_same_plan_made_again_still_stands(self) -> None:
+        assert outdated(KNOWN, plan("p-again"), SPREAD) is None
+
+    def test_executor_that_moved(self) -> None:
+        assert outdated(KNOWN, plan("p-again"), ELSEWHERE) == (
+            "executors are no longer where the plan would move them from"
+        )
+
+    def test_executor_that_lost_its_place(self) -> None:
+        lost = Assignment({e: place for e, place in SPREAD.slot_of.items() if e != WORDS.executors[0]})
+        assert outdated(KNOWN, plan("p-again"), lost) is not None
+
+    def test_executor_of_another_topology_that_moved_is_no_matter(self) -> None:
+        assert outdated(KNOWN, plan("p-again"), SPREAD.with_moves({BYSTANDER: slot("s1")})) is None
+
+    def test_other_target_supersedes(self) -> None:
+        other = plan("p-other", target=plan().target.with_moves({WORDS.executors[2]: slot("s1:6701")}))
+        assert outdated(KNOWN, other, SPREAD) == "superseded by plan p-other"
+
+    @pytest.mark.parametrize("reason", sorted(OUTDATING))
+    def test_reason_by_which_it_would_not_be_proposed(self, reason: HoldReason) -> None:
+        assert outdated(KNOWN, Hold(reason, "because"), SPREAD) == "it would not be proposed now: because"
+
+    @pytest.mark.parametrize("reason", sorted(set(HoldReason) - OUTDATING))
+    def test_reason_that_only_says_not_now(self, reason: HoldReason) -> None:
+        assert outdated(KNOWN, Hold(reason, "because"), SPREAD) is None
+
+
+def test_same_target_from_another_start_is_another_proposal() -> None:
+    assert is_same_proposal(KNOWN, plan("p-again"))
+    assert not is_same_proposal(KNOWN, plan("p-again", base=ELSEWHERE))
+
+
+class TestApproval:
+    def test_is_not_needed_by_default(self) -> None:
+        assert why_a_person_must_approve(plan(), SchedulingSettings()) == ""
+
+    def test_is_needed_in_mode_recommend_whatever_the_conditions(self) -> None:
+        easy = replace(approving(minimum_gain_percent=0.0), mode=Mode.RECOMMEND)
+        assert "mode is Recommend" in why_a_person_must_approve(plan(), easy)
+
+    def test_is_needed_when_a_person_wants_to_say_yes(self) -> None:
+        manual = SchedulingSettings(approval=ApprovalSettings(ApprovalMode.MANUAL))
+        assert "approval is Manual" in why_a_person_must_approve(plan(), manual)
+
+    @pytest.mark.parametrize(
+        "met",
+        [
+            approving(minimum_gain_percent=75.0),
+            approving(maximum_restarted_workers=2),
+            approving(maximum_payback_seconds=71.5),
+            approving(minimum_gain_percent=10.0, maximum_restarted_workers=5, maximum_payback_seconds=100.0),
+        ],
+    )
+    def test_is_not_needed_when_all_conditions_are_met(self, met: SchedulingSettings) -> None:
+        assert why_a_person_must_approve(plan(), met) == ""
+
+    @pytest.mark.parametrize(
+        ("missed", "why"),
+        [
+            (approving(minimum_gain_percent=75.5), "its gain of 75% is below the 75.5% that need no approval"),
+            (approving(maximum_restarted_workers=1), "it restarts 2 workers; up to 1 need no approval"),
+            (approving(maximum_payback_seconds=60.0), "it pays back in 71 s; up to 60 s need no approval"),
+            (approving(minimum_gain_percent=10.0, maximum_restarted_workers=0), "it restarts 2 workers; up to 0 need"),
+        ],
+    )
+    def test_is_needed_when_one_condition_is_missed(self, missed: SchedulingSettings, why: str) -> None:
+        assert why in why_a_person_must_approve(plan(), missed)
+
+    def test_plan_that_saves_nothing_has_no_gain_to_go_by(self) -> None:
+        free = plan(before=replace(plan().before, network_usage=0.0))
+        assert plan_gain_percent(free) is None
+        assert "its gain of unknown%" in why_a_person_must_approve(free, approving(minimum_gain_percent=0.0))
+
+    def test_plan_that_never_pays_back_does_not_do_so_in_time(self) -> None:
+        never = plan(payback_seconds=None)
+        why = why_a_person_must_approve(never, approving(maximum_payback_seconds=600.0))
+        assert why == "it never pays back; up to 600 s need no approval"
+
+
+class TestProposals:
+    def test_are_found_by_topology_and_by_id(self) -> None:
+        kept = Proposals().having(KNOWN)
+        assert kept.of(["other", TOPOLOGY_ID]) == KNOWN
+        assert kept.named(KNOWN.plan.id) == KNOWN
+        assert kept.of(["other"]) is None
+        assert kept.named("p-other") is None
+
+    def test_new_one_takes_the_place_of_what_concerned_its_topologies(self) -> None:
+        newer = plan_record(of=plan("p-newer"))
+        assert Proposals().having(KNOWN).having(newer).waiting == (newer,)
+
+    def test_of_other_topologies_stand_side_by_side(self) -> None:
+        other = plan_record(of=plan("p-other", topology_ids=("other-1-1",)))
+        assert Proposals().having(KNOWN).having(other).waiting == (KNOWN, other)
+
+    def test_one_is_taken_out_by_its_id(self) -> None:
+        kept = Proposals().having(KNOWN)
+        assert kept.without(KNOWN.plan.id).waiting == ()
+        assert kept.without("p-other") == kept

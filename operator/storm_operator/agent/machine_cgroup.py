@@ -173,5 +173,7 @@ def _mount_with(mounts: tuple[Mount, ...], version: int, controller: str) -> Mou
 
 def _path_below(mount: Mount, cgroup: str) -> Path:
     # In a container the hierarchy may be mounted from the container's own cgroup down, yet named from the root.
-    below = Path(cgroup).relative_to(mount.root) if Path(cgroup).is_relative_to(mount.root) else Path()
-    return mount.mount_point / below
+    path = Path(cgroup)
+    if ".." in path.parts or not path.is_relative_to(mount.root):
+        raise CgroupError(f"the cgroup {cgroup} is another container's: only what is below {mount.root} is seen here")
+    return mount.mount_point / path.relative_to(mount.root)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+import re
+from decimal import Decimal
 
 _SUFFIXES = {"n": Decimal("0.000001"), "u": Decimal("0.001"), "m": Decimal(1), "": Decimal(1000), "k": Decimal(1000000)}
+_QUANTITY = re.compile(r"(?P<number>([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?)(?P<suffix>[numk]?)")
 
 
 def millicores_from_quantity(text: str) -> float:
     """`500m` is 500, `0.5` is 500, `2` is 2000. ValueError for what is no CPU quantity."""
-    number = text.rstrip("numk")
-    try:
-        return float(Decimal(number) * _SUFFIXES[text[len(number) :]])
-    except (InvalidOperation, KeyError) as error:
-        raise ValueError(f"{text!r} is not a CPU quantity such as 500m or 2") from error
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a CPU quantity such as 500m or 2")
+    return float(Decimal(match["number"]) * _SUFFIXES[match["suffix"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+
 from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.plan_record import PlanState
@@ -27,8 +28,9 @@ def follow_asks(
         answer = _carry_out(ask, body, loop)
         say(f"{name}: {ask}: {answer}")
         status = {"message": answer}
-        if ask is Ask.APPROVE and answer == APPROVED:
-            status |= {"state": "Approved", "reason": "Approved"}
+        state = {APPROVED: "Approved", GONE: "Expired"}.get(answer)
+        if state is not None:
+            status |= {"state": state, "reason": state}
         kinds.patch_status(REBALANCES, namespace, name, status)
 
 
@@ -39,6 +41,7 @@ def _without_ask(body: Body) -> Body:
 
 
 APPROVED = "approved; it begins with the next pass"
+GONE = "it no longer stands: the cluster has changed since it was proposed"
 
 
 def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop) -> str:
@@ -49,8 +52,11 @@ def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop) -> str:
         return _roll_back(body, loop)
     if state != PlanState.PROPOSED.value:
         return f"it is {state}: only a Proposed plan can be asked to {ask}"
+    if loop.memory.proposals.named(name) is None:
+        return GONE
     if ask is Ask.APPROVE:
-        return APPROVED if loop.approve(name) else "it no longer stands: the cluster has changed since it was proposed"
+        loop.approve(name)
+        return APPROVED
     if ask is Ask.REJECT:
         loop.reject(name, "rejected by annotation")
         return "rejected; its target is not proposed again"
@@ -67,10 +73,15 @@ def _roll_back(body: Body, loop: ControlLoop) -> str:
 
 
 def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
-    """Proposals that an earlier life of the operator showed still wait; those approved then begin now."""
+    """Proposals that an earlier life of the operator showed still wait; those approved then begin now.
+
+    What was rejected or rolled back then is not proposed again.
+    """
     for body in registry.rebalances():
         if body["spec"].get("clusterNimbus") != nimbus:
             continue
+        if state_of(body) in (PlanState.REJECTED.value, PlanState.ROLLED_BACK.value):
+            loop.memory.decisions = loop.memory.decisions.with_known_bad(body["spec"]["planHash"])
         record = proposal_record(body)
         if record is None:
             continue

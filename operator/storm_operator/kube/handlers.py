@@ -31,6 +31,7 @@ class Watched:
     gone: Collection[str]
     tell: Callable[[Managed, str, str, bool], None]
     now: Callable[[], datetime]
+    deletion_patience_seconds: float = DELETION_PATIENCE_SECONDS
 
 
 def build_registry(watched: Watched) -> kopf.OperatorRegistry:
@@ -97,7 +98,7 @@ def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
         return
     asked_at = datetime.fromisoformat(str(body["metadata"]["deletionTimestamp"]).replace("Z", "+00:00"))
     waited = (watched.now() - asked_at.astimezone(UTC)).total_seconds()
-    if waited > DELETION_PATIENCE_SECONDS + managed.spec.kill_wait_seconds:
+    if waited > watched.deletion_patience_seconds + managed.spec.kill_wait_seconds:
         words = f"Nimbus {managed.nimbus} did not answer for {waited:.0f} s; the topology may still run there"
         watched.tell(managed, "LetGo", words, True)
         return

@@ -19,7 +19,7 @@ from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.adapters.kube.resources import TOPOLOGIES
 from storm_operator.assembly import DEFAULT_AGENT_PORT
 from storm_operator.kube.canary import WatchCanary
-from storm_operator.kube.handlers import Watched, build_registry
+from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
 from storm_operator.kube.health import serve_health
 from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
 from storm_operator.kube.managed import Managed, Registry
@@ -58,6 +58,13 @@ def run(
         str | None,
         typer.Option(envvar=env("PROMETHEUS"), metavar="URL", help="Ask this Prometheus instead of the agents."),
     ] = None,
+    deletion_patience_seconds: Annotated[
+        float,
+        typer.Option(
+            envvar=env("DELETION_PATIENCE_SECONDS"),
+            help="A deleted StormTopology whose Nimbus does not answer is let go after so long.",
+        ),
+    ] = DELETION_PATIENCE_SECONDS,
     lease_namespace: Annotated[
         str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the lease for leader election.")
     ] = "default",
@@ -69,11 +76,7 @@ def run(
     ] = None,
 ) -> None:
     """Manage StormTopology resources. Ends when told to; topologies run on under the plans in force."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("kopf").setLevel(logging.WARNING)
-    # The kubernetes client, kazoo and thriftpy2 tell their callers what is wrong; in the log it would be told twice.
-    for chatty in ("kazoo", "urllib3", "kubernetes"):
-        logging.getLogger(chatty).setLevel(logging.ERROR)
+    _set_up_logging()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -94,9 +97,20 @@ def run(
         threading.Thread(
             target=keep_leadership, args=(lease, terms, stop, _end_at_once, log.info), name="lease", daemon=True
         ).start()
-        operator.lead(stop)
+        operator.lead(stop, deletion_patience_seconds)
         lease.release()
     log.info("ended; topologies run on under the plans in force")
+
+
+def _set_up_logging() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("kopf").setLevel(logging.WARNING)
+    # kazoo and the Kubernetes client tell their callers what is wrong; in the log it would be told twice.
+    for chatty in ("kazoo", "urllib3", "kubernetes"):
+        logging.getLogger(chatty).setLevel(logging.ERROR)
+    for handler in logging.getLogger().handlers:
+        # That a deletion waits for Nimbus is how it is meant to be; kopf calls it an error every two seconds.
+        handler.addFilter(lambda record: "failed temporarily" not in record.getMessage())
 
 
 def _end_at_once(reason: str) -> None:
@@ -122,11 +136,11 @@ class Operator:
         """Why the operator should be started anew; empty when all is well, and while it waits to lead."""
         return self.runners.problem() or self._canary.problem()
 
-    def lead(self, stop: threading.Event) -> None:
+    def lead(self, stop: threading.Event, deletion_patience_seconds: float) -> None:
         """Until `stop`: watch, and run the loops."""
         for target in (self.runners.run, self._canary.run):
             threading.Thread(target=target, args=(stop,), name=target.__qualname__, daemon=True).start()
-        watched = Watched(self._registry, self._gone, self._tell, lambda: datetime.now(UTC))
+        watched = Watched(self._registry, self._gone, self._tell, lambda: datetime.now(UTC), deletion_patience_seconds)
         asyncio.run(self._watch(build_registry(watched), stop))
         self.runners.join()
 

@@ -77,6 +77,8 @@ def scale_step(
     wanted, reason = wanted_replicas(limits, replicas, used_ordinals, decisions)
     if wanted == replicas:
         return None, ScaleState()
+    if wanted == replicas + 1 and sum(pod.ready for pod in owned) < replicas:
+        return None, ScaleState()  # one that was asked for before is still on its way, and may be enough
     agreed = ScaleState(wanted, state.passes + 1 if state.replicas == wanted else 1)
     if wanted < replicas and agreed.passes < CALM_PASSES:
         return None, agreed

@@ -96,12 +96,13 @@ def test_each_rule_gives_its_reason() -> None:
     assert without == ["    resources: [leases]"]
 
 
-def test_every_flag_is_one_that_run_has(helm: Helm) -> None:
+def test_every_flag_of_run_can_be_set_and_no_other(helm: Helm) -> None:
     everything = helm.template("storm-operator", "nimbus=n:6627", "prometheus=http://p:9090", "watchNamespaces={one}")
     command, *flags = arguments(everything)
     assert command == "run"
     names = [flag.partition("=")[0] for flag in flags]
     assert len(names) == len(set(names))
+    # In a pod the kubeconfig is the ServiceAccount's.
     assert set(names) | {"--kubeconfig"} == options_of("run")
 
 
@@ -116,6 +117,7 @@ def test_values_become_flags(helm: Helm) -> None:
         "submission.serviceAccount=submitter",
         "agentPort=9999",
         "leaseName=blue",
+        "deletionPatienceSeconds=30",
     )
     assert {
         "--nimbus=storm-nimbus.streams:6627",
@@ -127,6 +129,7 @@ def test_values_become_flags(helm: Helm) -> None:
         "--agent-port=9999",
         "--lease-namespace=$(POD_NAMESPACE)",
         "--lease-name=blue",
+        "--deletion-patience-seconds=30",
     } <= set(arguments(rendered))
 
 

@@ -61,6 +61,13 @@ def test_container_whose_hierarchy_is_mounted_from_its_own_cgroup(tmp_path: Path
     assert cgroup_of_process("0::/kubepods/c1\n", mounts).path == tmp_path
 
 
+@pytest.mark.parametrize(("root", "worker"), [("/kubepods/c1", "/kubepods/c2"), ("/", "/../c2")])
+def test_cgroup_of_another_container_is_not_taken_for_our_own(tmp_path: Path, root: str, worker: str) -> None:
+    mounts = parse_mounts(mounts_below(tmp_path, f"32 31 0:29 {root} ROOT rw - cgroup2 cgroup2 rw"))
+    with pytest.raises(CgroupError, match="another container's"):
+        cgroup_of_process(f"0::{worker}\n", mounts)
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_the_tightest_quota_above_counts(tmp_path: Path, version: int) -> None:
     inner = tmp_path / "pod" / "machine"

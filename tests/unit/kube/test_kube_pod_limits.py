@@ -83,8 +83,7 @@ def test_pod_without_executors_keeps_a_little() -> None:
 
 
 def test_one_executor_with_unknown_demand_makes_the_need_unknown() -> None:
-    first, *others = WORDS.executors
-    partly = Demand(dict.fromkeys(others, 180.0), {})
+    partly = Demand(dict.fromkeys(WORDS.executors[1:], 180.0), {})
     assert needed_millicores(S1, BOTH_ON_S1, partly, 0.9) is None
     assert needed_millicores(S2, BOTH_ON_S1, partly, 0.9) is not None
 

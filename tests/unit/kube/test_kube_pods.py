@@ -39,7 +39,7 @@ def client_pod(
     capacity: str | None = "2000",
     conditions: tuple[tuple[str, str, str, str], ...] = (("Ready", "True", "", ""),),
     **metadata: Any,
-) -> V1Pod:
+) -> Any:
     """A supervisor pod beside its agent. `conditions`: (type, status, reason, message)."""
     container = V1Container(name="supervisor", image="storm", resources=resources(cpu))
     status = V1ContainerStatus(

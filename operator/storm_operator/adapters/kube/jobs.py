@@ -13,7 +13,8 @@ from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NotFo
 
 TIMEOUT_SECONDS = 10.0
 LOG_TAIL_LINES = 25
-LOG_TAIL_BYTES = 8_000
+LOG_TAIL_CHARACTERS = 8_000
+LOG_LIMIT_BYTES = 1_000_000  # the API cuts the end off, and the end is what matters
 
 
 class JobPhase(StrEnum):
@@ -56,11 +57,13 @@ class Jobs:
                 job = self._batch.read_namespaced_job(name, namespace, _request_timeout=TIMEOUT_SECONDS)
         except NotFound:
             return JobOutcome(JobPhase.ABSENT)
-        finished = {condition.type for condition in job.status.conditions or () if condition.status == "True"}
+        finished = {
+            condition.type: condition for condition in job.status.conditions or () if condition.status == "True"
+        }
         if "Complete" in finished:
             return JobOutcome(JobPhase.SUCCEEDED)
         if "Failed" in finished:
-            return JobOutcome(JobPhase.FAILED, self._last_words(namespace, name))
+            return JobOutcome(JobPhase.FAILED, self._last_words(namespace, name, finished["Failed"].message or ""))
         return JobOutcome(JobPhase.RUNNING, self._waits_for(namespace, name))
 
     def delete(self, namespace: str, name: str) -> None:
@@ -72,6 +75,19 @@ class Jobs:
                 )
         except NotFound:
             return
+
+    def pod_log(self, namespace: str, pod: str, **container: str) -> str:
+        """The end of a pod's log; of its only container, or of the one that is named."""
+        with api_errors(f"log of pod {namespace}/{pod}"):
+            log = self._core.read_namespaced_pod_log(
+                pod,
+                namespace,
+                tail_lines=LOG_TAIL_LINES,
+                limit_bytes=LOG_LIMIT_BYTES,
+                _request_timeout=TIMEOUT_SECONDS,
+                **container,
+            )
+        return str(log).strip()[-LOG_TAIL_CHARACTERS:]
 
     def _pods(self, namespace: str, job: str) -> list[Any]:
         with api_errors(f"list pods of job {namespace}/{job}"):
@@ -92,19 +108,21 @@ class Jobs:
                     return f"{condition.reason}: {condition.message}"
         return ""
 
-    def _last_words(self, namespace: str, job: str) -> str:
+    def _last_words(self, namespace: str, job: str, failure: str) -> str:
         try:
             pods = self._pods(namespace, job)
             if not pods:
-                return "its pod is gone, and its log with it"
-            with api_errors(f"log of pod {namespace}/{pods[-1].metadata.name}"):
-                log = self._core.read_namespaced_pod_log(
-                    pods[-1].metadata.name,
-                    namespace,
-                    tail_lines=LOG_TAIL_LINES,
-                    limit_bytes=LOG_TAIL_BYTES,
-                    _request_timeout=TIMEOUT_SECONDS,
-                )
+                return f"{failure}; its pod is gone, and its log with it".removeprefix("; ")
+            log = self.pod_log(namespace, pods[-1].metadata.name, **_init_container_that_failed(pods[-1]))
         except KubernetesError as error:
             return f"its log cannot be read: {error}"
-        return str(log).strip() or "it said nothing"
+        return log or "it said nothing"
+
+
+def _init_container_that_failed(pod: Any) -> dict[str, str]:
+    """Where to look for the reason then, since the main container never ran."""
+    for status in pod.status.init_container_statuses or ():
+        terminated = status.state.terminated if status.state else None
+        if terminated is not None and terminated.exit_code != 0:
+            return {"container": status.name}
+    return {}

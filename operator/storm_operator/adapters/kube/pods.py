@@ -24,7 +24,7 @@ class SupervisorPod:
     `host` is what the supervisor calls itself (its FQDN without the cluster's domain may differ, so hosts are compared
     by their first three labels, see `matches`). `limit_millicores` is what the kubelet has in force, None when there
     is no limit; `wanted_millicores` what the spec asks for. `resize_problem` is empty, or why a resize is not done:
-    `Infeasible: ...`, `Deferred: ...`.
+    `Infeasible: ...`, `Deferred: ...`, or what is wrong with the annotation.
     """
 
     namespace: str
@@ -100,7 +100,7 @@ def pod_from(pod: Any) -> SupervisorPod:
     annotations = pod.metadata.annotations or {}
     wanted = _cpu_limit(spec.resources if spec else None)
     in_force = _cpu_limit(status.resources) if status is not None and status.resources is not None else wanted
-    capacity = annotations.get(CAPACITY_ANNOTATION)
+    capacity, capacity_problem = _capacity(annotations.get(CAPACITY_ANNOTATION))
     return SupervisorPod(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
@@ -109,9 +109,18 @@ def pod_from(pod: Any) -> SupervisorPod:
         ready=any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ()),
         limit_millicores=in_force,
         wanted_millicores=wanted,
-        capacity_millicores=float(capacity) if capacity else None,
-        resize_problem=_resize_problem(pod.status.conditions or ()),
+        capacity_millicores=capacity,
+        resize_problem=capacity_problem or _resize_problem(pod.status.conditions or ()),
     )
+
+
+def _capacity(annotation: str | None) -> tuple[float | None, str]:
+    """Millicores, and what is wrong with them: a typing error of a user must not end the loop."""
+    if not annotation:
+        return None, ""
+    if annotation.isdecimal() and int(annotation) > 0:
+        return float(annotation), ""
+    return None, f"{CAPACITY_ANNOTATION} is {annotation!r}; give a whole number of millicores, such as 2000"
 
 
 def _cpu_limit(resources: Any) -> float | None:

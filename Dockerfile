@@ -1,0 +1,112 @@
+# The project's images. Targets:
+#   operator   Python alone: `storm-operator run`
+#   storm      Java, Storm, the plugin, the example topologies, and storm-operator for agent and submission
+#
+#   docker build --target operator --tag localhost/storm-operator:dev .
+#   docker build --target storm --tag localhost/storm:dev .
+#
+# Behind a mirror or a private certificate authority, hand over what your own clients use. Each of these secrets is
+# optional, and nothing of them stays in an image:
+#   --secret id=ca,src=/etc/ssl/certs/ca-certificates.crt      certificates that pip trusts
+#   --secret id=pip_config,src=$HOME/.config/pip/pip.conf      where pip finds packages
+#   --secret id=java_ca,src=/etc/ssl/certs/java/cacerts        certificates that Maven trusts
+#   --secret id=maven_settings,src=$HOME/.m2/settings.xml      where Maven finds artifacts
+ARG BASE_IMAGE=debian:12-slim
+
+
+# Python packages, as locked. The environment gets no pip of its own.
+FROM ${BASE_IMAGE} AS dependencies
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates python3 python3-pip python3-venv \
+    && apt-get clean && rm -rf /var/lib/apt/lists/*
+ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /src
+COPY pyproject.toml requirements.lock ./
+RUN python3 -m venv --without-pip /opt/venv \
+    && python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
+        > direct-dependencies.txt
+RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=secret,id=pip_config,target=/etc/pip.conf \
+    python3 -m pip --python /opt/venv/bin/python install --requirement direct-dependencies.txt --constraint requirements.lock
+
+
+# The project's own package, apart from its dependencies, so that a changed line of ours is a small layer.
+FROM dependencies AS package
+COPY README.md LICENSE ./
+COPY crds crds
+COPY operator/storm_operator operator/storm_operator
+RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=secret,id=pip_config,target=/etc/pip.conf \
+    python3 -m pip --python /opt/venv/bin/python install --no-deps --prefix /opt/package .
+
+
+# Storm from Maven Central, by the code that assembles it for `storm-operator local`, and the jars built from here.
+FROM ${BASE_IMAGE} AS jars
+RUN mkdir -p /usr/share/man/man1 \
+    && apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates maven openjdk-17-jdk-headless python3 \
+    && apt-get clean && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY operator/storm_operator/__init__.py operator/storm_operator/
+COPY operator/storm_operator/core/__init__.py operator/storm_operator/core/model.py operator/storm_operator/core/
+COPY operator/storm_operator/local operator/storm_operator/local
+# Workers' libraries are a part of the daemons': one copy of each will do.
+RUN --mount=type=secret,id=java_ca,target=/etc/ssl/certs/java/cacerts \
+    --mount=type=secret,id=maven_settings,target=/root/.m2/settings.xml \
+    --mount=type=cache,target=/root/.m2/repository \
+    PYTHONPATH=operator python3 -m storm_operator.local.distribution /opt/storm \
+    && cd /opt/storm/lib-worker \
+    && for jar in *.jar; do \
+        if cmp --silent "$jar" "../lib/$jar"; then ln --symbolic --force "../lib/$jar" "$jar"; fi; \
+    done
+COPY operator/storm-plugin/pom.xml operator/storm-plugin/
+COPY operator/storm-plugin/src/main operator/storm-plugin/src/main
+COPY examples/workloads/pom.xml examples/workloads/
+COPY examples/workloads/flux-parent examples/workloads/flux-parent
+COPY examples/workloads/src/main examples/workloads/src/main
+RUN --mount=type=secret,id=java_ca,target=/etc/ssl/certs/java/cacerts \
+    --mount=type=secret,id=maven_settings,target=/root/.m2/settings.xml \
+    --mount=type=cache,target=/root/.m2/repository \
+    mvn --quiet --batch-mode --file operator/storm-plugin/pom.xml package \
+    && mvn --quiet --batch-mode --file examples/workloads/pom.xml package \
+    && mkdir -p /opt/own/extlib /opt/own/extlib-daemon /opt/own/examples \
+    && cp operator/storm-plugin/target/storm-plugin.jar /opt/own/extlib/ \
+    && cp operator/storm-plugin/target/storm-plugin.jar /opt/own/extlib-daemon/ \
+    && cp examples/workloads/target/workloads.jar /opt/own/examples/
+
+
+# What both images share. The user has a number, so that a cluster can see that it is not root.
+FROM ${BASE_IMAGE} AS runtime
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates python3 \
+    && apt-get clean && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --user-group --no-create-home --home-dir /tmp --shell /usr/sbin/nologin storm
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp USER=storm
+WORKDIR /tmp
+
+
+FROM runtime AS operator
+COPY --from=dependencies /opt/venv /opt/venv
+COPY --from=package /opt/package /opt/venv
+USER 10001:10001
+EXPOSE 8080 8081
+HEALTHCHECK --start-period=30s \
+    CMD ["python3", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8081/healthz', timeout=5)"]
+ENTRYPOINT ["storm-operator"]
+CMD ["run"]
+
+
+# No HEALTHCHECK: one image, several daemons. The chart has a probe for each.
+FROM runtime AS storm
+RUN mkdir -p /usr/share/man/man1 \
+    && apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
+    && apt-get clean && rm -rf /var/lib/apt/lists/*
+COPY --from=jars /opt/storm /opt/storm
+COPY --from=dependencies /opt/venv /opt/venv
+COPY --from=jars /opt/own /opt/storm
+COPY --from=package /opt/package /opt/venv
+USER 10001:10001
+EXPOSE 2181 6627 6628 9464
+ENTRYPOINT ["storm-operator"]
+CMD ["--help"]

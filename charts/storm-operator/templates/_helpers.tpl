@@ -1,0 +1,56 @@
+{{- define "operator.fullname" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{ .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else -}}
+{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" }}
+{{- end -}}
+{{- end -}}
+
+{{/* For what has no namespace: two releases of one name may live in two namespaces. */}}
+{{- define "operator.clusterName" -}}
+{{ .Release.Namespace }}.{{ include "operator.fullname" . }}
+{{- end -}}
+
+{{- define "operator.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ default (include "operator.fullname" .) .Values.serviceAccount.name }}
+{{- else -}}
+{{ default "default" .Values.serviceAccount.name }}
+{{- end -}}
+{{- end -}}
+
+{{- define "operator.selector" -}}
+app.kubernetes.io/name: storm-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end -}}
+
+{{- define "operator.commonLabels" -}}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "operator.labels" -}}
+{{ include "operator.selector" . }}
+{{ include "operator.commonLabels" . }}
+{{- end -}}
+
+{{- define "operator.image" -}}
+image: {{ .Values.image.repository }}:{{ .Values.image.tag }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- end -}}
+
+{{/* Both meet the pod security level `restricted`. */}}
+{{- define "operator.pod.security" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "operator.container.security" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}

@@ -1,0 +1,102 @@
+{{/* Parts that all pods share. They meet the pod security level `restricted`, the agent's opt-in apart. */}}
+
+{{- define "storm.pod.security" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+fsGroup: 10001
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "storm.container.security" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{- define "storm.container.image" -}}
+image: {{ include "storm.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- end -}}
+
+{{/* Spec that each pod begins with; `pod` of the component's values comes in here. Takes root, component, values. */}}
+{{- define "storm.pod.spec" -}}
+serviceAccountName: {{ include "storm.serviceAccount" .root }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{ toYaml . | nindent 2 }}
+{{- end }}
+securityContext: {{ include "storm.pod.security" .root | nindent 2 }}
+{{- with .values.pod }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/*
+A new storm.yaml is a new pod, else it would come with the next accident. A new version of the chart is not, nor are its
+scripts: they are read at the next start.
+*/}}
+{{- define "storm.pod.annotations" -}}
+checksum/storm.yaml: {{ include "storm.yaml" . | sha256sum }}
+{{- end -}}
+
+{{- define "storm.env.pod" -}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: STORM_CONF_DIR
+  value: /etc/storm
+{{- end -}}
+
+{{- define "storm.mounts" -}}
+- {name: config, mountPath: /etc/storm, readOnly: true}
+- {name: data, mountPath: /var/lib/storm}
+- {name: logs, mountPath: /var/log/storm}
+- {name: tmp, mountPath: /tmp}
+{{- end -}}
+
+{{/* Takes root, values. */}}
+{{- define "storm.volumes" -}}
+- name: config
+  configMap: {name: {{ .root.Release.Name }}-storm}
+- name: logs
+  emptyDir: {}
+- name: tmp
+  emptyDir: {}
+{{- if not .values.persistence.enabled }}
+- name: data
+  emptyDir: {}
+{{- end }}
+{{- end -}}
+
+{{/* Takes values, whenDeleted (Retain or Delete: what becomes of the data when the release is uninstalled). */}}
+{{- define "storm.claims" -}}
+{{- if .values.persistence.enabled }}
+persistentVolumeClaimRetentionPolicy: {whenDeleted: {{ .whenDeleted }}, whenScaled: {{ .whenDeleted }}}
+volumeClaimTemplates:
+  - metadata: {name: data}
+    spec:
+      accessModes: [ReadWriteOnce]
+      {{- with .values.persistence.storageClass }}
+      storageClassName: {{ . }}
+      {{- end }}
+      resources: {requests: {storage: {{ .values.persistence.size }}}}
+{{- end }}
+{{- end -}}
+
+{{/* Probes of a daemon that is well while it accepts connections. */}}
+{{- define "storm.probes" -}}
+startupProbe:
+  tcpSocket: {port: {{ . }}}
+  periodSeconds: 2
+  failureThreshold: 90
+readinessProbe:
+  tcpSocket: {port: {{ . }}}
+  periodSeconds: 5
+livenessProbe:
+  tcpSocket: {port: {{ . }}}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+{{- end -}}

@@ -1,0 +1,62 @@
+{{/*
+storm.yaml, one for all pods. What differs between them (storm.local.hostname) is on their command lines.
+The values are those of the cluster that `storm-operator local` makes; the tests hold the two together.
+*/}}
+{{- define "storm.conf" -}}
+storm.cluster.mode: distributed
+storm.zookeeper.servers: {{ include "storm.zookeeper.servers" . }}
+storm.zookeeper.port: {{ include "storm.zookeeper.port" . }}
+storm.zookeeper.root: {{ .Values.zookeeperRoot }}
+nimbus.seeds: {{ include "storm.nimbus.seeds" . }}
+nimbus.thrift.port: 6627
+storm.local.dir: /var/lib/storm
+# By default in Storm's home, which nobody may write to.
+storm.metricstore.rocksdb.location: /var/lib/storm/metric-store
+storm.workers.artifacts.dir: /var/log/storm/workers-artifacts
+topology.message.timeout.secs: 30
+topology.worker.max.heap.size.mb: {{ int .Values.supervisor.workerHeapMb }}.0
+worker.heap.memory.mb: {{ int .Values.supervisor.workerHeapMb }}
+worker.childopts: {{ include "storm.worker.childopts" . | quote }}
+topology.worker.logwriter.childopts: {{ include "storm.logwriter.childopts" . | quote }}
+
+# The plugin.
+storm.scheduler: dev.stormoperator.scheduler.PlanScheduler
+storm_operator.fallback.scheduler: {{ .Values.fallbackScheduler }}
+topology.auto.task.hooks: [dev.stormoperator.metrics.TrafficHook]
+storm.topology.metrics.system.reporters:
+  - class: dev.stormoperator.metrics.SnapshotReporter
+storm_operator.metrics.exact: {{ .Values.exactMetrics }}
+storm_operator.metrics.dir: /var/lib/storm-metrics
+
+# Supervisors.
+supervisor.slots.ports: [{{ range $slot := until (int .Values.supervisor.slots) }}{{ if $slot }}, {{ end }}{{ add 6700 $slot }}{{ end }}]
+supervisor.thrift.port: 6628
+supervisor.cpu.capacity: {{ divf (include "storm.millicores" .Values.supervisor.resources.limits.cpu) 10 }}
+supervisor.memory.capacity.mb: {{ include "storm.mebibytes" .Values.supervisor.resources.limits.memory }}.0
+
+# Storm's defaults suit machines that fail once a month; here things move and fail every minute.
+nimbus.monitor.freq.secs: 1
+nimbus.supervisor.timeout.secs: 15
+nimbus.task.timeout.secs: 15
+nimbus.task.launch.secs: 30
+# Else a supervisor that was away is shunned for half an hour.
+blacklist.scheduler.tolerance.count: 1000
+supervisor.monitor.frequency.secs: 1
+supervisor.heartbeat.frequency.secs: 2
+supervisor.worker.shutdown.sleep.secs: 1
+task.refresh.poll.secs: 1
+executor.metrics.frequency.secs: 2
+storm.messaging.netty.max_wait_ms: 200
+storm.zookeeper.session.timeout: 6000
+storm.zookeeper.connection.timeout: 6000
+storm.zookeeper.retry.interval: 200
+storm.zookeeper.retry.intervalceiling.millis: 1000
+
+# By default an idle executor polls its queue a thousand times before it sleeps: CPU that its limit would pay for.
+topology.bolt.wait.strategy: org.apache.storm.policy.WaitStrategyPark
+topology.bolt.wait.park.microsec: 600
+{{- end -}}
+
+{{- define "storm.yaml" -}}
+{{ mustMergeOverwrite (include "storm.conf" . | fromYaml) .Values.config | toYaml }}
+{{- end -}}

@@ -1,0 +1,213 @@
+"""What people ask of plans by annotation: carried out once, answered, and kept over a restart of the operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fake_cluster import FakeCluster
+from kube_builders import NIMBUS, FakeKinds, managed, plan, rebalance, registry_of
+from loop_scene import Scene as Loop
+from loop_scene import scene as loop_scene
+from loop_scene import with_mode
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.core.model import Hold, HoldReason, Plan
+from storm_operator.core.plan_record import PlanState
+from storm_operator.core.settings import Mode
+from storm_operator.kube.asks import follow_asks, seed_proposals
+from storm_operator.kube.managed import Registry
+from storm_operator.kube.rebalances import ASK_ANNOTATION, asked, plan_of
+
+RECOMMEND = with_mode(Mode.RECOMMEND)
+
+
+class Scene:
+    """A loop that has proposed a plan, and the StormRebalance that shows it."""
+
+    def __init__(self, ask: str | None = None, state: str = "Proposed") -> None:
+        self.loop: Loop = loop_scene()
+        made = self.loop.run(RECOMMEND)
+        assert isinstance(made, Plan)
+        self.plan = made
+        self.registry: Registry = registry_of(rebalance(state, of=made, ask=ask))
+        self.kinds = FakeKinds()
+        self.said: list[str] = []
+
+    @property
+    def cluster(self) -> FakeCluster:
+        return self.loop.cluster
+
+    def follow(self, nimbus: str = NIMBUS) -> dict[str, Any]:
+        """The status that was written, if any."""
+        self.kinds.calls.clear()
+        follow_asks(self.registry, self.kinds, self.loop.loop, nimbus, self.said.append)
+        return (self.kinds.statuses() or [{}])[-1]
+
+    def states(self) -> list[PlanState]:
+        return [record.state for record in self.loop.audience.records if record.plan.id == self.plan.id]
+
+
+class TestAsk:
+    def test_annotation_is_removed_before_anything_else_is_done(self) -> None:
+        played = Scene("approve")
+        played.follow()
+        verb, name, what = played.kinds.calls[0]
+        assert (verb, name, what) == ("annotate", f"streams/{played.plan.id}", {ASK_ANNOTATION: None})
+        assert played.kinds.verbs() == ["annotate", "status"]
+
+    def test_is_not_carried_out_while_the_annotation_cannot_be_removed(self) -> None:
+        played = Scene("approve")
+        played.kinds.error = KubernetesError("annotate: down")
+        with pytest.raises(KubernetesError):
+            played.follow()
+        assert played.loop.loop.memory.approved == frozenset()
+
+    def test_is_carried_out_once_though_the_watch_lags_behind(self) -> None:
+        played = Scene("rollback", state="Verified")
+        played.follow()
+        assert played.follow() == {}
+        (body,) = played.registry.rebalances()
+        assert asked(body) is None
+        assert body["metadata"]["annotations"] == {"other": "stays"}
+
+    def test_of_another_cluster_is_left_to_its_loop(self) -> None:
+        played = Scene("approve")
+        assert played.follow("other:6627") == {}
+        assert played.kinds.calls == []
+
+    def test_plan_that_nobody_asks_about_is_left_alone(self) -> None:
+        assert Scene().follow() == {}
+
+    def test_that_is_not_understood_is_answered_with_the_words_that_are(self) -> None:
+        played = Scene("Approve")
+        message = played.follow()["message"]
+        assert message == f"{ASK_ANNOTATION}: 'Approve' is not understood; it may be approve, reject, refresh, rollback"
+        assert played.loop.loop.memory.approved == frozenset()
+
+    def test_answer_is_said_too(self) -> None:
+        played = Scene("approve")
+        played.follow()
+        assert played.said == [f"{played.plan.id}: approve: approved; it begins with the next pass"]
+
+
+class TestApprove:
+    def test_makes_the_next_pass_carry_out_the_plan(self) -> None:
+        played = Scene("approve")
+        assert played.follow() == {
+            "state": "Approved",
+            "reason": "Approved",
+            "message": "approved; it begins with the next pass",
+        }
+        played.loop.run(RECOMMEND)
+        assert played.cluster.plans["words"] == played.plan
+
+    def test_of_a_plan_that_no_longer_stands_closes_it(self) -> None:
+        played = Scene("approve")
+        played.loop.loop.withdraw(played.plan.id, "gone")
+        status = played.follow()
+        assert status["state"] == "Expired"
+        assert "no longer stands" in status["message"]
+
+    @pytest.mark.parametrize("state", ["Applying", "Verified", "Rejected"])
+    def test_of_a_plan_that_waits_no_more_changes_nothing(self, state: str) -> None:
+        status = Scene("approve", state).follow()
+        assert status == {"message": f"it is {state}: only a Proposed plan can be asked to approve"}
+
+
+class TestReject:
+    def test_forgets_the_plan_and_its_target(self) -> None:
+        played = Scene("reject")
+        assert played.follow()["message"] == "rejected; its target is not proposed again"
+        assert played.states()[-1] is PlanState.REJECTED
+        held = played.loop.run(RECOMMEND)
+        assert isinstance(held, Hold)
+        assert held.reason is HoldReason.KNOWN_BAD
+
+    def test_of_a_plan_that_the_loop_does_not_know_promises_nothing(self) -> None:
+        played = Scene("reject")
+        played.loop.loop.withdraw(played.plan.id, "gone")
+        assert "no longer stands" in played.follow()["message"]
+
+
+def test_refresh_makes_the_next_pass_propose_anew() -> None:
+    played = Scene("refresh")
+    assert played.follow()["message"] == "withdrawn; the next pass proposes anew"
+    assert played.states()[-1] is PlanState.EXPIRED
+    again = played.loop.run(RECOMMEND)
+    assert isinstance(again, Plan)
+    assert again.id != played.plan.id
+
+
+class TestRollback:
+    def test_proposes_the_way_back_and_approves_it(self) -> None:
+        played = Scene("rollback", state="Verified")
+        message = played.follow()["message"]
+        back = played.loop.audience.records[-1]
+        assert message == f"plan {back.plan.id} goes back to where its executors were"
+        assert (back.plan.base, back.plan.target) == (played.plan.target, played.plan.base)
+        assert back.plan.id in played.loop.loop.memory.approved
+
+    @pytest.mark.parametrize("state", ["Proposed", "Settling", "RolledBack"])
+    def test_of_a_plan_that_is_not_verified_is_refused(self, state: str) -> None:
+        played = Scene("rollback", state)
+        assert played.follow()["message"] == f"it is {state}: only a Verified plan can be rolled back"
+        assert played.loop.audience.records[-1].plan == played.plan
+
+    def test_of_a_plan_that_is_not_understood_is_refused(self) -> None:
+        played = Scene("rollback", state="Verified")
+        (body,) = played.registry.rebalances()
+        played.registry.put_rebalance({**body, "spec": {**body["spec"], "plan": "{}"}})
+        assert "can be rolled back" in played.follow()["message"]
+
+
+class TestRestart:
+    @staticmethod
+    def reborn(state: str, **status: Any) -> tuple[Loop, Plan]:
+        """Another life of the operator that finds what `Scene` has proposed in this state."""
+        before = Scene()
+        registry = registry_of(rebalance(state, of=before.plan, **status))
+        after = loop_scene()
+        after.cluster.clock.seconds += 100.0
+        seed_proposals(registry, after.loop, NIMBUS)
+        return after, before.plan
+
+    def test_proposal_waits_on(self) -> None:
+        after, known = self.reborn("Proposed", message="approval is Manual")
+        assert after.run(RECOMMEND) == known
+        (record,) = after.loop.memory.proposals.waiting
+        assert record.message == "approval is Manual"
+        assert after.audience.records == []
+
+    def test_approved_plan_begins_now(self) -> None:
+        after, known = self.reborn("Approved")
+        after.run(RECOMMEND)
+        assert after.cluster.plans["words"] == known
+
+    @pytest.mark.parametrize("state", ["Rejected", "RolledBack"])
+    def test_target_that_was_found_bad_is_not_proposed_again(self, state: str) -> None:
+        after, _ = self.reborn(state)
+        held = after.run(RECOMMEND)
+        assert isinstance(held, Hold)
+        assert held.reason is HoldReason.KNOWN_BAD
+
+    def test_finished_plan_waits_no_more(self) -> None:
+        after, _ = self.reborn("Expired")
+        assert after.loop.memory.proposals.waiting == ()
+
+    def test_plans_of_other_clusters_are_left_to_their_loops(self) -> None:
+        elsewhere = managed("other", spec={"adopt": {}, "nimbus": "other:6627"})
+        after = loop_scene()
+        seed_proposals(registry_of(rebalance(owner=elsewhere)), after.loop, NIMBUS)
+        assert after.loop.memory.proposals.waiting == ()
+
+    def test_way_back_that_waited_is_still_one(self) -> None:
+        after, known = self.reborn("Approved", rollbackOf="p-1")
+        after.run(RECOMMEND)
+        (record,) = after.loop.memory.records
+        assert (record.plan, record.rollback_of) == (known, "p-1")
+
+
+def test_plan_of_these_tests_is_one_that_is_read_back() -> None:
+    assert plan_of(rebalance(of=Scene().plan)) is not None
+    assert plan_of(rebalance(of=plan())) == plan()

@@ -1,0 +1,111 @@
+"""A watch that has frozen is noticed; one that is a moment behind is not taken for frozen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube_builders import registry_of, topology_body
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.kube.canary import TOLERATED_LOOKS, WatchCanary, behind
+
+KEY = ("streams", "words")
+
+
+class Scene:
+    """An API server with one resource, and a watch that delivers when it is told to."""
+
+    def __init__(self) -> None:
+        self.listed: list[dict[str, Any]] = [topology_body(resourceVersion="1")]
+        self.registry = registry_of(*self.listed)
+        self.error: Exception | None = None
+        self.said: list[str] = []
+        self.canary = WatchCanary(self.registry, self.list, self.said.append)
+
+    def list(self) -> tuple[dict[str, Any], ...]:
+        if self.error is not None:
+            raise self.error
+        return tuple(self.listed)
+
+    def change(self, version: str) -> None:
+        self.listed = [topology_body(resourceVersion=version)]
+
+    def deliver(self) -> None:
+        for body in self.listed:
+            self.registry.put_topology(body)
+
+    def look(self, times: int = 1) -> str:
+        for _ in range(times):
+            self.canary.look()
+        return self.canary.problem()
+
+
+def test_behind_is_what_the_watch_has_not_delivered() -> None:
+    assert behind({KEY: "2", ("a", "b"): "5"}, {KEY: "1", ("a", "b"): "5", ("gone", "x"): "1"}) == {KEY: "2"}
+
+
+def test_watch_that_follows_is_well() -> None:
+    assert Scene().look(10) == ""
+
+
+def test_gap_is_a_frozen_watch_after_three_looks_and_not_before() -> None:
+    played = Scene()
+    played.change("2")
+    assert played.look(TOLERATED_LOOKS - 1) == ""
+    assert played.look() == "the watch of StormTopologies is frozen: it has not seen streams/words"
+
+
+def test_watch_that_catches_up_is_well_again() -> None:
+    played = Scene()
+    played.change("2")
+    played.look(TOLERATED_LOOKS)
+    played.deliver()
+    assert played.look() == ""
+
+
+def test_count_begins_anew_after_catching_up() -> None:
+    played = Scene()
+    played.change("2")
+    played.look(TOLERATED_LOOKS - 1)
+    played.deliver()
+    played.look()
+    played.change("3")
+    assert played.look(TOLERATED_LOOKS - 1) == ""
+
+
+def test_resource_that_changes_all_the_time_does_not_hide_a_frozen_watch() -> None:
+    played = Scene()
+    for version in range(2, 2 + TOLERATED_LOOKS):
+        played.change(str(version))
+        played.look()
+    assert "streams/words" in played.canary.problem()
+
+
+def test_resource_that_the_watch_never_showed_counts() -> None:
+    played = Scene()
+    played.listed.append(topology_body("new"))
+    assert "streams/new" in played.look(TOLERATED_LOOKS)
+
+
+def test_resource_that_is_gone_counts_no_more() -> None:
+    played = Scene()
+    played.listed.append(topology_body("new"))
+    played.look(TOLERATED_LOOKS)
+    played.listed.pop()
+    assert played.look() == ""
+
+
+def test_api_that_does_not_answer_says_nothing_about_the_watch() -> None:
+    played = Scene()
+    played.error = KubernetesError("list stormtopologies: down")
+    assert played.look(2 * TOLERATED_LOOKS) == ""
+    assert played.said[0] == "list stormtopologies: down"
+
+
+def test_api_that_does_not_answer_does_not_absolve_the_watch() -> None:
+    played = Scene()
+    played.change("2")
+    played.look(TOLERATED_LOOKS - 1)
+    played.error = KubernetesError("down")
+    played.look()
+    played.error = None
+    assert "frozen" in played.look()

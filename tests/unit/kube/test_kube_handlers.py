@@ -1,0 +1,149 @@
+"""Events of resources: accepted or refused at once, remembered, and let go only when their topology is seen to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import kopf
+import pytest
+
+from kube_builders import NIMBUS, topology_body
+from storm_operator.kube.handlers import (
+    DELETION_PATIENCE_SECONDS,
+    Watched,
+    build_registry,
+    on_deletion,
+    on_topology_event,
+)
+from storm_operator.kube.managed import Managed, Registry
+
+NOW = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
+KEY = ("streams", "words")
+INVALID = {"adopt": {}, "scheduling": {"mode": "Perhaps"}}
+
+
+@dataclass
+class Scene:
+    registry: Registry = field(default_factory=lambda: Registry(NIMBUS))
+    gone: set[str] = field(default_factory=set)
+    told: list[tuple[str, str, str, bool]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.watched = Watched(self.registry, self.gone, self.tell, lambda: NOW)
+
+    def tell(self, managed: Managed, reason: str, message: str, warning: bool) -> None:
+        self.told.append((managed.key[1], reason, message, warning))
+
+    def event(self, kind: str | None, body: dict[str, Any]) -> dict[str, Any]:
+        """What the handler wants to write to the status."""
+        status: dict[str, Any] = {}
+        on_topology_event(self.watched, kind, body, SimpleNamespace(status=status))
+        return status
+
+    def delete(self, seconds_ago: float = 1.0, **fields: Any) -> None:
+        asked_at = NOW - timedelta(seconds=seconds_ago)
+        body = topology_body(deletionTimestamp=asked_at.strftime("%Y-%m-%dT%H:%M:%SZ"), **fields)
+        on_deletion(self.watched, body)
+
+
+class TestEvent:
+    @pytest.mark.parametrize("kind", [None, "ADDED", "MODIFIED"])
+    def test_new_resource_is_remembered_and_accepted(self, kind: str | None) -> None:
+        played = Scene()
+        status = played.event(kind, topology_body())
+        assert (status["phase"], status["message"]) == ("Pending", "accepted")
+        assert played.registry.topology(KEY) is not None
+
+    def test_resource_that_has_a_status_is_left_to_the_loop(self) -> None:
+        assert Scene().event("MODIFIED", topology_body(status={"phase": "Running"})) == {}
+
+    def test_invalid_resource_is_refused_with_the_field_and_remembered(self) -> None:
+        played = Scene()
+        status = played.event("ADDED", topology_body(spec=INVALID))
+        assert status["phase"] == "Failed"
+        assert "spec.scheduling.mode" in status["message"]
+        managed = played.registry.topology(KEY)
+        assert managed is not None
+        assert managed.spec is None
+
+    def test_refusal_is_written_once(self) -> None:
+        played = Scene()
+        status = played.event("ADDED", topology_body(spec=INVALID))
+        assert played.event("MODIFIED", topology_body(spec=INVALID, status=status)) == {}
+
+    def test_resource_that_becomes_invalid_is_refused_whatever_its_status_was(self) -> None:
+        assert Scene().event("MODIFIED", topology_body(spec=INVALID, status={"phase": "Running"}))["phase"] == "Failed"
+
+    def test_resource_being_deleted_is_remembered_and_not_answered(self) -> None:
+        played = Scene()
+        assert played.event("MODIFIED", topology_body(deletionTimestamp="2027-01-15T08:00:00Z")) == {}
+        managed = played.registry.topology(KEY)
+        assert managed is not None
+        assert managed.is_being_deleted
+
+    def test_resource_that_is_gone_is_forgotten(self) -> None:
+        played = Scene()
+        played.event("ADDED", topology_body())
+        assert played.event("DELETED", topology_body()) == {}
+        assert played.registry.topology(KEY) is None
+
+
+class TestDeletion:
+    def test_waits_for_the_topology_to_be_seen_to(self) -> None:
+        with pytest.raises(kopf.TemporaryError, match="waiting for Nimbus"):
+            Scene().delete()
+
+    def test_is_known_to_the_loop_meanwhile(self) -> None:
+        played = Scene()
+        with pytest.raises(kopf.TemporaryError):
+            played.delete()
+        managed = played.registry.topology(KEY)
+        assert managed is not None
+        assert managed.is_being_deleted
+
+    def test_ends_when_the_loop_is_done_with_it(self) -> None:
+        played = Scene()
+        played.gone.add("uid-words")
+        played.delete()
+        assert played.told == []
+
+    def test_does_not_end_because_an_earlier_resource_of_that_name_is_gone(self) -> None:
+        played = Scene()
+        played.gone.add("uid-of-the-earlier-one")
+        with pytest.raises(kopf.TemporaryError):
+            played.delete()
+
+    def test_of_an_invalid_resource_has_nothing_to_wait_for(self) -> None:
+        played = Scene()
+        played.delete(spec=INVALID)
+        assert played.told == []
+
+    def test_waits_as_long_as_its_patience(self) -> None:
+        with pytest.raises(kopf.TemporaryError):
+            Scene().delete(seconds_ago=DELETION_PATIENCE_SECONDS)
+
+    def test_lets_go_after_that_with_a_warning(self) -> None:
+        played = Scene()
+        played.delete(seconds_ago=DELETION_PATIENCE_SECONDS + 10.0)
+        words = f"Nimbus {NIMBUS} did not answer for 100 s; the topology may still run there"
+        assert played.told == [("words", "LetGo", words, True)]
+
+    def test_is_patient_with_a_topology_that_takes_long_to_kill(self) -> None:
+        slow = {"adopt": {}, "deletionPolicy": "Kill", "killWaitSeconds": 300}
+        with pytest.raises(kopf.TemporaryError):
+            Scene().delete(seconds_ago=DELETION_PATIENCE_SECONDS + 200.0, spec=slow)
+        played = Scene()
+        played.delete(seconds_ago=DELETION_PATIENCE_SECONDS + 301.0, spec=slow)
+        assert len(played.told) == 1
+
+    def test_understands_times_with_another_offset(self) -> None:
+        played = Scene()
+        on_deletion(played.watched, topology_body(deletionTimestamp="2027-01-15T08:50:00+01:00"))
+        assert "did not answer for 600 s" in played.told[0][2]
+
+
+def test_kopf_takes_the_handlers() -> None:
+    assert isinstance(build_registry(Scene().watched), kopf.OperatorRegistry)

@@ -1,0 +1,160 @@
+"""Leading only while the Lease is held: waiting for it, renewing it, and ending in time when it is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.leases import Lease, LeaseTerms
+from storm_operator.kube import leadership
+from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
+
+TERMS = LeaseTerms("storm", "storm-operator", "me", duration_seconds=15, renew_seconds=4.0)
+DOWN = KubernetesError("read lease storm/storm-operator: down")
+
+
+@dataclass
+class FakeTime:
+    """The monotonic clock, and an event that lets time pass instead of waiting; set after `waits` waits."""
+
+    waits: int = 100
+    now: float = 1000.0
+    is_set_now: bool = False
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wait(self, timeout: float) -> bool:
+        self.waits -= 1
+        self.now += timeout
+        self.is_set_now = self.waits <= 0
+        return self.is_set_now
+
+    def is_set(self) -> bool:
+        return self.is_set_now
+
+
+class FakeLease(Lease):
+    """Answers one after the other; the last one for ever."""
+
+    def __init__(self, *answers: bool | Exception, on_hold: Callable[[], None] = lambda: None) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+        self.on_hold = on_hold
+
+    def hold(self) -> bool:
+        self.asked += 1
+        self.on_hold()
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@dataclass
+class Kept:
+    """What came of keeping a lease."""
+
+    time: FakeTime
+    lost: list[str] = field(default_factory=list)
+    lost_at: list[float] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def on_lost(self, reason: str) -> None:
+        self.lost.append(reason)
+        self.lost_at.append(self.time.now)
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    time = FakeTime()
+    monkeypatch.setattr(leadership, "time", time)
+    return time
+
+
+def keep(time: FakeTime, lease: Lease) -> Kept:
+    kept = Kept(time)
+    keep_leadership(lease, TERMS, time, kept.on_lost, kept.said.append)  # type: ignore[arg-type]
+    return kept
+
+
+class TestWaiting:
+    @staticmethod
+    def wait(time: FakeTime, lease: Lease) -> tuple[bool, list[str]]:
+        said: list[str] = []
+        return wait_for_leadership(lease, TERMS, time, said.append), said  # type: ignore[arg-type]
+
+    def test_free_lease_is_held_at_once(self, time: FakeTime) -> None:
+        assert self.wait(time, FakeLease(True)) == (True, [])
+        assert time.now == 1000.0
+
+    def test_held_lease_is_waited_for_and_said_once(self, time: FakeTime) -> None:
+        led, said = self.wait(time, FakeLease(False, False, False, True))
+        assert led
+        assert said == ["another replica holds lease storm/storm-operator; waiting"]
+
+    def test_api_that_does_not_answer_is_asked_again(self, time: FakeTime) -> None:
+        assert self.wait(time, FakeLease(DOWN, True)) == (True, [str(DOWN)])
+
+    def test_stop_ends_the_wait(self, time: FakeTime) -> None:
+        time.waits = 3
+        lease = FakeLease(False)
+        assert self.wait(time, lease)[0] is False
+        assert lease.asked == 3
+
+
+class TestKeeping:
+    def test_renews_until_it_is_stopped(self, time: FakeTime) -> None:
+        time.waits = 10
+        lease = FakeLease(True)
+        assert keep(time, lease).lost == []
+        assert lease.asked == 9
+
+    def test_lease_that_another_took_ends_the_process(self, time: FakeTime) -> None:
+        kept = keep(time, FakeLease(True, True, False))
+        assert kept.lost == ["lease storm/storm-operator was taken by another replica"]
+
+    def test_one_failed_renewal_is_only_said(self, time: FakeTime) -> None:
+        time.waits = 10
+        kept = keep(time, FakeLease(True, DOWN, True, DOWN, True))
+        assert kept.lost == []
+        assert kept.said == [str(DOWN), str(DOWN)]
+
+    def test_lost_renewals_end_the_process_before_another_may_take_over(self, time: FakeTime) -> None:
+        kept = keep(time, FakeLease(True, DOWN))
+        assert kept.lost == ["lease storm/storm-operator could not be renewed in time"]
+        renewed_at = 1000.0 + TERMS.renew_seconds
+        assert kept.lost_at[0] < renewed_at + TERMS.duration_seconds
+
+    def test_lease_runs_from_when_its_renewal_was_asked_for(self, time: FakeTime) -> None:
+        # What was written is the time before the call: a slow answer does not make the lease longer.
+        def slow() -> None:
+            time.now += 5.0
+
+        kept = keep(time, FakeLease(True, DOWN, on_hold=slow))
+        renewed_at = 1000.0 + TERMS.renew_seconds
+        assert kept.lost_at[0] < renewed_at + TERMS.duration_seconds
+
+
+def test_renewal_that_hangs_ends_the_process_too() -> None:
+    ended = threading.Event()
+    released: list[bool] = []
+
+    def hang() -> None:
+        released.append(ended.wait(10.0))
+
+    terms = LeaseTerms("storm", "storm-operator", "me", duration_seconds=1, renew_seconds=0.0)
+    reasons: list[str] = []
+
+    def lost(reason: str) -> None:
+        reasons.append(reason)
+        ended.set()
+
+    stop = FakeTime(waits=2)
+    keep_leadership(FakeLease(DOWN, on_hold=hang), terms, stop, lost, lambda _: None)  # type: ignore[arg-type]
+    assert released == [True]
+    assert reasons[0] == "lease storm/storm-operator could not be renewed in time"

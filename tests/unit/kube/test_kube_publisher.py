@@ -1,0 +1,189 @@
+"""What users are told: statuses and StormRebalances when they say something new, events, and a short history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube_builders import (
+    HOSTS,
+    NOW_SECONDS,
+    TOPOLOGY_ID,
+    FakeEvents,
+    FakeKinds,
+    managed,
+    plan,
+    plan_record,
+    rebalance,
+    registry_of,
+    topology_body,
+)
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.control_loop import PassReport
+from storm_operator.core.model import Hold, HoldReason
+from storm_operator.core.plan_record import PlanState
+from storm_operator.kube.managed import Managed
+from storm_operator.kube.publisher import Publisher, decision_for
+
+NAME = f"streams/{plan().id}"
+HOLD = Hold(HoldReason.NO_CHANGE, "as it should be")
+
+
+class Scene:
+    def __init__(self, *bodies: dict[str, Any]) -> None:
+        self.kinds, self.events, self.said = FakeKinds(), FakeEvents(), list[str]()
+        self.registry = registry_of(topology_body(), *bodies)
+        self.owners: dict[str, Managed] = {TOPOLOGY_ID: managed()}
+        self.publisher = Publisher(
+            self.kinds, self.events, self.registry, self.owners.get, lambda: HOSTS, self.said.append
+        )
+
+
+class TestStatus:
+    def test_is_written_when_it_is_news(self) -> None:
+        played = Scene()
+        played.publisher.write_status(managed(), {"phase": "Running"})
+        assert played.kinds.calls == [("status", "streams/words", {"phase": "Running"})]
+
+    def test_that_the_resource_has_already_is_not_written(self) -> None:
+        played = Scene()
+        played.publisher.write_status(managed(status={"phase": "Running"}), {"phase": "Running"})
+        assert played.kinds.calls == []
+
+    def test_is_not_written_twice_though_the_watch_lags_behind(self) -> None:
+        played = Scene()
+        played.publisher.write_status(managed(), {"phase": "Running"})
+        played.publisher.write_status(managed(), {"phase": "Running"})
+        assert len(played.kinds.calls) == 1
+
+    def test_slow_drift_of_a_figure_is_told_when_it_has_added_up(self) -> None:
+        played = Scene()
+        for rate in (100.0, 106.0, 112.0, 118.0):
+            played.publisher.write_status(managed(), {"throughputTuplesPerSecond": rate})
+        written = [status["throughputTuplesPerSecond"] for status in played.kinds.statuses()]
+        assert written == [100.0, 112.0]
+
+    def test_that_could_not_be_written_is_said_and_tried_again(self) -> None:
+        played = Scene()
+        played.kinds.error = KubernetesError("status of stormtopologies streams/words: down")
+        played.publisher.write_status(managed(), {"phase": "Running"})
+        assert played.said == ["status of stormtopologies streams/words: down"]
+        played.kinds.error = None
+        played.publisher.write_status(managed(), {"phase": "Running"})
+        assert played.kinds.verbs() == ["status"]
+
+
+class TestRecord:
+    def test_new_plan_becomes_a_resource_beside_its_owner(self) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record(message="approval is Manual"))
+        (create, name, body), (status, _, written) = played.kinds.calls
+        assert (create, status, name) == ("create", "status", NAME)
+        assert body["metadata"]["ownerReferences"][0]["uid"] == "uid-words"
+        assert (written["state"], written["message"]) == ("Proposed", "approval is Manual")
+
+    def test_each_step_is_written_to_the_same_resource(self) -> None:
+        played = Scene()
+        for state in (PlanState.PROPOSED, PlanState.APPLYING, PlanState.SETTLING, PlanState.VERIFIED):
+            played.publisher.on_record(plan_record(state))
+        assert played.kinds.verbs() == ["create", "status", "status", "status", "status"]
+        assert {name for _, name, _ in played.kinds.calls} == {NAME}
+
+    def test_step_that_says_nothing_new_is_not_written(self) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record())
+        played.publisher.on_record(plan_record())
+        assert played.kinds.verbs() == ["create", "status"]
+
+    def test_resource_of_an_earlier_life_is_gone_on_with(self) -> None:
+        played = Scene(rebalance("Applying", times={"proposed": "2027-01-15T08:00:00Z", "applying": "then"}))
+        played.publisher.on_record(plan_record(PlanState.SETTLING))
+        assert played.kinds.verbs() == ["status"]
+        assert played.kinds.statuses()[0]["times"]["applying"] == "then"
+
+    def test_plan_for_topologies_without_a_resource_is_not_shown(self) -> None:
+        played = Scene()
+        played.owners.clear()
+        played.publisher.on_record(plan_record())
+        assert (played.kinds.calls, played.events.posted) == ([], [])
+
+    def test_plan_whose_resource_goes_meanwhile_is_written_to_its_end(self) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record(PlanState.APPLYING))
+        played.owners.clear()
+        played.publisher.on_record(plan_record(PlanState.FAILED))
+        assert played.kinds.statuses()[-1]["state"] == "Failed"
+
+    def test_is_remembered_for_the_status_of_each_of_its_topologies(self) -> None:
+        played = Scene()
+        two = plan_record(of=plan(topology_ids=(TOPOLOGY_ID, "other-1-1")))
+        played.publisher.on_record(two)
+        assert played.publisher.last_record == {TOPOLOGY_ID: two, "other-1-1": two}
+
+    def test_api_that_does_not_answer_does_not_stop_the_plan(self) -> None:
+        played = Scene()
+        played.kinds.error = KubernetesError("create stormrebalances: down")
+        played.publisher.on_record(plan_record(PlanState.APPLYING))
+        assert played.said[-1] == f"plan {plan().id} goes on, but could not be shown: create stormrebalances: down"
+        assert played.publisher.last_record[TOPOLOGY_ID].state is PlanState.APPLYING
+
+    def test_resource_that_could_not_be_made_is_made_at_the_next_step(self) -> None:
+        played = Scene()
+        played.kinds.error = KubernetesError("down")
+        played.publisher.on_record(plan_record(PlanState.APPLYING))
+        played.kinds.error = None
+        played.publisher.on_record(plan_record(PlanState.SETTLING))
+        assert played.kinds.verbs() == ["create", "status"]
+
+    def test_way_back_that_is_verified_marks_what_it_undid(self) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record(PlanState.SETTLING, rollback_of="p-bad"))
+        assert "rolledBackBy" not in played.kinds.statuses()[-1]
+        played.publisher.on_record(plan_record(PlanState.VERIFIED, rollback_of="p-bad"))
+        assert played.kinds.calls[-1] == (
+            "status",
+            "streams/p-bad",
+            {"rolledBackBy": plan().id, "state": "RolledBack", "reason": "RolledBack"},
+        )
+
+    @pytest.mark.parametrize(
+        ("state", "warning"), [(PlanState.VERIFIED, False), (PlanState.FAILED, True), (PlanState.ROLLED_BACK, True)]
+    )
+    def test_is_an_event_of_its_owner(self, state: PlanState, warning: bool) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record(state, message="as it went"))
+        assert played.events.posted == [(f"Plan{state.value}", f"plan {plan().id}: as it went", warning)]
+
+
+class TestHistory:
+    def test_oldest_finished_plans_go(self) -> None:
+        played = Scene(*(rebalance("Verified", of=plan(f"p-{at}")) for at in range(4)))
+        played.publisher.trim_history(managed(), 2)
+        assert [name for verb, name, _ in played.kinds.calls if verb == "delete"] == ["streams/p-0", "streams/p-1"]
+
+    def test_they_are_not_deleted_twice_though_the_watch_lags_behind(self) -> None:
+        played = Scene(*(rebalance("Verified", of=plan(f"p-{at}")) for at in range(4)))
+        played.publisher.trim_history(managed(), 2)
+        played.publisher.trim_history(managed(), 2)
+        assert played.kinds.verbs() == ["delete", "delete"]
+
+
+class TestDecisionFor:
+    @staticmethod
+    def report(*decisions: Any) -> PassReport:
+        return PassReport(NOW_SECONDS, None, None, decisions)
+
+    def test_is_that_of_its_group(self) -> None:
+        other = Hold(HoldReason.COOL_DOWN, "40 s old")
+        assert decision_for(self.report((("a", "b"), other), (("words",), HOLD)), "words") == HOLD
+
+    def test_hold_about_all_is_about_each(self) -> None:
+        unreachable = Hold(HoldReason.CLUSTER_UNREACHABLE, "no Nimbus")
+        assert decision_for(self.report(((), unreachable)), "words") == unreachable
+
+    def test_topology_of_no_group_has_none(self) -> None:
+        assert decision_for(self.report((("other",), HOLD)), "words") is None
+
+    def test_there_is_none_before_the_first_pass(self) -> None:
+        assert decision_for(None, "words") is None

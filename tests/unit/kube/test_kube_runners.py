@@ -1,0 +1,150 @@
+"""One loop for each Storm cluster that a resource names: begun, ended, never two at once, and watched."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from kube_builders import NIMBUS, registry_of, topology_body
+from storm_operator.kube import runners as module
+from storm_operator.kube.runner import ClusterRunner
+from storm_operator.kube.runners import IDLE_LIMIT_SECONDS, Runners
+
+OTHER = "other.storm:6627"
+PATIENCE_SECONDS = 30.0
+
+
+class FakeRunner:
+    """Runs until it is told to stop, and then until it may end."""
+
+    def __init__(self, nimbus: str) -> None:
+        self.nimbus = nimbus
+        self.last_pass_at = 1000.0
+        self.may_end = threading.Event()
+        self.begun = threading.Event()
+
+    def run(self, stop: threading.Event) -> None:
+        self.begun.set()
+        stop.wait(PATIENCE_SECONDS)
+        self.may_end.wait(PATIENCE_SECONDS)
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.registry = registry_of(topology_body())
+        self.made: list[FakeRunner] = []
+        self.runners = Runners(self.registry, self.make)
+
+    def make(self, nimbus: str) -> ClusterRunner:
+        self.made.append(FakeRunner(nimbus))
+        return cast("ClusterRunner", self.made[-1])
+
+    def follow(self) -> list[str]:
+        """The clusters that loops were made for so far."""
+        self.runners.follow()
+        return [runner.nimbus for runner in self.made]
+
+    def end(self, nimbus: str) -> None:
+        """Let a loop that was told to stop come to its end."""
+        next(runner for runner in self.made if runner.nimbus == nimbus).may_end.set()
+        self.runners.running[nimbus].thread.join(PATIENCE_SECONDS)
+
+    def forget(self) -> None:
+        self.registry.forget_topology(("streams", "words"))
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 1001.0))
+    scene = Scene()
+    yield scene
+    for runner in scene.made:
+        runner.may_end.set()
+    scene.runners.join()
+
+
+def body_on(nimbus: str, name: str) -> dict[str, Any]:
+    return topology_body(name, spec={"adopt": {}, "nimbus": nimbus})
+
+
+def test_each_cluster_gets_one_loop(scene: Scene) -> None:
+    scene.registry.put_topology(topology_body("second"))
+    scene.registry.put_topology(body_on(OTHER, "third"))
+    scene.follow()
+    assert sorted(scene.follow()) == sorted([NIMBUS, OTHER])
+    assert all(runner.begun.wait(PATIENCE_SECONDS) for runner in scene.made)
+
+
+def test_loop_ends_when_no_resource_names_its_cluster(scene: Scene) -> None:
+    scene.follow()
+    scene.forget()
+    scene.follow()
+    assert scene.runners.running[NIMBUS].stop.is_set()
+    scene.end(NIMBUS)
+    scene.follow()
+    assert scene.runners.running == {}
+
+
+def test_loops_of_other_clusters_run_on(scene: Scene) -> None:
+    scene.registry.put_topology(body_on(OTHER, "third"))
+    scene.follow()
+    scene.forget()
+    scene.follow()
+    assert not scene.runners.running[OTHER].stop.is_set()
+
+
+def test_loop_that_still_applies_a_plan_gets_no_second_beside_it(scene: Scene) -> None:
+    scene.follow()
+    scene.forget()
+    scene.follow()
+    scene.registry.put_topology(topology_body())
+    assert scene.follow() == [NIMBUS]
+
+
+def test_cluster_that_comes_back_gets_a_new_loop_once_the_old_has_ended(scene: Scene) -> None:
+    scene.follow()
+    scene.forget()
+    scene.follow()
+    scene.end(NIMBUS)
+    scene.registry.put_topology(topology_body())
+    assert scene.follow() == [NIMBUS, NIMBUS]
+    assert not scene.runners.running[NIMBUS].stop.is_set()
+
+
+class TestProblem:
+    def test_there_is_none_while_loops_run(self, scene: Scene) -> None:
+        scene.follow()
+        assert scene.runners.problem() == ""
+
+    def test_loop_that_ended_by_itself(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(FakeRunner, "run", lambda *_: None)
+        scene.follow()
+        scene.runners.running[NIMBUS].thread.join(PATIENCE_SECONDS)
+        assert scene.runners.problem() == f"the loop of {NIMBUS} has ended"
+
+    def test_loop_that_ended_as_told_is_none(self, scene: Scene) -> None:
+        scene.follow()
+        scene.forget()
+        scene.follow()
+        scene.end(NIMBUS)
+        assert scene.runners.problem() == ""
+
+    def test_loop_that_makes_no_passes(self, scene: Scene) -> None:
+        scene.follow()
+        scene.made[0].last_pass_at = 1001.0 - IDLE_LIMIT_SECONDS
+        assert scene.runners.problem() == ""
+        scene.made[0].last_pass_at -= 5.0
+        assert scene.runners.problem() == f"the loop of {NIMBUS} made no pass for 605 s"
+
+
+def test_join_ends_all_loops(scene: Scene) -> None:
+    scene.registry.put_topology(body_on(OTHER, "third"))
+    scene.follow()
+    for runner in scene.made:
+        runner.may_end.set()
+    scene.runners.join()
+    assert not any(one.thread.is_alive() for one in scene.runners.running.values())

@@ -1,0 +1,142 @@
+"""What the submission Job runs: fetching the jar, handing it on, and telling what went wrong on the last line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from http_server import serving
+from storm_operator.adapters.errors import SubmissionFailed
+from storm_operator.adapters.submission import FluxSubmission, JarSubmission, StormClientHome, Submitted
+from storm_operator.kube import submit_command
+from storm_operator.kube.submit_command import carry_out, download, submit
+
+CONTENT = b"PK words" * 1000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+REQUEST: dict[str, Any] = {
+    "topology": "words",
+    "nimbus": "nimbus.storm:6627",
+    "conf": {"topology.debug": True},
+    "jar": {"path": "/opt/words.jar"},
+    "mainClass": "a.Words",
+    "args": ["--rate", "5"],
+}
+
+
+class Storm:
+    """Stands for the JVM: remembers what it was given, and submits `names`."""
+
+    def __init__(self) -> None:
+        self.given: list[JarSubmission | FluxSubmission] = []
+        self.conf: Any = None
+        self.names: tuple[str, ...] = ("words",)
+        self.error: Exception | None = None
+
+    def submit(self, submission: JarSubmission | FluxSubmission, home: StormClientHome) -> Submitted:
+        self.given.append(submission)
+        self.conf = yaml.safe_load((home.conf_dir / "storm.yaml").read_text())
+        if self.error is not None:
+            raise self.error
+        return Submitted(self.names, "")
+
+
+@pytest.fixture
+def storm(monkeypatch: pytest.MonkeyPatch) -> Storm:
+    storm = Storm()
+    monkeypatch.setattr(submit_command, "submit_jar", storm.submit)
+    monkeypatch.setattr(submit_command, "submit_flux", storm.submit)
+    return storm
+
+
+class TestDownload:
+    def test_content_that_was_named_is_kept(self, tmp_path: Path) -> None:
+        with serving(lambda _: (200, CONTENT)) as url:
+            jar = download(f"{url}/words.jar", SHA256.upper(), tmp_path / "topology.jar")
+        assert jar.read_bytes() == CONTENT
+
+    def test_other_content_is_not_kept_and_both_hashes_are_told(self, tmp_path: Path) -> None:
+        target = tmp_path / "topology.jar"
+        with serving(lambda _: (200, b"something else")) as url, pytest.raises(SubmissionFailed) as caught:
+            download(f"{url}/words.jar", SHA256, target)
+        assert "spec.jar.sha256" in str(caught.value)
+        assert SHA256 in str(caught.value)
+        assert hashlib.sha256(b"something else").hexdigest() in str(caught.value)
+        assert not target.exists()
+
+    def test_missing_file_is_told_with_its_address(self, tmp_path: Path) -> None:
+        with serving(lambda _: (404, b"")) as url, pytest.raises(SubmissionFailed, match=r"spec.jar.url: .*404"):
+            download(f"{url}/words.jar", SHA256, tmp_path / "topology.jar")
+
+    def test_server_that_is_not_there_is_told(self, tmp_path: Path) -> None:
+        with serving(lambda _: (200, b"")) as url:
+            pass
+        with pytest.raises(SubmissionFailed, match="cannot be fetched"):
+            download(f"{url}/words.jar", SHA256, tmp_path / "topology.jar")
+
+
+class TestCarryOut:
+    def test_jar_is_submitted_with_its_arguments_to_the_nimbus(self, storm: Storm, tmp_path: Path) -> None:
+        carry_out(REQUEST, Path("/opt/storm"), tmp_path)
+        (given,) = storm.given
+        assert given == JarSubmission(Path("/opt/words.jar"), "a.Words", ("--rate", "5"), {"topology.debug": True})
+        assert storm.conf == {"nimbus.seeds": ["nimbus.storm"], "nimbus.thrift.port": 6627}
+
+    def test_jar_is_fetched_first(self, storm: Storm, tmp_path: Path) -> None:
+        with serving(lambda _: (200, CONTENT)) as url:
+            request = {**REQUEST, "jar": {"url": f"{url}/words.jar", "sha256": SHA256}}
+            carry_out(request, Path("/opt/storm"), tmp_path)
+        (given,) = storm.given
+        assert given.jar.read_bytes() == CONTENT
+
+    def test_wrong_jar_is_not_submitted(self, storm: Storm, tmp_path: Path) -> None:
+        with serving(lambda _: (200, b"other")) as url:
+            request = {**REQUEST, "jar": {"url": f"{url}/words.jar", "sha256": SHA256}}
+            with pytest.raises(SubmissionFailed):
+                carry_out(request, Path("/opt/storm"), tmp_path)
+        assert storm.given == []
+
+    def test_flux_definition_is_submitted_as_one(self, storm: Storm, tmp_path: Path) -> None:
+        carry_out({**REQUEST, "flux": "name: words"}, Path("/opt/storm"), tmp_path)
+        assert storm.given == [FluxSubmission(Path("/opt/words.jar"), "name: words", {"topology.debug": True})]
+
+    def test_topology_of_another_name_is_told_with_what_to_change(self, storm: Storm, tmp_path: Path) -> None:
+        storm.names = ("one", "two")
+        with pytest.raises(SubmissionFailed, match=r"submitted one, two, not 'words'; .*spec.topologyName"):
+            carry_out(REQUEST, Path("/opt/storm"), tmp_path)
+
+
+class TestCommand:
+    @staticmethod
+    def failure(request: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+        """The lines of the Job's log."""
+        with pytest.raises(typer.Exit) as caught:
+            submit(request, Path("/opt/storm"))
+        assert caught.value.exit_code == 1
+        return capsys.readouterr().err.rstrip().splitlines()
+
+    def test_success_is_said(self, storm: Storm, capsys: pytest.CaptureFixture[str]) -> None:
+        submit(json.dumps(REQUEST), Path("/opt/storm"))
+        assert capsys.readouterr().err == "submitted words\n"
+
+    def test_reason_is_the_last_line_after_the_log(self, storm: Storm, capsys: pytest.CaptureFixture[str]) -> None:
+        # Of a log its end is kept.
+        storm.error = SubmissionFailed("a.Words ended with exit code 1", "a line\nanother line\n")
+        assert self.failure(json.dumps(REQUEST), capsys) == ["a line", "another line", "a.Words ended with exit code 1"]
+
+    def test_reason_without_a_log_stands_alone(self, storm: Storm, capsys: pytest.CaptureFixture[str]) -> None:
+        storm.error = SubmissionFailed("a.Words submitted nothing")
+        assert self.failure(json.dumps(REQUEST), capsys) == ["a.Words submitted nothing"]
+
+    @pytest.mark.parametrize("request_text", ["", "{", "{}", json.dumps({**REQUEST, "nimbus": "host:port"})])
+    def test_request_that_is_none_is_told(
+        self, storm: Storm, capsys: pytest.CaptureFixture[str], request_text: str
+    ) -> None:
+        (line,) = self.failure(request_text, capsys)
+        assert "request cannot be read" in line or "host:port" in line
+        assert storm.given == []

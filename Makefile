@@ -16,7 +16,7 @@ demo: setup ## Real Storm, Storm's scheduler against storm-operator, a report in
 	$(BIN)/storm-operator demo --output build/demo $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
 
 demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node made here (root, Go, `make packages`)
-	PYTHONPATH=tests $(BIN)/python tests/demo_on_kubernetes.py $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
+	PYTHONPATH=tests:benchmarks $(BIN)/python tests/demo_on_kubernetes.py $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
 
 test: setup test-unit test-plugin test-functional ## All tests on this machine, set-up included
 
@@ -70,7 +70,7 @@ bench-idle: setup ## CPU of operator and agents at rest
 	$(BIN)/python benchmarks/idle_cost.py
 
 bench-many: setup ## Hundreds of StormTopologies at once, against a handler that does nothing else
-	PYTHONPATH=tests $(BIN)/python benchmarks/many_resources.py
+	PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/many_resources.py
 
 bench-placement: venv ## How long placement takes
 	$(BIN)/python benchmarks/placement.py

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+
+from eventually import PATIENCE_SECONDS, eventually
 
 from storm_operator.adapters.metrics.scrape import fetch_text, parse_metrics
 from storm_operator.assembly import Assembly, assemble, new_plan_id
@@ -20,18 +22,9 @@ from storm_operator.demo.recorder import Recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.standalone_command import connection_of
 
-PATIENCE_SECONDS = 120.0
 PASS_SECONDS = 3.0
 OBSERVE = SchedulingSettings(mode=Mode.OBSERVE, maximum_age_seconds=30.0)
 WORD_COUNT = "dev.stormoperator.workloads.WordCount"
-
-
-def eventually(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait for `condition`; fail with `what` when it does not come true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(0.3)
 
 
 @dataclass

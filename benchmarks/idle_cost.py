@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 import typer
-from cluster_bench import eventually
+from eventually import eventually
 from rich.console import Console
 
 from storm_operator.assembly import assemble

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from eventually import eventually
 from rich.console import Console
 from rich.table import Table
 
 from kube_cluster import KubeCluster
 from kube_cluster.images import build_image
-from storm_on_node import NAMESPACE, StormOnNode, eventually, word_count
+from storm_on_node import NAMESPACE, StormOnNode, word_count
 
 IMAGES = {"operator": "localhost/storm-operator:dev", "storm": "localhost/storm:dev"}
 MACHINES = 4

@@ -9,8 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,19 +18,7 @@ from kube_cluster import KubeCluster
 from storm_operator.kube.submission import REQUEST_VARIABLE
 from storm_operator.local.cluster import LocalCluster
 
-PATIENCE_SECONDS = 150.0
 POLL_SECONDS = 0.5
-
-
-def eventually(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_SECONDS) -> Any:
-    """Wait for a true value and return it; fail with `what` when it does not come in time."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(POLL_SECONDS)
 
 
 def free_port() -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,20 +16,7 @@ NAMESPACE = "storm"
 OPERATOR_NAMESPACE = "storm-operator"
 NIMBUS = f"{STORM}-nimbus.{NAMESPACE}:6627"
 SUPERVISORS = "app.kubernetes.io/name=storm,app.kubernetes.io/component=supervisor"
-PATIENCE_SECONDS = 180.0
-POLL_SECONDS = 1.0
 INSTALL_TIMEOUT = "--timeout=240s"
-
-
-def eventually(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_SECONDS) -> Any:
-    """Wait for a true value and return it; fail with `what` when it does not come in time."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(POLL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,6 +49,9 @@ class Machines(MachineLimits, Protocol):
 
     def capacities(self) -> Mapping[str, float]:
         """The most millicores that each can be given, by supervisor id, where that is known."""
+
+    def leaving(self) -> Collection[str]:
+        """Ids of supervisors that are to be emptied: no executor may stay there."""
 
 
 class SystemClock:
@@ -108,8 +111,11 @@ def assemble(
     else:
         metrics = ScrapeSource(targets, retention_seconds=retention_seconds)
     clock = SystemClock()
+    observer = SnapshotObserver(storm, metrics)
+    if machines is not None:
+        observer = SnapshotObserver(storm, metrics, machines.capacities, machines.leaving)
     loop = ControlLoop(
-        observer=SnapshotObserver(storm, metrics, machines.capacities if machines else dict),
+        observer=observer,
         applier=Applier(storm, store, AgentProbe(targets, storm.supervisor_ids), clock, machines or NoMachineLimits()),
         journal=PlanJournal(store),
         clock=clock,

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from eventually import eventually
 
 from kube_cluster import KubeCluster
-from storm_on_node import NAMESPACE, OPERATOR_NAMESPACE, StormOnNode, eventually, word_count
+from storm_on_node import NAMESPACE, OPERATOR_NAMESPACE, StormOnNode, word_count
 
 pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(900)]
 

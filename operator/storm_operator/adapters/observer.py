@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -25,12 +25,14 @@ class ClusterReader(Protocol):
 class SnapshotObserver:
     """One view and one window for each snapshot.
 
-    `capacities` gives the most CPU that supervisors can be given, by id, where that is not what agents measure.
+    `capacities` gives the most CPU that supervisors can be given, by id, where that is not what agents measure;
+    `leaving` the ids of those that are to be emptied: to the loop they are gone, so that their executors move.
     """
 
     cluster: ClusterReader
     metrics: MetricsSource
     capacities: Callable[[], Mapping[str, float]] = dict
+    leaving: Callable[[], Collection[str]] = tuple
 
     def observe(
         self,
@@ -42,15 +44,22 @@ class SnapshotObserver:
         view = self.cluster.read_view(specs)
         window = self.metrics.read_window(now_seconds, period_seconds * WINDOW_PERIODS)
         snapshot = build_snapshot(view, window, history, now_seconds)
-        capacities = self.capacities()
-        if not capacities:
-            return snapshot
-        return replace(
-            snapshot,
-            supervisors=tuple(
-                replace(supervisor, cpu_capacity_millicores=capacities[supervisor.id])
-                if supervisor.id in capacities
-                else supervisor
-                for supervisor in snapshot.supervisors
-            ),
-        )
+        return with_supervisors_as_told(snapshot, self.capacities(), self.leaving())
+
+
+def with_supervisors_as_told(
+    snapshot: ClusterSnapshot, capacities: Mapping[str, float], leaving: Collection[str]
+) -> ClusterSnapshot:
+    """The snapshot with these capacities, and without the supervisors that leave."""
+    if not capacities and not leaving:
+        return snapshot
+    stay = (supervisor for supervisor in snapshot.supervisors if supervisor.id not in leaving)
+    return replace(
+        snapshot,
+        supervisors=tuple(
+            replace(
+                supervisor, cpu_capacity_millicores=capacities.get(supervisor.id, supervisor.cpu_capacity_millicores)
+            )
+            for supervisor in stay
+        ),
+    )

@@ -62,6 +62,11 @@ class ClusterCare:
         by_host = self.limits.capacities(hosts.values())
         return {i: by_host[host] for i, host in hosts.items() if host in by_host}
 
+    def leaving(self) -> frozenset[str]:
+        """See `assembly.Machines`."""
+        emptied = [pod for pod in self.limits.present if pod.ordinal in self.scale.leaving]
+        return frozenset(i for i, host in self.hosts().items() if any(pod.matches(host) for pod in emptied))
+
     def follow(self, specs: Specs, report: PassReport, assembly: Assembly) -> None:
         """After a pass: bring everything that needs no plan to what the pass found."""
         if report.snapshot is None or report.demand is None:
@@ -69,7 +74,7 @@ class ClusterCare:
         if not assembly.loop.has_pending_plan:
             self._follow_parallelism(specs, report.snapshot, report.demand, assembly)
             self._follow_limits(specs, report.snapshot, report.demand)
-        self._follow_scale(specs, report, report.snapshot)
+            self._follow_scale(specs, report, report.snapshot)
 
     def _follow_parallelism(self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand, assembly: Assembly) -> None:
         for topology in snapshot.topologies:
@@ -106,7 +111,14 @@ class ClusterCare:
             return
         replicas = self.pods.replicas(pods[0].namespace, pods[0].stateful_set)
         decisions = [decision for _, decision in report.decisions]
-        step, self.scale = scale_step(limits, pods, replicas, used_ordinals(pods, snapshot), decisions, self.scale)
+        before = self.scale.leaving
+        step, self.scale = scale_step(
+            limits, pods, replicas, self._used_ordinals(pods, snapshot), decisions, self.scale
+        )
+        if self.scale.leaving and self.scale.leaving != before:
+            ordinals = ", ".join(map(str, sorted(self.scale.leaving)))
+            for name in specs:
+                self.tell(name, "Emptying", f"pods {ordinals} of StatefulSet {pods[0].stateful_set} are emptied", False)
         if step is not None:
             self.pods.scale(step.namespace, step.stateful_set, step.replicas)
             words = f"StatefulSet {step.stateful_set} from {replicas} to {step.replicas} pods: {step.reason}"
@@ -114,9 +126,8 @@ class ClusterCare:
             for name in specs:
                 self.tell(name, "Scaled", words, False)
 
-
-def used_ordinals(pods: tuple[SupervisorPod, ...], snapshot: ClusterSnapshot) -> frozenset[int]:
-    """The ordinals of the pods whose supervisors host executors."""
-    used = {slot.supervisor_id for slot in snapshot.assignment.slot_of.values()}
-    hosts = [supervisor.host for supervisor in snapshot.supervisors if supervisor.id in used]
-    return frozenset(pod.ordinal for pod in pods for host in hosts if pod.matches(host))
+    def _used_ordinals(self, pods: tuple[SupervisorPod, ...], snapshot: ClusterSnapshot) -> frozenset[int]:
+        """The ordinals of the pods whose supervisors host executors, also of those that are being emptied."""
+        used = {slot.supervisor_id for slot in snapshot.assignment.slot_of.values()}
+        hosts = [host for supervisor_id, host in self.hosts().items() if supervisor_id in used]
+        return frozenset(pod.ordinal for pod in pods for host in hosts if pod.matches(host))

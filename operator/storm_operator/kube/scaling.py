@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.model import Decision, Hold, HoldReason, Plan
@@ -15,10 +15,16 @@ CALM_PASSES = 6
 
 @dataclass(frozen=True, slots=True)
 class ScaleState:
-    """What was wanted in the passes so far: `passes` in a row asked for `replicas`."""
+    """What was wanted in the passes so far: `passes` in a row asked for `replicas`.
+
+    `leaving` are the ordinals that are being emptied; `given_up` are the used ordinals that could not be brought
+    together on fewer pods: not tried again while they are the same.
+    """
 
     replicas: int = 0
     passes: int = 0
+    leaving: frozenset[int] = frozenset()
+    given_up: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,7 @@ def merged_limits(limits: Iterable[ScaleLimits | None]) -> ScaleLimits | None:
 def wanted_replicas(
     limits: ScaleLimits, replicas: int, used_ordinals: Collection[int], decisions: Collection[Decision]
 ) -> tuple[int, str]:
-    """How many pods there should be, and why. None that hosts an executor is ever taken away."""
-    needed = max(used_ordinals, default=-1) + 1
+    """How many pods there should be, and why: as many as host executors, as far as the limits allow."""
     one_more = max(replicas, min(limits.maximum, replicas + 1))
     for decision in decisions:
         if isinstance(decision, Hold) and decision.reason is HoldReason.INFEASIBLE:
@@ -56,9 +61,9 @@ def wanted_replicas(
         return limits.minimum, f"spec.supervisors.minimum is {limits.minimum}"
     if any(isinstance(decision, Plan) for decision in decisions):
         return replicas, ""  # a plan may be about to use the pods that nobody uses now
-    target = max(limits.minimum, needed)
+    target = max(limits.minimum, len(set(used_ordinals)))
     if target < replicas:
-        return target, f"pods from ordinal {target} on host no executor"
+        return target, f"all executors are on {len(set(used_ordinals))} pods"
     return replicas, ""
 
 
@@ -70,16 +75,35 @@ def scale_step(
     decisions: Collection[Decision],
     state: ScaleState,
 ) -> tuple[ScaleStep | None, ScaleState]:
-    """The one step to take now, if any; and what to remember."""
+    """The one step to take now, if any; and what to remember.
+
+    A StatefulSet removes its highest ordinals. Where these host executors they are emptied first (`leaving`), and the
+    set shrinks once they host none: nothing is ever cut off with executors on it.
+    """
     owned = [pod for pod in pods if pod.stateful_set and limits and limits.stateful_set in (None, pod.stateful_set)]
     if limits is None or len({(pod.namespace, pod.stateful_set) for pod in owned}) != 1:
         return None, ScaleState()  # none to be seen, or several: which of them is meant nobody said
-    wanted, reason = wanted_replicas(limits, replicas, used_ordinals, decisions)
-    if wanted == replicas:
-        return None, ScaleState()
+    used = frozenset(used_ordinals)
+    if state.leaving and _is_infeasible(decisions):
+        return None, ScaleState(given_up=used)  # they are needed after all
+    if state.leaving and any(isinstance(decision, Plan) for decision in decisions):
+        return None, state  # the very plan that empties them
+    wanted, reason = wanted_replicas(limits, replicas, used, decisions)
+    keep = ScaleState(given_up=state.given_up if state.given_up == used else None)
+    if wanted == replicas or (wanted < replicas and state.given_up == used):
+        return None, keep
     if wanted == replicas + 1 and sum(pod.ready for pod in owned) < replicas:
-        return None, ScaleState()  # one that was asked for before is still on its way, and may be enough
-    agreed = ScaleState(wanted, state.passes + 1 if state.replicas == wanted else 1)
-    if wanted < replicas and agreed.passes < CALM_PASSES:
+        return None, keep  # one that was asked for before is still on its way, and may be enough
+    step = ScaleStep(owned[0].namespace, owned[0].stateful_set, wanted, reason)
+    if wanted > replicas:
+        return step, keep
+    agreed = ScaleState(wanted, state.passes + 1 if state.replicas == wanted else 1, state.leaving)
+    if agreed.passes < CALM_PASSES:
         return None, agreed
-    return ScaleStep(owned[0].namespace, owned[0].stateful_set, wanted, reason), ScaleState()
+    if max(used, default=-1) < wanted:
+        return step, ScaleState()
+    return None, replace(agreed, leaving=frozenset(range(wanted, replicas)))
+
+
+def _is_infeasible(decisions: Collection[Decision]) -> bool:
+    return any(isinstance(decision, Hold) and decision.reason is HoldReason.INFEASIBLE for decision in decisions)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import eventually
 
 from kube_cluster import KubeCluster
-from operator_scene import OperatorProcess, PlayedKubelet, Scene, eventually
+from operator_scene import OperatorProcess, PlayedKubelet, Scene
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.kube.rebalances import ASK_ANNOTATION
 from storm_operator.local.cluster import LocalCluster

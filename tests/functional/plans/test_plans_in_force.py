@@ -10,7 +10,8 @@ import time
 from dataclasses import replace
 
 import pytest
-from cluster_bench import Bench, eventually
+from cluster_bench import Bench
+from eventually import eventually
 
 from storm_operator.assembly import assemble
 from storm_operator.core.plan_json import plan_to_json, record_to_json

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from cluster_bench import WORD_COUNT, eventually
+from cluster_bench import WORD_COUNT
+from eventually import eventually
 
 from storm_operator.assembly import assemble
 from storm_operator.demo.recorder import Recorder

@@ -39,6 +39,15 @@ def after_passes(
     return step
 
 
+def passed(passes: int, replicas: int, used: Collection[int]) -> ScaleState:
+    """The state after so many equal calm passes, none of which takes a step."""
+    state = ScaleState()
+    for _ in range(passes):
+        step, state = scale_step(LIMITS, pods(replicas), replicas, used, [NO_CHANGE], state)
+        assert step is None
+    return state
+
+
 class TestMergedLimits:
     def test_nobody_asks(self) -> None:
         assert merged_limits([None, None]) is None
@@ -88,13 +97,26 @@ class TestDown:
     def test_only_after_so_many_calm_passes(self) -> None:
         assert after_passes(CALM_PASSES - 1, 4, {0, 1}) is None
         step = after_passes(CALM_PASSES, 4, {0, 1})
-        assert step == ScaleStep("storm", "s", 2, "pods from ordinal 2 on host no executor")
+        assert step == ScaleStep("storm", "s", 2, "all executors are on 2 pods")
 
-    def test_never_below_a_used_ordinal(self) -> None:
-        assert after_passes(2 * CALM_PASSES, 4, {3}) is None
-        step = after_passes(CALM_PASSES, 4, {0, 2})
-        assert step is not None
-        assert step.replicas == 3
+    def test_used_pods_that_would_go_are_emptied_first(self) -> None:
+        state = passed(CALM_PASSES, 4, {3})
+        assert state.leaving == {1, 2, 3}
+        assert scale_step(LIMITS, pods(4), 4, {3}, [plan()], state) == (None, state)
+        step, after = scale_step(LIMITS, pods(4), 4, {0}, [NO_CHANGE], state)
+        assert step == ScaleStep("storm", "s", 1, "all executors are on 1 pods")
+        assert after == ScaleState()
+
+    def test_pods_that_turn_out_to_be_needed_stay_until_others_are_used(self) -> None:
+        state = passed(CALM_PASSES, 4, {2, 3})
+        assert state.leaving == {2, 3}
+        step, state = scale_step(LIMITS, pods(4), 4, {2, 3}, [INFEASIBLE], state)
+        assert (step, state.leaving) == (None, frozenset())
+        for _ in range(2 * CALM_PASSES):
+            step, state = scale_step(LIMITS, pods(4), 4, {2, 3}, [NO_CHANGE], state)
+            assert (step, state.leaving) == (None, frozenset())
+        _, state = scale_step(LIMITS, pods(4), 4, {3}, [NO_CHANGE], state)
+        assert state == ScaleState(1, 1)
 
     def test_never_below_the_minimum(self) -> None:
         step = after_passes(CALM_PASSES, 4, (), limits=ScaleLimits(2, 4))
@@ -112,7 +134,7 @@ class TestDown:
         assert state == ScaleState(3, 1)
 
     def test_pass_in_which_all_pods_are_used_forgets_the_count(self) -> None:
-        assert scale_step(LIMITS, pods(4), 4, {3}, [NO_CHANGE], ScaleState(2, 5)) == (None, ScaleState())
+        assert scale_step(LIMITS, pods(4), 4, {0, 1, 2, 3}, [NO_CHANGE], ScaleState(2, 5)) == (None, ScaleState())
 
     def test_pass_that_makes_a_plan_is_not_calm(self) -> None:
         # The plan may lead to the very pods that nobody uses now.

@@ -1,0 +1,23 @@
+"""Waiting for what comes true by itself, for tests and benchmarks alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+PATIENCE_SECONDS = 150.0
+POLL_SECONDS = 0.4
+
+T = TypeVar("T")
+
+
+def eventually(condition: Callable[[], T], what: str, seconds: float = PATIENCE_SECONDS) -> T:
+    """The first true value of `condition`; fails with `what` when none comes in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        time.sleep(POLL_SECONDS)

@@ -96,6 +96,7 @@ def chart_objects(kube: KubeCluster, root: Path) -> list[dict[str, Any]]:
     text = kube.helm(
         *("template", RELEASE, str(root / "charts" / "storm-operator"), "-n", NAMESPACE, "--kube-version=1.35.4"),
         *(f"--set=watchNamespaces={{{NAMESPACE}}}", "-s=templates/rbac.yaml", "-s=templates/serviceaccount.yaml"),
+        "-s=templates/lease.yaml",
     )
     return [body for body in yaml.safe_load_all(text) if body]
 
@@ -183,13 +184,7 @@ def read_config_map(hands: Hands) -> None:
     assert clients.config_map_text(NAMESPACE, "flux", "topology.yaml") == "name: x"
 
 
-def create_lease(hands: Hands) -> None:
-    hands.admin.kubectl("delete", "lease", RELEASE, "-n", NAMESPACE, "--ignore-not-found")
-    assert hands.lease("first").hold()
-
-
-def renew_lease(hands: Hands) -> None:
-    create_lease(hands)
+def hold_lease(hands: Hands) -> None:
     assert hands.lease("first").hold()
 
 
@@ -216,9 +211,8 @@ USES: dict[tuple[str, str], Callable[[Hands], None]] = {
     ("patch", "apps/statefulsets/scale"): lambda hands: hands.pods.scale(NAMESPACE, "storm-supervisor", 0),
     ("get", "/configmaps"): read_config_map,
     ("create", "/events"): lambda hands: hands.events.post(hands.topology, "Tried", "rights"),
-    ("create", "coordination.k8s.io/leases"): create_lease,
-    ("get", "coordination.k8s.io/leases"): renew_lease,
-    ("update", "coordination.k8s.io/leases"): renew_lease,
+    ("get", "coordination.k8s.io/leases"): hold_lease,
+    ("update", "coordination.k8s.io/leases"): hold_lease,
 }
 """By verb and resource (API group, slash, resource): what the operator does with that right."""
 

@@ -125,7 +125,7 @@ class TestRelease:
     def test_lets_another_take_it_at_once(self, api: Mock, lease: Lease) -> None:
         api.read_namespaced_lease.return_value = stored("me")
         lease.release()
-        assert written(api.replace_namespaced_lease)["spec"]["holderIdentity"] == ""
+        assert written(api.replace_namespaced_lease)["spec"].get("holderIdentity") is None
 
     def test_leaves_the_lease_of_another(self, api: Mock, lease: Lease) -> None:
         api.read_namespaced_lease.return_value = stored("other")

@@ -57,6 +57,8 @@ class Lease:
         except NotFound:
             return self._write(None, self._body(now, transitions=0))
         spec = lease.spec
+        if spec is None:  # made by the chart, and nobody has held it yet
+            return self._write(lease.metadata.resource_version, self._body(now, transitions=0))
         seen = LeaseSeen(spec.holder_identity or "", spec.renew_time, spec.lease_duration_seconds or 0)
         if not may_take(seen, terms.identity, now):
             return False
@@ -68,9 +70,9 @@ class Lease:
         """Let another take it at once; harmless when it is not held."""
         try:
             lease = self._read()
-            if lease.spec.holder_identity == self._terms.identity:
+            if lease.spec is not None and lease.spec.holder_identity == self._terms.identity:
                 body = self._body(self._now(), lease.spec.lease_transitions or 0)
-                body["spec"]["holderIdentity"] = ""
+                del body["spec"]["holderIdentity"]
                 self._write(lease.metadata.resource_version, body)
         except KubernetesError:
             return

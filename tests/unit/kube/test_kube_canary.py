@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 from kube_builders import registry_of, topology_body
 from storm_operator.adapters.kube.errors import KubernetesError
@@ -19,9 +20,11 @@ class Scene:
         self.registry = registry_of(*self.listed)
         self.error: Exception | None = None
         self.said: list[str] = []
+        self.looks = 0
         self.canary = WatchCanary(self.registry, self.list, self.said.append)
 
     def list(self) -> tuple[dict[str, Any], ...]:
+        self.looks += 1
         if self.error is not None:
             raise self.error
         return tuple(self.listed)
@@ -109,3 +112,11 @@ def test_api_that_does_not_answer_does_not_absolve_the_watch() -> None:
     played.look()
     played.error = None
     assert "frozen" in played.look()
+
+
+def test_looks_until_it_is_stopped() -> None:
+    played = Scene()
+    stop = Mock()
+    stop.wait.side_effect = [False, False, True]
+    played.canary.run(stop)
+    assert played.looks == 2

@@ -10,7 +10,7 @@ from typing import Any
 import kopf
 import pytest
 
-from kube_builders import NIMBUS, topology_body
+from kube_builders import NIMBUS, rebalance, topology_body
 from storm_operator.kube.handlers import (
     DELETION_PATIENCE_SECONDS,
     Watched,
@@ -145,5 +145,31 @@ class TestDeletion:
         assert "did not answer for 600 s" in played.told[0][2]
 
 
-def test_kopf_takes_the_handlers() -> None:
-    assert isinstance(build_registry(Scene().watched), kopf.OperatorRegistry)
+class TestKopf:
+    """What kopf is given calls what is tested above."""
+
+    @staticmethod
+    def handlers(played: Scene) -> dict[str, Any]:
+        registry = build_registry(played.watched)
+        known = (*registry._watching.get_all_handlers(), *registry._changing.get_all_handlers())
+        return {handler.fn.__name__: handler.fn for handler in known}
+
+    def test_topologies_are_followed(self) -> None:
+        played = Scene()
+        status: dict[str, Any] = {}
+        self.handlers(played)["topology_seen"](type="ADDED", body=topology_body(), patch=SimpleNamespace(status=status))
+        assert played.registry.topology(KEY) is not None
+        assert status["phase"] == "Pending"
+
+    def test_rebalances_are_followed_and_forgotten(self) -> None:
+        played = Scene()
+        seen = self.handlers(played)["rebalance_seen"]
+        seen(type=None, body=rebalance())
+        assert len(played.registry.rebalances()) == 1
+        seen(type="DELETED", body=rebalance())
+        assert played.registry.rebalances() == ()
+
+    def test_deletion_waits(self) -> None:
+        leaving = topology_body(deletionTimestamp="2027-01-15T07:59:59Z")
+        with pytest.raises(kopf.TemporaryError):
+            self.handlers(Scene())["topology_leaves"](body=leaving)

@@ -131,6 +131,12 @@ class TestWaiting:
         api.stands(job(), pod(conditions=[condition]))
         assert outcome(jobs).message == "Unschedulable: persistentvolumeclaim jars not found"
 
+    def test_for_nothing_once_it_has_a_place(self, api: Api, jobs: Jobs) -> None:
+        placed = V1PodCondition(type="PodScheduled", status="True", reason="Placed", message="on a node")
+        starting = V1PodCondition(type="Ready", status="False", reason="ContainersNotReady", message="soon")
+        api.stands(job(), pod(conditions=[placed, starting]))
+        assert outcome(jobs).message == ""
+
     def test_is_told_of_the_newest_pod(self, api: Api, jobs: Jobs) -> None:
         old = pod("a", minute=1, containers=[container(waiting=("ImagePullBackOff", None))])
         api.stands(job(), pod("b", minute=2, containers=[container()]), old)

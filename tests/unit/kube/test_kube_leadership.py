@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.kube import leadership
-from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
+from storm_operator.kube.leadership import LAST_MOMENT_SECONDS, keep_leadership, wait_for_leadership
 
 TERMS = LeaseTerms("storm", "storm-operator", "me", duration_seconds=15, renew_seconds=4.0)
 DOWN = KubernetesError("read lease storm/storm-operator: down")
@@ -55,6 +56,21 @@ class FakeLease(Lease):
         return answer
 
 
+class FakeTimer:
+    """A watchdog that never barks, but tells when it would."""
+
+    def __init__(self, seconds: float, *_: object) -> None:
+        self.seconds = seconds
+        self.state = ""
+        self.daemon = False
+
+    def start(self) -> None:
+        self.state = "started"
+
+    def cancel(self) -> None:
+        self.state += ", cancelled"
+
+
 @dataclass
 class Kept:
     """What came of keeping a lease."""
@@ -74,6 +90,18 @@ def time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
     time = FakeTime()
     monkeypatch.setattr(leadership, "time", time)
     return time
+
+
+@pytest.fixture
+def watchdogs(monkeypatch: pytest.MonkeyPatch) -> list[FakeTimer]:
+    made: list[FakeTimer] = []
+
+    def make(seconds: float, *_: object) -> FakeTimer:
+        made.append(FakeTimer(seconds))
+        return made[-1]
+
+    monkeypatch.setattr(leadership, "threading", SimpleNamespace(Timer=make))
+    return made
 
 
 def keep(time: FakeTime, lease: Lease) -> Kept:
@@ -117,6 +145,22 @@ class TestKeeping:
     def test_lease_that_another_took_ends_the_process(self, time: FakeTime) -> None:
         kept = keep(time, FakeLease(True, True, False))
         assert kept.lost == ["lease storm/storm-operator was taken by another replica"]
+
+    def test_watchdog_ends_the_process_a_moment_before_the_lease_lapses(
+        self, time: FakeTime, watchdogs: list[FakeTimer]
+    ) -> None:
+        time.waits = 4
+        keep(time, FakeLease(True, DOWN, True))
+        # The first may use what is left of the lease; the others what is left since the last renewal that succeeded.
+        assert [watchdog.seconds for watchdog in watchdogs] == [
+            TERMS.duration_seconds - LAST_MOMENT_SECONDS - TERMS.renew_seconds,
+            TERMS.duration_seconds - LAST_MOMENT_SECONDS - TERMS.renew_seconds,
+            TERMS.duration_seconds - LAST_MOMENT_SECONDS - 2 * TERMS.renew_seconds,
+        ]
+
+    def test_watchdog_is_called_off_however_the_renewal_ends(self, time: FakeTime, watchdogs: list[FakeTimer]) -> None:
+        keep(time, FakeLease(True, DOWN, False))
+        assert [watchdog.state for watchdog in watchdogs] == ["started, cancelled"] * 3
 
     def test_one_failed_renewal_is_only_said(self, time: FakeTime) -> None:
         time.waits = 10

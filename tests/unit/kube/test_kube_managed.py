@@ -14,6 +14,7 @@ def test_valid_resource_has_a_spec_and_the_default_nimbus() -> None:
     assert one.spec is not None
     assert one.spec.name == "words"
     assert (one.key, one.nimbus, one.problem) == (("streams", "words"), NIMBUS, "")
+    assert (one.uid, one.generation) == ("uid-words", 1)
 
 
 def test_own_nimbus_is_before_the_default() -> None:
@@ -92,6 +93,9 @@ def test_registry_gives_the_valid_resources_of_a_cluster() -> None:
 def test_registry_has_the_last_state_of_each_resource() -> None:
     registry = registry_of(topology_body(generation=1), topology_body(generation=2))
     assert [one.generation for one in registry.topologies()] == [2]
+    found = registry.topology(("streams", "words"))
+    assert found is not None
+    assert found.generation == 2
     registry.forget_topology(("streams", "words"))
     registry.forget_topology(("streams", "words"))
     assert registry.topologies() == ()
@@ -108,3 +112,9 @@ def test_rebalances_come_oldest_first() -> None:
         registry.put_rebalance(rebalance(of=plan_named(name)))
     names = [body["metadata"]["name"] for body in registry.rebalances()]
     assert names == ["p-20260101-1", "p-20270115-1", "p-20270115-2"]
+
+
+def test_rebalance_that_is_gone_is_forgotten() -> None:
+    registry = registry_of(rebalance(of=plan_named("p-1")), rebalance(of=plan_named("p-2")))
+    registry.forget_rebalance(("streams", "p-1"))
+    assert [body["metadata"]["name"] for body in registry.rebalances()] == ["p-2"]

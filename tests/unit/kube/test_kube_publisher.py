@@ -83,6 +83,13 @@ class TestRecord:
         assert body["metadata"]["ownerReferences"][0]["uid"] == "uid-words"
         assert (written["state"], written["message"]) == ("Proposed", "approval is Manual")
 
+    def test_each_step_is_said(self) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record(message="approval is Manual"))
+        played.publisher.on_record(plan_record(PlanState.APPLYING))
+        name = plan().id
+        assert played.said == [f"plan {name}: Proposed: approval is Manual", f"plan {name}: Applying: closer"]
+
     def test_each_step_is_written_to_the_same_resource(self) -> None:
         played = Scene()
         for state in (PlanState.PROPOSED, PlanState.APPLYING, PlanState.SETTLING, PlanState.VERIFIED):

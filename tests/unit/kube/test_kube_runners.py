@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -139,6 +140,13 @@ class TestProblem:
         assert scene.runners.problem() == ""
         scene.made[0].last_pass_at -= 5.0
         assert scene.runners.problem() == f"the loop of {NIMBUS} made no pass for 605 s"
+
+
+def test_follows_the_registry_until_it_is_stopped(scene: Scene) -> None:
+    stop = Mock()
+    stop.wait.side_effect = [False, False, True]
+    scene.runners.run(stop)
+    assert [runner.nimbus for runner in scene.made] == [NIMBUS]
 
 
 def test_join_ends_all_loops(scene: Scene) -> None:

@@ -182,6 +182,7 @@ class TestConditions:
         assert judged(status, "Enforced") == ("False", "NotRunning")
         assert judged(status, "Ready") == ("False", "Paused")
         assert judged(status, "Degraded") == ("False", "AsExpected")
+        assert status["message"] == condition(status, "Ready")["message"] == "paused by annotation: left as it is"
 
     def test_time_is_kept_while_the_status_of_a_condition_stays(self) -> None:
         before = with_status(status_of(view()))
@@ -330,6 +331,13 @@ class TestNews:
     def test_changed_spec_is_news_however_often_it_was_changed_before(self) -> None:
         first = status_of(view(managed=managed(generation=30)))
         assert is_news(first, status_of(view(managed=with_status(first, generation=31))))
+
+    def test_condition_that_changes_comes_or_goes_is_news(self) -> None:
+        ready = {"type": "Ready", "status": "True", "message": ""}
+        assert not is_news({"conditions": [ready]}, {"conditions": [dict(ready)]})
+        assert is_news({"conditions": [ready]}, {"conditions": [{**ready, "status": "False"}]})
+        assert is_news({"conditions": [ready]}, {"conditions": [ready, {**ready, "type": "Degraded"}]})
+        assert is_news({"conditions": [ready]}, {"conditions": []})
 
     def test_figure_that_comes_or_goes_is_news(self) -> None:
         assert is_news({}, {"latency": {"p50Milliseconds": 8.0}})

@@ -14,9 +14,10 @@ from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
 from storm_operator.kube.asks import follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
+from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed, Registry, rightful
 from storm_operator.kube.publisher import Publisher, decision_for
-from storm_operator.kube.status import TopologyView, refused_status, status_of
+from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Stage
 

@@ -27,10 +27,9 @@ from storm_operator.adapters.resource_schema import crd_file
 from storm_operator.core.model import Hold, HoldReason
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, TopologyRates
+from storm_operator.kube.conditions import FINE_HOLDS, TopologyView
 from storm_operator.kube.managed import Managed, managed_from
 from storm_operator.kube.status import (
-    FINE_HOLDS,
-    TopologyView,
     accepted_status,
     is_news,
     refused_status,

@@ -1,0 +1,184 @@
+"""The conditions of a StormTopology: what is so, what is not, and why. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from storm_operator.core.model import Decision, Hold, HoldReason
+from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.settings import Enforcement, Mode
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.kube.managed import Body, Managed
+from storm_operator.kube.rebalances import timestamp
+from storm_operator.lifecycle_manager import Progress, Stage
+
+UNMEASURED = frozenset(
+    {
+        HoldReason.METRICS_INCOMPLETE,
+        HoldReason.METRICS_STALE,
+        HoldReason.WARMING_UP,
+        HoldReason.NOTHING_TO_MANAGE,
+    }
+)
+FINE_HOLDS = frozenset(
+    {
+        HoldReason.NO_CHANGE,
+        HoldReason.GAIN_TOO_SMALL,
+        HoldReason.PAYBACK_TOO_LONG,
+        HoldReason.COOL_DOWN,
+        HoldReason.KNOWN_BAD,
+        HoldReason.OBSERVE_ONLY,
+        HoldReason.APPLYING,
+        HoldReason.PAUSED,
+        HoldReason.AWAITING_APPROVAL,
+        HoldReason.EXCLUDED_WINDOW,
+        HoldReason.WARMING_UP,
+        HoldReason.NOTHING_TO_MANAGE,
+    }
+)
+"""Reasons not to act that are nobody's fault: the topology is as ready as without them."""
+
+
+PAUSED = "paused by annotation: left as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyView:
+    """All that is known of one topology after a pass. None: not known (yet)."""
+
+    managed: Managed
+    progress: Progress | None
+    snapshot: ClusterSnapshot | None
+    decision: Decision | None
+    record: PlanRecord | None
+    now_seconds: float
+    trouble: str = ""
+    """Why the cluster could not be looked at, if it could not."""
+    job: tuple[str, str] | None = None
+    """Name of the last submission Job, and the fingerprint of what it submits."""
+    retry_at_seconds: float | None = None
+    """When a submission that failed is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition; `status` None is Unknown."""
+
+    type: str
+    status: bool | None
+    reason: str
+    message: str
+
+
+def without_figures(hold: Hold) -> str:
+    """Some holds tell figures that differ every period; the reason alone is the steady part of them."""
+    volatile = (
+        HoldReason.GAIN_TOO_SMALL,
+        HoldReason.PAYBACK_TOO_LONG,
+        HoldReason.COOL_DOWN,
+        HoldReason.EXCLUDED_WINDOW,
+        HoldReason.APPLYING,
+        HoldReason.METRICS_STALE,
+    )
+    return f"nothing to do: {hold.reason.value}" if hold.reason in volatile else hold.message
+
+
+def conditions_of(view: TopologyView) -> list[Condition]:
+    submitted = _submitted(view)
+    measured = _measured(view)
+    planned = _planned(view)
+    degraded = _degraded(view)
+    ready_status = submitted.status is True and degraded.status is False and measured.status is True
+    ready = Condition(
+        "Ready",
+        ready_status,
+        "Running" if ready_status else (degraded.reason if degraded.status else _first_failing(submitted, measured)),
+        "it runs, is measured and managed" if ready_status else degraded.message or measured.message,
+    )
+    return [submitted, measured, planned, _enforced(view), ready, degraded]
+
+
+def _first_failing(*conditions: Condition) -> str:
+    return next((condition.reason for condition in conditions if condition.status is not True), "NotReady")
+
+
+def _submitted(view: TopologyView) -> Condition:
+    progress = view.progress
+    if progress is None:
+        return _unknown("Submitted", view, "not looked at yet")
+    done = progress.stage in (Stage.RUNNING, Stage.SUSPENDED)
+    return Condition("Submitted", done, progress.stage.value, progress.message)
+
+
+def _measured(view: TopologyView) -> Condition:
+    if view.snapshot is None or not topology_id_of(view):
+        return _unknown("MetricsReady", view, "it does not run yet")
+    own = [e for e in view.snapshot.completeness.missing_executors if e.topology_id == topology_id_of(view)]
+    if own:
+        problems = "; ".join(view.snapshot.completeness.problems[:3])
+        return Condition("MetricsReady", False, "Incomplete", f"{len(own)} executors are not measured: {problems}")
+    return Condition("MetricsReady", True, "Complete", "all its executors are measured")
+
+
+def _unknown(kind: str, view: TopologyView, otherwise: str) -> Condition:
+    if view.managed.is_paused and not view.trouble:
+        return Condition(kind, None, "Paused", PAUSED)
+    return Condition(kind, None, "Unknown", view.trouble or otherwise)
+
+
+def _planned(view: TopologyView) -> Condition:
+    if view.decision is None:
+        return Condition("Planned", None, "Unknown", "no decision yet")
+    if isinstance(view.decision, Hold):
+        good = view.decision.reason in FINE_HOLDS and view.decision.reason not in UNMEASURED
+        return Condition("Planned", good, view.decision.reason.value, without_figures(view.decision))
+    return Condition("Planned", True, "Plan", view.decision.reason)
+
+
+def _enforced(view: TopologyView) -> Condition:
+    spec = view.managed.spec
+    if spec is None or spec.resources.enforcement is Enforcement.NONE:
+        return Condition("Enforced", False, "NotWanted", "spec.resources.enforcement is None")
+    if spec.scheduling.mode is not Mode.ENFORCE:
+        return Condition("Enforced", False, "NotWanted", f"spec.scheduling.mode is {spec.scheduling.mode.value}")
+    if view.managed.is_paused or not topology_id_of(view):
+        return Condition("Enforced", False, "NotRunning", "it does not run, or is paused")
+    return Condition("Enforced", True, spec.resources.enforcement.value, "CPU limits follow demand")
+
+
+def _degraded(view: TopologyView) -> Condition:
+    if view.trouble:
+        return Condition("Degraded", True, "ClusterUnreachable", view.trouble)
+    if view.progress is not None and view.progress.stage is Stage.FAILED:
+        return Condition("Degraded", True, "SubmissionFailed", view.progress.message)
+    if isinstance(view.decision, Hold) and view.decision.reason not in FINE_HOLDS:
+        return Condition("Degraded", True, view.decision.reason.value, without_figures(view.decision))
+    if view.record is not None and view.record.state in (PlanState.FAILED, PlanState.ROLLED_BACK):
+        return Condition("Degraded", True, f"Plan{view.record.state.value}", view.record.message)
+    return Condition("Degraded", False, "AsExpected", "")
+
+
+def with_times(conditions: list[Condition], old: Body, view: TopologyView) -> list[dict[str, Any]]:
+    """In the API's form; the time of a condition is that of the last change of its status."""
+    known = {condition.get("type"): condition for condition in old.get("conditions") or ()}
+    written = []
+    for condition in conditions:
+        status = "Unknown" if condition.status is None else str(condition.status)
+        before = known.get(condition.type) or {}
+        changed = before.get("status") != status
+        written.append(
+            {
+                "type": condition.type,
+                "status": status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "lastTransitionTime": timestamp(view.now_seconds) if changed else before["lastTransitionTime"],
+                "observedGeneration": view.managed.generation,
+            }
+        )
+    return written
+
+
+def topology_id_of(view: TopologyView) -> str:
+    return view.progress.topology_id if view.progress is not None else ""

@@ -84,7 +84,8 @@ prerequisites: ## Check for Python, Java and the rest; each missing one with the
 
 packages: ## Debian packages for tests that need more than Python, Java, Maven and Go (as root)
 	@grep -v '^#' .ci/apt-packages.txt | xargs dpkg-query -W >/dev/null 2>&1 || \
-	  (apt-get update -q && grep -v '^#' .ci/apt-packages.txt | DEBIAN_FRONTEND=noninteractive xargs apt-get install -q -y --no-install-recommends)
+	  (apt-get update -q -o Acquire::Retries=3 && grep -v '^#' .ci/apt-packages.txt | \
+   DEBIAN_FRONTEND=noninteractive xargs apt-get install -q -y --no-install-recommends -o Acquire::Retries=3)
 
 venv: .venv/installed
 .venv/installed: requirements.lock pyproject.toml

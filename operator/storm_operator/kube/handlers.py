@@ -56,11 +56,11 @@ def build_registry(watched: Watched) -> kopf.OperatorRegistry:
         return kopf.login_with_service_account(**context) or kopf.login_with_kubeconfig(**context)
 
     @kopf.on.event(GROUP, VERSION, TOPOLOGIES, registry=handlers)
-    def topology_seen(type: str | None, body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:  # noqa: A002 - kopf's
+    async def topology_seen(type: str | None, body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:  # noqa: A002 - kopf's
         on_topology_event(watched, type, dict(body), patch)
 
     @kopf.on.event(GROUP, VERSION, REBALANCES, registry=handlers)
-    def rebalance_seen(type: str | None, body: kopf.Body, **_: Any) -> None:  # noqa: A002 - kopf's name
+    async def rebalance_seen(type: str | None, body: kopf.Body, **_: Any) -> None:  # noqa: A002 - kopf's name
         if type == "DELETED":
             watched.registry.forget_rebalance(key_of(body))
         else:

@@ -162,7 +162,9 @@ class TestConditions:
         assert judged(status_of(view(decision=Hold(HoldReason.WARMING_UP, ""))), "Planned") == ("False", "WarmingUp")
 
     def test_recommendation_is_a_plan(self) -> None:
-        assert judged(status_of(view(decision=plan())), "Planned") == ("True", "Plan")
+        status = status_of(view(decision=plan()))
+        assert judged(status, "Planned") == ("True", "Plan")
+        assert status["message"] == "closer"
 
     @pytest.mark.parametrize(
         ("spec", "reason"),

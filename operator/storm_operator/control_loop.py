@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from storm_operator.adapters.errors import AdapterError, TopologyNotAlive
 from storm_operator.apply import Applier, Clock
-from storm_operator.core.decide import decide
+from storm_operator.core.decide import decide, in_excluded_window
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.groups import Group, estimate_group_demand, group_by_settings
@@ -126,6 +126,9 @@ class ControlLoop:
         approved = self._review_proposal(group, decision, snapshot)
         if approved is not None:
             decision = approved.plan
+            excluded = in_excluded_window(group.scheduling, self.clock.now())
+            if excluded is not None and not approved.rollback_of:
+                return replace(excluded, message=f"plan {decision.id} is approved; {excluded.message}")
         elif isinstance(decision, Hold):
             return decision
         else:

@@ -230,6 +230,19 @@ def test_proposal_outlives_an_excluded_window() -> None:
     assert waiting(played) == [plan.id]
 
 
+def test_approved_plan_waits_for_the_end_of_an_excluded_window() -> None:
+    played = scene()
+    plan = proposed(played)
+    assert played.loop.approve(plan.id)
+    always = (ExcludedWindow("* * * * *", 60),)
+    held = played.run(with_scheduling(replace(SETTINGS, mode=Mode.RECOMMEND, excluded_windows=always)))
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.EXCLUDED_WINDOW
+    assert plan.id in held.message
+    assert played.run(with_mode(Mode.RECOMMEND)) == plan
+    assert last_state(played) is not PlanState.PROPOSED
+
+
 def test_proposal_of_a_topology_that_is_gone_expires() -> None:
     played = scene()
     plan = proposed(played)

@@ -16,7 +16,7 @@ from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
-__all__ = ["DecisionMemory", "assignment_hash", "decide"]
+__all__ = ["DecisionMemory", "assignment_hash", "decide", "in_excluded_window"]
 
 
 def decide(
@@ -47,7 +47,7 @@ def decide(
         return Hold(HoldReason.NO_CHANGE, f"{scheduling.policy} proposes the assignment in force", gain_percent=0.0)
     objection = (
         _known_bad(change, memory)
-        or _in_excluded_window(change, scheduling, now_seconds)
+        or in_excluded_window(scheduling, now_seconds)
         or _not_worth_it(change, scheduling, memory, now_seconds)
     )
     if objection is not None:
@@ -55,7 +55,7 @@ def decide(
     return _plan(change, demand, scheduling.policy, now_seconds, plan_id)
 
 
-def _in_excluded_window(change: ProposedChange, scheduling: SchedulingSettings, now_seconds: float) -> Hold | None:
+def in_excluded_window(scheduling: SchedulingSettings, now_seconds: float) -> Hold | None:
     """Not even an urgent plan is applied then: that is what the user asked for."""
     found = window_over(scheduling.excluded_windows, now_seconds)
     if found is None:
@@ -64,7 +64,7 @@ def _in_excluded_window(change: ProposedChange, scheduling: SchedulingSettings, 
     return Hold(
         HoldReason.EXCLUDED_WINDOW,
         f"no plan is applied in the window that begins at {window.cron!r} ({window.time_zone}); it ends in "
-        f"{(ends_at - now_seconds) / 60.0:.0f} minutes (proposed: {change.what_moves})",
+        f"{(ends_at - now_seconds) / 60.0:.0f} minutes",
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.clients import KubeClients
+from storm_operator.adapters.kube.resources import REBALANCES
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
@@ -115,6 +116,9 @@ class ClusterRunner:
             assembly = assemble(connection, self.publisher, machines=self.care)
             try:
                 assembly.loop.recover()
+                # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
+                for body in self.kube.kinds.list(REBALANCES, tuple({one.key[0] for one in self.owners.values()})):
+                    self.registry.put_rebalance(body)
                 seed_proposals(self.registry, assembly.loop, self.nimbus)
             except BaseException:
                 assembly.close()

@@ -13,6 +13,10 @@ CALM_PASSES = 6
 """So many passes in a row must agree before a pod is taken away; one that is missing is added at once."""
 
 
+PATIENT_PASSES = 60
+"""After so many passes without a plan that empties them, pods that were to go are used again."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScaleState:
     """What was wanted in the passes so far: `passes` in a row asked for `replicas`.
@@ -102,6 +106,8 @@ def scale_step(
         return None, agreed
     if max(used, default=-1) < wanted:
         return step, ScaleState()
+    if agreed.passes > PATIENT_PASSES:
+        return None, ScaleState(given_up=used)  # no plan empties them, whatever the reason
     return None, replace(agreed, leaving=frozenset(range(wanted, replicas)))
 
 

@@ -11,7 +11,15 @@ from kube_builders import plan
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.model import Decision, Hold, HoldReason
 from storm_operator.core.topology_spec import ScaleLimits
-from storm_operator.kube.scaling import CALM_PASSES, ScaleState, ScaleStep, merged_limits, scale_step, wanted_replicas
+from storm_operator.kube.scaling import (
+    CALM_PASSES,
+    PATIENT_PASSES,
+    ScaleState,
+    ScaleStep,
+    merged_limits,
+    scale_step,
+    wanted_replicas,
+)
 
 LIMITS = ScaleLimits(1, 4)
 NO_CHANGE = Hold(HoldReason.NO_CHANGE, "all is well")
@@ -106,6 +114,10 @@ class TestDown:
         step, after = scale_step(LIMITS, pods(4), 4, {0}, [NO_CHANGE], state)
         assert step == ScaleStep("storm", "s", 1, "all executors are on 1 pods")
         assert after == ScaleState()
+
+    def test_pods_that_no_plan_empties_are_used_again(self) -> None:
+        assert passed(PATIENT_PASSES, 4, {3}).leaving == {1, 2, 3}
+        assert passed(PATIENT_PASSES + 1, 4, {3}) == ScaleState(given_up=frozenset({3}))
 
     def test_pods_that_turn_out_to_be_needed_stay_until_others_are_used(self) -> None:
         state = passed(CALM_PASSES, 4, {2, 3})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.adapters.errors import RebalanceInProgress
-from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.assembly import Assembly
 from storm_operator.control_loop import PassReport
@@ -41,11 +41,19 @@ class ClusterCare:
         self.limits = PodLimits(self.pods, self.say, time.time)
 
     def see(self, managed: tuple[Managed, ...]) -> None:
-        """Read the supervisor pods: beside the resources, and where the Nimbus service is."""
+        """Read the supervisor pods: beside the resources, and in the namespace of the Nimbus service, if it is one.
+
+        A Nimbus outside Kubernetes has a host name too; where its second part is no namespace of ours there is nothing.
+        """
         host = self.nimbus.rpartition(":")[0].split(".")
-        beside = {one.key[0] for one in managed}
-        self.namespaces = tuple(sorted(beside | ({host[1]} if len(host) > 1 and not host[1].isdigit() else set())))
-        self.limits.see(self.namespaces)
+        beside = tuple(sorted({one.key[0] for one in managed}))
+        of_nimbus = {host[1]} if len(host) > 1 and not host[1].isdigit() else set()
+        try:
+            self.namespaces = tuple(sorted({*beside, *of_nimbus}))
+            self.limits.see(self.namespaces)
+        except Forbidden:
+            self.namespaces = beside
+            self.limits.see(beside)
 
     def open_up(self, supervisor_ids: Collection[str]) -> None:
         """See `apply.MachineLimits`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import tempfile
 import time
@@ -47,8 +46,6 @@ def snapshot(
         client = NimbusClient(nimbus)
     except ValueError as error:
         _fail(str(error), EXIT_BAD_INPUT)
-    # Its client reports every failed attempt to connect; the error below says what matters, once.
-    logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
     session = ZooKeeperSession(zookeeper)
     try:
         cluster = StormCluster(client, session, storm_root)

@@ -81,5 +81,5 @@ def _expect_name(wanted: str, submitted: tuple[str, ...]) -> None:
     if wanted not in submitted:
         raise SubmissionError(
             f"the main class submitted {', '.join(submitted)}, not {wanted!r}; give that name to it in its arguments,"
-            " or its name to spec.topologyName"
+            f" or its name to spec.topologyName. {', '.join(submitted)} runs now and nobody manages it: kill it first"
         )

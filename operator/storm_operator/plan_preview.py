@@ -76,5 +76,6 @@ def _figure(value: float | None) -> str:
 def _workers_sentence(plan: Plan) -> str:
     payback = "" if plan.payback_seconds is None else f"; pays back in {plan.payback_seconds:.0f} s"
     return (
-        f"Workers restarted or ended: {len(plan.restarted_workers)}, kept running: {len(plan.kept_workers)}{payback}."
+        f"Workers restarted: {len(plan.started_workers)}, ended: "
+        f"{len(plan.restarted_workers) - len(plan.started_workers)}, kept running: {len(plan.kept_workers)}{payback}."
     )

@@ -136,6 +136,7 @@ def _run_passes(
     folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
 ) -> None:
     recovered = False
+    obstacle = ""
     while not stop.is_set():
         started = time.monotonic()
         specs = folder.read()
@@ -147,8 +148,11 @@ def _run_passes(
                 recovered = True
             lifecycle.step(specs, time.time())
             loop.run_once(specs)
+            obstacle = ""
         except AdapterError as error:
-            say(f"waiting: {error}")
+            if str(error) != obstacle:
+                obstacle = str(error)
+                say(f"waiting: {obstacle}")
         stop.wait(max(0.0, loop.period_seconds - (time.monotonic() - started)))
 
 

@@ -36,9 +36,14 @@ def standalone(
     storm_conf_dir: Annotated[Path | None, typer.Option(help="Folder of the storm.yaml to submit with.")] = None,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, log_path=False)
     if not folder.is_dir():
         raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
+    if (storm_home is None) != (storm_conf_dir is None):
+        raise typer.BadParameter("--storm-home and --storm-conf-dir: give both, or none where nothing is submitted")
+    for option, path in (("--storm-home", storm_home), ("--storm-conf-dir", storm_conf_dir)):
+        if path is not None and not path.is_dir():
+            raise typer.BadParameter(f"{option}: {path} is no folder")
     if local is not None:
         connection = connection_to_local(local)
     elif nimbus and zookeeper:

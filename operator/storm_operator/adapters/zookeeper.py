@@ -5,6 +5,7 @@ Operations are whole reads and whole writes of one node, so that repeating one a
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +25,9 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
 from storm_operator.adapters.errors import AdapterError, MalformedDocument, ZooKeeperUnreachable
+
+# kazoo reports every failed attempt to connect; the errors raised here say what matters, once.
+logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
 
 LARGEST_NODE_BYTES = 1_000_000  # ZooKeeper's jute.maxbuffer is 1 MiB by default; beyond it the connection just breaks
 LONGEST_RECONNECT_PAUSE_SECONDS = 2

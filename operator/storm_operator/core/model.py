@@ -280,5 +280,11 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "cpu_limits_millicores", read_only(self.cpu_limits_millicores))
 
+    @property
+    def started_workers(self) -> tuple[WorkerSlot, ...]:
+        """The restarted workers that run afterwards: those that only end cost nobody a wait."""
+        running = set(self.target.slot_of.values())
+        return tuple(slot for slot in self.restarted_workers if slot in running)
+
 
 Decision = Plan | Hold

@@ -82,8 +82,8 @@ def _missed_condition(plan: Plan, condition: AutoApproval) -> str:
     if least is not None and (gain is None or gain < least):
         return f"its gain of {_shown(gain)}% is below the {least:g}% that need no approval"
     most = condition.maximum_restarted_workers
-    if most is not None and len(plan.restarted_workers) > most:
-        return f"it restarts {len(plan.restarted_workers)} workers; up to {most} need no approval"
+    if most is not None and len(plan.started_workers) > most:
+        return f"workers restarted: {len(plan.started_workers)}; up to {most} need no approval"
     longest = condition.maximum_payback_seconds
     if longest is not None and (plan.payback_seconds is None or plan.payback_seconds > longest):
         when = "never pays back" if plan.payback_seconds is None else f"pays back in {plan.payback_seconds:.0f} s"

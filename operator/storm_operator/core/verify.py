@@ -35,7 +35,8 @@ def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdi
     not have been enough, the next plan follows without a cool-down.
     """
     if relieves_overload(record.plan):
-        return Verdict(False, _praise(record.before, measured))
+        excuse = "; it relieves an overload, whose backlog is not held against it"
+        return Verdict(False, _praise(record.before, measured) + excuse)
     margin = 1.0 + margin_percent / 100.0
     complaints = [
         c for c in (_traffic_complaint(record, measured, margin), _latency_complaint(record, measured, margin)) if c

@@ -110,7 +110,7 @@ def plan_to_report(record: PlanRecord, hosts: Mapping[str, str]) -> dict[str, An
             }
             for move in plan.moves
         ],
-        "workers_restarted": len(plan.restarted_workers),
+        "workers_restarted": len(plan.started_workers),
         "workers_kept": record.workers_kept,
         "workers_meant_to_be_kept": len(plan.kept_workers),
         "seconds_to_in_force": record.seconds_to_in_force,

@@ -129,6 +129,7 @@ def run_demo(minutes: float, output: Path, console: Console) -> Path:
         with console.status("stopping the cluster"):
             cluster.down()
     _, page = write_report(output, recorder, *figures, notes=cluster.not_emulated)
+    console.print(_headline(*figures))
     (output / "view.svg").write_text(picture(recorder, _headline(*figures)), encoding="utf-8")
     return page
 

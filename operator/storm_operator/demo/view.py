@@ -78,7 +78,7 @@ def _plans(recorder: Recorder) -> Table:
             record.plan.id,
             record.state.value,
             str(len(record.plan.moves)),
-            str(len(record.plan.restarted_workers)),
+            str(len(record.plan.started_workers)),
             "" if record.workers_kept is None else str(record.workers_kept),
             "" if seconds is None else f"{seconds:.1f}",
             record.message or record.plan.reason,

@@ -81,7 +81,7 @@ def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str])
         "gainPercent": _rounded(plan_gain_percent(plan)),
         "paybackSeconds": _rounded(plan.payback_seconds),
         "moveCount": len(plan.moves),
-        "restartCount": len(plan.restarted_workers),
+        "restartCount": len(plan.started_workers),
         "moves": moves,
         "restartedWorkers": [place(slot) for slot in plan.restarted_workers],
         "keptWorkers": [place(slot) for slot in plan.kept_workers],

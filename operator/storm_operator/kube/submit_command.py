@@ -66,7 +66,8 @@ def carry_out(wanted: Mapping[str, Any], storm_home: Path, folder: Path) -> Subm
     if wanted["topology"] not in done.topology_names:
         raise SubmissionFailed(
             f"the main class submitted {', '.join(done.topology_names)}, not {wanted['topology']!r}; give that name"
-            " to it in spec.jar.args, or its name to spec.topologyName"
+            f" to it in spec.jar.args, or its name to spec.topologyName. {', '.join(done.topology_names)} runs now and"
+            " nobody manages it: kill it first"
         )
     return done
 

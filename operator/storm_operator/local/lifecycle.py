@@ -191,7 +191,8 @@ def _refuse_if_running(layout: ClusterLayout) -> None:
         neighbour = from_json(other.read_text())
         if neighbour.spec.name != name and neighbour.host == layout.host and marked_processes(neighbour.spec.name):
             raise LocalClusterError(
-                f"subnet: {layout.spec.subnet!r} is in use by cluster {neighbour.spec.name!r}; choose another"
+                f"subnet: {layout.spec.subnet!r} is in use by cluster {neighbour.spec.name!r}; "
+                f"`storm-operator local down --name {neighbour.spec.name}` first, or `local up --subnet` with another"
             )
 
 

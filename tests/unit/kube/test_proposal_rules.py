@@ -78,7 +78,7 @@ class TestApproval:
         "met",
         [
             approving(minimum_gain_percent=75.0),
-            approving(maximum_restarted_workers=2),
+            approving(maximum_restarted_workers=1),
             approving(maximum_payback_seconds=71.5),
             approving(minimum_gain_percent=10.0, maximum_restarted_workers=5, maximum_payback_seconds=100.0),
         ],
@@ -90,9 +90,9 @@ class TestApproval:
         ("missed", "why"),
         [
             (approving(minimum_gain_percent=75.5), "its gain of 75% is below the 75.5% that need no approval"),
-            (approving(maximum_restarted_workers=1), "it restarts 2 workers; up to 1 need no approval"),
+            (approving(maximum_restarted_workers=0), "workers restarted: 1; up to 0 need no approval"),
             (approving(maximum_payback_seconds=60.0), "it pays back in 71 s; up to 60 s need no approval"),
-            (approving(minimum_gain_percent=10.0, maximum_restarted_workers=0), "it restarts 2 workers; up to 0 need"),
+            (approving(minimum_gain_percent=10.0, maximum_restarted_workers=0), "workers restarted: 1; up to 0 need"),
         ],
     )
     def test_is_needed_when_one_condition_is_missed(self, missed: SchedulingSettings, why: str) -> None:

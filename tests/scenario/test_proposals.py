@@ -115,7 +115,7 @@ def test_plan_that_meets_all_conditions_is_applied_without_a_person() -> None:
     ("conditions", "words"),
     [
         (AutoApproval(minimum_gain_percent=99.0), "its gain of 98% is below the 99%"),
-        (AutoApproval(maximum_restarted_workers=1), "workers; up to 1 need no approval"),
+        (AutoApproval(maximum_restarted_workers=0), "up to 0 need no approval"),
         (AutoApproval(maximum_payback_seconds=1.0), "pays back in 71 s; up to 1 s"),
     ],
 )

@@ -40,6 +40,9 @@ def kubelet(scene: Scene) -> Iterator[PlayedKubelet]:
 @pytest.fixture
 def operator(scene: Scene, kubelet: PlayedKubelet, tmp_path: Path) -> Iterator[OperatorProcess]:
     with OperatorProcess(scene.kube, scene.namespace, tmp_path / "operator.log") as operator:
+        for left in scene.all("stormtopologies"):  # by a test that failed
+            scene.delete(left["metadata"]["name"])
+        eventually(lambda: not scene.all("stormtopologies") + scene.all("stormrebalances"), "nothing is left")
         yield operator
 
 

@@ -21,7 +21,8 @@ from storm_operator.adapters.storm_cluster import PlanJournal, StormCluster
 from storm_operator.adapters.submission import StormClientHome
 from storm_operator.adapters.worker_probe import AgentProbe
 from storm_operator.adapters.zookeeper import ZooKeeperSession
-from storm_operator.apply import Applier, MachineLimits, NoMachineLimits
+from storm_operator.apply import Applier
+from storm_operator.apply_ports import MachineLimits, NoMachineLimits
 from storm_operator.control_loop import ControlLoop, Listener
 from storm_operator.jvm_submitter import JvmSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Submitter

@@ -12,7 +12,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from storm_operator.adapters.errors import AdapterError, TopologyNotAlive
-from storm_operator.apply import Applier, Clock
+from storm_operator.apply import Applier
+from storm_operator.apply_ports import Clock
+from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.decide import decide, in_excluded_window
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.direct_plan import reverse_plan
@@ -21,8 +23,8 @@ from storm_operator.core.load_history import undisturbed
 from storm_operator.core.model import Decision, Demand, Hold, HoldReason, Plan
 from storm_operator.core.placement.registry import policy_named
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, busy_executors, outcome_of
-from storm_operator.core.proposals import is_same_proposal, outdated, why_a_person_must_approve
-from storm_operator.core.settings import ApplyMethod, Enforcement, Mode, PlacementSettings
+from storm_operator.core.proposals import why_a_person_must_approve
+from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.core.verify import judge
@@ -48,6 +50,11 @@ class ControlLoop:
     new_plan_id: Callable[[float], str]
     period_seconds: float = 10.0
     memory: LoopMemory = field(default_factory=LoopMemory)
+
+    @property
+    def desk(self) -> ApprovalDesk:
+        """Where people say yes or no to plans."""
+        return ApprovalDesk(self.memory, self.listener, self.clock, self.new_plan_id)
 
     def recover(self) -> PlanRecord | None:
         """Finish or abandon the plan that an earlier life of the operator left behind; call once, at the start."""
@@ -87,7 +94,7 @@ class ControlLoop:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)
         steady = replace(snapshot, history=undisturbed(snapshot.history, self._running_since()))
         self.memory.history = steady.history
-        self._drop_proposals_of_gone({topology.id for topology in snapshot.topologies})
+        self.desk.drop_those_of_gone({topology.id for topology in snapshot.topologies})
         return steady
 
     def _running_since(self) -> float | None:
@@ -123,7 +130,7 @@ class ControlLoop:
 
     def _decide_and_apply(self, group: Group, snapshot: ClusterSnapshot, demand: Demand) -> Decision:
         decision = self._decide(group, snapshot, demand)
-        approved = self._review_proposal(group, decision, snapshot)
+        approved = self.desk.review(group.topology_ids, decision, snapshot.assignment)
         if approved is not None:
             decision = approved.plan
             excluded = in_excluded_window(group.scheduling, self.clock.now())
@@ -134,7 +141,7 @@ class ControlLoop:
         else:
             waits_for = why_a_person_must_approve(decision, group.scheduling)
             if waits_for:
-                return self._propose(decision, group, snapshot, waits_for)
+                return self.desk.propose(_proposed(decision, group, snapshot), waits_for)
         pending = self._pending()
         if pending is not None:
             return Hold(HoldReason.APPLYING, f"plan {pending.plan.id} settles and is verified first; {decision.reason}")
@@ -153,90 +160,13 @@ class ControlLoop:
             snapshot, demand, proposal, settings, self.memory.decisions, now_seconds=now, plan_id=self.new_plan_id(now)
         )
 
-    def _review_proposal(self, group: Group, decision: Decision, snapshot: ClusterSnapshot) -> PlanRecord | None:
-        """The proposal for the group if a person has approved it and it still stands; an outdated one is told so."""
-        known = self.memory.proposals.of(group.topology_ids)
-        if known is None:
-            return None
-        approved = known.plan.id in self.memory.approved
-        # An approved plan is carried out even if another would be proposed by now, but never from another start.
-        expired = outdated(known, known.plan if approved else decision, snapshot.assignment)
-        if expired is not None:
-            self._drop_proposal(known, PlanState.EXPIRED, expired)
-            return None
-        return known if approved else None
-
-    def _propose(self, plan: Plan, group: Group, snapshot: ClusterSnapshot, waits_for: str) -> Plan:
-        known = self.memory.proposals.of(group.topology_ids)
-        if known is not None and is_same_proposal(known, plan):
-            return known.plan
-        self._keep_proposal(replace(_proposed(plan, group, snapshot), message=waits_for))
-        return plan
-
-    def _keep_proposal(self, record: PlanRecord) -> None:
-        """Let it wait; whatever waited for its topologies before is told that it is superseded."""
-        while (known := self.memory.proposals.of(record.plan.topology_ids)) is not None:
-            self._drop_proposal(known, PlanState.EXPIRED, f"superseded by plan {record.plan.id}")
-        self.memory.proposals = self.memory.proposals.having(record)
-        self.listener.on_record(record)
-
-    def _drop_proposals_of_gone(self, running: AbstractSet[str]) -> None:
-        """No group will ever look at these again: a topology that is submitted anew has another id."""
-        for known in self.memory.proposals.waiting:
-            gone = sorted(set(known.plan.topology_ids) - running)
-            if gone:
-                self._drop_proposal(known, PlanState.EXPIRED, f"{', '.join(gone)} no longer runs")
-
-    def approve(self, plan_id: str) -> bool:
-        """Carry out the proposal in the next pass; False when there is none of that id."""
-        known = self.memory.proposals.named(plan_id) is not None
-        if known:
-            self.memory.approved |= {plan_id}
-        return known
-
-    def reject(self, plan_id: str, message: str) -> None:
-        """Forget a proposal; its target is not proposed again."""
-        known = self.memory.proposals.named(plan_id)
-        if known is not None:
-            self.memory.decisions = self.memory.decisions.with_known_bad(assignment_hash(known.plan.target))
-            self._drop_proposal(known, PlanState.REJECTED, message)
-
-    def withdraw(self, plan_id: str, message: str) -> None:
-        """Forget a proposal; the next pass makes another if one is due."""
-        known = self.memory.proposals.named(plan_id)
-        if known is not None:
-            self._drop_proposal(known, PlanState.EXPIRED, message)
-
-    def propose_way_back(self, plan: Plan) -> Plan:
-        """The way back from `plan`, approved: a person has asked for it."""
-        now = self.clock.now()
-        back = replace(reverse_plan(plan, self.new_plan_id(now), now), reason=f"takes {plan.id} back: asked for")
-        unknown = Outcome(None, None, None, None, None)
-        record = PlanRecord(
-            back, ApplyMethod.REBALANCE, PlanState.PROPOSED, unknown, now, "asked for", rollback_of=plan.id
-        )
-        self._keep_proposal(record)
-        self.memory.approved |= {back.id}
-        self.memory.decisions = self.memory.decisions.with_known_bad(assignment_hash(plan.target))
-        return back
-
     @property
     def has_pending_plan(self) -> bool:
         """Whether a plan is being applied, or waits to be verified."""
         return self._pending() is not None
 
-    def _drop_proposal(self, known: PlanRecord, state: PlanState, message: str) -> None:
-        self.memory.proposals = self.memory.proposals.without(known.plan.id)
-        self.memory.approved -= {known.plan.id}
-        self.listener.on_record(replace(known, state=state, message=message))
-
     def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> None:
-        approved = self.memory.proposals.named(plan.id)
-        record = _proposed(plan, group, snapshot)
-        if approved is not None:
-            record = replace(record, rollback_of=approved.rollback_of)
-        self.memory.proposals = self.memory.proposals.without(plan.id)
-        self.memory.approved -= {plan.id}
+        record = self.desk.take(_proposed(plan, group, snapshot))
         self._settle(self.applier.apply(record, self._save))
 
     def _verify_if_settled(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> None:
@@ -299,7 +229,7 @@ class ControlLoop:
 
     def _lift_limits_of_unmanaged(self, managed: AbstractSet[str]) -> None:
         for topology_id in sorted(self.memory.limited - managed):
-            self.applier.lift_cpu_limits(topology_id)
+            self.applier.limits.lift(topology_id)
         self.memory.limited = frozenset(self.memory.limited & managed)
 
     def _follow_cpu_limits(self, groups: tuple[Group, ...], demand: Demand | None) -> None:
@@ -314,9 +244,9 @@ class ControlLoop:
                 if enforced:
                     self.memory.limited |= {topology_id}
                     if demand is not None:
-                        self.applier.follow_cpu_limits(topology_id, demand.millicores)
+                        self.applier.limits.follow(topology_id, demand.millicores)
                 else:
-                    self.applier.lift_cpu_limits(topology_id)
+                    self.applier.limits.lift(topology_id)
 
     def _pending(self) -> PlanRecord | None:
         last = self.memory.records[-1] if self.memory.records else None

@@ -8,8 +8,9 @@ import pytest
 
 from builders import chain_topology, placed
 from fake_cluster import FakeClock, FakeCluster, Killed
-from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier, executors_not_running
+from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier
 from storm_operator.core.model import Assignment, Executor, Move, Plan, Prediction
+from storm_operator.core.plan_progress import executors_not_running
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
 
@@ -78,7 +79,7 @@ def test_limits_rise_before_the_move_and_fall_after_it() -> None:
     assert at_move == [{COUNT: 300.0, SPLIT: 400.0}]
     # The worker of count was restarted: twice its limit until the plan is verified, since its code is cold.
     assert cluster.limits["words"] == {COUNT: 400.0, SPLIT: 400.0}
-    applier_for(cluster).follow_cpu_limits("words", plan().cpu_limits_millicores)
+    applier_for(cluster).limits.follow("words", plan().cpu_limits_millicores)
     assert cluster.limits["words"] == {COUNT: 200.0, SPLIT: 400.0}
 
 

@@ -55,12 +55,12 @@ def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop) -> str:
     if loop.memory.proposals.named(name) is None:
         return GONE
     if ask is Ask.APPROVE:
-        loop.approve(name)
+        loop.desk.approve(name)
         return APPROVED
     if ask is Ask.REJECT:
-        loop.reject(name, "rejected by annotation")
+        loop.desk.reject(name, "rejected by annotation")
         return "rejected; its target is not proposed again"
-    loop.withdraw(name, "refresh was asked for; the next pass proposes anew")
+    loop.desk.withdraw(name, "refresh was asked for; the next pass proposes anew")
     return "withdrawn; the next pass proposes anew"
 
 
@@ -68,7 +68,7 @@ def _roll_back(body: Body, loop: ControlLoop) -> str:
     plan = plan_of(body)
     if plan is None or state_of(body) != PlanState.VERIFIED.value:
         return f"it is {state_of(body)}: only a Verified plan can be rolled back"
-    back = loop.propose_way_back(plan)
+    back = loop.desk.propose_way_back(plan)
     return f"plan {back.id} goes back to where its executors were"
 
 
@@ -87,4 +87,4 @@ def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
             continue
         loop.memory.proposals = loop.memory.proposals.having(record)
         if state_of(body) == "Approved":
-            loop.approve(record.plan.id)
+            loop.desk.approve(record.plan.id)

@@ -141,7 +141,7 @@ class ClusterRunner:
             present = running.get(spec.name) if spec is not None else None
             if spec is None or present is None or not spec.dies_with_resource:
                 if present is not None:
-                    assembly.loop.applier.lift_cpu_limits(present.id)
+                    assembly.loop.applier.limits.lift(present.id)
                 self.gone.add(one.uid)
             elif not present.is_leaving:
                 self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")

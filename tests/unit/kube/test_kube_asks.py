@@ -104,7 +104,7 @@ class TestApprove:
 
     def test_of_a_plan_that_no_longer_stands_closes_it(self) -> None:
         played = Scene("approve")
-        played.loop.loop.withdraw(played.plan.id, "gone")
+        played.loop.loop.desk.withdraw(played.plan.id, "gone")
         status = played.follow()
         assert status["state"] == "Expired"
         assert "no longer stands" in status["message"]
@@ -126,7 +126,7 @@ class TestReject:
 
     def test_of_a_plan_that_the_loop_does_not_know_promises_nothing(self) -> None:
         played = Scene("reject")
-        played.loop.loop.withdraw(played.plan.id, "gone")
+        played.loop.loop.desk.withdraw(played.plan.id, "gone")
         assert "no longer stands" in played.follow()["message"]
 
 

@@ -1,0 +1,106 @@
+"""Where plans wait for a person: shown, kept while they stand, approved, rejected, withdrawn, taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from storm_operator.apply_ports import Clock
+from storm_operator.core.decision_memory import assignment_hash
+from storm_operator.core.direct_plan import reverse_plan
+from storm_operator.core.model import Assignment, Decision, Plan
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
+from storm_operator.core.proposals import is_same_proposal, outdated
+from storm_operator.core.settings import ApplyMethod
+from storm_operator.loop_ports import Listener, LoopMemory
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDesk:
+    """A view of the loop's memory: it keeps nothing itself. Every change of a proposal is told to `listener`."""
+
+    memory: LoopMemory
+    listener: Listener
+    clock: Clock
+    new_plan_id: Callable[[float], str]
+
+    def review(self, topology_ids: tuple[str, ...], decision: Decision, present: Assignment) -> PlanRecord | None:
+        """The proposal for these topologies if it was approved and still stands; an outdated one is told so."""
+        known = self.memory.proposals.of(topology_ids)
+        if known is None:
+            return None
+        approved = known.plan.id in self.memory.approved
+        # An approved plan is carried out even if another would be proposed by now, but never from another start.
+        expired = outdated(known, known.plan if approved else decision, present)
+        if expired is not None:
+            self._drop(known, PlanState.EXPIRED, expired)
+            return None
+        return known if approved else None
+
+    def propose(self, record: PlanRecord, waits_for: str) -> Plan:
+        """Let the plan wait for a person, unless one that does the same waits already; the one that waits."""
+        known = self.memory.proposals.of(record.plan.topology_ids)
+        if known is not None and is_same_proposal(known, record.plan):
+            return known.plan
+        self._keep(replace(record, message=waits_for))
+        return record.plan
+
+    def take(self, record: PlanRecord) -> PlanRecord:
+        """The plan leaves the desk to be carried out; `record` with what is known of its proposal."""
+        approved = self.memory.proposals.named(record.plan.id)
+        self.memory.proposals = self.memory.proposals.without(record.plan.id)
+        self.memory.approved -= {record.plan.id}
+        return record if approved is None else replace(record, rollback_of=approved.rollback_of)
+
+    def _keep(self, record: PlanRecord) -> None:
+        """Let it wait; whatever waited for its topologies before is told that it is superseded."""
+        while (known := self.memory.proposals.of(record.plan.topology_ids)) is not None:
+            self._drop(known, PlanState.EXPIRED, f"superseded by plan {record.plan.id}")
+        self.memory.proposals = self.memory.proposals.having(record)
+        self.listener.on_record(record)
+
+    def drop_those_of_gone(self, running: AbstractSet[str]) -> None:
+        """No group will ever look at these again: a topology that is submitted anew has another id."""
+        for known in self.memory.proposals.waiting:
+            gone = sorted(set(known.plan.topology_ids) - running)
+            if gone:
+                self._drop(known, PlanState.EXPIRED, f"{', '.join(gone)} no longer runs")
+
+    def approve(self, plan_id: str) -> bool:
+        """Carry out the proposal in the next pass; False when there is none of that id."""
+        known = self.memory.proposals.named(plan_id) is not None
+        if known:
+            self.memory.approved |= {plan_id}
+        return known
+
+    def reject(self, plan_id: str, message: str) -> None:
+        """Forget a proposal; its target is not proposed again."""
+        known = self.memory.proposals.named(plan_id)
+        if known is not None:
+            self.memory.decisions = self.memory.decisions.with_known_bad(assignment_hash(known.plan.target))
+            self._drop(known, PlanState.REJECTED, message)
+
+    def withdraw(self, plan_id: str, message: str) -> None:
+        """Forget a proposal; the next pass makes another if one is due."""
+        known = self.memory.proposals.named(plan_id)
+        if known is not None:
+            self._drop(known, PlanState.EXPIRED, message)
+
+    def propose_way_back(self, plan: Plan) -> Plan:
+        """The way back from `plan`, approved: a person has asked for it."""
+        now = self.clock.now()
+        back = replace(reverse_plan(plan, self.new_plan_id(now), now), reason=f"takes {plan.id} back: asked for")
+        unknown = Outcome(None, None, None, None, None)
+        record = PlanRecord(
+            back, ApplyMethod.REBALANCE, PlanState.PROPOSED, unknown, now, "asked for", rollback_of=plan.id
+        )
+        self._keep(record)
+        self.memory.approved |= {back.id}
+        self.memory.decisions = self.memory.decisions.with_known_bad(assignment_hash(plan.target))
+        return back
+
+    def _drop(self, known: PlanRecord, state: PlanState, message: str) -> None:
+        self.memory.proposals = self.memory.proposals.without(known.plan.id)
+        self.memory.approved -= {known.plan.id}
+        self.listener.on_record(replace(known, state=state, message=message))

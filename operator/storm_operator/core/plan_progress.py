@@ -1,0 +1,62 @@
+"""How far a plan has come: whom it concerns, which executors run where it wants them, which workers lived on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from storm_operator.core.model import Executor, Plan, WorkerSlot
+from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
+from storm_operator.core.settings import ApplyMethod
+
+
+def moved_topologies(plan: Plan) -> tuple[str, ...]:
+    """The topologies that the plan touches: only these are paused."""
+    return tuple(sorted({move.executor.topology_id for move in plan.moves}))
+
+
+def supervisors_of(plan: Plan) -> frozenset[str]:
+    """The supervisors that host, or hosted, anything of the topologies that the plan touches."""
+    slots = {*plan.base.workers(), *plan.target.workers()}
+    return frozenset(slot.supervisor_id for slot in slots)
+
+
+def executors_not_running(record: PlanRecord, workers: Mapping[WorkerSlot, WorkerSeen]) -> tuple[Executor, ...]:
+    """Executors of the plan's restarted workers that do not run in a new process of their slot, sorted."""
+    restarted = frozenset(record.plan.restarted_workers)
+    # Spouts of a drained topology must not be resumed before the threads of every moved executor are there.
+    everyone = record.method is ApplyMethod.DRAIN
+    must_work = frozenset(record.plan.target.slot_of if everyone else record.busy_before)
+    missing = []
+    for executor, slot in sorted(record.plan.target.slot_of.items()):
+        if slot not in restarted:
+            continue
+        worker = workers.get(slot)
+        if worker is None or _is_left_over(worker, slot, record):
+            missing.append(executor)
+            continue
+        seen = worker.at_work if executor in must_work else worker.executors
+        if executor_key(executor) not in seen:
+            missing.append(executor)
+    return tuple(missing)
+
+
+def _is_left_over(worker: WorkerSeen, slot: WorkerSlot, record: PlanRecord) -> bool:
+    """Whether it is the slot's worker of before the plan, which still has to end.
+
+    One that hosts exactly what the plan wants there never ends: its supervisor has not heard of the plan between,
+    such as one that was taken back within seconds.
+    """
+    if worker.pid != record.worker_pids_before.get(slot):
+        return False
+    wanted = frozenset(executor_key(executor) for executor in record.plan.target.workers()[slot])
+    return worker.executors != wanted
+
+
+def count_kept(record: PlanRecord, workers: Mapping[WorkerSlot, WorkerSeen]) -> int:
+    """How many of the plan's kept workers still are the processes that they were."""
+    before = record.worker_pids_before
+    return sum(
+        1
+        for slot in record.plan.kept_workers
+        if slot in workers and slot in before and workers[slot].pid == before[slot]
+    )

@@ -1,0 +1,65 @@
+"""How much CPU each executor may use, for the agents to enforce: risen before a move, with demand between plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from storm_operator.apply_ports import PlanDocuments
+from storm_operator.core.model import Executor, Plan
+
+WARM_UP_FACTOR = 2.0
+
+BETWEEN_PLANS = ""
+"""Stands for the plan id in CPU limits that follow demand while no plan is applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuLimits:
+    """The limits in force, one document for each topology."""
+
+    documents: PlanDocuments
+
+    def follow(self, topology_id: str, limits: Mapping[Executor, float]) -> bool:
+        """Between plans: write `limits` where they differ from those in force; whether anything was written.
+
+        An executor that `limits` does not name (its demand is unknown) keeps the limit that it has.
+        """
+        in_force = self.documents.read_cpu_limits(topology_id)
+        own = {executor: limit for executor, limit in limits.items() if executor.topology_id == topology_id}
+        wanted = {**in_force, **own}
+        if wanted == dict(in_force):
+            return False
+        self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, wanted)
+        return True
+
+    def lift(self, topology_id: str) -> None:
+        """Nobody is to be held to a limit any more."""
+        if self.documents.read_cpu_limits(topology_id):
+            self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, {})
+
+    def raise_for(self, plan: Plan) -> None:
+        """Limits rise before a move: nobody may starve while both old and new place need CPU."""
+        for topology_id in plan.topology_ids:
+            old = self.documents.read_cpu_limits(topology_id)
+            new = _limits_of(plan, topology_id)
+            # An executor without a limit so far is not given one by a move that is not finished.
+            raised = {executor: max(millicores, new.get(executor, 0.0)) for executor, millicores in old.items()}
+            self.documents.write_cpu_limits(topology_id, plan.id, raised)
+
+    def settle_after(self, plan: Plan) -> None:
+        """Limits fall after a move; in restarted workers not yet to the plan's: code that is not compiled costs more.
+
+        Once the plan is verified the limits follow demand (`follow`).
+        """
+        restarted = frozenset(plan.restarted_workers)
+        for topology_id in plan.topology_ids:
+            limits = {
+                executor: limit * (WARM_UP_FACTOR if plan.target.slot_of.get(executor) in restarted else 1.0)
+                for executor, limit in _limits_of(plan, topology_id).items()
+            }
+            self.documents.write_cpu_limits(topology_id, plan.id, limits)
+
+
+def _limits_of(plan: Plan, topology_id: str) -> dict[Executor, float]:
+    return {e: limit for e, limit in plan.cpu_limits_millicores.items() if e.topology_id == topology_id}

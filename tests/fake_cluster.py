@@ -96,6 +96,14 @@ class FakeCluster:
     def read_cpu_limits(self, topology_id: str) -> Mapping[Executor, float]:
         return dict(self.limits.get(topology_id, {}))
 
+    def planned_topologies(self) -> Collection[str]:
+        return {*self.plans, *self.limits}
+
+    def delete_plan(self, topology_id: str) -> None:
+        self._call(f"delete_plan {topology_id}")
+        self.plans.pop(topology_id, None)
+        self.limits.pop(topology_id, None)
+
     def workers(self) -> Mapping[WorkerSlot, WorkerSeen]:
         seen = {}
         for slot, executors in self.assignment.workers().items():

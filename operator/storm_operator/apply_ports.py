@@ -48,6 +48,12 @@ class PlanDocuments(Protocol):
 
     def read_cpu_limits(self, topology_id: str) -> Mapping[Executor, float]: ...
 
+    def planned_topologies(self) -> Collection[str]:
+        """Ids of the topologies that anything is kept for, also of those that have ended."""
+
+    def delete_plan(self, topology_id: str) -> None:
+        """Plan, acknowledgement and limits."""
+
 
 class WorkerProbe(Protocol):
     """What the agents see right now."""

@@ -22,8 +22,8 @@ from storm_operator.core.groups import Group, estimate_group_demand, group_by_se
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.model import Decision, Demand, Hold, HoldReason, Plan
 from storm_operator.core.placement.registry import policy_named
-from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, busy_executors, outcome_of
-from storm_operator.core.proposals import why_a_person_must_approve
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
+from storm_operator.core.proposals import proposed_record, why_a_person_must_approve
 from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
@@ -94,8 +94,21 @@ class ControlLoop:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)
         steady = replace(snapshot, history=undisturbed(snapshot.history, self._running_since()))
         self.memory.history = steady.history
-        self.desk.drop_those_of_gone({topology.id for topology in snapshot.topologies})
+        running = frozenset(topology.id for topology in snapshot.topologies)
+        self.desk.drop_those_of_gone(running)
+        self._forget_ended(running)
         return steady
+
+    def _forget_ended(self, running: frozenset[str]) -> None:
+        """Delete what is kept for topologies that have ended, once two passes in a row agree that they have.
+
+        One that is submitted anew has another id, and would never find it.
+        """
+        documents = self.applier.documents
+        ended = frozenset(documents.planned_topologies()) - running
+        for topology_id in sorted(ended & self.memory.ended):
+            documents.delete_plan(topology_id)
+        self.memory.ended = ended
 
     def _running_since(self) -> float | None:
         """When the workers of the last plan were up; None when no plan was put in force yet."""
@@ -141,7 +154,7 @@ class ControlLoop:
         else:
             waits_for = why_a_person_must_approve(decision, group.scheduling)
             if waits_for:
-                return self.desk.propose(_proposed(decision, group, snapshot), waits_for)
+                return self.desk.propose(proposed_record(decision, group, snapshot), waits_for)
         pending = self._pending()
         if pending is not None:
             return Hold(HoldReason.APPLYING, f"plan {pending.plan.id} settles and is verified first; {decision.reason}")
@@ -166,7 +179,7 @@ class ControlLoop:
         return self._pending() is not None
 
     def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> None:
-        record = self.desk.take(_proposed(plan, group, snapshot))
+        record = self.desk.take(proposed_record(plan, group, snapshot))
         self._settle(self.applier.apply(record, self._save))
 
     def _verify_if_settled(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> None:
@@ -279,15 +292,3 @@ class ControlLoop:
         self._remember(record)
         if record.state.is_final:
             self.journal.clear()
-
-
-def _proposed(plan: Plan, group: Group, snapshot: ClusterSnapshot) -> PlanRecord:
-    return PlanRecord(
-        plan=plan,
-        method=group.scheduling.apply_method,
-        state=PlanState.PROPOSED,
-        before=outcome_of(snapshot, plan.topology_ids),
-        started_at_seconds=plan.created_at_seconds,
-        busy_before=busy_executors(snapshot, plan.topology_ids),
-        enforce_cpu=group.resources.enforcement is Enforcement.EXECUTOR,
-    )

@@ -66,5 +66,7 @@ class LoopMemory:
     proposals: Proposals = field(default_factory=Proposals)
     approved: frozenset[str] = frozenset()
     """Ids of proposals that a person has approved; carried out in the next pass."""
+    ended: frozenset[str] = frozenset()
+    """Topologies that something is kept for although the last pass did not see them run."""
     limited: frozenset[str] = frozenset()
     """Topologies whose executors are held to CPU limits."""

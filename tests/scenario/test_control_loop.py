@@ -10,6 +10,16 @@ from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 
 
+def test_what_is_kept_for_an_ended_topology_goes_after_two_passes_without_it() -> None:
+    played = scene()
+    played.cluster.limits["old-1"] = {}
+    played.run()
+    assert "old-1" in played.cluster.limits
+    played.run()
+    assert "old-1" not in played.cluster.limits
+    assert "words" in played.cluster.planned_topologies()
+
+
 def test_spread_topology_is_gathered_verified_and_left_alone() -> None:
     played = scene()
     decision = played.run()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from storm_operator.adapters import plan_documents as documents
@@ -15,7 +14,6 @@ from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_
 from storm_operator.adapters.zookeeper import Nodes
 from storm_operator.core.model import Executor, Plan
 
-POLL_SECONDS = 0.2
 SUPERVISOR_ID = re.compile(r"[0-9a-fA-F-]{36}-(?P<host>.+)")
 
 
@@ -23,22 +21,13 @@ class PlanStore:
     """Reads and writes whole documents; as thread-safe as `nodes` is.
 
     All methods raise ZooKeeperUnreachable within the session's timeout, and readers MalformedDocument. `storm_root`
-    is Storm's `storm.zookeeper.root`. `clock` and `sleep` are for waiting only.
+    is Storm's `storm.zookeeper.root`.
     """
 
-    def __init__(
-        self,
-        nodes: Nodes,
-        storm_root: str = DEFAULT_STORM_ROOT,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) -> None:
         self._nodes = nodes
         self._storm_root = storm_root
         self._root = f"{storm_root}/storm-operator"
-        self._clock = clock
-        self._sleep = sleep
         self._known_hosts: dict[str, str] = {}
 
     def write_plan(self, topology_id: str, plan: Plan) -> None:
@@ -57,27 +46,14 @@ class PlanStore:
             self._nodes.remove(self._path(kind, topology_id))
 
     def planned_topologies(self) -> tuple[str, ...]:
-        """Ids of all topologies that have a plan, also of those that have ended."""
-        return self._nodes.children(f"{self._root}/plans")
+        """Ids of all topologies that have a plan or CPU limits, also of those that have ended, sorted."""
+        kinds = ("plans", "cpu-limits")
+        return tuple(sorted({name for kind in kinds for name in self._nodes.children(f"{self._root}/{kind}")}))
 
     def read_acknowledgement(self, topology_id: str) -> documents.Acknowledgement | None:
         """What the plan scheduler last said about the topology; None when nothing."""
         content = self._nodes.get(self._path("acks", topology_id))
         return None if content is None else documents.decode_acknowledgement(content)
-
-    def wait_for_acknowledgement(
-        self, topology_id: str, plan_id: str, timeout_seconds: float
-    ) -> documents.Acknowledgement | None:
-        """The acknowledgement of this very plan, as soon as it is there; None when it did not come in time."""
-        deadline = self._clock() + timeout_seconds
-        while True:
-            acknowledgement = self.read_acknowledgement(topology_id)
-            if acknowledgement is not None and acknowledgement.plan_id == plan_id:
-                return acknowledgement
-            left = deadline - self._clock()
-            if left <= 0:
-                return None
-            self._sleep(min(POLL_SECONDS, left))
 
     def write_cpu_limits(self, topology_id: str, plan_id: str, limits: Mapping[Executor, float]) -> None:
         """Makes `limits` (millicores) of `topology_id`'s executors the ones that agents enforce."""

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from storm_operator.core.decision_memory import assignment_hash
+from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment, Decision, Hold, HoldReason, Plan
-from storm_operator.core.plan_record import PlanRecord
-from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, SchedulingSettings
+from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, outcome_of
+from storm_operator.core.settings import ApprovalMode, AutoApproval, Enforcement, Mode, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot
 
 OUTDATING = frozenset(
     {
@@ -49,6 +51,19 @@ class Proposals:
 
     def without(self, plan_id: str) -> Proposals:
         return replace(self, waiting=tuple(record for record in self.waiting if record.plan.id != plan_id))
+
+
+def proposed_record(plan: Plan, group: Group, snapshot: ClusterSnapshot) -> PlanRecord:
+    """The record that the plan's life begins with."""
+    return PlanRecord(
+        plan=plan,
+        method=group.scheduling.apply_method,
+        state=PlanState.PROPOSED,
+        before=outcome_of(snapshot, plan.topology_ids),
+        started_at_seconds=plan.created_at_seconds,
+        busy_before=busy_executors(snapshot, plan.topology_ids),
+        enforce_cpu=group.resources.enforcement is Enforcement.EXECUTOR,
+    )
 
 
 def is_same_proposal(known: PlanRecord, plan: Plan) -> bool:

@@ -146,6 +146,7 @@ class ClusterRunner:
             elif not present.is_leaving:
                 self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")
                 assembly.storm.kill(spec.name, spec.kill_wait_seconds)
+                assembly.store.delete_plan(present.id)  # there may be no later pass that would
 
     def _publish(self, lifecycle: LifecycleManager) -> None:
         for name, one in self.owners.items():

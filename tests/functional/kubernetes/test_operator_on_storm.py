@@ -13,6 +13,8 @@ from eventually import eventually
 from kube_cluster import KubeCluster
 from operator_scene import OperatorProcess, PlayedKubelet, Scene
 from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.plan_store import PlanStore
+from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.kube.rebalances import ASK_ANNOTATION
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.paths import repository_root
@@ -86,6 +88,10 @@ def test_topology_is_submitted_planned_verified_suspended_and_deleted(
     eventually(lambda: scene.is_gone("words"), "the resource is gone")
     eventually(lambda: status_in_storm(nimbus, "words") is None, "the topology is gone")
     eventually(lambda: not scene.rebalances(), "its plans are gone with it")
+    session = ZooKeeperSession(scene.storm.zookeeper)
+    kept = [name for name in PlanStore(session).planned_topologies() if name.startswith("words-")]
+    session.close()
+    assert kept == [], "nothing is left in ZooKeeper"
 
 
 def test_exactly_the_approved_plan_is_carried_out_and_can_be_taken_back(

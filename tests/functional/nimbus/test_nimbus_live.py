@@ -96,8 +96,6 @@ def test_a_topology_is_read_whole(client: NimbusClient, topology_id: str) -> Non
         Edge("pass", "default", "sum", "all"),
         Edge("keyed", "default", "late", "local_or_shuffle"),
     }
-    user_topology = client.user_topology(topology_id)
-    assert ACKER_COMPONENT not in {*user_topology.spouts, *user_topology.bolts}
 
 
 def test_executors_that_storm_has_not_placed_are_computed_as_storm_does(client: NimbusClient, topology_id: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 
 import pytest
 from thriftpy2.utils import serialize
@@ -40,18 +39,6 @@ class Dictionary:
     def add_supervisor(self, supervisor_id: str, host: str) -> None:
         info = storm_thrift.SupervisorInfo(time_secs=1, hostname=host, meta=[6700])
         self.content[f"/storm/supervisors/{supervisor_id}"] = gzip.compress(serialize(info))
-
-
-class Waiting:
-    """A clock that only sleeping moves, and something that happens while somebody sleeps."""
-
-    def __init__(self, meanwhile: Callable[[float], None] = lambda now: None) -> None:
-        self.now = 0.0
-        self.meanwhile = meanwhile
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        self.meanwhile(self.now)
 
 
 def executor(topology_id: str, task: int) -> Executor:
@@ -121,45 +108,18 @@ def test_deleting_a_plan_deletes_all_that_belongs_to_it() -> None:
     assert nodes.content == {}
 
 
+def test_topology_with_nothing_but_limits_is_known() -> None:
+    store = PlanStore(Dictionary())
+    store.write_cpu_limits("b-1", "", {executor("b-1", 1): 400.0})
+    assert store.planned_topologies() == ("b-1",)
+
+
 def test_the_journal_is_any_object() -> None:
     store = PlanStore(Dictionary())
     store.write_journal({"state": "applying", "n": [1, None, "ü"]})
     assert store.read_journal() == {"state": "applying", "n": [1, None, "ü"]}
     store.clear_journal()
     assert store.read_journal() is None
-
-
-def acknowledge(nodes: Dictionary, plan_id: str) -> None:
-    nodes.content[f"{ROOT}/acks/a-1"] = json.dumps(
-        {
-            "version": 1,
-            "plan_id": plan_id,
-            "topology_id": "a-1",
-            "outcome": "applied",
-            "message": "",
-            "placed": 1,
-            "unplaced": [],
-            "at_ms": 1,
-        }
-    ).encode()
-
-
-def test_waiting_ends_with_the_acknowledgement_of_this_very_plan() -> None:
-    nodes = Dictionary()
-    acknowledge(nodes, "p-0")
-    waiting = Waiting(lambda now: acknowledge(nodes, "p-1") if now >= 2.0 else None)
-    store = PlanStore(nodes, clock=lambda: waiting.now, sleep=waiting.sleep)
-    acknowledgement = store.wait_for_acknowledgement("a-1", "p-1", 10.0)
-    assert acknowledgement is not None
-    assert acknowledgement.plan_id == "p-1"
-    assert 2.0 <= waiting.now < 3.0
-
-
-def test_waiting_ends_in_time_without_one() -> None:
-    waiting = Waiting()
-    store = PlanStore(Dictionary(), clock=lambda: waiting.now, sleep=waiting.sleep)
-    assert store.wait_for_acknowledgement("a-1", "p-1", 3.0) is None
-    assert waiting.now == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize("topology_id", ["", "a/b", "../journal"])

@@ -113,10 +113,6 @@ class NimbusClient:
         """Thrift's StormTopology with Storm's own components (ackers, metrics consumers) and their streams added."""
         return self._call("getTopology", topology_id, patience_seconds=patience_seconds)
 
-    def user_topology(self, topology_id: str, *, patience_seconds: float | None = None) -> Any:
-        """Thrift's StormTopology as its author submitted it."""
-        return self._call("getUserTopology", topology_id, patience_seconds=patience_seconds)
-
     def topology_conf(self, topology_id: str, *, patience_seconds: float | None = None) -> Mapping[str, Any]:
         """The topology's configuration, merged with Nimbus' own."""
         return _json_object(

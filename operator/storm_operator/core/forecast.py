@@ -165,11 +165,8 @@ def _edge_shares(
     if traffic is None:
         return {}
     component_of = {executor: executor.component for executor in topology.executors}
-    sent: dict[tuple[str, str], float] = {}
-    for source, target, rate in traffic.pairs():
-        if source in component_of and target in component_of:
-            edge = (component_of[source], component_of[target])
-            sent[edge] = sent.get(edge, 0.0) + rate
+    flows = traffic.within(topology.id).flows_between(component_of.get)
+    sent = {(source, target): rate for source, target, rate in flows.summed()}
     emitted = {name: series[-1][1].emitted_per_second for name, series in measured.items() if series}
     return {
         edge: rate / emitted[edge[0]] for edge, rate in sent.items() if emitted.get(edge[0], 0.0) >= LEAST_PER_SECOND

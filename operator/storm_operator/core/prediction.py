@@ -16,7 +16,16 @@ from collections.abc import Mapping
 
 import networkx as nx
 
-from storm_operator.core.model import ACKER_COMPONENT, Assignment, ComponentKind, Demand, Prediction, Topology
+from storm_operator.core.model import (
+    ACKER_COMPONENT,
+    Assignment,
+    ComponentKind,
+    Demand,
+    Executor,
+    Prediction,
+    Topology,
+    WorkerSlot,
+)
 from storm_operator.core.placement.objective import network_usage, overloaded_millicores
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -86,17 +95,17 @@ def _arrivals_ms(delays: EdgeDelays) -> Mapping[str, float]:
 
 def _edge_delays_ms(snapshot: ClusterSnapshot, topology: Topology, assignment: Assignment) -> EdgeDelays:
     """Half a round trip for each pair of components, averaged over the tuples between their placed executors."""
-    component_of = {executor: executor.component for executor in topology.executors}
+    known, slot_of = frozenset(topology.executors), assignment.slot_of
+
+    def place_of(executor: Executor) -> tuple[str, WorkerSlot] | None:
+        return (executor.component, slot_of[executor]) if executor in known and executor in slot_of else None
+
     tuples: dict[tuple[str, str], float] = {}
     delay: dict[tuple[str, str], float] = {}
-    for source, target, rate in snapshot.traffic.pairs():
-        if source not in component_of or target not in component_of:
-            continue
-        a, b = assignment.slot_of.get(source), assignment.slot_of.get(target)
-        if a is not None and b is not None:
-            edge = (component_of[source], component_of[target])
-            tuples[edge] = tuples.get(edge, 0.0) + rate
-            delay[edge] = delay.get(edge, 0.0) + rate * snapshot.distances.between(a, b) / 2.0
+    for (source, a), (target, b), rate in snapshot.traffic.within(topology.id).flows_between(place_of).summed():
+        edge = (source, target)
+        tuples[edge] = tuples.get(edge, 0.0) + rate
+        delay[edge] = delay.get(edge, 0.0) + rate * snapshot.distances.between(a, b) / 2.0
     return {edge: delay[edge] / tuples[edge] for edge in tuples}
 
 

@@ -85,8 +85,7 @@ def _topology_document(snapshot: ClusterSnapshot, topology: Topology) -> Documen
         "executors": [_executor_document(snapshot, executor) for executor in topology.executors],
         "traffic": [
             {"source": _tasks(source), "target": _tasks(target), "tuples_per_second": rate}
-            for source, target, rate in snapshot.traffic.pairs()
-            if source.topology_id == topology.id
+            for source, target, rate in snapshot.traffic.within(topology.id).pairs()
         ],
         "rates": None if rates is None else asdict(rates),
     }

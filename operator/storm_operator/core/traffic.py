@@ -5,15 +5,42 @@ The matrix alone knows row numbers; everyone else speaks `Executor`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.model import Assignment, Executor
 
-PlaceOf = Callable[[WorkerSlot], Hashable]
+Place = TypeVar("Place", bound=Hashable)
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NOWHERE = -1
+"""The number of a place that does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFlows(Generic[Place]):
+    """Flows between places, one for each pair of executors: positions in `places`, and tuples per second."""
+
+    places: tuple[Place, ...]
+    sources: Ints
+    targets: Ints
+    per_second: Floats
+
+    def summed(self) -> list[tuple[Place, Place, float]]:
+        """Each ordered pair of places that exchange any tuples once, with all their tuples per second."""
+        keys, inverse = np.unique(self.sources * len(self.places) + self.targets, return_inverse=True)
+        sums = np.bincount(inverse, weights=self.per_second, minlength=len(keys))
+        return [
+            (self.places[key // len(self.places)], self.places[key % len(self.places)], rate)
+            for key, rate in zip(keys.tolist(), sums.tolist(), strict=True)
+        ]
 
 
 class TrafficMatrix:
@@ -29,13 +56,23 @@ class TrafficMatrix:
         named = {executor for pair in rates for executor in pair}
         self.executors: tuple[Executor, ...] = tuple(sorted(named | set(executors)))
         self._index = {executor: row for row, executor in enumerate(self.executors)}
-        pairs = sorted(rates)
-        rows = [self._index[source] for source, _ in pairs]
-        columns = [self._index[target] for _, target in pairs]
-        size = len(self.executors)
-        self._rates = sparse.csr_array(
-            ([float(rates[pair]) for pair in pairs], (rows, columns)), shape=(size, size), dtype=np.float64
-        )
+        rows = [self._index[source] for source, _ in rates]
+        columns = [self._index[target] for _, target in rates]
+        self._rates = _sorted_rows(rows, columns, [float(rate) for rate in rates.values()], len(self.executors))
+
+    @classmethod
+    def from_arrays(
+        cls, executors: Sequence[Executor], sources: npt.ArrayLike, targets: npt.ArrayLike, rates: npt.ArrayLike
+    ) -> TrafficMatrix:
+        """The matrix of many pairs at once: `sources` and `targets` are positions in `executors`, which is sorted.
+
+        Rates of a pair that is named more than once add up.
+        """
+        matrix = cls({}, executors)
+        if matrix.executors != tuple(executors):
+            raise ValueError("executors must be sorted and each be named once, since positions refer to them")
+        matrix._rates = _sorted_rows(sources, targets, rates, len(matrix.executors))
+        return matrix
 
     def rate(self, source: Executor, target: Executor) -> float:
         """Tuples per second from `source` to `target`; 0 for a pair that was not seen."""
@@ -45,12 +82,25 @@ class TrafficMatrix:
 
     def pairs(self) -> Iterator[tuple[Executor, Executor, float]]:
         """All pairs with traffic, in sorted order."""
+        sources, targets, rates = self.flows()
+        for source, target, rate in zip(sources.tolist(), targets.tolist(), rates.tolist(), strict=True):
+            yield self.executors[source], self.executors[target], rate
+
+    def flows(self) -> tuple[Ints, Ints, Floats]:
+        """All pairs with traffic as arrays: position of the source in `executors`, of the target, and the rate."""
         coordinates = self._rates.tocoo()
-        order = np.lexsort((coordinates.col, coordinates.row))
-        for at in order:
-            rate = float(coordinates.data[at])
-            if rate > 0.0:
-                yield self.executors[int(coordinates.row[at])], self.executors[int(coordinates.col[at])], rate
+        some = coordinates.data > 0.0
+        return (
+            coordinates.row[some].astype(np.int64),
+            coordinates.col[some].astype(np.int64),
+            np.asarray(coordinates.data[some], dtype=np.float64),
+        )
+
+    def through(self) -> Floats:
+        """Tuples per second that each of `executors` sends and receives, own traffic twice."""
+        sent: Floats = np.asarray(self._rates.sum(axis=1), dtype=np.float64).ravel()
+        received: Floats = np.asarray(self._rates.sum(axis=0), dtype=np.float64).ravel()
+        return sent + received
 
     def symmetric(self) -> sparse.csr_array[np.float64]:
         """Traffic in both directions summed, with rows as in `executors` (for placement's inner loops)."""
@@ -64,30 +114,67 @@ class TrafficMatrix:
 
     def inter_worker(self, assignment: Assignment) -> float:
         """Tuples per second between different slots (of any supervisor)."""
-        return self._crossing(assignment, lambda slot: slot)
+        return self._crossing(assignment.slot_of.get)
 
     def inter_supervisor(self, assignment: Assignment) -> float:
         """Tuples per second between different supervisors."""
-        return self._crossing(assignment, lambda slot: slot.supervisor_id)
+        return self._crossing(_supervisor_in(assignment))
 
     def by_supervisor(self, assignment: Assignment) -> Mapping[tuple[str, str], float]:
         """Tuples per second for each ordered pair of supervisors that exchange any (own pair included)."""
-        sums: dict[tuple[str, str], float] = {}
-        for source, target, rate in self.pairs():
-            a, b = assignment.slot_of.get(source), assignment.slot_of.get(target)
-            if a is not None and b is not None:
-                key = (a.supervisor_id, b.supervisor_id)
-                sums[key] = sums.get(key, 0.0) + rate
-        return sums
+        flows = self.flows_between(_supervisor_in(assignment))
+        return {(source, target): rate for source, target, rate in flows.summed()}
 
-    def _crossing(self, assignment: Assignment, place: PlaceOf) -> float:
-        total = 0.0
-        for source, target, rate in self.pairs():
-            a, b = assignment.slot_of.get(source), assignment.slot_of.get(target)
-            if a is not None and b is not None and place(a) != place(b):
-                total += rate
-        return total
+    def flows_between(self, place_of: Callable[[Executor], Place | None]) -> PlacedFlows[Place]:
+        """All flows, seen as flows between what `place_of` makes of executors; None leaves an executor's flows out."""
+        number: dict[Place, int] = {}
+        places = map(place_of, self.executors)
+        numbers = np.array(
+            [NOWHERE if place is None else number.setdefault(place, len(number)) for place in places], dtype=np.int64
+        )
+        sources, targets, rates = self.flows()
+        a, b = numbers[sources], numbers[targets]
+        placed = (a != NOWHERE) & (b != NOWHERE)
+        return PlacedFlows(tuple(number), a[placed], b[placed], rates[placed])
+
+    def within(self, topology_id: str) -> TrafficMatrix:
+        """The traffic between the executors of one topology."""
+        start, end = (bisect_left(self.executors, side, key=_topology_of) for side in (topology_id, topology_id + "\0"))
+        part = TrafficMatrix({}, self.executors[start:end])
+        part._rates = self._rates[start:end, start:end]
+        return part
+
+    def _crossing(self, place_of: Callable[[Executor], Hashable | None]) -> float:
+        flows = self.flows_between(place_of)
+        return float(flows.per_second[flows.sources != flows.targets].sum())
 
     def to_array(self) -> npt.NDArray[np.float64]:
         """A dense copy, rows and columns as in `executors`."""
         return np.asarray(self._rates.todense(), dtype=np.float64)
+
+
+def _sorted_rows(
+    rows: npt.ArrayLike, columns: npt.ArrayLike, rates: npt.ArrayLike, size: int
+) -> sparse.csr_array[np.float64]:
+    """Same pairs, same matrix: each row sorted by column, whatever the order of the pairs."""
+    matrix = sparse.csr_array(
+        (
+            np.asarray(rates, dtype=np.float64),
+            (np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)),
+        ),
+        shape=(size, size),
+    )
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _supervisor_in(assignment: Assignment) -> Callable[[Executor], str | None]:
+    def supervisor_of(executor: Executor) -> str | None:
+        slot = assignment.slot_of.get(executor)
+        return None if slot is None else slot.supervisor_id
+
+    return supervisor_of
+
+
+def _topology_of(executor: Executor) -> str:
+    return executor.topology_id

@@ -8,7 +8,6 @@ from typing import Any
 from storm_operator.core.model import Hold
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.proposals import plan_gain_percent
-from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.kube.conditions import (
     PAUSED,
     Condition,
@@ -159,20 +158,9 @@ def _figures(view: TopologyView) -> dict[str, Any]:
         latency = {"p50Milliseconds": rates.latency.p50_ms, "p99Milliseconds": rates.latency.p99_ms}
         figures["latency"] = {name: round(value, 2) for name, value in latency.items()}
     if all(e.topology_id != topology_id for e in snapshot.completeness.missing_executors):
-        figures["interSupervisorTuplesPerSecond"] = round(_crossing(snapshot, topology_id), 1)
+        crossing = snapshot.traffic.within(topology_id).inter_supervisor(snapshot.assignment)
+        figures["interSupervisorTuplesPerSecond"] = round(crossing, 1)
     return figures
-
-
-def _crossing(snapshot: ClusterSnapshot, topology_id: str) -> float:
-    slot_of = snapshot.assignment.slot_of
-    return sum(
-        rate
-        for source, target, rate in snapshot.traffic.pairs()
-        if source.topology_id == topology_id
-        and source in slot_of
-        and target in slot_of
-        and slot_of[source].supervisor_id != slot_of[target].supervisor_id
-    )
 
 
 def _submission(view: TopologyView, old: Body) -> Any:

@@ -127,12 +127,8 @@ def network_usage(snapshot: ClusterSnapshot, assignment: Assignment, between_wor
     distances = snapshot.distances
     if between_workers_ms is not None and between_workers_ms != distances.loopback_ms:
         distances = Distances(distances.round_trip_ms, between_workers_ms, distances.default_ms)
-    slot_of = assignment.slot_of
-    return sum(
-        rate * distances.between(slot_of[source], slot_of[target])
-        for source, target, rate in snapshot.traffic.pairs()
-        if source in slot_of and target in slot_of
-    )
+    flows = snapshot.traffic.flows_between(assignment.slot_of.get)
+    return sum(rate * distances.between(a, b) for a, b, rate in flows.summed() if a != b)
 
 
 def overloaded_millicores(
@@ -159,13 +155,11 @@ def _restarts(base: Assignment, target: Assignment, prices: Prices) -> float:
 
 def _traffic_shares(snapshot: ClusterSnapshot) -> dict[Executor, float]:
     """Half of what each executor sends and receives, so that the sum over all is the traffic of the cluster."""
+    through = snapshot.traffic.through() / 2.0
+    share_of = dict(zip(snapshot.traffic.executors, through.tolist(), strict=True))
     # Sorted, so that sums are the same to the last bit whatever the order of the input.
-    shares = dict.fromkeys(sorted(e for topology in snapshot.topologies for e in topology.executors), 0.0)
-    for source, target, rate in snapshot.traffic.pairs():
-        for executor in (source, target):
-            if executor in shares:
-                shares[executor] += rate / 2.0
-    return {executor: max(share, LEAST_TUPLES_PER_SECOND) for executor, share in shares.items()}
+    executors = sorted(e for topology in snapshot.topologies for e in topology.executors)
+    return {executor: max(share_of.get(executor, 0.0), LEAST_TUPLES_PER_SECOND) for executor in executors}
 
 
 def stateful_executors(snapshot: ClusterSnapshot) -> frozenset[Executor]:

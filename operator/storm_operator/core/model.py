@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -43,6 +44,11 @@ class Executor:
     def label(self) -> str:
         """How metrics and reports write it, e.g. `3-4`."""
         return f"{self.task_start}-{self.task_end}"
+
+
+def in_order(executors: Iterable[Executor]) -> list[Executor]:
+    """Sorted; many of them faster than by comparing two at a time."""
+    return sorted(executors, key=attrgetter("topology_id", "task_start", "task_end"))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -142,7 +148,7 @@ class Assignment:
     def workers(self) -> Mapping[WorkerSlot, tuple[Executor, ...]]:
         """The executors in each used slot, both sorted."""
         grouped: dict[WorkerSlot, list[Executor]] = {}
-        for executor in sorted(self.slot_of):
+        for executor in in_order(self.slot_of):
             grouped.setdefault(self.slot_of[executor], []).append(executor)
         return {slot: tuple(grouped[slot]) for slot in sorted(grouped)}
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from storm_operator.core.model import Assignment, Executor
+from storm_operator.core.model import Assignment, Executor, in_order
 
 Place = TypeVar("Place", bound=Hashable)
 Floats = npt.NDArray[np.float64]
@@ -54,7 +54,7 @@ class TrafficMatrix:
 
     def __init__(self, rates: Mapping[tuple[Executor, Executor], float], executors: Iterable[Executor] = ()) -> None:
         named = {executor for pair in rates for executor in pair}
-        self.executors: tuple[Executor, ...] = tuple(sorted(named | set(executors)))
+        self.executors: tuple[Executor, ...] = tuple(in_order(named | set(executors)))
         self._index = {executor: row for row, executor in enumerate(self.executors)}
         rows = [self._index[source] for source, _ in rates]
         columns = [self._index[target] for _, target in rates]

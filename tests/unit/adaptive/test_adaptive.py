@@ -20,9 +20,9 @@ from placement_cases import (
 )
 from storm_operator.core.model import Assignment, Infeasible, Supervisor
 from storm_operator.core.placement.adaptive import place_adaptive
-from storm_operator.core.placement.first_layout import lay_out
+from storm_operator.core.placement.search.first_layout import lay_out
 from storm_operator.core.placement.objective import cost_of, network_usage, overloaded_millicores, restarted_workers
-from storm_operator.core.placement.problem import build_problem, to_assignment
+from storm_operator.core.placement.search.problem import build_problem, to_assignment
 from storm_operator.core.settings import Separation
 from storm_operator.core.traffic import TrafficMatrix
 

@@ -2,8 +2,8 @@
 
 Liu's demand and his two workers for each supervisor and topology (section III-B) are kept; what is minimised is the
 objective of `objective.py`, restarts included. Several starts are improved by the same local search and the cheapest
-result wins: the assignment in force, the same as if restarts were free, and a multilevel partition relabelled onto
-the present slots. Ties go to the earlier start, so that the assignment in force wins when nothing is gained.
+result wins: the assignment in force, and a multilevel partition, relabelled onto the present slots and as it is. Ties
+go to the earlier start, so that the assignment in force wins when nothing is gained.
 
 Rules: one worker (two when separated) for each topology on a supervisor, ports that exist and are not held by
 obstacles. CPU is kept within the headroom wherever the search finds room, since overload outprices all else; when the
@@ -15,15 +15,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
-from storm_operator.core.placement.first_layout import lay_out
-from storm_operator.core.placement.layout import Layout, smallest_gain
-from storm_operator.core.placement.local_search import improve
-from storm_operator.core.placement.multilevel import partition
-from storm_operator.core.placement.problem import Ints, Problem, build_problem, to_assignment
-from storm_operator.core.placement.relabel import relabel
+from storm_operator.core.placement.search.multilevel import partition
+from storm_operator.core.placement.search.problem import Problem, build_problem, to_assignment
+from storm_operator.core.placement.search.relabel import relabel
+from storm_operator.core.placement.search.settling import Settled, restless, settle
 from storm_operator.core.placement.separation import ways_to_separate
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
+
+SMALLEST_GAIN = 1e-6
+"""As a share of the total: smaller gains are rounding."""
+LARGE_CHANGE = 0.05
+"""When the search moves this share of the executors, the assignment in force is no longer near the best one."""
+HOPELESS = 0.3
+"""When this share of the executors would move at once, one by one is no way to a good placement."""
+MOST_PATIENCE, LEAST_PATIENCE = 300, 10
+PATIENCE_EDGES = 2_000_000
+"""Kicks in vain, times pairs of executors with traffic, until the search ends: so much time is affordable."""
 
 
 def place_adaptive(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
@@ -37,26 +45,37 @@ def place_adaptive(snapshot: ClusterSnapshot, demand: Demand, settings: Placemen
         if not _has_slots(unseparated):
             return Infeasible(_too_few_slots(unseparated))
         feasible = [unseparated]
-    best: Layout | None = None
+    best: tuple[Problem, Settled] | None = None
     for problem in feasible:
-        for layout in _layouts(problem):
-            if best is None or layout.total() < best.total() - smallest_gain(best.total()):
-                best = layout
-    return snapshot.assignment if best is None else to_assignment(best.problem, best.place, snapshot.assignment)
+        for found in _placements(problem):
+            if best is None or found.total < best[1].total - SMALLEST_GAIN * (1.0 + abs(best[1].total)):
+                best = problem, found
+    return snapshot.assignment if best is None else to_assignment(best[0], best[1].place, snapshot.assignment)
 
 
-def _layouts(problem: Problem) -> Iterator[Layout]:
-    """Improved layouts from each start, the one from the assignment in force first."""
-    yield _improved(problem, problem.home)
-    partitioned = _improved(problem.without_restarts(), partition(problem)).place
-    yield _improved(problem, relabel(problem, partitioned))
-    yield _improved(problem, partitioned)
+def _placements(problem: Problem) -> Iterator[Settled]:
+    """Placements from each start, the one from the assignment in force first.
+
+    In large clusters a placement of which hardly anything is worth moving is not thrown away for a fresh start.
+    """
+    if not len(problem.executors):
+        return
+    patience = _patience(problem)
+    if patience or restless(problem) < HOPELESS:
+        from_home = settle(problem, problem.home, patience)
+        yield from_home
+        if not patience and from_home.moved < LARGE_CHANGE * len(problem.home):
+            return
+    partitioned = partition(problem)
+    yield settle(problem, relabel(problem, partitioned), patience)
+    if patience or len(problem.zone_ms) > 1:
+        yield settle(problem, partitioned, patience)
 
 
-def _improved(problem: Problem, start: Ints) -> Layout:
-    layout = lay_out(problem, start)
-    improve(layout)
-    return layout
+def _patience(problem: Problem) -> int:
+    """How many kicks in a row may fail before the search ends; none where each would take too long."""
+    patience = min(MOST_PATIENCE, PATIENCE_EDGES // (1000 + problem.traffic.nnz))
+    return patience if patience >= LEAST_PATIENCE else 0
 
 
 def _has_slots(problem: Problem) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, read_only
+from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, read_only
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot, Distances
 
@@ -136,7 +136,7 @@ def overloaded_millicores(
 ) -> float:
     """Demand beyond what placement may fill, summed over the supervisors of the snapshot."""
     wanted: dict[str, float] = {}
-    for executor in sorted(assignment.slot_of):
+    for executor in in_order(assignment.slot_of):
         supervisor_id = assignment.slot_of[executor].supervisor_id
         wanted[supervisor_id] = wanted.get(supervisor_id, 0.0) + demand.millicores.get(executor, 0.0)
     usable = usable_millicores(snapshot, settings)
@@ -158,7 +158,7 @@ def _traffic_shares(snapshot: ClusterSnapshot) -> dict[Executor, float]:
     through = snapshot.traffic.through() / 2.0
     share_of = dict(zip(snapshot.traffic.executors, through.tolist(), strict=True))
     # Sorted, so that sums are the same to the last bit whatever the order of the input.
-    executors = sorted(e for topology in snapshot.topologies for e in topology.executors)
+    executors = in_order(e for topology in snapshot.topologies for e in topology.executors)
     return {executor: max(share_of.get(executor, 0.0), LEAST_TUPLES_PER_SECOND) for executor in executors}
 
 

@@ -7,18 +7,19 @@ that workers keep the slot they have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
+from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
 from storm_operator.core.placement.objective import prices_of, stateful_executors, usable_millicores
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
-from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.snapshot import ClusterSnapshot, Distances
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -32,12 +33,17 @@ class Problem:
 
     executors: tuple[Executor, ...]
     supervisors: tuple[str, ...]
+    topology_of: Ints
     group_of: Ints
     groups: int
     traffic: sparse.csr_array[np.float64]
     """Tuples per second in both directions."""
-    distance_ms: Floats
-    """Between supervisors; the diagonal is what two workers of one supervisor pay."""
+    zone_of: Ints
+    """Supervisors of one zone are equally far from all others; where every distance was measured each is its own."""
+    zone_ms: Floats
+    """Between two supervisors of these zones."""
+    between_workers_ms: float
+    """Between two workers of one supervisor."""
     demand: Floats
     usable: Floats
     fixed_load: Floats
@@ -48,11 +54,26 @@ class Problem:
     """The supervisor that each executor lives on now, or NOWHERE."""
     settled: npt.NDArray[np.bool_]
     """Whether the executor belongs to the worker in force that its group would keep at its home."""
-    settled_size: Ints
-    """[group, supervisor]: executors in that worker; 0 where there is none to keep."""
+    kept_group: Ints
+    """[supervisor, n-th]: the groups of those workers; NOWHERE fills the rows up."""
+    kept_size: Ints
+    """[supervisor, n-th]: how many executors they have."""
     restart_price: Floats
     overload_price: float
     supervisor_price: float
+
+    def distances_ms(self) -> Floats:
+        """Between all supervisors; the diagonal is what two workers of one supervisor pay."""
+        distances = self.zone_ms[self.zone_of][:, self.zone_of]
+        np.fill_diagonal(distances, self.between_workers_ms)
+        return distances
+
+    def settled_size(self) -> Ints:
+        """[group, supervisor]: executors in the worker that the group could keep there; 0 where there is none."""
+        sizes = np.zeros((self.groups, len(self.supervisors)), dtype=np.int64)
+        columns, at = np.nonzero(self.kept_group != NOWHERE)
+        sizes[self.kept_group[columns, at], columns] = self.kept_size[columns, at]
+        return sizes
 
     def without_restarts(self) -> Problem:
         """The same problem for someone who starts afresh."""
@@ -63,20 +84,16 @@ def build_problem(
     snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, together: frozenset[str]
 ) -> Problem:
     """The problem of the movable topologies; those in `together` mix stateful and stateless executors."""
-    movable = sorted(
-        executor
-        for topology in snapshot.topologies
-        if topology.id in settings.movable
-        for executor in topology.executors
-    )
-    executors = tuple(movable)
+    movable = [topology for topology in snapshot.topologies if topology.id in settings.movable]
+    executors = tuple(in_order(executor for topology in movable for executor in topology.executors))
     machines = sorted(snapshot.supervisors, key=lambda s: s.id)
     column = {machine.id: at for at, machine in enumerate(machines)}
     obstacles = {e: s for e, s in snapshot.assignment.slot_of.items() if e.topology_id not in settings.movable}
     held = set(obstacles.values())
     fixed_load = np.zeros(len(machines))
     fixed_in_use = np.zeros(len(machines), dtype=np.bool_)
-    for executor, slot in sorted(obstacles.items()):
+    for executor in in_order(obstacles):
+        slot = obstacles[executor]
         if slot.supervisor_id in column:
             fixed_load[column[slot.supervisor_id]] += demand.millicores.get(executor, 0.0)
             fixed_in_use[column[slot.supervisor_id]] = True
@@ -84,14 +101,18 @@ def build_problem(
     usable = usable_millicores(snapshot, settings)
     group_of, groups = _groups(executors, stateful_executors(snapshot), together)
     free_ports = tuple(tuple(sorted(slot.port for slot in machine.slots if slot not in held)) for machine in machines)
-    home, settled, settled_size = _homes(snapshot.assignment, executors, column, free_ports, group_of, groups)
+    home, settled, kept_group, kept_size = _homes(snapshot.assignment, executors, column, free_ports, group_of)
+    zone_of, zone_ms = _zones(snapshot.distances, tuple(column))
     return Problem(
         executors=executors,
         supervisors=tuple(column),
+        topology_of=_numbered([executor.topology_id for executor in executors]),
         group_of=group_of,
         groups=groups,
         traffic=_traffic_between(snapshot, executors),
-        distance_ms=_distances(snapshot, tuple(column), prices.between_workers_ms),
+        zone_of=zone_of,
+        zone_ms=zone_ms,
+        between_workers_ms=prices.between_workers_ms,
         demand=np.array([demand.millicores.get(executor, 0.0) for executor in executors], dtype=np.float64),
         usable=np.array([usable[machine.id] for machine in machines], dtype=np.float64),
         fixed_load=fixed_load,
@@ -99,7 +120,8 @@ def build_problem(
         free_ports=free_ports,
         home=home,
         settled=settled,
-        settled_size=settled_size,
+        kept_group=kept_group,
+        kept_size=kept_size,
         restart_price=np.array([prices.restart_of.get(executor, 0.0) for executor in executors], dtype=np.float64),
         overload_price=prices.per_overloaded_millicore,
         supervisor_price=prices.per_supervisor,
@@ -114,47 +136,75 @@ def to_assignment(problem: Problem, place: Ints, in_force: Assignment) -> Assign
     part_of_problem = frozenset(problem.executors)
     slot_of = {e: s for e, s in in_force.slot_of.items() if e not in part_of_problem}
     before = {slot: frozenset(executors) for slot, executors in in_force.workers().items()}
-    for column, supervisor_id in enumerate(problem.supervisors):
-        workers = _workers_on(problem, place, column)
-        slots = [WorkerSlot(supervisor_id, port) for port in problem.free_ports[column]]
+    for column, workers in _workers(problem, place).items():
+        slots = [WorkerSlot(problem.supervisors[column], port) for port in problem.free_ports[column]]
         for slot, members in match_slots(workers, slots, before).items():
             slot_of.update(dict.fromkeys(members, slot))
     return Assignment(slot_of)
 
 
-def _workers_on(problem: Problem, place: Ints, column: int) -> list[frozenset[Executor]]:
-    members: dict[int, list[Executor]] = {}
-    for row in np.flatnonzero(place == column):
-        members.setdefault(int(problem.group_of[row]), []).append(problem.executors[row])
-    return [frozenset(members[group]) for group in sorted(members)]
+def _workers(problem: Problem, place: Ints) -> dict[int, list[frozenset[Executor]]]:
+    """The workers of each supervisor in use, by group."""
+    members: dict[tuple[int, int], list[Executor]] = {}
+    for executor, column, group in zip(problem.executors, place.tolist(), problem.group_of.tolist(), strict=True):
+        members.setdefault((column, group), []).append(executor)
+    workers: dict[int, list[frozenset[Executor]]] = {}
+    for column, group in sorted(members):
+        workers.setdefault(column, []).append(frozenset(members[column, group]))
+    return workers
 
 
 def _groups(
     executors: tuple[Executor, ...], stateful: frozenset[Executor], together: frozenset[str]
 ) -> tuple[Ints, int]:
     names = [(e.topology_id, e in stateful and e.topology_id not in together) for e in executors]
+    return _numbered(names), len(set(names))
+
+
+def _numbered(names: Sequence[Any]) -> Ints:
+    """Each name by its rank among the different ones."""
     number = {name: at for at, name in enumerate(sorted(set(names)))}
-    return np.array([number[name] for name in names], dtype=np.int64), len(number)
+    return np.array([number[name] for name in names], dtype=np.int64)
 
 
 def _traffic_between(snapshot: ClusterSnapshot, executors: tuple[Executor, ...]) -> sparse.csr_array[np.float64]:
+    """In both directions; an executor's traffic with itself costs nothing anywhere."""
     row = {executor: at for at, executor in enumerate(executors)}
-    found = [(row[a], row[b], rate) for a, b, rate in snapshot.traffic.pairs() if a in row and b in row and a != b]
-    rates = [rate for _, _, rate in found]
-    rows = [a for a, _, _ in found]
-    columns = [b for _, b, _ in found]
+    row_of = np.array([row.get(executor, NOWHERE) for executor in snapshot.traffic.executors], dtype=np.int64)
+    sources, targets, rates = snapshot.traffic.flows()
+    sources, targets = row_of[sources], row_of[targets]
+    ours = (sources != NOWHERE) & (targets != NOWHERE) & (sources != targets)
     size = len(executors)
-    one_way = sparse.csr_array((rates, (rows, columns)), shape=(size, size), dtype=np.float64)
+    one_way = sparse.csr_array((rates[ours], (sources[ours], targets[ours])), shape=(size, size), dtype=np.float64)
     return sparse.csr_array(one_way + one_way.T)
 
 
-def _distances(snapshot: ClusterSnapshot, supervisors: tuple[str, ...], between_workers_ms: float) -> Floats:
-    places = [WorkerSlot(supervisor_id, 0) for supervisor_id in supervisors]
-    matrix = np.array([[snapshot.distances.between(a, b) for b in places] for a in places], dtype=np.float64).reshape(
-        len(places), len(places)
-    )
-    np.fill_diagonal(matrix, between_workers_ms)
-    return (matrix + matrix.T) / 2.0
+def _zones(distances: Distances, supervisors: tuple[str, ...]) -> tuple[Ints, Floats]:
+    """The zone of each supervisor, and the distances between zones: one zone where nothing was measured."""
+    size = len(supervisors)
+    column = {supervisor_id: at for at, supervisor_id in enumerate(supervisors)}
+    measured = [
+        (column[a], column[b], ms) for (a, b), ms in distances.round_trip_ms.items() if a in column and b in column
+    ]
+    if not measured:
+        return np.zeros(size, dtype=np.int64), np.full((1, 1), distances.default_ms)
+    matrix = np.full((size, size), distances.default_ms)
+    rows, columns, ms = zip(*measured, strict=True)
+    matrix[list(rows), list(columns)] = ms
+    matrix = (matrix + matrix.T) / 2.0
+    zone_of = _alike(matrix)
+    members = [int(np.argmax(zone_of == zone)) for zone in range(int(zone_of.max()) + 1)]
+    return zone_of, matrix[members][:, members]
+
+
+def _alike(matrix: Floats) -> Ints:
+    """Which rows are the same, their own diagonal apart; fills the diagonal with the distance inside such a zone."""
+    size = len(matrix)
+    np.fill_diagonal(matrix, np.inf)
+    np.fill_diagonal(matrix, matrix.min(axis=1) if size > 1 else 0.0)
+    _, first, zone_of = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    return np.asarray(rank[zone_of.ravel()], dtype=np.int64)
 
 
 def _homes(
@@ -163,25 +213,27 @@ def _homes(
     column: Mapping[str, int],
     free_ports: tuple[tuple[int, ...], ...],
     group_of: Ints,
-    groups: int,
-) -> tuple[Ints, npt.NDArray[np.bool_], Ints]:
+) -> tuple[Ints, npt.NDArray[np.bool_], Ints, Ints]:
     """Where everyone lives now, and which workers could be kept as they are (the largest of each group and place)."""
     row = {executor: at for at, executor in enumerate(executors)}
     home = np.full(len(executors), NOWHERE, dtype=np.int64)
     settled = np.zeros(len(executors), dtype=np.bool_)
-    settled_size = np.zeros((groups, len(column)), dtype=np.int64)
-    keepable: dict[tuple[int, int], list[int]] = {}
+    kept_on: list[dict[int, list[int]]] = [{} for _ in column]
     for slot, members in in_force.workers().items():
         at = column.get(slot.supervisor_id, NOWHERE)
         rows = [row[executor] for executor in members if executor in row]
         home[rows] = at
-        its_groups = {int(group_of[r]) for r in rows}
+        its_groups = set(group_of[rows].tolist())
         if at == NOWHERE or len(rows) < len(members) or len(its_groups) != 1 or slot.port not in free_ports[at]:
             continue
-        key = (its_groups.pop(), at)
-        if len(rows) > len(keepable.get(key, ())):
-            keepable[key] = rows
-    for (group, at), rows in keepable.items():
-        settled[rows] = True
-        settled_size[group, at] = len(rows)
-    return home, settled, settled_size
+        group = its_groups.pop()
+        if len(rows) > len(kept_on[at].get(group, ())):
+            kept_on[at][group] = rows
+    most = max((len(workers) for workers in kept_on), default=0)
+    kept = np.zeros((2, len(column), max(1, most)), dtype=np.int64)
+    kept[0] = NOWHERE
+    for at, workers in enumerate(kept_on):
+        for n, (group, rows) in enumerate(sorted(workers.items())):
+            settled[rows] = True
+            kept[:, at, n] = group, len(rows)
+    return home, settled, kept[0], kept[1]

@@ -1,0 +1,83 @@
+"""The problem as machine code wants it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storm_operator.core.placement.search.partition_state import (
+    NOWHERE,
+    Graph,
+    Homes,
+    Machines,
+    Pull,
+    Search,
+    Tariff,
+)
+from storm_operator.core.placement.search.problem import Problem
+
+SMALLEST_GAIN = 1e-9
+"""As a share of what all traffic would cost between supervisors."""
+
+
+def search_of(problem: Problem) -> Search:
+    """Everything that a search needs, restarts included where the problem prices them."""
+    traffic = problem.traffic
+    graph = Graph(
+        traffic.indptr.astype(np.int64),
+        traffic.indices.astype(np.int64),
+        np.ascontiguousarray(traffic.data, dtype=np.float64),
+        problem.demand,
+        problem.group_of,
+    )
+    machines = Machines(
+        room=problem.usable - problem.fixed_load,
+        ports=np.array([len(ports) for ports in problem.free_ports], dtype=np.int64),
+        in_use=problem.fixed_in_use,
+        zone=problem.zone_of,
+        zone_ms=problem.zone_ms,
+    )
+    homes = Homes(problem.home, problem.settled, problem.restart_price, problem.kept_group, problem.kept_size)
+    return Search(graph, machines, tariff_of(problem), homes, new_pull(machines))
+
+
+def afresh(search: Search, graph: Graph, machines: Machines) -> Search:
+    """The search for a place for the vertices of `graph` as if none lived anywhere."""
+    vertices = len(graph.demand)
+    nothing = np.zeros((len(machines.room), 1), dtype=np.int64)
+    homes = Homes(
+        np.full(vertices, NOWHERE, dtype=np.int64),
+        np.zeros(vertices, dtype=np.bool_),
+        np.zeros(vertices),
+        nothing + NOWHERE,
+        nothing,
+    )
+    return Search(graph, machines, search.tariff._replace(has_restarts=False), homes, search.pull)
+
+
+def tariff_of(problem: Problem) -> Tariff:
+    """The prices of the problem; a worker without a port costs more than all else together could."""
+    farthest = float(problem.zone_ms.max(initial=0.0))
+    everything = float(problem.traffic.sum()) * max(farthest, problem.between_workers_ms)
+    everything += problem.supervisor_price * len(problem.supervisors) + 1.0
+    everything += problem.overload_price * float(problem.demand.sum())
+    return Tariff(
+        overloaded_millicore=problem.overload_price,
+        supervisor=problem.supervisor_price,
+        between_workers_ms=problem.between_workers_ms,
+        missing_port=everything,
+        smallest_gain=SMALLEST_GAIN * float(problem.traffic.sum() * farthest + 1.0),
+        has_restarts=bool(problem.restart_price.any()),
+    )
+
+
+def new_pull(machines: Machines) -> Pull:
+    """Scratch for one search."""
+    columns, zones = len(machines.room), len(machines.zone_ms)
+    return Pull(
+        np.zeros(columns),
+        np.zeros(columns),
+        np.zeros(zones),
+        np.zeros(columns, dtype=np.int64),
+        np.zeros(zones, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+    )

@@ -1,0 +1,216 @@
+"""Iterated local search (Lourenco, Martin, Stuetzle, 2003): disturb, settle again, keep what is cheaper.
+
+Steps of one executor cannot pass through what costs more, however much is gained behind it. Each kick does at once what
+takes several such steps: executors that talk are scattered, two supervisors or two workers change places, a supervisor
+is closed, a worker that restarts is put back as it was.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.partition_state import (
+    NOWHERE,
+    Flags,
+    Ints,
+    Partition,
+    Search,
+    members_of,
+    move,
+    put,
+    take,
+)
+from storm_operator.core.placement.search.refinement import refine
+from storm_operator.core.placement.search.step_prices import (
+    cheapest,
+    cost_of_removing,
+    forget,
+    moved,
+    network_at,
+    survey,
+    wake,
+)
+
+KINDS = 6
+MOST_KICKS = 8
+MOST_SCATTERED = 4
+MOST_REBUILT = 3
+CLOSED_MILLICORES = 1e9
+"""How much a closed supervisor counts as overloaded: anything put there is overload, too."""
+
+
+@compiled
+def kick_and_settle(search: Search, state: Partition, patience: int, rng: np.random.Generator) -> None:
+    """Kick until `patience` kicks in a row were in vain, or MOST_KICKS times it; those in vain are undone."""
+    best = state.place.copy()
+    awake = np.zeros(len(best), dtype=np.bool_)
+    in_vain = 0
+    for _ in range(MOST_KICKS * patience):
+        delta = _kick(search, state, awake, rng)
+        delta += refine(search, state, awake)
+        in_vain += 1
+        if delta < -search.tariff.smallest_gain:
+            best[:] = state.place
+            in_vain = 0
+        else:
+            for vertex in range(len(best)):
+                if state.place[vertex] != best[vertex]:
+                    move(search, state, vertex, best[vertex])
+        if in_vain == patience:
+            break
+
+
+@compiled
+def _kick(search: Search, state: Partition, awake: Flags, rng: np.random.Generator) -> float:
+    kind = rng.integers(0, KINDS)
+    column, other = _used_column(state, rng), rng.integers(0, len(state.load))
+    if kind == 0:
+        return _scatter(search, state, awake, rng)
+    if kind == 1 or column == other:
+        return _rebuild(search, state, awake, rng, column)
+    if kind == 2:
+        return _without(search, state, awake, rng, column)
+    if kind == 3:
+        return _exchange_contents(search, state, awake, column, other)
+    if kind == 4:
+        return _exchange_workers(search, state, awake, rng, column, other)
+    return _restore(search, state, awake, rng, column)
+
+
+@compiled
+def _used_column(state: Partition, rng: np.random.Generator) -> int:
+    """The supervisor of a random vertex."""
+    return state.place[rng.integers(0, len(state.place))]
+
+
+@compiled
+def _send(search: Search, state: Partition, awake: Flags, vertex: int, column: int) -> float:
+    """Move `vertex`, whatever it costs; what it does."""
+    if state.place[vertex] == column:
+        return 0.0
+    wake(search, awake, vertex)
+    return moved(search, state, vertex, column)
+
+
+@compiled
+def _scatter(search: Search, state: Partition, awake: Flags, rng: np.random.Generator) -> float:
+    """A few vertices that talk to one another go somewhere, each to where one of the others was or to anywhere."""
+    graph = search.graph
+    vertex = rng.integers(0, len(state.place))
+    delta = 0.0
+    for _ in range(rng.integers(2, MOST_SCATTERED + 1)):
+        target = _used_column(state, rng) if rng.random() < 0.5 else rng.integers(0, len(state.load))
+        delta += _send(search, state, awake, vertex, target)
+        degree = graph.starts[vertex + 1] - graph.starts[vertex]
+        if degree:
+            vertex = graph.neighbours[graph.starts[vertex] + rng.integers(0, degree)]
+        else:
+            vertex = rng.integers(0, len(state.place))
+    return delta
+
+
+@compiled
+def _rebuild(search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int) -> float:
+    """Everything on `column` and one or two others is taken off and put back one by one, roughly the largest first."""
+    members = members_of(state, column)
+    delta = _take_off(search, state, members)
+    for _ in range(rng.integers(1, MOST_REBUILT)):
+        other = rng.integers(0, len(state.load))
+        more = members_of(state, other)
+        delta += _take_off(search, state, more)
+        members = np.concatenate((members, more))
+    hurry = search.graph.demand[members] * (0.5 + rng.random(len(members)))
+    for at in np.argsort(-hurry):
+        target, cost = cheapest(search, state, members[at], NOWHERE)
+        put(search, state, members[at], target)
+        wake(search, awake, members[at])
+        delta += cost
+    return delta
+
+
+@compiled
+def _take_off(search: Search, state: Partition, members: Ints) -> float:
+    delta = 0.0
+    for vertex in members:
+        found = survey(search, state, vertex)
+        delta += cost_of_removing(search, state, vertex) - network_at(search, state.place[vertex])
+        forget(search, found)
+        take(search, state, vertex)
+    return delta
+
+
+@compiled
+def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int) -> float:
+    """Rebuild, and settle, as if `column` could take nothing."""
+    room = search.machines.room[column]
+    members = members_of(state, column)
+    delta = _take_off(search, state, members)
+    search.machines.room[column] = -CLOSED_MILLICORES
+    for vertex in members:
+        target, cost = cheapest(search, state, vertex, column)
+        put(search, state, vertex, target)
+        wake(search, awake, vertex)
+        delta += cost
+    other = rng.integers(0, len(state.load))
+    if other != column:
+        delta += _rebuild(search, state, awake, rng, other)
+    delta += refine(search, state, awake)
+    search.machines.room[column] = room
+    for vertex in members_of(state, column):
+        delta -= search.graph.demand[vertex] * search.tariff.overloaded_millicore  # it was no overload after all
+    return delta
+
+
+@compiled
+def _exchange_contents(search: Search, state: Partition, awake: Flags, column: int, other: int) -> float:
+    here, there = members_of(state, column), members_of(state, other)
+    delta = 0.0
+    for vertex in here:
+        delta += _send(search, state, awake, vertex, other)
+    for vertex in there:
+        delta += _send(search, state, awake, vertex, column)
+    return delta
+
+
+@compiled
+def _exchange_workers(
+    search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int, other: int
+) -> float:
+    """A worker of each change places; where `other` runs none, the worker of `column` just goes there."""
+    here, there = members_of(state, column), members_of(state, other)
+    group = search.graph.group[here[rng.integers(0, len(here))]]
+    delta = 0.0
+    if len(there) and rng.random() < 0.7:
+        back = search.graph.group[there[rng.integers(0, len(there))]]
+        for vertex in there:
+            if search.graph.group[vertex] == back:
+                delta += _send(search, state, awake, vertex, column)
+    for vertex in here:
+        if search.graph.group[vertex] == group:
+            delta += _send(search, state, awake, vertex, other)
+    return delta
+
+
+@compiled
+def _restore(search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int) -> float:
+    """One of the workers in force on `column` as it is in force: all its vertices there, no others of its group."""
+    homes = search.homes
+    at = rng.integers(0, homes.worker_group.shape[1])
+    group = homes.worker_group[column, at]
+    if group == NOWHERE:
+        return 0.0
+    delta = 0.0
+    for vertex in range(len(state.place)):
+        if search.graph.group[vertex] != group:
+            continue
+        belongs = homes.settled[vertex] and homes.home[vertex] == column
+        if belongs:
+            delta += _send(search, state, awake, vertex, column)
+        elif state.place[vertex] == column:
+            target = _used_column(state, rng)
+            if target == column:
+                target, _ = cheapest(search, state, vertex, column)
+            if target != NOWHERE:
+                delta += _send(search, state, awake, vertex, target)
+    return delta

@@ -1,0 +1,203 @@
+"""A partition under change, as arrays for machine code: who is where, and what each step would cost.
+
+The costs are those of `objective.py`. Vertices are executors, or clusters of them while a partition is made; a vertex
+belongs to one *group*, and the vertices of one group on one supervisor share a worker there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from storm_operator.core.placement.search.compiled import compiled
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+NOWHERE = -1
+SPARE_WORKERS = 4
+"""Workers that a supervisor may hold beyond its ports while a search is on its way; each is priced like a disaster."""
+
+
+class Graph(NamedTuple):
+    """Who exchanges how many tuples per second with whom: neighbours of `v` are at `starts[v]:starts[v + 1]`."""
+
+    starts: Ints
+    neighbours: Ints
+    rates: Floats
+    demand: Floats
+    """Millicores."""
+    group: Ints
+
+
+class Machines(NamedTuple):
+    """What the supervisors offer. Distances are between zones: those of one zone are equally far from all others."""
+
+    room: Floats
+    """Millicores that may be filled."""
+    ports: Ints
+    in_use: Flags
+    """Used by others anyway."""
+    zone: Ints
+    zone_ms: Floats
+
+
+class Tariff(NamedTuple):
+    """What things cost, in tuple-ms/s. Gains below `smallest_gain` are rounding: a search would run in circles."""
+
+    overloaded_millicore: float
+    supervisor: float
+    between_workers_ms: float
+    missing_port: float
+    smallest_gain: float
+    has_restarts: bool
+    """Whether moves may save restarts: without, putting a vertex somewhere never saves anything but network."""
+
+
+class Homes(NamedTuple):
+    """Where everyone lives in force, and which workers need no restart if they stay as they are."""
+
+    home: Ints
+    settled: Flags
+    """Whether the vertex belongs to the worker that its group could keep at its home."""
+    restart_price: Floats
+    worker_group: Ints
+    """[supervisor, n-th worker in force]"""
+    worker_size: Ints
+
+
+class Partition(NamedTuple):
+    """The state. `first`, `after`, `before` link the vertices of each supervisor; workers are [supervisor, n-th]."""
+
+    place: Ints
+    load: Floats
+    size: Ints
+    first: Ints
+    after: Ints
+    before: Ints
+    worker_group: Ints
+    worker_size: Ints
+    worker_settled: Ints
+    worker_price: Floats
+    workers: Ints
+
+
+class Pull(NamedTuple):
+    """Scratch: how much one vertex exchanges with each supervisor; only `touched` entries are not zero."""
+
+    kin: Floats
+    """With vertices of its own group."""
+    others: Floats
+    by_zone: Floats
+    touched: Ints
+    zones: Ints
+    zone_count: Ints
+
+
+class Search(NamedTuple):
+    """All that stays the same while a partition changes, and the scratch for it."""
+
+    graph: Graph
+    machines: Machines
+    tariff: Tariff
+    homes: Homes
+    pull: Pull
+
+
+def empty_partition(vertices: int, machines: Machines) -> Partition:
+    """Nobody is anywhere."""
+    columns = len(machines.room)
+    shape = (columns, int(machines.ports.max(initial=0)) + SPARE_WORKERS)
+    return Partition(
+        place=np.full(vertices, NOWHERE, dtype=np.int64),
+        load=np.zeros(columns),
+        size=np.zeros(columns, dtype=np.int64),
+        first=np.full(columns, NOWHERE, dtype=np.int64),
+        after=np.full(vertices, NOWHERE, dtype=np.int64),
+        before=np.full(vertices, NOWHERE, dtype=np.int64),
+        worker_group=np.full(shape, NOWHERE, dtype=np.int64),
+        worker_size=np.zeros(shape, dtype=np.int64),
+        worker_settled=np.zeros(shape, dtype=np.int64),
+        worker_price=np.zeros(shape),
+        workers=np.zeros(columns, dtype=np.int64),
+    )
+
+
+@compiled
+def worker_at(state: Partition, column: int, group: int) -> int:
+    """Which worker of `column` runs `group`; NOWHERE when none does."""
+    for at in range(state.worker_group.shape[1]):
+        if state.worker_group[column, at] == group:
+            return at
+    return NOWHERE
+
+
+@compiled
+def put(search: Search, state: Partition, vertex: int, column: int) -> None:
+    """Put `vertex`, which is nowhere, on `column`."""
+    homes, group = search.homes, search.graph.group[vertex]
+    state.place[vertex] = column
+    state.load[column] += search.graph.demand[vertex]
+    state.size[column] += 1
+    first = state.first[column]
+    state.after[vertex], state.before[vertex] = first, NOWHERE
+    if first != NOWHERE:
+        state.before[first] = vertex
+    state.first[column] = vertex
+    at = worker_at(state, column, group)
+    if at == NOWHERE:
+        at = worker_at(state, column, NOWHERE)
+        state.worker_group[column, at] = group
+        state.workers[column] += 1
+    state.worker_size[column, at] += 1
+    state.worker_price[column, at] += homes.restart_price[vertex]
+    if homes.settled[vertex] and homes.home[vertex] == column:
+        state.worker_settled[column, at] += 1
+
+
+@compiled
+def take(search: Search, state: Partition, vertex: int) -> None:
+    """Take `vertex` off where it is."""
+    homes, column = search.homes, state.place[vertex]
+    state.place[vertex] = NOWHERE
+    state.load[column] -= search.graph.demand[vertex]
+    state.size[column] -= 1
+    if state.size[column] == 0:
+        state.load[column] = 0.0  # no rounding is left behind
+    after, before = state.after[vertex], state.before[vertex]
+    if before == NOWHERE:
+        state.first[column] = after
+    else:
+        state.after[before] = after
+    if after != NOWHERE:
+        state.before[after] = before
+    at = worker_at(state, column, search.graph.group[vertex])
+    state.worker_size[column, at] -= 1
+    state.worker_price[column, at] -= homes.restart_price[vertex]
+    if homes.settled[vertex] and homes.home[vertex] == column:
+        state.worker_settled[column, at] -= 1
+    if state.worker_size[column, at] == 0:
+        state.worker_group[column, at] = NOWHERE
+        state.worker_price[column, at] = 0.0
+        state.workers[column] -= 1
+
+
+@compiled
+def move(search: Search, state: Partition, vertex: int, column: int) -> None:
+    """Put `vertex`, wherever it is, on `column`."""
+    take(search, state, vertex)
+    put(search, state, vertex, column)
+
+
+@compiled
+def members_of(state: Partition, column: int) -> Ints:
+    """The vertices on `column`."""
+    members = np.zeros(state.size[column], dtype=np.int64)
+    vertex = state.first[column]
+    for at in range(len(members)):
+        members[at] = vertex
+        vertex = state.after[vertex]
+    return members

@@ -1,0 +1,222 @@
+"""Local search on a partition of any size: single moves, and exchanges of two where room is short.
+
+Only vertices that something changed for are looked at again, so that a pass over a settled partition costs next to
+nothing (the boundary idea of Fiduccia and Mattheyses, DAC'82, with gains taken greedily).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.partition_state import NOWHERE, Flags, Floats, Ints, Partition, Search, move
+from storm_operator.core.placement.search.step_prices import (
+    cost_of_adding,
+    cost_of_removing,
+    forget,
+    network_at,
+    survey,
+    wake,
+)
+
+MOST_ROUNDS = 4
+MOST_PASSES = 8
+EXCHANGES_TRIED = 2
+"""Supervisors that a vertex tries to get onto by an exchange: those that its traffic wants most."""
+RELIEF_TRIED = 64
+"""From an overloaded supervisor exchanges with all others are tried, unless there are more."""
+
+
+@compiled
+def refine(search: Search, state: Partition, awake: Flags) -> float:
+    """Lower the cost until no move and no exchange of those `awake` does; by how much (<= 0). All sleep then."""
+    to_exchange = awake.copy()
+    delta = 0.0
+    for _ in range(MOST_ROUNDS):
+        change = _move_all(search, state, awake, to_exchange)
+        change += _exchange_all(search, state, awake, to_exchange)
+        if change == 0.0:
+            break
+        delta += change
+    awake[:] = False
+    return delta
+
+
+@compiled
+def _move_all(search: Search, state: Partition, to_move: Flags, to_exchange: Flags) -> float:
+    delta = 0.0
+    for _ in range(MOST_PASSES):
+        before = delta
+        for vertex in range(len(state.place)):
+            if to_move[vertex]:
+                to_move[vertex] = False
+                column, change = best_move(search, state, vertex)
+                if column != NOWHERE:
+                    move(search, state, vertex, column)
+                    wake(search, to_move, vertex)
+                    wake(search, to_exchange, vertex)
+                    delta += change
+        if delta == before:
+            break
+    return delta
+
+
+@compiled
+def _exchange_all(search: Search, state: Partition, to_move: Flags, to_exchange: Flags) -> float:
+    delta = 0.0
+    for vertex in range(len(state.place)):
+        if to_exchange[vertex]:
+            to_exchange[vertex] = False
+            partner, change = _exchange(search, state, vertex)
+            if partner != NOWHERE:
+                for one in (vertex, partner):
+                    wake(search, to_move, one)
+                    wake(search, to_exchange, one)
+                delta += change
+    return delta
+
+
+@compiled
+def best_move(search: Search, state: Partition, vertex: int) -> tuple[int, float]:
+    """Where `vertex` costs least, and the change of the total, if it falls; else NOWHERE.
+
+    Looks at the supervisors that it exchanges tuples with and its home; at all of them when it must leave an overload.
+    """
+    at = state.place[vertex]
+    found = survey(search, state, vertex)
+    gain = cost_of_removing(search, state, vertex) - network_at(search, at)
+    best, best_delta = NOWHERE, -search.tariff.smallest_gain
+    everywhere = state.load[at] > search.machines.room[at] or state.workers[at] > search.machines.ports[at]
+    candidates = len(state.load) if everywhere else found + 1
+    for candidate in range(candidates):
+        if everywhere:
+            column = candidate
+        else:
+            column = search.pull.touched[candidate] if candidate < found else search.homes.home[vertex]
+        if column in (at, NOWHERE):
+            continue
+        delta = gain + network_at(search, column)
+        if delta >= best_delta and not search.tariff.has_restarts:
+            continue  # adding costs something, or nothing
+        delta += cost_of_adding(search, state, vertex, column)
+        if delta < best_delta:
+            best, best_delta = column, delta
+    forget(search, found)
+    return best, best_delta
+
+
+@compiled
+def _exchange(search: Search, state: Partition, vertex: int) -> tuple[int, float]:
+    """Exchange `vertex` with another where both together gain; whom with, or NOWHERE, and the change of the total."""
+    wanted = np.full(EXCHANGES_TRIED, NOWHERE)
+    saved = np.zeros(EXCHANGES_TRIED)
+    at = state.place[vertex]
+    if state.load[at] > search.machines.room[at] and len(state.load) <= RELIEF_TRIED:
+        wanted, saved = np.arange(len(state.load)), np.zeros(len(state.load))
+    _survey_wishes(search, state, vertex, wanted, saved)
+    for choice in range(len(wanted)):
+        if wanted[choice] not in (NOWHERE, at):
+            partner, change = _exchange_with_best(search, state, vertex, wanted[choice], saved[choice])
+            if partner != NOWHERE:
+                return partner, change
+    return NOWHERE, 0.0
+
+
+@compiled
+def _survey_wishes(search: Search, state: Partition, vertex: int, wanted: Ints, saved: Floats) -> None:
+    """What `vertex` would save on the `wanted` supervisors; where none is named, those on which it saves most."""
+    at = state.place[vertex]
+    found = survey(search, state, vertex)
+    here = network_at(search, at)
+    if wanted[0] != NOWHERE:
+        for column in wanted:
+            saved[column] = network_at(search, column) - here
+    else:
+        for candidate in range(found):
+            column = search.pull.touched[candidate]
+            network = network_at(search, column) - here
+            if column != at and network < saved[-1]:
+                _keep(wanted, saved, column, network)
+    forget(search, found)
+
+
+@compiled
+def _keep(wanted: Ints, saved: Floats, column: int, value: float) -> None:
+    """Keep the few lowest values, sorted."""
+    at = len(saved) - 1
+    while at > 0 and saved[at - 1] > value:
+        saved[at], wanted[at] = saved[at - 1], wanted[at - 1]
+        at -= 1
+    saved[at], wanted[at] = value, column
+
+
+@compiled
+def _exchange_with_best(search: Search, state: Partition, vertex: int, column: int, saved: float) -> tuple[int, float]:
+    """Exchange `vertex`, whose network changes by `saved` on `column`, with whom of there it pays best."""
+    demand, room, price = search.graph.demand, search.machines.room, search.tariff.overloaded_millicore
+    at = state.place[vertex]
+    best, best_network, best_delta = NOWHERE, 0.0, -search.tariff.smallest_gain
+    excess_at, excess_there = state.load[at] - room[at], state.load[column] - room[column]
+    overload = max(excess_at, 0.0) + max(excess_there, 0.0)
+    other = state.first[column]
+    while other != NOWHERE:
+        given = demand[vertex] - demand[other]
+        shift = (max(excess_at - given, 0.0) + max(excess_there + given, 0.0) - overload) * price
+        if saved + shift < best_delta:
+            network = (
+                saved + _nearer(search, state, other, at, column) + 2.0 * _apart(search, vertex, other, at, column)
+            )
+            if network + shift < best_delta:
+                best, best_delta, best_network = other, network + shift, network
+        other = state.after[other]
+    if best == NOWHERE:
+        return NOWHERE, 0.0
+    change = _carry_out(search, state, vertex, best, best_network)
+    return (best, change) if change < 0.0 else (NOWHERE, 0.0)
+
+
+@compiled
+def _carry_out(search: Search, state: Partition, vertex: int, other: int, network: float) -> float:
+    """Exchange the two if that pays with everything counted; the change of the total, 0 when it does not."""
+    at, column = state.place[vertex], state.place[other]
+    delta = network + cost_of_removing(search, state, vertex) + cost_of_adding(search, state, vertex, column)
+    if delta == np.inf:
+        return 0.0
+    move(search, state, vertex, column)
+    delta += cost_of_removing(search, state, other) + cost_of_adding(search, state, other, at)
+    if delta < -search.tariff.smallest_gain:
+        move(search, state, other, at)
+        return delta
+    move(search, state, vertex, at)
+    return 0.0
+
+
+@compiled
+def _nearer(search: Search, state: Partition, vertex: int, column: int, than: int) -> float:
+    """What the network of `vertex` costs more on `column` than on `than`."""
+    graph = search.graph
+    if len(search.machines.zone_ms) > 1:
+        found = survey(search, state, vertex)
+        network = network_at(search, column) - network_at(search, than)
+        forget(search, found)
+        return network
+    group = graph.group[vertex]
+    apart, network = search.machines.zone_ms[0, 0], 0.0
+    for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
+        there = state.place[graph.neighbours[edge]]
+        if there in (column, than):
+            near = 0.0 if graph.group[graph.neighbours[edge]] == group else search.tariff.between_workers_ms
+            saved = graph.rates[edge] * (apart - near)
+            network += saved if there == than else -saved
+    return network
+
+
+@compiled
+def _apart(search: Search, vertex: int, other: int, column: int, another: int) -> float:
+    """What moving both ends counts too much: an exchange leaves the two as far from each other as they were."""
+    graph, machines = search.graph, search.machines
+    for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
+        if graph.neighbours[edge] == other:
+            near = 0.0 if graph.group[vertex] == graph.group[other] else search.tariff.between_workers_ms
+            return graph.rates[edge] * (machines.zone_ms[machines.zone[column], machines.zone[another]] - near)
+    return 0.0

@@ -1,0 +1,75 @@
+"""A complete placement from a wish, improved until no step helps: for clusters of any size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from storm_operator.core.placement.search.arrays import search_of
+from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.kicks import kick_and_settle
+from storm_operator.core.placement.search.multilevel import improve_partition
+from storm_operator.core.placement.search.partition_state import NOWHERE, Ints, Partition, Search, empty_partition, put
+from storm_operator.core.placement.search.port_repair import repair_ports
+from storm_operator.core.placement.search.problem import Problem
+from storm_operator.core.placement.search.refinement import best_move
+from storm_operator.core.placement.search.step_prices import cheapest, put_all, total_cost
+
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A supervisor for each executor, what that costs (tuple-ms/s), and how many executors it moved to get there."""
+
+    place: Ints
+    total: float
+    moved: int
+
+
+def settle(problem: Problem, wanted: Ints, patience: int) -> Settled:
+    """Executors where `wanted` says, the others (NOWHERE) where they cost least; then moved as long as that pays.
+
+    `patience` is how many attempts to find something better by larger steps may be in vain one after the other.
+
+    Needs at least one free port for each group in the cluster.
+    """
+    search = search_of(problem)
+    state = empty_partition(len(wanted), search.machines)
+    put_all(search, state, wanted)
+    through = np.asarray(problem.traffic.sum(axis=1), dtype=np.float64).ravel()
+    _place_missing(search, state, np.argsort(-through, kind="stable"))
+    improve_partition(search, state)
+    if patience:
+        kick_and_settle(search, state, patience, np.random.default_rng(SEED))
+    if not repair_ports(search, state):
+        raise ValueError(f"{problem.groups} workers have no port each")
+    return Settled(state.place, float(total_cost(search, state)), int(np.count_nonzero(state.place != wanted)))
+
+
+def restless(problem: Problem) -> float:
+    """The share of the executors that live nowhere, where CPU is short, or would cost less elsewhere, each alone."""
+    search = search_of(problem)
+    state = empty_partition(len(problem.home), search.machines)
+    put_all(search, state, problem.home)
+    return float(_restless(search, state)) / max(1, len(problem.home))
+
+
+@compiled
+def _restless(search: Search, state: Partition) -> int:
+    count = 0
+    for vertex in range(len(state.place)):
+        at = state.place[vertex]
+        if at == NOWHERE or state.load[at] > search.machines.room[at] or best_move(search, state, vertex)[0] != NOWHERE:
+            count += 1
+    return count
+
+
+@compiled
+def _place_missing(search: Search, state: Partition, order: Ints) -> None:
+    for vertex in order:
+        if state.place[vertex] != NOWHERE:
+            continue
+        column, _ = cheapest(search, state, vertex, NOWHERE)
+        put(search, state, vertex, column)

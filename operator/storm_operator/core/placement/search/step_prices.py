@@ -1,0 +1,198 @@
+"""What each step of a partition costs, and what all of it costs: the objective of `objective.py` in machine code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.partition_state import (
+    NOWHERE,
+    Flags,
+    Homes,
+    Ints,
+    Partition,
+    Search,
+    put,
+    take,
+    worker_at,
+)
+
+
+@compiled
+def worker_restart(homes: Homes, column: int, group: int, size: int, settled: int, price: float) -> float:
+    """What it costs that this worker, of so many vertices, is not the one in force; 0 when it is."""
+    if size == 0:
+        return 0.0
+    if settled == size:
+        for at in range(homes.worker_group.shape[1]):
+            if homes.worker_group[column, at] == group and homes.worker_size[column, at] == size:
+                return 0.0
+    return price
+
+
+@compiled
+def cost_of_adding(search: Search, state: Partition, vertex: int, column: int) -> float:
+    """Everything but the network, for putting `vertex`, which is not there, on `column`."""
+    graph, machines, tariff, homes = search.graph, search.machines, search.tariff, search.homes
+    excess = state.load[column] - machines.room[column]
+    cost = (max(excess + graph.demand[vertex], 0.0) - max(excess, 0.0)) * tariff.overloaded_millicore
+    if state.size[column] == 0 and not machines.in_use[column]:
+        cost += tariff.supervisor
+    price, settled = homes.restart_price[vertex], homes.settled[vertex] and homes.home[vertex] == column
+    group = graph.group[vertex]
+    at = worker_at(state, column, group)
+    if at == NOWHERE:
+        if state.workers[column] >= state.worker_group.shape[1]:
+            return np.inf
+        if state.workers[column] >= machines.ports[column]:
+            cost += tariff.missing_port
+        return cost + worker_restart(homes, column, group, 1, int(settled), price)
+    size, was_settled = state.worker_size[column, at], state.worker_settled[column, at]
+    was_price = state.worker_price[column, at]
+    cost -= worker_restart(homes, column, group, size, was_settled, was_price)
+    return cost + worker_restart(homes, column, group, size + 1, was_settled + int(settled), was_price + price)
+
+
+@compiled
+def cost_of_removing(search: Search, state: Partition, vertex: int) -> float:
+    """Everything but the network, for taking `vertex` off where it is; mostly negative."""
+    graph, machines, tariff, homes = search.graph, search.machines, search.tariff, search.homes
+    column = state.place[vertex]
+    excess = state.load[column] - machines.room[column]
+    cost = (max(excess - graph.demand[vertex], 0.0) - max(excess, 0.0)) * tariff.overloaded_millicore
+    if state.size[column] == 1 and not machines.in_use[column]:
+        cost -= tariff.supervisor
+    price, settled = homes.restart_price[vertex], homes.settled[vertex] and homes.home[vertex] == column
+    group = graph.group[vertex]
+    at = worker_at(state, column, group)
+    size, was_settled = state.worker_size[column, at], state.worker_settled[column, at]
+    was_price = state.worker_price[column, at]
+    if size == 1 and state.workers[column] > machines.ports[column]:
+        cost -= tariff.missing_port
+    cost -= worker_restart(homes, column, group, size, was_settled, was_price)
+    return cost + worker_restart(homes, column, group, size - 1, was_settled - int(settled), was_price - price)
+
+
+@compiled
+def put_all(search: Search, state: Partition, place: Ints) -> None:
+    """Put every vertex where `place` says, as far as it does and a worker can be begun there."""
+    for vertex in range(len(place)):
+        column = place[vertex]
+        if column != NOWHERE and cost_of_adding(search, state, vertex, column) != np.inf:
+            put(search, state, vertex, column)
+
+
+@compiled
+def survey(search: Search, state: Partition, vertex: int) -> int:
+    """Fill the scratch for `vertex`; the number of supervisors touched. `forget` empties it again."""
+    graph, pull = search.graph, search.pull
+    found, zones = 0, 0
+    group = graph.group[vertex]
+    for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
+        other = graph.neighbours[edge]
+        column = state.place[other]
+        if column == NOWHERE:
+            continue
+        rate = graph.rates[edge]
+        if pull.kin[column] == 0.0 and pull.others[column] == 0.0:
+            pull.touched[found] = column
+            found += 1
+        if graph.group[other] == group:
+            pull.kin[column] += rate
+        else:
+            pull.others[column] += rate
+        zone = search.machines.zone[column]
+        if pull.by_zone[zone] == 0.0:
+            pull.zones[zones] = zone
+            zones += 1
+        pull.by_zone[zone] += rate
+    pull.zone_count[0] = zones
+    return found
+
+
+@compiled
+def network_at(search: Search, column: int) -> float:
+    """What the traffic of the surveyed vertex would cost with it on `column`."""
+    machines, pull = search.machines, search.pull
+    zone = machines.zone[column]
+    cost = 0.0
+    for at in range(pull.zone_count[0]):
+        cost += pull.by_zone[pull.zones[at]] * machines.zone_ms[zone, pull.zones[at]]
+    here = pull.kin[column] + pull.others[column]
+    return cost - here * machines.zone_ms[zone, zone] + pull.others[column] * search.tariff.between_workers_ms
+
+
+@compiled
+def forget(search: Search, found: int) -> None:
+    """Empty the scratch after a survey that touched `found` supervisors."""
+    pull = search.pull
+    for at in range(found):
+        pull.kin[pull.touched[at]] = 0.0
+        pull.others[pull.touched[at]] = 0.0
+    for at in range(pull.zone_count[0]):
+        pull.by_zone[pull.zones[at]] = 0.0
+    pull.zone_count[0] = 0
+
+
+@compiled
+def total_cost(search: Search, state: Partition) -> float:
+    """Network, overload, supervisors in use, restarts and missing ports of the whole partition."""
+    machines, tariff = search.machines, search.tariff
+    network, rest = 0.0, 0.0
+    for vertex in range(len(state.place)):
+        found = survey(search, state, vertex)
+        network += network_at(search, state.place[vertex]) / 2.0
+        forget(search, found)
+    for column in range(len(state.load)):
+        rest += max(state.load[column] - machines.room[column], 0.0) * tariff.overloaded_millicore
+        rest += max(state.workers[column] - machines.ports[column], 0) * tariff.missing_port
+        if state.size[column] and not machines.in_use[column]:
+            rest += tariff.supervisor
+        for at in range(state.worker_group.shape[1]):
+            if state.worker_group[column, at] != NOWHERE:
+                rest += worker_restart(
+                    search.homes,
+                    column,
+                    state.worker_group[column, at],
+                    state.worker_size[column, at],
+                    state.worker_settled[column, at],
+                    state.worker_price[column, at],
+                )
+    return network + rest
+
+
+@compiled
+def wake(search: Search, awake: Flags, vertex: int) -> None:
+    """`vertex` has moved: it and its neighbours are to be looked at again."""
+    awake[vertex] = True
+    for edge in range(search.graph.starts[vertex], search.graph.starts[vertex + 1]):
+        awake[search.graph.neighbours[edge]] = True
+
+
+@compiled
+def moved(search: Search, state: Partition, vertex: int, column: int) -> float:
+    """Move `vertex` from where it is to `column`, if a worker can be begun there; the change of the total."""
+    adding = cost_of_adding(search, state, vertex, column)
+    if adding == np.inf:
+        return 0.0
+    found = survey(search, state, vertex)
+    network = network_at(search, column) - network_at(search, state.place[vertex])
+    forget(search, found)
+    delta = network + adding + cost_of_removing(search, state, vertex)
+    take(search, state, vertex)
+    put(search, state, vertex, column)
+    return delta
+
+
+@compiled
+def cheapest(search: Search, state: Partition, vertex: int, but: int) -> tuple[int, float]:
+    """The supervisor other than `but` on which `vertex` costs least, and how much; NOWHERE when there is none."""
+    found = survey(search, state, vertex)
+    best, best_cost = NOWHERE, np.inf
+    for column in range(len(state.load)):
+        if column != but:
+            cost = network_at(search, column) + cost_of_adding(search, state, vertex, column)
+            if cost < best_cost:
+                best, best_cost = column, cost
+    forget(search, found)
+    return best, best_cost

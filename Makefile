@@ -92,6 +92,7 @@ venv: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q -r requirements.lock
 	$(BIN)/pip install -q --no-deps -e .
+	$(BIN)/python -m storm_operator.machine_code
 	@touch $@
 
 jars: $(PLUGIN_JAR) $(WORKLOADS_JAR) ## Build the Storm plugin and the example topologies

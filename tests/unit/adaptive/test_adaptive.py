@@ -20,9 +20,14 @@ from placement_cases import (
 )
 from storm_operator.core.model import Assignment, Infeasible, Supervisor
 from storm_operator.core.placement.adaptive import place_adaptive
-from storm_operator.core.placement.search.first_layout import lay_out
 from storm_operator.core.placement.objective import cost_of, network_usage, overloaded_millicores, restarted_workers
-from storm_operator.core.placement.search.problem import build_problem, to_assignment
+from storm_operator.core.placement.search.arrays import search_of
+from storm_operator.core.placement.search.kicks import kick_and_settle
+from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition, move
+from storm_operator.core.placement.search.port_repair import repair_ports
+from storm_operator.core.placement.search.problem import Problem, build_problem, to_assignment
+from storm_operator.core.placement.search.refinement import refine
+from storm_operator.core.placement.search.step_prices import moved, put_all, total_cost
 from storm_operator.core.settings import Separation
 from storm_operator.core.traffic import TrafficMatrix
 
@@ -170,21 +175,52 @@ def test_auto_keeps_apart_what_could_not_take_a_swing() -> None:
     assert len(place(full).workers()) == 2
 
 
+def laid_out(problem: Problem, rng: np.random.Generator) -> tuple[Search, Partition]:
+    """Everyone anywhere, more workers than ports included."""
+    search = search_of(problem)
+    state = empty_partition(len(problem.executors), search.machines)
+    put_all(search, state, rng.integers(0, len(problem.supervisors), len(problem.executors)))
+    return search, state
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_costs_kept_move_by_move_are_those_of_the_objective(seed: int) -> None:
     case = random_case(seed, obstacles=False)
     problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
-    layout = lay_out(problem, problem.home)
-    rows = np.random.default_rng(seed).permutation(len(problem.executors))
-    for row in rows.tolist():
-        deltas = layout.deltas(row)
-        assert deltas == pytest.approx(layout.all_deltas()[row])
-        target = int(np.argmax(np.where(np.isfinite(deltas), deltas, -np.inf)))
-        expected = layout.total() + deltas[target]
-        layout.move(row, target)
-        assert layout.total() == pytest.approx(expected)
-    exact = total(case, to_assignment(problem, layout.place, case.snapshot.assignment))
-    assert layout.total() == pytest.approx(exact)
+    rng = np.random.default_rng(seed)
+    search, state = laid_out(problem, rng)
+    for row in rng.permutation(len(problem.executors)).tolist():
+        before = total_cost(search, state)
+        change = moved(search, state, row, int(rng.integers(0, len(problem.supervisors))))
+        assert total_cost(search, state) == pytest.approx(before + change)
+    repair_ports(search, state)
+    exact = total(case, to_assignment(problem, state.place, case.snapshot.assignment))
+    assert total_cost(search, state) == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_refinement_and_kicks_say_that_they_save_is_what_they_save(seed: int) -> None:
+    case = random_case(seed, obstacles=False)
+    problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
+    rng = np.random.default_rng(seed)
+    search, state = laid_out(problem, rng)
+    before = total_cost(search, state)
+    saved = refine(search, state, np.ones(len(state.place), dtype=np.bool_))
+    after = total_cost(search, state)
+    assert saved <= 0.0
+    assert after == pytest.approx(before + saved)
+    kick_and_settle(search, state, 50, rng)
+    assert total_cost(search, state) <= after + 1e-9 * abs(after)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_worker_without_a_port_is_merged_or_moved(seed: int) -> None:
+    case = random_case(seed)
+    problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
+    search, state = laid_out(problem, np.random.default_rng(seed))
+    assert repair_ports(search, state) == (problem.groups <= int(search.machines.ports.sum()))
+    if problem.groups <= int(search.machines.ports.sum()):
+        assert (state.workers <= search.machines.ports).all()
 
 
 @pytest.mark.parametrize("seed", [0, 2, 7, 12, 19, 26, 31, 41])
@@ -192,16 +228,26 @@ def test_tiny_cases_come_within_five_percent_of_the_optimum(seed: int) -> None:
     slack = (1.05, 1.2, 1.5, 2.5, 0.8)[seed % 5]
     case = random_case(seed, most_executors=6, most_supervisors=3, slack=slack)
     problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
-    layout = lay_out(problem, problem.home)
-    ports = [len(ports) for ports in problem.free_ports]
-    best, best_place = np.inf, layout.place.copy()
+    search, state = laid_out(problem, np.random.default_rng(seed))
+    best, best_place = np.inf, state.place.copy()
     for columns in product(range(len(problem.supervisors)), repeat=len(problem.executors)):
         for row, column in enumerate(columns):
-            layout.move(row, column)
-        if (layout.workers_on <= ports).all() and layout.total() < best:
-            best, best_place = layout.total(), layout.place.copy()
+            move(search, state, row, column)
+        if (state.workers <= search.machines.ports).all() and total_cost(search, state) < best:
+            best, best_place = total_cost(search, state), state.place.copy()
     optimum = total(case, to_assignment(problem, best_place, case.snapshot.assignment))
     assert total(case, place(case)) <= 1.05 * optimum
+
+
+def test_a_large_cluster_is_placed_within_its_cpu_and_ports_and_then_left_alone() -> None:
+    case = large_case(3000, 120, 12)
+    before = case.snapshot.traffic.inter_supervisor(case.snapshot.assignment)
+    assignment = place(case)
+    assert case.snapshot.traffic.inter_supervisor(assignment) < 0.8 * before
+    assert overloaded_millicores(case.snapshot, assignment, case.demand, case.settings) == 0.0
+    known = {slot for machine in case.snapshot.supervisors for slot in machine.slots}
+    assert set(assignment.slot_of.values()) <= known
+    assert place(case.in_force(assignment)) == assignment
 
 
 def test_sixty_executors_cross_far_less_than_dealt_out() -> None:

@@ -29,8 +29,8 @@ LARGE_CHANGE = 0.05
 """When the search moves this share of the executors, the assignment in force is no longer near the best one."""
 HOPELESS = 0.3
 """When this share of the executors would move at once, one by one is no way to a good placement."""
-MOST_PATIENCE, LEAST_PATIENCE = 300, 10
-PATIENCE_EDGES = 2_000_000
+MOST_PATIENCE, LEAST_PATIENCE = 400, 10
+PATIENCE_EDGES = 600_000
 """Kicks in vain, times pairs of executors with traffic, until the search ends: so much time is affordable."""
 
 

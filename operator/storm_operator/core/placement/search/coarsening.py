@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.compiled import compiled, inner
 from storm_operator.core.placement.search.partition_state import NOWHERE, Floats, Graph, Ints
 
 LEAST_DEMAND = 1e-3
@@ -62,7 +62,7 @@ def contract(graph: Graph, cluster: Ints, clusters: int) -> Graph:
     return _joined(graph, cluster, clusters, members, starts_of, demand, group)
 
 
-@compiled
+@inner
 def _joined(
     graph: Graph, cluster: Ints, clusters: int, members: Ints, starts_of: Ints, demand: Floats, group: Ints
 ) -> Graph:
@@ -88,4 +88,4 @@ def _joined(
         for edge in range(begin, end):
             position[neighbours[edge]] = NOWHERE
         starts[at + 1] = end
-    return Graph(starts, neighbours[:end].copy(), rates[:end].copy(), demand, group)
+    return Graph(starts, neighbours[:end].copy(), rates[:end].copy(), rates[:0], demand, group)

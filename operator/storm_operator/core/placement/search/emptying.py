@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.compiled import compiled, inner, leaf
 from storm_operator.core.placement.search.partition_state import NOWHERE, Flags, Partition, Search, members_of, move
 from storm_operator.core.placement.search.step_prices import (
     cost_of_adding,
@@ -42,7 +42,7 @@ def empty_supervisors(search: Search, state: Partition, awake: Flags) -> int:
     return emptied
 
 
-@compiled
+@inner
 def _empty(search: Search, state: Partition, column: int, awake: Flags) -> bool:
     members = members_of(state, column)
     delta = 0.0
@@ -62,7 +62,7 @@ def _empty(search: Search, state: Partition, column: int, awake: Flags) -> bool:
     return False
 
 
-@compiled
+@leaf
 def _elsewhere_in_use(search: Search, state: Partition, vertex: int) -> tuple[int, float]:
     """Where in use anyway, with room, `vertex` costs least, and what it costs more there; (NOWHERE, inf) if nowhere."""
     graph, machines, at = search.graph, search.machines, state.place[vertex]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.compiled import compiled, inner, leaf
 from storm_operator.core.placement.search.partition_state import (
     NOWHERE,
     Floats,
@@ -40,7 +40,7 @@ def grow(search: Search, state: Partition, columns: Ints, seeds: Ints) -> None:
             put(search, state, vertex, _cheapest(search, state, vertex))
 
 
-@compiled
+@inner
 def _fill(search: Search, state: Partition, column: int, seeds: Ints, border: Ints, pull: Floats) -> Ints:
     """Fill `column` with what fits; its border: who of the others exchanges tuples with it."""
     graph = search.graph
@@ -68,7 +68,7 @@ def _fill(search: Search, state: Partition, column: int, seeds: Ints, border: In
     return reached[:count].copy()
 
 
-@compiled
+@leaf
 def _fits(search: Search, state: Partition, vertex: int, column: int, room: float) -> bool:
     if state.place[vertex] != NOWHERE or search.graph.demand[vertex] > room:
         return False
@@ -77,7 +77,7 @@ def _fits(search: Search, state: Partition, vertex: int, column: int, room: floa
     return worker_at(state, column, search.graph.group[vertex]) != NOWHERE
 
 
-@compiled
+@leaf
 def _strongest(search: Search, state: Partition, pull: Floats, reached: Ints, column: int, room: float) -> int:
     """Who of those reached, and fits, exchanges most with what is there."""
     chosen = NOWHERE
@@ -89,7 +89,7 @@ def _strongest(search: Search, state: Partition, pull: Floats, reached: Ints, co
     return chosen
 
 
-@compiled
+@leaf
 def _largest(search: Search, state: Partition, border: Ints, column: int, room: float) -> int:
     """Who of the neighbours of the supervisor filled before fits and needs most."""
     demand, chosen = search.graph.demand, NOWHERE
@@ -99,7 +99,7 @@ def _largest(search: Search, state: Partition, border: Ints, column: int, room: 
     return chosen
 
 
-@compiled
+@leaf
 def _next_seed(search: Search, state: Partition, seeds: Ints, column: int, room: float) -> int:
     looked_at = 0
     for vertex in seeds:
@@ -112,7 +112,7 @@ def _next_seed(search: Search, state: Partition, seeds: Ints, column: int, room:
     return NOWHERE
 
 
-@compiled
+@leaf
 def _cheapest(search: Search, state: Partition, vertex: int) -> int:
     best, best_cost = 0, np.inf
     for column in range(len(search.machines.room)):

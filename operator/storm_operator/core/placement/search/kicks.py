@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.compiled import compiled, inner, leaf
 from storm_operator.core.placement.search.partition_state import (
     NOWHERE,
     Flags,
@@ -33,7 +33,7 @@ from storm_operator.core.placement.search.step_prices import (
 )
 
 KINDS = 6
-MOST_KICKS = 8
+MOST_KICKS = 4
 MOST_SCATTERED = 4
 MOST_REBUILT = 3
 CLOSED_MILLICORES = 1e9
@@ -61,10 +61,10 @@ def kick_and_settle(search: Search, state: Partition, patience: int, rng: np.ran
             break
 
 
-@compiled
+@inner
 def _kick(search: Search, state: Partition, awake: Flags, rng: np.random.Generator) -> float:
-    kind = rng.integers(0, KINDS)
-    column, other = _used_column(state, rng), rng.integers(0, len(state.load))
+    kind = _one_of(rng, KINDS)
+    column, other = _used_column(state, rng), _one_of(rng, len(state.load))
     if kind == 0:
         return _scatter(search, state, awake, rng)
     if kind == 1 or column == other:
@@ -78,45 +78,49 @@ def _kick(search: Search, state: Partition, awake: Flags, rng: np.random.Generat
     return _restore(search, state, awake, rng, column)
 
 
-@compiled
+@inner
+def _one_of(rng: np.random.Generator, count: int) -> int:
+    """A number from 0 to `count` - 1."""
+    return int(rng.integers(0, count))
+
+
+@inner
 def _used_column(state: Partition, rng: np.random.Generator) -> int:
     """The supervisor of a random vertex."""
-    return state.place[rng.integers(0, len(state.place))]
+    return state.place[_one_of(rng, len(state.place))]
 
 
-@compiled
+@leaf
 def _send(search: Search, state: Partition, awake: Flags, vertex: int, column: int) -> float:
     """Move `vertex`, whatever it costs; what it does."""
-    if state.place[vertex] == column:
-        return 0.0
     wake(search, awake, vertex)
     return moved(search, state, vertex, column)
 
 
-@compiled
+@inner
 def _scatter(search: Search, state: Partition, awake: Flags, rng: np.random.Generator) -> float:
     """A few vertices that talk to one another go somewhere, each to where one of the others was or to anywhere."""
     graph = search.graph
-    vertex = rng.integers(0, len(state.place))
+    vertex = _one_of(rng, len(state.place))
     delta = 0.0
     for _ in range(rng.integers(2, MOST_SCATTERED + 1)):
-        target = _used_column(state, rng) if rng.random() < 0.5 else rng.integers(0, len(state.load))
+        target = _used_column(state, rng) if rng.random() < 0.5 else _one_of(rng, len(state.load))
         delta += _send(search, state, awake, vertex, target)
         degree = graph.starts[vertex + 1] - graph.starts[vertex]
         if degree:
-            vertex = graph.neighbours[graph.starts[vertex] + rng.integers(0, degree)]
+            vertex = graph.neighbours[graph.starts[vertex] + _one_of(rng, degree)]
         else:
-            vertex = rng.integers(0, len(state.place))
+            vertex = _one_of(rng, len(state.place))
     return delta
 
 
-@compiled
+@inner
 def _rebuild(search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int) -> float:
     """Everything on `column` and one or two others is taken off and put back one by one, roughly the largest first."""
     members = members_of(state, column)
     delta = _take_off(search, state, members)
     for _ in range(rng.integers(1, MOST_REBUILT)):
-        other = rng.integers(0, len(state.load))
+        other = _one_of(rng, len(state.load))
         more = members_of(state, other)
         delta += _take_off(search, state, more)
         members = np.concatenate((members, more))
@@ -129,7 +133,7 @@ def _rebuild(search: Search, state: Partition, awake: Flags, rng: np.random.Gene
     return delta
 
 
-@compiled
+@inner
 def _take_off(search: Search, state: Partition, members: Ints) -> float:
     delta = 0.0
     for vertex in members:
@@ -140,7 +144,7 @@ def _take_off(search: Search, state: Partition, members: Ints) -> float:
     return delta
 
 
-@compiled
+@inner
 def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int) -> float:
     """Rebuild, and settle, as if `column` could take nothing."""
     room = search.machines.room[column]
@@ -152,7 +156,7 @@ def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Gene
         put(search, state, vertex, target)
         wake(search, awake, vertex)
         delta += cost
-    other = rng.integers(0, len(state.load))
+    other = _one_of(rng, len(state.load))
     if other != column:
         delta += _rebuild(search, state, awake, rng, other)
     delta += refine(search, state, awake)
@@ -162,7 +166,7 @@ def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Gene
     return delta
 
 
-@compiled
+@inner
 def _exchange_contents(search: Search, state: Partition, awake: Flags, column: int, other: int) -> float:
     here, there = members_of(state, column), members_of(state, other)
     delta = 0.0
@@ -173,16 +177,16 @@ def _exchange_contents(search: Search, state: Partition, awake: Flags, column: i
     return delta
 
 
-@compiled
+@inner
 def _exchange_workers(
     search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int, other: int
 ) -> float:
     """A worker of each change places; where `other` runs none, the worker of `column` just goes there."""
     here, there = members_of(state, column), members_of(state, other)
-    group = search.graph.group[here[rng.integers(0, len(here))]]
+    group = search.graph.group[here[_one_of(rng, len(here))]]
     delta = 0.0
     if len(there) and rng.random() < 0.7:
-        back = search.graph.group[there[rng.integers(0, len(there))]]
+        back = search.graph.group[there[_one_of(rng, len(there))]]
         for vertex in there:
             if search.graph.group[vertex] == back:
                 delta += _send(search, state, awake, vertex, column)
@@ -192,11 +196,11 @@ def _exchange_workers(
     return delta
 
 
-@compiled
+@inner
 def _restore(search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int) -> float:
     """One of the workers in force on `column` as it is in force: all its vertices there, no others of its group."""
     homes = search.homes
-    at = rng.integers(0, homes.worker_group.shape[1])
+    at = _one_of(rng, homes.worker_group.shape[1])
     group = homes.worker_group[column, at]
     if group == NOWHERE:
         return 0.0

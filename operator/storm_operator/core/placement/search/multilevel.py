@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.arrays import afresh, search_of
+from storm_operator.core.placement.search.arrays import afresh, search_of, with_bonds
 from storm_operator.core.placement.search.coarsening import contract, match
 from storm_operator.core.placement.search.emptying import empty_supervisors
 from storm_operator.core.placement.search.growth import grow
@@ -56,14 +56,14 @@ def _coarsen(problem: Problem, search: Search) -> tuple[list[Graph], list[Ints]]
     machines = search.machines
     enough = max(8, CLUSTERS_PER_SUPERVISOR * len(machines.room))
     largest = LARGEST_CLUSTER * float(machines.room.max(initial=0.0))
-    levels, clusters_of = [search.graph._replace(group=problem.topology_of)], []
+    levels, clusters_of = [with_bonds(problem, search.graph._replace(group=problem.topology_of))], []
     while len(levels[-1].demand) > enough:
         graph = levels[-1]
         cluster, clusters = match(graph, np.argsort(_tuples_through(graph), kind="stable"), largest)
         if clusters > LEAST_SHRINKAGE * len(graph.demand):
             break
         clusters_of.append(cluster)
-        levels.append(contract(graph, cluster, clusters))
+        levels.append(with_bonds(problem, contract(graph, cluster, clusters)))
     return levels, clusters_of
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.compiled import compiled, inner, leaf
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -28,6 +28,8 @@ class Graph(NamedTuple):
     starts: Ints
     neighbours: Ints
     rates: Floats
+    bonds: Floats
+    """What is saved when the two share a supervisor, in tuple-ms/s, where all supervisors are equally far apart."""
     demand: Floats
     """Millicores."""
     group: Ints
@@ -73,6 +75,8 @@ class Partition(NamedTuple):
     """The state. `first`, `after`, `before` link the vertices of each supervisor; workers are [supervisor, n-th]."""
 
     place: Ints
+    inside: Floats
+    """The bonds of each vertex with those on its supervisor."""
     load: Floats
     size: Ints
     first: Ints
@@ -88,9 +92,11 @@ class Partition(NamedTuple):
 class Pull(NamedTuple):
     """Scratch: how much one vertex exchanges with each supervisor; only `touched` entries are not zero."""
 
-    kin: Floats
-    """With vertices of its own group."""
-    others: Floats
+    tuples: Floats
+    saved: Floats
+    """The bonds with those there."""
+    nearby: Floats
+    """What the traffic with those there in other workers would cost; this and the rest only with several zones."""
     by_zone: Floats
     touched: Ints
     zones: Ints
@@ -113,6 +119,7 @@ def empty_partition(vertices: int, machines: Machines) -> Partition:
     shape = (columns, int(machines.ports.max(initial=0)) + SPARE_WORKERS)
     return Partition(
         place=np.full(vertices, NOWHERE, dtype=np.int64),
+        inside=np.zeros(vertices),
         load=np.zeros(columns),
         size=np.zeros(columns, dtype=np.int64),
         first=np.full(columns, NOWHERE, dtype=np.int64),
@@ -126,13 +133,24 @@ def empty_partition(vertices: int, machines: Machines) -> Partition:
     )
 
 
-@compiled
+@leaf
 def worker_at(state: Partition, column: int, group: int) -> int:
     """Which worker of `column` runs `group`; NOWHERE when none does."""
     for at in range(state.worker_group.shape[1]):
         if state.worker_group[column, at] == group:
             return at
     return NOWHERE
+
+
+@leaf
+def _bind(search: Search, state: Partition, vertex: int, sign: float) -> None:
+    """Count the bonds of `vertex` with those beside it, or count them off."""
+    graph, column = search.graph, state.place[vertex]
+    for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
+        other = graph.neighbours[edge]
+        if state.place[other] == column:
+            state.inside[other] += sign * graph.bonds[edge]
+            state.inside[vertex] += sign * graph.bonds[edge]
 
 
 @compiled
@@ -147,6 +165,7 @@ def put(search: Search, state: Partition, vertex: int, column: int) -> None:
     if first != NOWHERE:
         state.before[first] = vertex
     state.first[column] = vertex
+    _bind(search, state, vertex, 1.0)
     at = worker_at(state, column, group)
     if at == NOWHERE:
         at = worker_at(state, column, NOWHERE)
@@ -158,11 +177,13 @@ def put(search: Search, state: Partition, vertex: int, column: int) -> None:
         state.worker_settled[column, at] += 1
 
 
-@compiled
+@leaf
 def take(search: Search, state: Partition, vertex: int) -> None:
     """Take `vertex` off where it is."""
     homes, column = search.homes, state.place[vertex]
+    _bind(search, state, vertex, -1.0)
     state.place[vertex] = NOWHERE
+    state.inside[vertex] = 0.0
     state.load[column] -= search.graph.demand[vertex]
     state.size[column] -= 1
     if state.size[column] == 0:
@@ -192,7 +213,7 @@ def move(search: Search, state: Partition, vertex: int, column: int) -> None:
     put(search, state, vertex, column)
 
 
-@compiled
+@inner
 def members_of(state: Partition, column: int) -> Ints:
     """The vertices on `column`."""
     members = np.zeros(state.size[column], dtype=np.int64)

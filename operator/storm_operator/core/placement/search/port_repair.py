@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.compiled import compiled, inner, leaf
 from storm_operator.core.placement.search.partition_state import NOWHERE, Partition, Search, members_of, move, worker_at
 
 
@@ -28,7 +28,7 @@ def repair_ports(search: Search, state: Partition) -> bool:
     return False
 
 
-@compiled
+@leaf
 def _smallest_worker(state: Partition, column: int) -> int:
     group, size = NOWHERE, 0
     for at in range(state.worker_group.shape[1]):
@@ -38,7 +38,7 @@ def _smallest_worker(state: Partition, column: int) -> int:
     return group
 
 
-@compiled
+@leaf
 def _another_place(search: Search, state: Partition, column: int, group: int) -> int:
     """The roomiest supervisor that runs the group already, else the roomiest with a port left."""
     best, best_key = NOWHERE, -np.inf
@@ -53,7 +53,7 @@ def _another_place(search: Search, state: Partition, column: int, group: int) ->
     return best
 
 
-@compiled
+@leaf
 def _merge_somewhere(search: Search, state: Partition) -> bool:
     """Free a port: merge the smallest worker that has a sister on another supervisor into it."""
     best_column, best_group, best_size, best_target = NOWHERE, NOWHERE, 0, NOWHERE
@@ -73,7 +73,7 @@ def _merge_somewhere(search: Search, state: Partition) -> bool:
     return True
 
 
-@compiled
+@inner
 def _move_worker(search: Search, state: Partition, column: int, group: int, target: int) -> None:
     for vertex in members_of(state, column):
         if search.graph.group[vertex] == group:

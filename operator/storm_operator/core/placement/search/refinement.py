@@ -8,8 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.compiled import compiled
-from storm_operator.core.placement.search.partition_state import NOWHERE, Flags, Floats, Ints, Partition, Search, move
+from storm_operator.core.placement.search.compiled import compiled, inner, leaf
+from storm_operator.core.placement.search.partition_state import (
+    NOWHERE,
+    Flags,
+    Floats,
+    Ints,
+    Partition,
+    Search,
+    members_of,
+    move,
+)
 from storm_operator.core.placement.search.step_prices import (
     cost_of_adding,
     cost_of_removing,
@@ -42,7 +51,7 @@ def refine(search: Search, state: Partition, awake: Flags) -> float:
     return delta
 
 
-@compiled
+@leaf
 def _move_all(search: Search, state: Partition, to_move: Flags, to_exchange: Flags) -> float:
     delta = 0.0
     for _ in range(MOST_PASSES):
@@ -61,22 +70,42 @@ def _move_all(search: Search, state: Partition, to_move: Flags, to_exchange: Fla
     return delta
 
 
-@compiled
+@inner
 def _exchange_all(search: Search, state: Partition, to_move: Flags, to_exchange: Flags) -> float:
     delta = 0.0
-    for vertex in range(len(state.place)):
-        if to_exchange[vertex]:
+    bonds_with = np.zeros(len(state.place))
+    for column in range(len(state.load)):
+        counted = np.zeros(0, dtype=np.int64)
+        for vertex in members_of(state, column):
+            if not to_exchange[vertex] or state.place[vertex] != column:
+                continue
             to_exchange[vertex] = False
-            partner, change = _exchange(search, state, vertex)
+            if not len(counted):
+                counted = members_of(state, column)
+                _count_bonds(search, counted, bonds_with, 1.0)
+            partner, change = _exchange(search, state, vertex, bonds_with)
             if partner != NOWHERE:
+                _count_bonds(search, counted, bonds_with, 0.0)
+                counted = counted[:0]
                 for one in (vertex, partner):
                     wake(search, to_move, one)
                     wake(search, to_exchange, one)
                 delta += change
+        _count_bonds(search, counted, bonds_with, 0.0)
     return delta
 
 
-@compiled
+@leaf
+def _count_bonds(search: Search, members: Ints, bonds_with: Floats, factor: float) -> None:
+    """Add the bonds that each vertex has with `members` to `bonds_with`, or (factor 0) set those of theirs to 0."""
+    graph = search.graph
+    for vertex in members:
+        for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
+            other = graph.neighbours[edge]
+            bonds_with[other] = (bonds_with[other] + graph.bonds[edge]) * factor
+
+
+@leaf
 def best_move(search: Search, state: Partition, vertex: int) -> tuple[int, float]:
     """Where `vertex` costs least, and the change of the total, if it falls; else NOWHERE.
 
@@ -105,8 +134,8 @@ def best_move(search: Search, state: Partition, vertex: int) -> tuple[int, float
     return best, best_delta
 
 
-@compiled
-def _exchange(search: Search, state: Partition, vertex: int) -> tuple[int, float]:
+@inner
+def _exchange(search: Search, state: Partition, vertex: int, bonds_with: Floats) -> tuple[int, float]:
     """Exchange `vertex` with another where both together gain; whom with, or NOWHERE, and the change of the total."""
     wanted = np.full(EXCHANGES_TRIED, NOWHERE)
     saved = np.zeros(EXCHANGES_TRIED)
@@ -116,13 +145,13 @@ def _exchange(search: Search, state: Partition, vertex: int) -> tuple[int, float
     _survey_wishes(search, state, vertex, wanted, saved)
     for choice in range(len(wanted)):
         if wanted[choice] not in (NOWHERE, at):
-            partner, change = _exchange_with_best(search, state, vertex, wanted[choice], saved[choice])
+            partner, change = _exchange_with_best(search, state, vertex, wanted[choice], saved[choice], bonds_with)
             if partner != NOWHERE:
                 return partner, change
     return NOWHERE, 0.0
 
 
-@compiled
+@leaf
 def _survey_wishes(search: Search, state: Partition, vertex: int, wanted: Ints, saved: Floats) -> None:
     """What `vertex` would save on the `wanted` supervisors; where none is named, those on which it saves most."""
     at = state.place[vertex]
@@ -140,7 +169,7 @@ def _survey_wishes(search: Search, state: Partition, vertex: int, wanted: Ints, 
     forget(search, found)
 
 
-@compiled
+@leaf
 def _keep(wanted: Ints, saved: Floats, column: int, value: float) -> None:
     """Keep the few lowest values, sorted."""
     at = len(saved) - 1
@@ -150,11 +179,13 @@ def _keep(wanted: Ints, saved: Floats, column: int, value: float) -> None:
     saved[at], wanted[at] = value, column
 
 
-@compiled
-def _exchange_with_best(search: Search, state: Partition, vertex: int, column: int, saved: float) -> tuple[int, float]:
+@leaf
+def _exchange_with_best(
+    search: Search, state: Partition, vertex: int, column: int, saved: float, bonds_with: Floats
+) -> tuple[int, float]:
     """Exchange `vertex`, whose network changes by `saved` on `column`, with whom of there it pays best."""
     demand, room, price = search.graph.demand, search.machines.room, search.tariff.overloaded_millicore
-    at = state.place[vertex]
+    at, single_zone = state.place[vertex], len(search.machines.zone_ms) == 1
     best, best_network, best_delta = NOWHERE, 0.0, -search.tariff.smallest_gain
     excess_at, excess_there = state.load[at] - room[at], state.load[column] - room[column]
     overload = max(excess_at, 0.0) + max(excess_there, 0.0)
@@ -163,9 +194,12 @@ def _exchange_with_best(search: Search, state: Partition, vertex: int, column: i
         given = demand[vertex] - demand[other]
         shift = (max(excess_at - given, 0.0) + max(excess_there + given, 0.0) - overload) * price
         if saved + shift < best_delta:
-            network = (
-                saved + _nearer(search, state, other, at, column) + 2.0 * _apart(search, vertex, other, at, column)
-            )
+            if single_zone:
+                network = saved + state.inside[other] - bonds_with[other]
+            else:
+                network = saved + _nearer(search, state, other, at, column)
+            if network + shift < best_delta:
+                network += 2.0 * _apart(search, vertex, other, at, column)
             if network + shift < best_delta:
                 best, best_delta, best_network = other, network + shift, network
         other = state.after[other]
@@ -175,7 +209,7 @@ def _exchange_with_best(search: Search, state: Partition, vertex: int, column: i
     return (best, change) if change < 0.0 else (NOWHERE, 0.0)
 
 
-@compiled
+@leaf
 def _carry_out(search: Search, state: Partition, vertex: int, other: int, network: float) -> float:
     """Exchange the two if that pays with everything counted; the change of the total, 0 when it does not."""
     at, column = state.place[vertex], state.place[other]
@@ -191,27 +225,16 @@ def _carry_out(search: Search, state: Partition, vertex: int, other: int, networ
     return 0.0
 
 
-@compiled
+@leaf
 def _nearer(search: Search, state: Partition, vertex: int, column: int, than: int) -> float:
     """What the network of `vertex` costs more on `column` than on `than`."""
-    graph = search.graph
-    if len(search.machines.zone_ms) > 1:
-        found = survey(search, state, vertex)
-        network = network_at(search, column) - network_at(search, than)
-        forget(search, found)
-        return network
-    group = graph.group[vertex]
-    apart, network = search.machines.zone_ms[0, 0], 0.0
-    for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
-        there = state.place[graph.neighbours[edge]]
-        if there in (column, than):
-            near = 0.0 if graph.group[graph.neighbours[edge]] == group else search.tariff.between_workers_ms
-            saved = graph.rates[edge] * (apart - near)
-            network += saved if there == than else -saved
+    found = survey(search, state, vertex)
+    network = network_at(search, column) - network_at(search, than)
+    forget(search, found)
     return network
 
 
-@compiled
+@leaf
 def _apart(search: Search, vertex: int, other: int, column: int, another: int) -> float:
     """What moving both ends counts too much: an exchange leaves the two as far from each other as they were."""
     graph, machines = search.graph, search.machines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.compiled import compiled
+from storm_operator.core.placement.search.compiled import compiled, leaf
 from storm_operator.core.placement.search.partition_state import (
     NOWHERE,
     Flags,
@@ -18,7 +18,7 @@ from storm_operator.core.placement.search.partition_state import (
 )
 
 
-@compiled
+@leaf
 def worker_restart(homes: Homes, column: int, group: int, size: int, settled: int, price: float) -> float:
     """What it costs that this worker, of so many vertices, is not the one in force; 0 when it is."""
     if size == 0:
@@ -30,7 +30,7 @@ def worker_restart(homes: Homes, column: int, group: int, size: int, settled: in
     return price
 
 
-@compiled
+@leaf
 def cost_of_adding(search: Search, state: Partition, vertex: int, column: int) -> float:
     """Everything but the network, for putting `vertex`, which is not there, on `column`."""
     graph, machines, tariff, homes = search.graph, search.machines, search.tariff, search.homes
@@ -53,7 +53,7 @@ def cost_of_adding(search: Search, state: Partition, vertex: int, column: int) -
     return cost + worker_restart(homes, column, group, size + 1, was_settled + int(settled), was_price + price)
 
 
-@compiled
+@leaf
 def cost_of_removing(search: Search, state: Partition, vertex: int) -> float:
     """Everything but the network, for taking `vertex` off where it is; mostly negative."""
     graph, machines, tariff, homes = search.graph, search.machines, search.tariff, search.homes
@@ -82,56 +82,78 @@ def put_all(search: Search, state: Partition, place: Ints) -> None:
             put(search, state, vertex, column)
 
 
-@compiled
+@leaf
 def survey(search: Search, state: Partition, vertex: int) -> int:
     """Fill the scratch for `vertex`; the number of supervisors touched. `forget` empties it again."""
     graph, pull = search.graph, search.pull
-    found, zones = 0, 0
-    group = graph.group[vertex]
+    found = 0
+    for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
+        column = state.place[graph.neighbours[edge]]
+        if column == NOWHERE:
+            continue
+        if pull.tuples[column] == 0.0:
+            pull.touched[found] = column
+            found += 1
+        pull.tuples[column] += graph.rates[edge]
+        pull.saved[column] += graph.bonds[edge]
+    if len(search.machines.zone_ms) > 1:
+        _survey_zones(search, state, vertex)
+    return found
+
+
+@leaf
+def _survey_zones(search: Search, state: Partition, vertex: int) -> None:
+    """Where supervisors are not equally far apart, what `vertex` exchanges with each zone counts as well."""
+    graph, machines, pull = search.graph, search.machines, search.pull
+    zones = 0
     for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
         other = graph.neighbours[edge]
         column = state.place[other]
         if column == NOWHERE:
             continue
-        rate = graph.rates[edge]
-        if pull.kin[column] == 0.0 and pull.others[column] == 0.0:
-            pull.touched[found] = column
-            found += 1
-        if graph.group[other] == group:
-            pull.kin[column] += rate
-        else:
-            pull.others[column] += rate
-        zone = search.machines.zone[column]
+        zone, rate = machines.zone[column], graph.rates[edge]
         if pull.by_zone[zone] == 0.0:
             pull.zones[zones] = zone
             zones += 1
         pull.by_zone[zone] += rate
+        if graph.group[other] != graph.group[vertex]:
+            pull.nearby[column] += rate * search.tariff.between_workers_ms
     pull.zone_count[0] = zones
-    return found
 
 
-@compiled
+@leaf
 def network_at(search: Search, column: int) -> float:
-    """What the traffic of the surveyed vertex would cost with it on `column`."""
+    """What the traffic of the surveyed vertex would cost with it on `column`; only differences mean anything."""
     machines, pull = search.machines, search.pull
+    if len(machines.zone_ms) == 1:
+        return -pull.saved[column]
     zone = machines.zone[column]
-    cost = 0.0
+    cost = pull.nearby[column] - pull.tuples[column] * machines.zone_ms[zone, zone]
     for at in range(pull.zone_count[0]):
         cost += pull.by_zone[pull.zones[at]] * machines.zone_ms[zone, pull.zones[at]]
-    here = pull.kin[column] + pull.others[column]
-    return cost - here * machines.zone_ms[zone, zone] + pull.others[column] * search.tariff.between_workers_ms
+    return cost
 
 
-@compiled
+@leaf
 def forget(search: Search, found: int) -> None:
     """Empty the scratch after a survey that touched `found` supervisors."""
     pull = search.pull
     for at in range(found):
-        pull.kin[pull.touched[at]] = 0.0
-        pull.others[pull.touched[at]] = 0.0
+        pull.saved[pull.touched[at]] = 0.0
+        pull.tuples[pull.touched[at]] = 0.0
+        pull.nearby[pull.touched[at]] = 0.0
     for at in range(pull.zone_count[0]):
         pull.by_zone[pull.zones[at]] = 0.0
     pull.zone_count[0] = 0
+
+
+@leaf
+def distance(search: Search, state: Partition, vertex: int, other: int) -> float:
+    """Milliseconds between two vertices where they are."""
+    here, there = state.place[vertex], state.place[other]
+    if here != there:
+        return search.machines.zone_ms[search.machines.zone[here], search.machines.zone[there]]
+    return 0.0 if search.graph.group[vertex] == search.graph.group[other] else search.tariff.between_workers_ms
 
 
 @compiled
@@ -140,9 +162,8 @@ def total_cost(search: Search, state: Partition) -> float:
     machines, tariff = search.machines, search.tariff
     network, rest = 0.0, 0.0
     for vertex in range(len(state.place)):
-        found = survey(search, state, vertex)
-        network += network_at(search, state.place[vertex]) / 2.0
-        forget(search, found)
+        for edge in range(search.graph.starts[vertex], search.graph.starts[vertex + 1]):
+            network += search.graph.rates[edge] * distance(search, state, vertex, search.graph.neighbours[edge]) / 2.0
     for column in range(len(state.load)):
         rest += max(state.load[column] - machines.room[column], 0.0) * tariff.overloaded_millicore
         rest += max(state.workers[column] - machines.ports[column], 0) * tariff.missing_port
@@ -161,7 +182,7 @@ def total_cost(search: Search, state: Partition) -> float:
     return network + rest
 
 
-@compiled
+@leaf
 def wake(search: Search, awake: Flags, vertex: int) -> None:
     """`vertex` has moved: it and its neighbours are to be looked at again."""
     awake[vertex] = True
@@ -173,7 +194,7 @@ def wake(search: Search, awake: Flags, vertex: int) -> None:
 def moved(search: Search, state: Partition, vertex: int, column: int) -> float:
     """Move `vertex` from where it is to `column`, if a worker can be begun there; the change of the total."""
     adding = cost_of_adding(search, state, vertex, column)
-    if adding == np.inf:
+    if adding == np.inf or state.place[vertex] == column:
         return 0.0
     found = survey(search, state, vertex)
     network = network_at(search, column) - network_at(search, state.place[vertex])
@@ -184,7 +205,7 @@ def moved(search: Search, state: Partition, vertex: int, column: int) -> float:
     return delta
 
 
-@compiled
+@leaf
 def cheapest(search: Search, state: Partition, vertex: int, but: int) -> tuple[int, float]:
     """The supervisor other than `but` on which `vertex` costs least, and how much; NOWHERE when there is none."""
     found = survey(search, state, vertex)

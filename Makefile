@@ -73,11 +73,11 @@ bench-many: setup ## Hundreds of StormTopologies at once, against a handler that
 	PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/many_resources.py
 
 bench-plan: venv ## Plan quality and time beside KaHIP, METIS and Storm's ResourceAwareScheduler (EXECUTORS=10000 SUPERVISORS=1000)
-	$(BIN)/python benchmarks/plan/bench_plan.py --executors $(or $(EXECUTORS),10000) \
+	PYTHONPATH=benchmarks $(BIN)/python -m plan.bench_plan --executors $(or $(EXECUTORS),10000) \
 	  --supervisors $(or $(SUPERVISORS),1000) $(PLAN_OPTIONS)
 
 bench-plan-all: venv ## The same from 10 to 100,000 executors, into build/bench-plan and docs/images
-	$(BIN)/python benchmarks/plan/bench_all.py $(PLAN_OPTIONS)
+	PYTHONPATH=benchmarks $(BIN)/python -m plan.bench_all $(PLAN_OPTIONS)
 
 bench-placement: venv ## How long placement takes
 	$(BIN)/python benchmarks/placement.py

@@ -1,4 +1,4 @@
-"""How good plans are and how long they take: `python benchmarks/plan/bench_plan.py --executors 10000`.
+"""How good plans are and how long they take: `python -m plan.bench_plan --executors 10000`.
 
 Beside `adaptive`: KaHIP eco and METIS at the same balance, and Storm's own ResourceAwareScheduler, all on one instance.
 `share` is the part of all tuples that goes between supervisors. Each of them runs in a process of its own and is given
@@ -21,16 +21,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from plan.instance import PORTS, Instance, Scale, add_scale_options, make_instance, scale_from
+from plan.storms_own import place_resource_aware
+from plan.yardsticks import Ints, imbalance_of
 from rich.console import Console
 from rich.table import Table
 
-BENCHMARKS = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(BENCHMARKS))
+from storm_operator.core.model import Assignment, WorkerSlot
 
-from plan.instance import PORTS, Instance, Scale, add_scale_options, make_instance, scale_from  # noqa: E402
-from plan.storms_own import place_resource_aware  # noqa: E402
-from plan.yardsticks import Ints, imbalance_of  # noqa: E402
-from storm_operator.core.model import Assignment, WorkerSlot  # noqa: E402
+BENCHMARKS = Path(__file__).resolve().parent.parent
 
 console = Console(stderr=True, width=130)
 
@@ -78,7 +77,13 @@ def _own(scale: Scale, options: argparse.Namespace, path: Path) -> dict[str, Any
         found = json.loads(line)
         told.setdefault(found["name"], []).append(found["value"])
     figures: dict[str, Any] = {"policy": options.policy, "share": None}
-    for name in ("plan_seconds", "replan_rates_seconds", "replan_death_seconds", "replan_nothing_seconds"):
+    for name in (
+        "plan_seconds",
+        "plan_cpu_seconds",
+        "replan_rates_seconds",
+        "replan_death_seconds",
+        "replan_nothing_seconds",
+    ):
         figures[name] = statistics.median(told[name]) if name in told else None
     spread = {name: [min(values), max(values)] for name, values in told.items() if name.endswith("_seconds")}
     for name in ("decide_seconds", "warm_up_seconds", "peak_mb", "instance_mb"):
@@ -110,7 +115,7 @@ def _partitioned(
     places = np.load(path)
     return {
         f"{prefix}_share": share_of(instance, _on_supervisors(instance, places)),
-        f"{prefix}_seconds": json.loads(lines[-1])["seconds"],
+        **{f"{prefix}_{what}": seconds for what, seconds in json.loads(lines[-1]).items()},
         f"{prefix}_imbalance": imbalance_of(_weights(instance), places, parts),
         f"{prefix}_parts": len(np.unique(places)),
     }
@@ -144,6 +149,7 @@ def _weights(instance: Instance) -> list[float]:
 def _python(module: str, scale: Scale, *arguments: object) -> list[str]:
     chosen: list[object] = ["--executors", scale.executors, "--supervisors", scale.supervisors]
     chosen += ["--seed", scale.seed, "--use", scale.use, "--zones", scale.zones]
+    chosen += ["--supervisor-price", scale.supervisor_price]
     chosen += ["--heterogeneous"] if scale.heterogeneous else []
     return [sys.executable, "-m", module, *(str(argument) for argument in (*chosen, *arguments))]
 

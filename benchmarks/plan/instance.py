@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-
 from plan.topologies import Floats, Flow, random_flow, sizes
+
 from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot
-from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.settings import ObjectiveWeights, PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import (
     ClusterSnapshot,
     Completeness,
@@ -38,7 +38,10 @@ NOW_SECONDS, PERIOD_SECONDS = 1000.0, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What to generate. `use` is demand over capacity of the whole cluster; `zones` of equally many supervisors."""
+    """What to generate. `use` is demand over capacity of the whole cluster; `zones` of equally many supervisors.
+
+    `supervisor_price` is the objective's weight of a supervisor in use; 0 spreads executors over all of them.
+    """
 
     executors: int
     supervisors: int
@@ -46,6 +49,7 @@ class Scale:
     use: float = 0.7
     zones: int = 1
     heterogeneous: bool = False
+    supervisor_price: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +93,21 @@ def add_scale_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--use", type=float, default=0.7, help="demand over capacity of the whole cluster")
     parser.add_argument("--zones", type=int, default=1)
+    parser.add_argument("--supervisor-price", type=float, default=1.0, help="the objective's weight; 0: use them all")
     parser.add_argument("--heterogeneous", action="store_true", help="supervisors of unequal capacity")
 
 
 def scale_from(options: argparse.Namespace) -> Scale:
     supervisors = options.supervisors or max(2, options.executors // 10)
-    return Scale(options.executors, supervisors, options.seed, options.use, options.zones, options.heterogeneous)
+    return Scale(
+        executors=options.executors,
+        supervisors=supervisors,
+        seed=options.seed,
+        use=options.use,
+        zones=options.zones,
+        heterogeneous=options.heterogeneous,
+        supervisor_price=options.supervisor_price,
+    )
 
 
 def make_instance(scale: Scale) -> Instance:
@@ -120,10 +133,15 @@ def make_instance(scale: Scale) -> Instance:
         traffic=_traffic(executors, flows),
         distances=_distances(machines, scale.zones),
         completeness=Completeness(len(executors)),
-        rates={topology.id: TopologyRates(1000.0, 0.0, LatencySummary(20.0, 15.0, 60.0, 1e4)) for topology in topologies},
+        rates={
+            topology.id: TopologyRates(1000.0, 0.0, LatencySummary(20.0, 15.0, 60.0, 1e4)) for topology in topologies
+        },
         history=(LoadPeriod(NOW_SECONDS, PERIOD_SECONDS, {}, {}),),
     )
-    settings = PlacementSettings(movable=frozenset(topology.id for topology in topologies))
+    weights = ObjectiveWeights(supervisor_in_use=scale.supervisor_price)
+    settings = PlacementSettings(
+        scheduling=SchedulingSettings(weights=weights), movable=frozenset(topology.id for topology in topologies)
+    )
     return Instance(snapshot, Demand(millicores, millicores), settings)
 
 

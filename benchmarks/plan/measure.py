@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-
 from plan.instance import Instance, Scale, add_scale_options, make_instance, scale_from
+from plan.stop_watch import StopWatch, Took
+
 from storm_operator.core.decide import decide
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.model import Assignment, Infeasible, Plan
@@ -40,11 +41,11 @@ def main() -> None:
             raise SystemExit(f"{options.policy} found no plan: {result.reason}")
         return result
 
-    tell("warm_up_seconds", timed(lambda: plan(small))[1])
+    tell_time("warm_up", timed(lambda: plan(small))[1])
     forget_peak_memory()
     tell("instance_mb", peak_memory_mb())
-    assignment, seconds = timed(lambda: plan(instance))
-    tell("plan_seconds", seconds)
+    assignment, took = timed(lambda: plan(instance))
+    tell_time("plan", took)
     tell("peak_mb", peak_memory_mb())
     save(options.assignment, instance, assignment)
     _plan_again(instance, plan, options.repeats - 1)
@@ -56,20 +57,20 @@ def main() -> None:
         ("nothing", in_force),
     ):
         for _ in range(options.repeats):
-            replan, seconds = timed(lambda changed=changed: plan(changed))
-            tell(f"replan_{what}_seconds", seconds)
+            replan, took = timed(partial(plan, changed))
+            tell_time(f"replan_{what}", took)
         tell(f"replan_{what}_moves", moved(changed.snapshot.assignment, replan))
 
 
 def _plan_again(instance: Instance, plan: Callable[[Instance], Assignment], times: int) -> None:
     for _ in range(times):
-        tell("plan_seconds", timed(lambda: plan(instance))[1])
+        tell_time("plan", timed(lambda: plan(instance))[1])
 
 
 def _decide(instance: Instance, proposal: Assignment, times: int) -> None:
     """What a control period does with a proposal before it is a plan."""
     for _ in range(times):
-        decision, seconds = timed(
+        decision, took = timed(
             lambda: decide(
                 instance.snapshot,
                 instance.demand,
@@ -80,7 +81,7 @@ def _decide(instance: Instance, proposal: Assignment, times: int) -> None:
                 plan_id="bench",
             )
         )
-        tell("decide_seconds", seconds)
+        tell_time("decide", took)
     tell("decision", "plan" if isinstance(decision, Plan) else f"{decision.reason}: {decision.message}")
 
 
@@ -100,10 +101,15 @@ def tell(name: str, value: Any) -> None:
     print(json.dumps({"name": name, "value": value}), flush=True)
 
 
-def timed(work: Callable[[], T]) -> tuple[T, float]:
-    began = time.perf_counter()
+def tell_time(what: str, took: Took) -> None:
+    tell(f"{what}_seconds", took.wall_seconds)
+    tell(f"{what}_cpu_seconds", took.cpu_seconds)
+
+
+def timed(work: Callable[[], T]) -> tuple[T, Took]:
+    watch = StopWatch()
     result = work()
-    return result, time.perf_counter() - began
+    return result, watch.took()
 
 
 def forget_peak_memory() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plan.instance import Instance
+
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, Executor, Topology, WorkerSlot
 from storm_operator.core.placement.objective import usable_millicores
 from storm_operator.local.distribution import ensure_distribution

@@ -77,7 +77,7 @@ bench-plan: venv ## Plan quality and time beside KaHIP, METIS and Storm's Resour
 	  --supervisors $(or $(SUPERVISORS),1000) $(PLAN_OPTIONS)
 
 bench-plan-all: venv ## The same from 10 to 100,000 executors, into build/bench-plan and docs/images
-	PYTHONPATH=benchmarks $(BIN)/python -m plan.bench_all $(PLAN_OPTIONS)
+	PYTHONPATH=benchmarks $(BIN)/python -m plan.bench_plan --all $(PLAN_OPTIONS)
 
 bench-placement: venv ## How long placement takes
 	$(BIN)/python benchmarks/placement.py

@@ -40,7 +40,8 @@ NOW_SECONDS, PERIOD_SECONDS = 1000.0, 10.0
 class Scale:
     """What to generate. `use` is demand over capacity of the whole cluster; `zones` of equally many supervisors.
 
-    `supervisor_price` is the objective's weight of a supervisor in use; 0 spreads executors over all of them.
+    `supervisor_price` is a factor for the objective's weight of a supervisor in use; with 0 all are used.
+    `restart_price` is a factor for its weights of restarts; with 0 a plan may tear everything up.
     """
 
     executors: int
@@ -50,6 +51,7 @@ class Scale:
     zones: int = 1
     heterogeneous: bool = False
     supervisor_price: float = 1.0
+    restart_price: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ def add_scale_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--use", type=float, default=0.7, help="demand over capacity of the whole cluster")
     parser.add_argument("--zones", type=int, default=1)
-    parser.add_argument("--supervisor-price", type=float, default=1.0, help="the objective's weight; 0: use them all")
+    parser.add_argument("--supervisor-price", type=float, default=1.0, help="a factor; 0: use them all")
+    parser.add_argument("--restart-price", type=float, default=1.0, help="a factor; 0: from scratch")
     parser.add_argument("--heterogeneous", action="store_true", help="supervisors of unequal capacity")
 
 
@@ -107,7 +110,16 @@ def scale_from(options: argparse.Namespace) -> Scale:
         zones=options.zones,
         heterogeneous=options.heterogeneous,
         supervisor_price=options.supervisor_price,
+        restart_price=options.restart_price,
     )
+
+
+def scale_arguments(scale: Scale) -> list[str]:
+    """The command line that `scale_from` reads back."""
+    arguments = ["--heterogeneous"] if scale.heterogeneous else []
+    for name in ("executors", "supervisors", "seed", "use", "zones", "supervisor_price", "restart_price"):
+        arguments += [f"--{name.replace('_', '-')}", str(getattr(scale, name))]
+    return arguments
 
 
 def make_instance(scale: Scale) -> Instance:
@@ -138,11 +150,7 @@ def make_instance(scale: Scale) -> Instance:
         },
         history=(LoadPeriod(NOW_SECONDS, PERIOD_SECONDS, {}, {}),),
     )
-    weights = ObjectiveWeights(supervisor_in_use=scale.supervisor_price)
-    settings = PlacementSettings(
-        scheduling=SchedulingSettings(weights=weights), movable=frozenset(topology.id for topology in topologies)
-    )
-    return Instance(snapshot, Demand(millicores, millicores), settings)
+    return Instance(snapshot, Demand(millicores, millicores), _settings(scale, topologies))
 
 
 def even_assignment(topologies: Sequence[Topology], machines: Sequence[Supervisor]) -> Assignment:
@@ -167,6 +175,18 @@ def _first_free_slots(machines: Sequence[Supervisor], used: np.ndarray, wanted: 
         slots += [WorkerSlot(machines[at].id, PORTS[used[at]]) for at in free]
         used[free] += 1
     return slots
+
+
+def _settings(scale: Scale, topologies: Sequence[Topology]) -> PlacementSettings:
+    usual = ObjectiveWeights()
+    weights = replace(
+        usual,
+        supervisor_in_use=usual.supervisor_in_use * scale.supervisor_price,
+        worker_restart=usual.worker_restart * scale.restart_price,
+        state_lost=usual.state_lost * scale.restart_price,
+    )
+    movable = frozenset(topology.id for topology in topologies)
+    return PlacementSettings(scheduling=SchedulingSettings(weights=weights), movable=movable)
 
 
 def _supervisors(scale: Scale, demand: Floats, rng: np.random.Generator) -> tuple[Supervisor, ...]:

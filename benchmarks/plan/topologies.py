@@ -22,7 +22,7 @@ LARGEST_TOPOLOGY = 500
 SMALLEST_TOPOLOGY = 10
 LARGEST_WORD_COUNT = 90
 """Beyond this many executors people have more than three components."""
-TYPICAL_PARALLELISM, PARALLELISM_SPREAD = 6.8, 0.55
+TYPICAL_PARALLELISM, PARALLELISM_SPREAD = 5.5, 0.55
 """Executors for each component over a topology: median and sigma of the logarithm."""
 MOST_COMPONENTS = 60
 GROUPINGS, GROUPING_SHARES = ("shuffle", "fields", "global"), (0.6, 0.35, 0.05)

@@ -59,7 +59,7 @@ def metis(instance: Instance, parts: int, imbalance: float, seed: int) -> tuple[
         asked = imbalance * METIS_STRICTER**attempt
         for recursive in (False, True):
             found, cut, took = _metis_once(graph, parts, asked, seed, recursive)
-            tries.append((max(imbalance, imbalance_of(graph[0], found, parts)), cut, found, took))
+            tries.append((max(imbalance, imbalance_of(graph[0], found)), cut, found, took))
         if min(tried[0] for tried in tries) <= imbalance:
             break
     _, _, found, took = min(tries, key=lambda tried: tried[:2])
@@ -84,10 +84,10 @@ def _metis_once(graph: Graph, parts: int, imbalance: float, seed: int, recursive
 PARTITIONERS = {"kahip": kahip_eco, "metis": metis}
 
 
-def imbalance_of(weights: npt.ArrayLike, places: Ints, parts: int) -> float:
-    """The heaviest of `parts` over their mean, less one."""
+def imbalance_of(weights: npt.ArrayLike, places: Ints) -> float:
+    """The heaviest of the parts that `places` names over their mean, less one."""
     loads = np.bincount(places, weights=np.asarray(weights, dtype=np.float64))
-    return float(loads.max()) / (float(loads.sum()) / parts) - 1.0
+    return float(loads.max()) / (float(loads.sum()) / len(np.unique(places))) - 1.0
 
 
 def main() -> None:

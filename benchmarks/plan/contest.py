@@ -101,15 +101,9 @@ def _own_figures(instance: Instance, scale: Scale, contest: Contest, folder: Pat
 
 
 def _partitioner_figures(
-    rival: str,
-    called: str,
-    instance: Instance,
-    scale: Scale,
-    balance: tuple[object, ...],
-    contest: Contest,
-    folder: Path,
+    rival: str, instance: Instance, scale: Scale, balance: Sequence[object], contest: Contest, folder: Path
 ) -> Report:
-    path = folder / f"{rival}.npy"
+    called, path = PARTITIONERS[rival], folder / f"{rival}.npy"
     command = [*_python("plan.yardsticks"), rival, *scale_arguments(scale), *map(str, balance)]
     lines = _lines_within([*command, "--assignment", str(path)], contest.limit_seconds, called)
     if not lines or not path.exists():

@@ -61,7 +61,7 @@ def main() -> None:
 
 def table_of(reports: Sequence[Report]) -> Table:
     """One line for each report; - for what was not measured."""
-    table = Table(title="Plan quality and time", caption="* fills a supervisor beyond its CPU: easier, and no plan")
+    table = Table(title="Plan quality and time", caption="* fills a supervisor beyond what may be filled of it")
     for title in COLUMNS.values():
         table.add_column(title, justify="right")
     for report in reports:

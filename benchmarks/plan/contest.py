@@ -59,7 +59,7 @@ def hold(scale: Scale, contest: Contest) -> Report:
         report |= {"parts": parts, "imbalance": imbalance}
         balance = ("--parts", parts, "--imbalance", imbalance)
         for rival in PARTITIONERS:
-            if rival in contest.rivals:
+            if rival in contest.rivals and not scale.heterogeneous:  # they make equal parts
                 report |= _partitioner_figures(rival, instance, scale, balance, contest, folder)
         if "ras" in contest.rivals:
             report |= _resource_aware_figures(instance, contest, folder)

@@ -33,6 +33,8 @@ COLUMNS = {
     "share": "share",
     "kahip_eco_share": "KaHIP",
     "kahip_eco_seconds": "s",
+    "kahip_eco_all_share": "KaHIP all",
+    "kahip_eco_all_seconds": "s",
     "metis_share": "METIS",
     "metis_seconds": "s",
     "ras_share": "RAS",

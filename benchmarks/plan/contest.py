@@ -46,21 +46,27 @@ class Contest:
     limit_seconds: float = 600.0
 
 
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What a partitioner is asked for; `imbalance` is the heaviest part over the mean, less one."""
+
+    parts: int
+    imbalance: float
+
+
 def hold(scale: Scale, contest: Contest) -> Report:
     """All figures of one scale; docs/benchmarks.md says what each is."""
     instance = make_instance(scale)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         report, places = _own_figures(instance, scale, contest, folder)
-        # Without a plan to compare with, the rivals may fill every supervisor as far as a plan might.
-        parts, imbalance = scale.supervisors, max(0.0, instance.settings.scheduling.headroom_fraction / scale.use - 1.0)
+        balances = {"all_": _widest_balance(instance)}
         if places is not None:
-            parts, imbalance = len(np.unique(places)), imbalance_of(_millicores(instance), places)
-        report |= {"parts": parts, "imbalance": imbalance}
-        balance = ("--parts", parts, "--imbalance", imbalance)
+            balances[""] = Balance(len(np.unique(places)), imbalance_of(_millicores(instance), places))
         for rival in PARTITIONERS:
             if rival in contest.rivals and not scale.heterogeneous:  # they make equal parts
-                report |= _partitioner_figures(rival, instance, scale, balance, contest, folder)
+                for which, balance in balances.items():
+                    report |= _partitioner_figures(rival, which, balance, scale, contest, instance, folder)
         if "ras" in contest.rivals:
             report |= _resource_aware_figures(instance, contest, folder)
     return report
@@ -100,16 +106,25 @@ def _own_figures(instance: Instance, scale: Scale, contest: Contest, folder: Pat
     return report | _quality(instance, places, ""), places
 
 
+def _widest_balance(instance: Instance) -> Balance:
+    """A part for each supervisor, none heavier than what may be filled: whoever keeps this keeps the CPU rule."""
+    usable = min(usable_millicores(instance.snapshot, instance.settings).values())
+    supervisors = len(instance.snapshot.supervisors)
+    return Balance(supervisors, usable / (sum(_millicores(instance)) / supervisors) - 1.0)
+
+
 def _partitioner_figures(
-    rival: str, instance: Instance, scale: Scale, balance: Sequence[object], contest: Contest, folder: Path
+    rival: str, which: str, balance: Balance, scale: Scale, contest: Contest, instance: Instance, folder: Path
 ) -> Report:
-    called, path = PARTITIONERS[rival], folder / f"{rival}.npy"
-    command = [*_python("plan.yardsticks"), rival, *scale_arguments(scale), *map(str, balance)]
-    lines = _lines_within([*command, "--assignment", str(path)], contest.limit_seconds, called)
+    called = f"{PARTITIONERS[rival]}_{which}"
+    path = folder / f"{called}.npy"
+    command = [*_python("plan.yardsticks"), rival, *scale_arguments(scale), "--assignment", str(path)]
+    command += ["--parts", str(balance.parts), "--imbalance", str(balance.imbalance)]
+    lines = _lines_within(command, contest.limit_seconds, f"{called}{balance.parts}")
     if not lines or not path.exists():
-        return {f"{called}_share": None, f"{called}_seconds": None}
-    seconds = {f"{called}_{what}": value for what, value in json.loads(lines[-1]).items()}
-    return _quality(instance, np.load(path), f"{called}_") | seconds
+        return {f"{called}share": None, f"{called}seconds": None}
+    seconds = {f"{called}{what}": value for what, value in json.loads(lines[-1]).items()}
+    return _quality(instance, np.load(path), called) | seconds
 
 
 def _resource_aware_figures(instance: Instance, contest: Contest, folder: Path) -> Report:

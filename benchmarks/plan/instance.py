@@ -40,7 +40,7 @@ NOW_SECONDS, PERIOD_SECONDS = 1000.0, 10.0
 class Scale:
     """What to generate. `use` is demand over capacity of the whole cluster; `zones` of equally many supervisors.
 
-    `supervisor_price` is a factor for the objective's weight of a supervisor in use; with 0 all are used.
+    `supervisor_price` is a factor for the objective's weight of a supervisor in use; with 0 they are free.
     `restart_price` is a factor for its weights of restarts; with 0 a plan may tear everything up.
     """
 
@@ -81,9 +81,10 @@ class Instance:
         return replace(self, snapshot=replace(self.snapshot, traffic=changed), demand=Demand(needs, needs))
 
     def without_supervisor(self) -> Instance:
-        """The same instance after the supervisor in the middle died: Storm has no place for its executors."""
+        """The same instance after one of the supervisors in use died: Storm has no place for its executors."""
         machines = self.snapshot.supervisors
-        dead = machines[len(machines) // 2].id
+        used = self.snapshot.assignment.used_supervisors()
+        dead = used[len(used) // 2]
         left = {e: slot for e, slot in self.snapshot.assignment.slot_of.items() if slot.supervisor_id != dead}
         alive = tuple(machine for machine in machines if machine.id != dead)
         return replace(self, snapshot=replace(self.snapshot, supervisors=alive, assignment=Assignment(left)))
@@ -95,7 +96,7 @@ def add_scale_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--use", type=float, default=0.7, help="demand over capacity of the whole cluster")
     parser.add_argument("--zones", type=int, default=1)
-    parser.add_argument("--supervisor-price", type=float, default=1.0, help="a factor; 0: use them all")
+    parser.add_argument("--supervisor-price", type=float, default=1.0, help="a factor; 0: they are free")
     parser.add_argument("--restart-price", type=float, default=1.0, help="a factor; 0: from scratch")
     parser.add_argument("--heterogeneous", action="store_true", help="supervisors of unequal capacity")
 

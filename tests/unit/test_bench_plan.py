@@ -80,6 +80,7 @@ def test_a_busier_topology_changes_nobody_else(instance: Instance) -> None:
 def test_executors_of_a_dead_supervisor_have_no_place(instance: Instance) -> None:
     after = instance.without_supervisor().snapshot
     lost = instance.snapshot.assignment.slot_of.keys() - after.assignment.slot_of.keys()
+    assert lost
     assert len({instance.snapshot.assignment.slot_of[executor].supervisor_id for executor in lost}) == 1
     assert len(after.supervisors) == SCALE.supervisors - 1
 

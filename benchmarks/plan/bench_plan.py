@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from plan.contest import RIVALS, Contest, Report, console, hold
+from plan.contest import RIVALS, Contest, Report, console, hold, overfills
 from plan.instance import add_scale_options, scale_from
 from plan.picture import picture_of
 from rich.table import Table
@@ -21,7 +21,6 @@ from rich.table import Table
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 EXECUTORS_PER_SUPERVISOR = 10
 FEWEST_SUPERVISORS = 2
-ROUNDING = 1e-3
 RESULTS = Path("build/bench-plan")
 PICTURE = Path("docs/images/plan-quality.svg")
 COLUMNS = {
@@ -32,13 +31,13 @@ COLUMNS = {
     "peak_mb": "peak MB",
     "share": "share",
     "kahip_eco_share": "KaHIP",
-    "kahip_eco_seconds": "s",
+    "kahip_eco_seconds": "KaHIP s",
     "kahip_eco_all_share": "KaHIP all",
-    "kahip_eco_all_seconds": "s",
+    "kahip_eco_all_seconds": "all s",
     "metis_share": "METIS",
-    "metis_seconds": "s",
+    "metis_seconds": "METIS s",
     "ras_share": "RAS",
-    "ras_seconds": "s",
+    "ras_seconds": "RAS s",
     "even_share": "Even",
 }
 
@@ -67,13 +66,18 @@ def table_of(reports: Sequence[Report]) -> Table:
     for title in COLUMNS.values():
         table.add_column(title, justify="right")
     for report in reports:
-        table.add_row(*(_shown(report.get(name)) + _too_full(report, name) for name in COLUMNS))
+        table.add_row(*_cells(report))
     return table
 
 
-def _too_full(report: Report, name: str) -> str:
-    is_share = name.endswith("share")
-    return "*" if is_share and report.get(name.removesuffix("share") + "fullest", 0.0) > 1.0 + ROUNDING else ""
+def markdown_of(reports: Sequence[Report]) -> str:
+    """The same table for docs/benchmarks.md."""
+    lines = [list(COLUMNS.values()), ["---:"] * len(COLUMNS), *(_cells(report) for report in reports)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def _cells(report: Report) -> list[str]:
+    return [_shown(report.get(name)) + "*" * overfills(report, name) for name in COLUMNS]
 
 
 def _shown(value: float | None) -> str:
@@ -85,6 +89,7 @@ def _shown(value: float | None) -> str:
 def _write(reports: Sequence[Report]) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "results.json").write_text(json.dumps(reports, indent=2), encoding="utf-8")
+    (RESULTS / "table.md").write_text(markdown_of(reports), encoding="utf-8")
     PICTURE.write_text(picture_of(reports), encoding="utf-8")
 
 

@@ -29,11 +29,12 @@ from storm_operator.core.placement.objective import usable_millicores
 BENCHMARKS = Path(__file__).resolve().parent.parent
 PARTITIONERS = {"kahip": "kahip_eco", "metis": "metis"}
 """By the name that `yardsticks` knows: what its figures are called."""
+ROUNDING = 1e-3
 RIVALS = (*PARTITIONERS, "ras")
 
 Report = dict[str, Any]
 
-console = Console(stderr=True, width=140)
+console = Console(stderr=True, width=170)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,12 @@ def share_of(instance: Instance, assignment: Assignment) -> float:
     return traffic.inter_supervisor(assignment) / traffic.total()
 
 
+def overfills(report: Report, name: str) -> bool:
+    """Whether the share called `name` belongs to a partition that fills a supervisor beyond what may be filled."""
+    fullest = report.get(name.removesuffix("share") + "fullest")
+    return name.endswith("share") and fullest is not None and fullest > 1.0 + ROUNDING
+
+
 def _own_figures(instance: Instance, scale: Scale, contest: Contest, folder: Path) -> tuple[Report, Ints | None]:
     report: Report = {
         "policy": contest.policy,
@@ -85,7 +92,7 @@ def _own_figures(instance: Instance, scale: Scale, contest: Contest, folder: Pat
         "supervisors": scale.supervisors,
         "topologies": len(instance.snapshot.topologies),
         "pairs": len(instance.snapshot.traffic.flows()[0]),
-        "even_share": share_of(instance, instance.snapshot.assignment),
+        **_quality(instance, _places(instance, instance.snapshot.assignment), "even_"),
         "limit_seconds": contest.limit_seconds,
         **dict.fromkeys(("plan_seconds", "replan_seconds", "decide_seconds", "peak_mb", "share")),
     }
@@ -134,10 +141,7 @@ def _resource_aware_figures(instance: Instance, contest: Contest, folder: Path) 
         return {"ras_seconds": None, "ras_share": None}
     if placed.not_placed:
         return {"ras_seconds": placed.seconds, "ras_share": None, "ras_not_placed": placed.not_placed}
-    number = {machine.id: at for at, machine in enumerate(instance.snapshot.supervisors)}
-    slots = [placed.assignment.slot_of[executor] for executor in instance.snapshot.traffic.executors]
-    places = np.array([number[slot.supervisor_id] for slot in slots], dtype=np.int64)
-    return _quality(instance, places, "ras_") | {"ras_seconds": placed.seconds}
+    return _quality(instance, _places(instance, placed.assignment), "ras_") | {"ras_seconds": placed.seconds}
 
 
 def _quality(instance: Instance, places: Ints, prefix: str) -> Report:
@@ -158,6 +162,13 @@ def _quality(instance: Instance, places: Ints, prefix: str) -> Report:
         f"{prefix}most_topologies": int(np.bincount(together).max()),
         f"{prefix}imbalance": imbalance_of(_millicores(instance), places),
     }
+
+
+def _places(instance: Instance, assignment: Assignment) -> Ints:
+    """The number of each executor's supervisor."""
+    number = {machine.id: at for at, machine in enumerate(instance.snapshot.supervisors)}
+    slots = [assignment.slot_of[executor] for executor in instance.snapshot.traffic.executors]
+    return np.array([number[slot.supervisor_id] for slot in slots], dtype=np.int64)
 
 
 def _on_supervisors(instance: Instance, places: Ints) -> Assignment:

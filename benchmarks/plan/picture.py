@@ -6,14 +6,24 @@ import html
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-Point = tuple[float, float]
+from plan.contest import Report, overfills
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Hollow: the partition overloads supervisors, and is no plan."""
+
+    x: float
+    y: float
+    is_hollow: bool
+
 
 LINES = {
     "adaptive": ("share", "plan_seconds", "#1f6feb"),
     "adaptive, replan": ("", "replan_seconds", "#79b8ff"),
     "KaHIP eco": ("kahip_eco_share", "kahip_eco_seconds", "#d1242f"),
+    "KaHIP, all": ("kahip_eco_all_share", "", "#ff8182"),
     "METIS": ("metis_share", "metis_seconds", "#bf8700"),
     "ResourceAware": ("ras_share", "ras_seconds", "#1a7f37"),
     "Even": ("even_share", "", "#6e7781"),
@@ -44,15 +54,15 @@ def decades(values: Sequence[float]) -> Axis:
     return Axis(marks[0], marks[-1], marks, True)
 
 
-def picture_of(reports: Sequence[dict[str, Any]]) -> str:
+def picture_of(reports: Sequence[Report]) -> str:
     """The SVG; figures that are None are left out of their line."""
     executors = decades([float(report["executors"]) for report in reports])
     seconds = {name: _points(reports, line[1]) for name, line in LINES.items()}
     shares = {name: _points(reports, line[0]) for name, line in LINES.items()}
-    measured = [y for points in seconds.values() for _, y in points] or [1.0]
-    panels = _panel(0.0, "seconds to plan", seconds, executors, decades(measured)) + _panel(
-        WIDTH, "tuples between supervisors", shares, executors, Axis(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), False)
-    )
+    measured = [point.y for points in seconds.values() for point in points] or [1.0]
+    whole = Axis(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), False)
+    panels = _panel(0.0, "seconds to plan", seconds, executors, decades(measured))
+    panels += _panel(WIDTH, "tuples between supervisors (hollow: overloads some)", shares, executors, whole)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * WIDTH:g} {HEIGHT + LEGEND:g}" '
         f'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="#ffffff"/>'
@@ -60,8 +70,12 @@ def picture_of(reports: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _points(reports: Sequence[dict[str, Any]], figure: str) -> list[Point]:
-    return [(float(r["executors"]), float(r[figure])) for r in reports if figure and r.get(figure) is not None]
+def _points(reports: Sequence[Report], figure: str) -> list[Point]:
+    return [
+        Point(float(report["executors"]), float(report[figure]), overfills(report, figure))
+        for report in reports
+        if figure and report.get(figure) is not None
+    ]
 
 
 def _panel(left: float, title: str, lines: dict[str, list[Point]], x: Axis, y: Axis) -> list[str]:
@@ -81,9 +95,9 @@ def _panel(left: float, title: str, lines: dict[str, list[Point]], x: Axis, y: A
     parts.append(_text(left + WIDTH / 2, HEIGHT - MARGIN + 36, "executors", "middle"))
     for name, points in lines.items():
         colour = LINES[name][2]
-        path = " ".join(f"{across(a):.1f},{down(b):.1f}" for a, b in points)
+        path = " ".join(f"{across(point.x):.1f},{down(point.y):.1f}" for point in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts += [f'<circle cx="{across(a):.1f}" cy="{down(b):.1f}" r="3.5" fill="{colour}"/>' for a, b in points]
+        parts += [_dot(across(point.x), down(point.y), colour, point.is_hollow) for point in points]
     return parts
 
 
@@ -94,6 +108,11 @@ def _legend() -> list[str]:
         + _text(30 + at * step, HEIGHT + 4, name, "start")
         for at, (name, (_, _, colour)) in enumerate(LINES.items())
     ]
+
+
+def _dot(x: float, y: float, colour: str, is_hollow: bool) -> str:
+    fill = "#ffffff" if is_hollow else colour
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>'
 
 
 def _rule(x1: float, y1: float, x2: float, y2: float) -> str:

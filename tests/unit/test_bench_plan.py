@@ -125,5 +125,7 @@ def test_storms_scheduler_is_told_what_components_need(instance: Instance) -> No
 
 def test_the_picture_is_drawn_also_where_figures_are_missing() -> None:
     whole = {"executors": 10, "plan_seconds": 0.1, "share": 0.4, "even_share": 0.8, "kahip_eco_seconds": 0.02}
+    whole |= {"metis_share": 0.3, "metis_fullest": 1.2}
     drawn = ET.fromstring(picture_of([whole, {"executors": 100, "plan_seconds": None, "share": None}]))
-    assert len(drawn.findall(".//{*}circle[@r='3.5']")) == 4
+    assert len(drawn.findall(".//{*}circle[@r='3.5']")) == 5
+    assert len(drawn.findall(".//{*}circle[@fill='#ffffff']")) == 1

@@ -32,6 +32,16 @@ PARTITIONERS = {"kahip": "kahip_eco", "metis": "metis"}
 ROUNDING = 1e-3
 RIVALS = (*PARTITIONERS, "ras")
 
+HEADLINES = (
+    "plan_seconds",
+    "replan_seconds",
+    "decide_seconds",
+    "peak_mb",
+    "share",
+    *(f"{called}_{figure}" for called in (*PARTITIONERS.values(), "ras") for figure in ("share", "seconds")),
+)
+"""Figures that a report always has."""
+
 Report = dict[str, Any]
 
 console = Console(stderr=True, width=170)
@@ -94,7 +104,7 @@ def _own_figures(instance: Instance, scale: Scale, contest: Contest, folder: Pat
         "pairs": len(instance.snapshot.traffic.flows()[0]),
         **_quality(instance, _places(instance, instance.snapshot.assignment), "even_"),
         "limit_seconds": contest.limit_seconds,
-        **dict.fromkeys(("plan_seconds", "replan_seconds", "decide_seconds", "peak_mb", "share")),
+        **dict.fromkeys(HEADLINES),
     }
     path = folder / "own.npy"
     command = [*_python("plan.measure"), *scale_arguments(scale), "--assignment", str(path)]

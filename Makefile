@@ -53,7 +53,7 @@ manifests: venv ## Make what is made from the CRDs: their reference, the chart's
 	cp crds/*.yaml charts/storm-operator/crds/
 
 ##@ Measure
-.PHONY: bench-hook bench-apply bench-isolation bench-separation bench-idle bench-many bench-placement
+.PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle bench-many bench-placement
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -71,6 +71,13 @@ bench-idle: setup ## CPU of operator and agents at rest
 
 bench-many: setup ## Hundreds of StormTopologies at once, against a handler that does nothing else
 	PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/many_resources.py
+
+bench-plan: venv ## Plan quality and time beside KaHIP, METIS and Storm's ResourceAwareScheduler (EXECUTORS=10000 SUPERVISORS=1000)
+	PYTHONPATH=benchmarks $(BIN)/python -m plan.bench_plan --executors $(or $(EXECUTORS),10000) \
+	  --supervisors $(or $(SUPERVISORS),1000) $(PLAN_OPTIONS)
+
+bench-plan-all: venv ## The same from 10 to 100,000 executors, into build/bench-plan and docs/images
+	PYTHONPATH=benchmarks $(BIN)/python -m plan.bench_plan --all $(PLAN_OPTIONS)
 
 bench-placement: venv ## How long placement takes
 	$(BIN)/python benchmarks/placement.py

@@ -24,8 +24,10 @@ from itertools import chain
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, Supervisor, Topology, WorkerSlot
 from storm_operator.core.placement.aniello_offline import ALPHA, most_executors_in_slot
 from storm_operator.core.placement.greedy_pairs import Bins
+from storm_operator.core.placement.inventory import executor_loads, free_slots, movable_topologies, obstacles
 from storm_operator.core.placement.parameters import Parameter, read_parameters
 from storm_operator.core.placement.slots import Members, match_slots
+from storm_operator.core.placement.triggers import has_passed, seconds_at_bound, someone_has_no_place
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -47,8 +49,8 @@ def place_aniello_online(
     """A new schedule when a trigger of section 3.2.1 fires or an executor has no place, else the one in force."""
     values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
     overloaded = _overloaded(snapshot, values["capacity_fraction"], values["overload_seconds"])
-    homeless = _someone_has_no_place(snapshot, settings)
-    if not (overloaded or homeless or _comparison_is_due(snapshot, values["reschedule_seconds"])):
+    homeless = someone_has_no_place(snapshot, settings)
+    if not (overloaded or homeless or has_passed(snapshot, values["reschedule_seconds"])):
         return snapshot.assignment
     schedule = _schedule(snapshot, demand, settings, values)
     if overloaded or homeless or isinstance(schedule, Infeasible):
@@ -61,49 +63,23 @@ def place_aniello_online(
 def _overloaded(snapshot: ClusterSnapshot, fraction: float, seconds: float) -> bool:
     """Whether some supervisor's CPU was at its bound in each of the newest periods, for more than `seconds`."""
     return any(
-        _seconds_at_bound(snapshot, machine.id, fraction * machine.cpu_capacity_millicores) > seconds
+        seconds_at_bound(snapshot, machine.id, fraction * machine.cpu_capacity_millicores) > seconds
         for machine in snapshot.supervisors
         if machine.cpu_capacity_millicores is not None
     )
 
 
-def _seconds_at_bound(snapshot: ClusterSnapshot, supervisor_id: str, bound: float) -> float:
-    total = 0.0
-    for period in reversed(snapshot.history):
-        used = period.supervisor_cpu_millicores.get(supervisor_id)
-        if used is None or used < bound:
-            break
-        total += period.period_seconds
-    return total
-
-
-def _someone_has_no_place(snapshot: ClusterSnapshot, settings: PlacementSettings) -> bool:
-    slots = {slot for machine in snapshot.supervisors for slot in machine.slots}
-    return any(
-        snapshot.assignment.slot_of.get(executor) not in slots
-        for topology in _movable(snapshot, settings)
-        for executor in topology.executors
-    )
-
-
-def _comparison_is_due(snapshot: ClusterSnapshot, every_seconds: float) -> bool:
-    """Whether a multiple of P passed during this period: needs no memory of the last comparison."""
-    began = snapshot.taken_at_seconds - snapshot.period_seconds
-    return snapshot.taken_at_seconds // every_seconds > began // every_seconds
-
-
 def _schedule(
     snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, values: Mapping[str, float]
 ) -> Assignment | Infeasible:
-    obstacles = {e: s for e, s in snapshot.assignment.slot_of.items() if e.topology_id not in settings.movable}
-    held = frozenset(obstacles.values())
-    free = {m.id: [slot for slot in sorted(m.slots) if slot not in held] for m in snapshot.supervisors}
-    topologies = _movable(snapshot, settings)
+    fixed = obstacles(snapshot, settings)
+    free = free_slots(snapshot, fixed.values())
+    topologies = movable_topologies(snapshot, settings)
     wanted = [min(max(1, topology.num_workers), len(topology.executors)) for topology in topologies]
     slots = sum(map(len, free.values()))
     if sum(wanted) > slots:
         return Infeasible(f"{sum(wanted)} workers are asked for but only {slots} slots are free")
-    loads = _loads(snapshot, demand)
+    loads = executor_loads(snapshot, demand)
     workers = list(
         chain.from_iterable(
             _workers_of(snapshot, topology, count, values["alpha"], loads)
@@ -111,9 +87,9 @@ def _schedule(
         )
     )
     machines = sorted(snapshot.supervisors, key=lambda machine: machine.id)
-    supervisor_of = _supervisors_of(snapshot, workers, machines, free, obstacles, loads, values["capacity_fraction"])
+    supervisor_of = _supervisors_of(snapshot, workers, machines, free, fixed, loads, values["capacity_fraction"])
     in_force = {slot: frozenset(inside) for slot, inside in snapshot.assignment.workers().items()}
-    slot_of = dict(obstacles)
+    slot_of = dict(fixed)
     for at, machine in enumerate(machines):
         here = [members for members, chosen in zip(workers, supervisor_of, strict=True) if chosen == at]
         for slot, members in match_slots(here, free[machine.id], in_force).items():
@@ -143,7 +119,7 @@ def _supervisors_of(
     workers: list[Members],
     machines: list[Supervisor],
     free: Mapping[str, list[WorkerSlot]],
-    obstacles: Mapping[Executor, WorkerSlot],
+    fixed: Mapping[Executor, WorkerSlot],
     loads: Mapping[Executor, float],
     fraction: float,
 ) -> list[int | None]:
@@ -157,24 +133,10 @@ def _supervisors_of(
     bins = Bins(
         [sum(loads[executor] for executor in sorted(members)) for members in workers],
         rates,
-        [sum(loads.get(e, 0.0) for e, slot in obstacles.items() if slot.supervisor_id == m.id) for m in machines],
+        [sum(loads.get(e, 0.0) for e, slot in fixed.items() if slot.supervisor_id == m.id) for m in machines],
         [float("inf") if m.cpu_capacity_millicores is None else fraction * m.cpu_capacity_millicores for m in machines],
         [len(free[m.id]) for m in machines],
     )
     bins.place_pairs()
     bins.place_rest()
     return bins.bin_of
-
-
-def _loads(snapshot: ClusterSnapshot, demand: Demand) -> Mapping[Executor, float]:
-    loads: dict[Executor, float] = {}
-    for topology in snapshot.topologies:
-        for executor in topology.executors:
-            load = snapshot.loads.get(executor)
-            measured = load.cpu_millicores if load else None
-            loads[executor] = demand.millicores.get(executor, 0.0) if measured is None else measured
-    return loads
-
-
-def _movable(snapshot: ClusterSnapshot, settings: PlacementSettings) -> list[Topology]:
-    return sorted((t for t in snapshot.topologies if t.id in settings.movable), key=lambda t: t.id)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from storm_operator.core.placement.inventory import existing_slots, movable_topologies
+from storm_operator.core.placement.parameters import Parameter
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
+
+DAY_SECONDS = 86400.0
+RESCHEDULE = Parameter(60.0, 1.0, DAY_SECONDS, "time between new schedules")
+"""For methods whose source gives no period."""
 
 
 def has_passed(snapshot: ClusterSnapshot, every_seconds: float, offset_seconds: float = 0.0) -> bool:
@@ -22,6 +27,20 @@ def seconds_at_bound(snapshot: ClusterSnapshot, supervisor_id: str, bound_millic
             break
         total += period.period_seconds
     return total
+
+
+def was_at_bound(snapshot: ClusterSnapshot, fraction: float, more_than_seconds: float) -> bool:
+    """Whether a supervisor's CPU was at `fraction` of its capacity or beyond for longer, up to now without a gap."""
+    return any(
+        seconds_at_bound(snapshot, machine.id, fraction * machine.cpu_capacity_millicores) > more_than_seconds
+        for machine in snapshot.supervisors
+        if machine.cpu_capacity_millicores is not None
+    )
+
+
+def must_place_anew(snapshot: ClusterSnapshot, settings: PlacementSettings, every_seconds: float) -> bool:
+    """Whether a movable executor has no place, or a multiple of `every_seconds` fell into this period."""
+    return someone_has_no_place(snapshot, settings) or has_passed(snapshot, every_seconds)
 
 
 def someone_has_no_place(snapshot: ClusterSnapshot, settings: PlacementSettings) -> bool:

@@ -106,9 +106,14 @@ def test_of_other_nodes_the_nearest_to_the_reference_node_is_taken() -> None:
     assert counts(place(case)) == {"s1": 10, "s3": 2}
 
 
-def test_without_the_network_the_node_that_fits_closest_is_taken() -> None:
+@pytest.mark.parametrize(
+    ("memory", "millicores"), [((4096.0, 4096.0), (1000.0, 200.0)), ((4096.0, 200.0), (1000.0, 1000.0))]
+)
+def test_without_the_network_the_node_that_fits_closest_is_taken(
+    memory: tuple[float, float], millicores: tuple[float, float]
+) -> None:
     single = chain_topology("single", ("spout", 1))
-    case = case_of(single, millicores=(1000.0, 200.0), network_weight=0.0)
+    case = case_of(single, memory_mb=memory, millicores=millicores, network_weight=0.0)
     assert place(case).used_supervisors() == ("s2",)
 
 
@@ -140,8 +145,11 @@ def test_memory_that_nobody_declares_stops_nothing(memory: tuple[float | None, .
     assert set(place(case_of(chain, memory_mb=memory)).slot_of) == set(chain.executors)
 
 
-def test_what_obstacles_declare_is_taken() -> None:
-    other = declaring(chain_topology("other", ("spout", 1)), "spout", memory_mb=4000.0)
+@pytest.mark.parametrize(
+    "declared", [{"memory_mb": 4000.0, "cpu_millicores": 0.0}, {"memory_mb": 0.0, "cpu_millicores": 950.0}]
+)
+def test_what_obstacles_declare_is_taken(declared: dict[str, float]) -> None:
+    other = declaring(chain_topology("other", ("spout", 1)), "spout", **declared)
     chain = chain_topology("chain", ("spout", 1), ("bolt", 1))
     case = case_of(chain)
     held = {other.executors[0]: case.snapshot.supervisors[0].slots[0]}

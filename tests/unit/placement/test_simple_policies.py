@@ -102,6 +102,9 @@ def test_dynamic_weights_follow_the_load() -> None:
     idle = case_of(6, 1000, 1000)
     assert sorted(order("dynamic-weighted-round-robin", idle)) == list("111222")
     assert order("dynamic-weighted-round-robin", case_of(6, 1000, 1000, busy={"s1": 900.0})).count("1") == 1
+    first_is_heavy = dict(idle.demand.millicores) | {idle.snapshot.topologies[0].executors[0]: 700.0}
+    heavy = order("dynamic-weighted-round-robin", replace(idle, demand=Demand(first_is_heavy, first_is_heavy)))
+    assert (heavy[0], heavy.count("1"), heavy.count("2")) == ("1", 2, 4)
     # What the movable executors use themselves is no load of others.
     own = case_of(6, 1000, 1000, busy={"s1": 600.0})
     on_first = dict.fromkeys(own.snapshot.topologies[0].executors, slot("s1"))
@@ -135,6 +138,7 @@ def test_nearest_load_first_fills_up_to_the_average() -> None:
     # Loads 0.5, 0.2, 0: the average is 0.23, and s2 is nearest to it, then s3 as the only one below 0.27; now s2 is at
     # the average of 0.3, and after that s3 is below it alone.
     assert order("nearest-load-first", case_of(5, 1000, 1000, 1000, busy={"s1": 500.0, "s2": 200.0})) == "23233"
+    assert order("nearest-load-first", case_of(5, 1000, 1000, 1000, busy={"s1": 500.0, "s3": 200.0})) == "32322"
 
 
 @pytest.mark.parametrize("name", WITH_A_PERIOD)

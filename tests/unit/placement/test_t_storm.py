@@ -18,9 +18,10 @@ from builders import (
     supervisors,
 )
 from placement_cases import Case, placed_or_fail
-from storm_operator.core.model import Assignment, Executor
+from storm_operator.core.model import Assignment, Demand, Executor
 from storm_operator.core.placement.t_storm import place_t_storm
 from storm_operator.core.snapshot import LoadPeriod
+from storm_operator.core.traffic import TrafficMatrix
 
 BETWEEN_SCHEDULES = 1020.0
 AT_A_SCHEDULE = 1200.0
@@ -89,11 +90,22 @@ def test_no_node_carries_more_than_its_capacity() -> None:
     assert by_supervisor(place(case_at(gamma=3.0, capacity=250.0))) == {"s1": "14", "s2": "25", "s3": "36"}
 
 
+def test_traffic_counts_before_consolidation() -> None:
+    # S1 and B1 fill most of s1, S2 only fits on s2; B2 would fit on s1, where more executors are.
+    heavy = {S1: 700.0, S2: 700.0}
+    case = case_at(capacity=1000.0, gamma=3.0)
+    case = replace(case, demand=Demand(dict(case.demand.millicores) | heavy, dict(case.demand.raw_millicores) | heavy))
+    assert by_supervisor(place(case)) == {"s1": "134", "s2": "256"}
+
+
 def test_gamma_yields_where_capacity_would_not_be_kept_and_load_is_evened_out_where_nothing_is() -> None:
     small = case_at(gamma=1.0, machines=2, capacity=1000.0)
     machines = (replace(small.snapshot.supervisors[0], cpu_capacity_millicores=200.0), small.snapshot.supervisors[1])
     uneven = replace(small, snapshot=replace(small.snapshot, supervisors=machines))
     assert by_supervisor(place(uneven)) == {"s1": "1", "s2": "23456"}
+    star = {(S1, other): rate for other, rate in ((S2, 50.0), (S3, 40.0), (B1, 30.0), (B2, 20.0), (B3, 10.0))}
+    drawn = replace(uneven, snapshot=replace(uneven.snapshot, traffic=TrafficMatrix(star)))
+    assert by_supervisor(place(drawn)) == {"s1": "1", "s2": "23456"}
     assert {len(tasks) for tasks in by_supervisor(place(case_at(capacity=10.0))).values()} == {2}
 
 

@@ -1,6 +1,6 @@
 """Executors to supervisors one by one: how schedulers that speak of tasks and nodes place (T-Storm, R-Storm, ...).
 
-A topology has at most one worker on a supervisor, which takes all its executors there (T-Storm, section IV: no traffic
+A topology has at most one worker on a supervisor, which takes all its executors there (T-Storm's rule: no traffic
 between processes of a node). Such schedulers go by nodes, not by `topology.workers`. Which of a supervisor's slots a
 worker gets is no part of them: the present one, where it can stay.
 """

@@ -1,4 +1,4 @@
-"""Peng, Hosseini, Hong, Farivar, Campbell, "R-Storm: Resource-Aware Scheduling in Storm", Middleware'15, section 4.
+"""Peng, Hosseini, Hong, Farivar, Campbell, "R-Storm: Resource-Aware Scheduling in Storm", Middleware'15.
 
 Algorithm 2 orders the components by a breadth-first traversal from the spouts, Algorithm 3 the tasks by taking one of
 each component in turn, and Algorithm 4 gives each task to the node whose available resources are nearest to what the
@@ -10,10 +10,11 @@ Resources are declared, before the topology runs, and not measured: `Component.d
 `declared_cpu_millicores`, Storm's own defaults where the submitter says nothing. So, as after a `storm rebalance`,
 movable topologies are placed anew each time and the answer stays the same; the paper has no other trigger.
 
-Decided here: each axis is divided by the largest value in the cluster, so that the weights compare like with like
-(the paper: "weights to normalise"). CPU being soft, nodes that have enough of it come first; where none has, the one
-that is exceeded least. Storm's own components (ackers) come last. The memory of a supervisor that declares none counts
-as in `capacity`; where none declares any, memory plays no part.
+Written after the paper's abstract and what is commonly told of its algorithms, not after its text. Decided here: each
+axis is divided by the largest value in the cluster, so that the weights compare like with like. CPU being soft, nodes
+that have enough of it come first; where none has, the one that is exceeded least. Storm's own components (ackers) come
+last. The memory of a supervisor that declares none counts as in `capacity`; where none declares any, memory plays no
+part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Xu, Chen, Tang, Su, "T-Storm: Traffic-Aware Online Scheduling in Storm", ICDCS'14: Algorithm 1 (section IV).
+"""Xu, Chen, Tang, Su, "T-Storm: Traffic-Aware Online Scheduling in Storm", ICDCS'14: Algorithm 1.
 
 Executors in descending order of their traffic; each goes to the slot that adds least traffic between nodes, among the
 nodes that have CPU for it and fewer than gamma times their even share of all executors, gamma being the consolidation
@@ -6,12 +6,14 @@ factor. On a node a topology has one worker. With gamma = 1 all nodes are used; 
 in the evaluation's headline.
 
 A new schedule is made every 300 s, at once when a node is overloaded, and when an executor has no place. CPU and
-traffic are estimated by exponential smoothing, Y = alpha * Y + (1 - alpha) * S, alpha = 0.5 (section IV-B). Snapshots
-have a history of components, not of executors: an executor's load, and what it receives, is that of the newest period
-times the component's smoothed load over its newest.
+traffic are estimated by exponential smoothing, Y = alpha * Y + (1 - alpha) * S, alpha = 0.5. Snapshots have a history
+of components, not of executors: an executor's load, and what it receives, is that of the newest period times the
+component's smoothed load over its newest.
 
-Decided here: at equal traffic the node with more executors is taken (consolidation). Where no node keeps both bounds,
-that of gamma is given up first; where none has CPU, the node with the least load for its capacity is taken.
+Written after the paper's abstract and what other papers tell of it, not after its text: period, alpha and the form of
+gamma's bound are as told there. Decided here: at equal traffic the node with more executors is taken (consolidation).
+Where no node keeps both bounds, that of gamma is given up first; where none has CPU, the node with the least load for
+its capacity is taken.
 """
 
 from __future__ import annotations

@@ -110,6 +110,17 @@ def test_every_component_that_the_scheduler_places_is_there_and_no_other() -> No
             None,
             50,
         ),
+        (
+            # What Storm 2.8.3 writes for setMemoryLoad(96, 16), but for the same keys beside the map.
+            {
+                "topology.component.resources.map": {
+                    "topology.component.resources.offheap.memory.mb": 16.0,
+                    "topology.component.resources.onheap.memory.mb": 96.0,
+                }
+            },
+            112,
+            None,
+        ),
         ({"topology.component.resources.onheap.memory.mb": "much", "topology.component.resources.map": []}, None, None),
     ],
 )

@@ -33,10 +33,11 @@ def declared_resources(conf: Mapping[str, Any]) -> DeclaredResources:
 
 
 def _amount(conf: Mapping[str, Any], names: tuple[str, str]) -> float | None:
-    """The entry in the resources map goes before the setting's own key."""
+    """The entry in the resources map, under either name, goes before the setting's own key."""
     key, name_in_map = names
-    together = conf.get(RESOURCES_MAP)
-    for value in (together.get(name_in_map) if isinstance(together, dict) else None, conf.get(key)):
+    given = conf.get(RESOURCES_MAP)
+    together = given if isinstance(given, dict) else {}
+    for value in (together.get(name_in_map), together.get(key), conf.get(key)):
         if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
             return float(value)
     return None

@@ -37,6 +37,10 @@ class Case:
         changed = replace(self.settings.scheduling, **scheduling)  # type: ignore[arg-type]
         return replace(self, settings=replace(self.settings, scheduling=changed))
 
+    def at(self, seconds: float) -> Case:
+        """The same case at another time."""
+        return replace(self, snapshot=replace(self.snapshot, taken_at_seconds=seconds))
+
     def in_force(self, assignment: Assignment) -> Case:
         """The same case with `assignment` in force."""
         return replace(self, snapshot=replace(self.snapshot, assignment=assignment))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from loop_scene import SPECS, SPREAD, FakeObserver, last_state, scene, with_mode
+from dataclasses import replace
+
+import pytest
+
+from loop_scene import SETTINGS, SPECS, SPREAD, FakeObserver, last_state, scene, with_mode
 from storm_operator.adapters.errors import NimbusUnreachable
 from storm_operator.apply import Applier
 from storm_operator.core.model import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
-from storm_operator.core.settings import Mode
+from storm_operator.core.settings import Mode, Trigger
 
 
 def test_what_is_kept_for_an_ended_topology_goes_after_two_passes_without_it() -> None:
@@ -38,6 +42,23 @@ def test_spread_topology_is_gathered_verified_and_left_alone() -> None:
     for _ in range(5):
         assert isinstance(played.run(), Hold)
     assert len([call for call in played.cluster.calls if call.startswith("rebalance")]) == calls == 1
+
+
+@pytest.mark.parametrize("policy", ["round-robin", "t-storm", "dynamic-weighted-round-robin"])
+def test_under_trigger_policy_a_published_policy_acts_by_its_own_trigger_and_then_rests(policy: str) -> None:
+    scheduling = replace(SETTINGS, policy=policy, trigger=Trigger.POLICY, parameters=())
+    specs = {"words": replace(SPECS["words"], scheduling=scheduling)}
+    played = scene()
+    plans = [decision for decision in (played.run(specs) for _ in range(60)) if isinstance(decision, Plan)]
+    assert len(plans) == 1
+    assert last_state(played) is PlanState.VERIFIED
+
+
+def test_under_trigger_gain_a_published_policy_must_bring_a_gain() -> None:
+    specs = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, policy="round-robin"))}
+    decision = scene().run(specs)
+    assert isinstance(decision, Hold)
+    assert decision.reason is HoldReason.GAIN_TOO_SMALL
 
 
 def test_limits_follow_demand_between_plans_but_not_while_one_settles() -> None:

@@ -1,7 +1,8 @@
 """Proposal -> Plan or Hold: whether what a policy proposes is worth its disruption, and why.
 
 The rules are asked in order; the first that objects holds. Urgent proposals (executors without a place, or an
-overloaded supervisor that they relieve) need not wait for the cool-down, show a gain or pay back.
+overloaded supervisor that they relieve) need not wait for the cool-down, show a gain or pay back. Under trigger Policy
+no proposal need show a gain or pay back: the policy's own trigger has decided that.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from storm_operator.core.excluded_windows import window_over
 from storm_operator.core.measurement_check import check_measurements
 from storm_operator.core.model import Assignment, Decision, Demand, Hold, HoldReason, Infeasible, Plan
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
-from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings
+from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger
 from storm_operator.core.snapshot import ClusterSnapshot
 
 __all__ = ["DecisionMemory", "assignment_hash", "decide", "in_excluded_window"]
@@ -74,10 +75,11 @@ def _not_worth_it(
     """The rules that an urgent change is excepted from."""
     if change.is_urgent:
         return None
-    return (
-        _cooling_down(change, scheduling.cool_down_seconds, memory, now_seconds)
-        or _gain_too_small(change, scheduling.minimum_gain_percent)
-        or _payback_too_long(change, scheduling.maximum_payback_seconds)
+    cooling_down = _cooling_down(change, scheduling.cool_down_seconds, memory, now_seconds)
+    if cooling_down is not None or scheduling.trigger is Trigger.POLICY:
+        return cooling_down
+    return _gain_too_small(change, scheduling.minimum_gain_percent) or _payback_too_long(
+        change, scheduling.maximum_payback_seconds
     )
 
 

@@ -64,7 +64,8 @@ class Supervisor:
     """A machine that runs workers.
 
     `cpu_capacity_millicores` is what its workers may use together; None when nobody has measured it.
-    `availability` is the fraction of recent time in which it answered, 0..1.
+    `availability` is the fraction of recent time in which it answered, 0..1. `memory_mb` is the memory that it
+    declares for its workers (`supervisor.memory.capacity.mb`); None when it declares none.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Supervisor:
     ports: tuple[int, ...]
     cpu_capacity_millicores: float | None = None
     availability: float = 1.0
+    memory_mb: float | None = None
 
     @property
     def slots(self) -> tuple[WorkerSlot, ...]:
@@ -86,12 +88,18 @@ class ComponentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Component:
-    """A spout, a bolt, or Storm's own acker. `tasks` is fixed at submission."""
+    """A spout, a bolt, or Storm's own acker. `tasks` is fixed at submission.
+
+    `declared_memory_mb` and `declared_cpu_millicores` are what the submitter says that each of its executors needs;
+    None where the submitter says nothing.
+    """
 
     name: str
     kind: ComponentKind
     tasks: int
     stateful: bool = False
+    declared_memory_mb: float | None = None
+    declared_cpu_millicores: float | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)

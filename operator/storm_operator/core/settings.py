@@ -26,6 +26,13 @@ class Separation(StrEnum):
     AUTO = "Auto"  # together while nothing is expected to move
 
 
+class Trigger(StrEnum):
+    """Who decides that what a policy proposes is worth its restarts."""
+
+    GAIN = "Gain"  # the operator: minimum gain and payback
+    POLICY = "Policy"  # the policy by its own, published trigger alone
+
+
 class ApplyMethod(StrEnum):
     """How a plan is put in force."""
 
@@ -106,6 +113,7 @@ class SchedulingSettings:
     mode: Mode = _option(Mode.ENFORCE, "what the operator may do")
     apply_method: ApplyMethod = _option(ApplyMethod.REBALANCE, "how a plan is put in force")
     separation: Separation = _option(Separation.ALWAYS, "stateful and stateless executors in separate workers")
+    trigger: Trigger = _option(Trigger.GAIN, "who decides that a proposal is worth its restarts")
     cool_down_seconds: float = _option(60.0, "least time between two plans, overload excepted")
     minimum_gain_percent: float = _option(10.0, "least predicted fall of the objective, overload excepted")
     maximum_payback_seconds: float = _option(600.0, "a plan must repay its restarts within this time")

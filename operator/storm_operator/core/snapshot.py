@@ -43,9 +43,11 @@ class Distances:
         """Milliseconds between two slots: 0 inside a worker, loopback inside a supervisor."""
         if a == b:
             return 0.0
-        if a.supervisor_id == b.supervisor_id:
-            return self.loopback_ms
-        return self.round_trip_ms.get((a.supervisor_id, b.supervisor_id), self.default_ms)
+        return self.between_supervisors(a.supervisor_id, b.supervisor_id)
+
+    def between_supervisors(self, a: str, b: str) -> float:
+        """Milliseconds between two supervisors by id: loopback within one."""
+        return self.loopback_ms if a == b else self.round_trip_ms.get((a, b), self.default_ms)
 
 
 @dataclass(frozen=True, slots=True)

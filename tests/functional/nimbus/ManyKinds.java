@@ -86,7 +86,8 @@ public final class ManyKinds {
         String kinds = args.length > 1 ? args[1] : "simple";
         TopologyBuilder builder = new TopologyBuilder();
         builder.setSpout("numbers", new Numbers(), 1);
-        builder.setBolt("pass", new Pass(), 2).setNumTasks(3).shuffleGrouping("numbers");
+        builder.setBolt("pass", new Pass(), 2).setNumTasks(3).setMemoryLoad(96, 16).setCPULoad(30)
+            .shuffleGrouping("numbers");
         builder.setBolt("keyed", new Pass(), 2).fieldsGrouping("pass", new Fields("number"));
         if (kinds.equals("all")) {
             builder.setBolt("window", new Window().withTumblingWindow(BaseWindowedBolt.Count.of(5)), 1).globalGrouping("pass");

@@ -29,6 +29,7 @@ from storm_operator.local.cluster import LocalCluster
 pytestmark = pytest.mark.functional
 NAME = "nimbus-live"
 EXECUTORS = 10
+STORMS_DEFAULT_MEMORY_MB = 4096.0
 PATIENCE_SECONDS = 90.0
 
 
@@ -62,6 +63,7 @@ def test_supervisors_with_their_real_ports(
     assert {each.host: each.ports for each in supervisors} == {
         machine.host: machine.ports for machine in storm_cluster.machines
     }
+    assert {each.memory_mb for each in supervisors} == {STORMS_DEFAULT_MEMORY_MB}
     summaries = client.cluster_info().supervisors
     assert [(each.id, each.total_slots) for each in summaries] == [(each.id, len(each.ports)) for each in supervisors]
 
@@ -87,6 +89,10 @@ def test_a_topology_is_read_whole(client: NimbusClient, topology_id: str) -> Non
         "window": (ComponentKind.BOLT, 1),
     }
     assert {each.component for each in reading.findings if each.stateful} == {"keyed", "sum", "window"}
+    declared = {
+        (each.name, each.declared_memory_mb, each.declared_cpu_millicores) for each in reading.topology.components
+    }
+    assert {each for each in declared if each[1:] != (None, None)} == {("pass", 112.0, 300.0)}
     assert reading.topology.num_workers == 2
     user_edges = {edge for edge in reading.topology.edges if edge.stream == "default"}
     assert user_edges == {

@@ -38,7 +38,7 @@ from storm_operator.core.model import (
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.plan_diff import diff_assignments
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
-from storm_operator.core.settings import ApplyMethod, ExcludedWindow, Mode, SchedulingSettings
+from storm_operator.core.settings import ApplyMethod, ExcludedWindow, Mode, SchedulingSettings, Trigger
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness
 
 LINE = chain_topology("line", ("spout", 1), ("a", 2), ("b", 1))
@@ -197,6 +197,24 @@ def test_a_long_payback_holds() -> None:
     assert paying is not None
     message = held(decision(maximum_payback_seconds=paying / 2), HoldReason.PAYBACK_TOO_LONG)
     assert f"in {paying:.0f} s" in message
+
+
+def test_under_trigger_policy_neither_gain_nor_payback_is_asked_for() -> None:
+    backwards = decision(Assignment(APART), picture(dict(TOGETHER.slot_of)), trigger=Trigger.POLICY)
+    assert planned(backwards).payback_seconds is None
+    planned(decision(minimum_gain_percent=100.0, maximum_payback_seconds=0.0, trigger=Trigger.POLICY))
+
+
+def test_under_trigger_policy_all_other_rules_stay() -> None:
+    held(decision(TOGETHER, picture(dict(TOGETHER.slot_of)), trigger=Trigger.POLICY), HoldReason.NO_CHANGE)
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 20})
+    held(decision(memory=recent, trigger=Trigger.POLICY), HoldReason.COOL_DOWN)
+    bad = DecisionMemory().with_known_bad(assignment_hash(planned(decision()).target))
+    held(decision(memory=bad, trigger=Trigger.POLICY), HoldReason.KNOWN_BAD)
+    window = ExcludedWindow("0 0 1 1 *", 3600)
+    held(decision(excluded_windows=(window,), trigger=Trigger.POLICY), HoldReason.EXCLUDED_WINDOW)
+    unmeasured = dataclasses.replace(picture(), history=())
+    held(decision(now=unmeasured, trigger=Trigger.POLICY), HoldReason.WARMING_UP)
 
 
 def test_payback_is_the_cost_of_the_restarts_over_what_is_saved_each_second() -> None:

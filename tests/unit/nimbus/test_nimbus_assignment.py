@@ -51,6 +51,12 @@ def test_supervisor_ports(pack: type[bytes]) -> None:
     assert supervisor.cpu_capacity_millicores is None
 
 
+def test_memory_that_a_supervisor_declares() -> None:
+    resources = {"memory.mb": 4096.0, "cpu.pcore.percent": 400.0}
+    written = storm_thrift.SupervisorInfo(time_secs=1, hostname="h1", meta=[6700], resources_map=resources)
+    assert supervisor_from("id-1", serialize(written)).memory_mb == 4096.0
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b"\x1f\x8bnonsense", gzip.compress(b"nonsense"), b"\xac\xed\x00\x05sr"]
 )

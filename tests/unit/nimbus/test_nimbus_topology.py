@@ -26,13 +26,13 @@ SHUFFLE = thrift.Grouping(shuffle=thrift.NullStruct())
 Inputs = dict[tuple[str, str], Any]
 
 
-def common(tasks: int, executors: int, inputs: Inputs | None = None) -> Any:
+def common(tasks: int, executors: int, inputs: Inputs | None = None, conf: dict[str, object] | None = None) -> Any:
     subscriptions = {
         thrift.GlobalStreamId(componentId=source, streamId=stream): grouping
         for (source, stream), grouping in (inputs or {}).items()
     }
     return thrift.ComponentCommon(
-        inputs=subscriptions, parallelism_hint=executors, json_conf=json.dumps({"topology.tasks": tasks})
+        inputs=subscriptions, parallelism_hint=executors, json_conf=json.dumps({"topology.tasks": tasks} | (conf or {}))
     )
 
 
@@ -92,6 +92,44 @@ def test_every_component_that_the_scheduler_places_is_there_and_no_other() -> No
         ("split", ComponentKind.BOLT, 3),
     ]
     assert topology.num_workers == 2
+
+
+@pytest.mark.parametrize(
+    ("conf", "memory_mb", "cpu_millicores"),
+    [
+        ({}, None, None),
+        (
+            {"topology.component.resources.onheap.memory.mb": 256.0, "topology.component.cpu.pcore.percent": 30},
+            256,
+            300,
+        ),
+        ({"topology.component.resources.offheap.memory.mb": 64}, 64, None),
+        ({"topology.component.resources.map": {"onheap.memory.mb": 100, "offheap.memory.mb": 28}}, 128, None),
+        (
+            {"topology.component.resources.map": {"cpu.pcore.percent": 5}, "topology.component.cpu.pcore.percent": 7},
+            None,
+            50,
+        ),
+        (
+            # What Storm 2.8.3 writes for setMemoryLoad(96, 16), but for the same keys beside the map.
+            {
+                "topology.component.resources.map": {
+                    "topology.component.resources.offheap.memory.mb": 16.0,
+                    "topology.component.resources.onheap.memory.mb": 96.0,
+                }
+            },
+            112,
+            None,
+        ),
+        ({"topology.component.resources.onheap.memory.mb": "much", "topology.component.resources.map": []}, None, None),
+    ],
+)
+def test_what_a_component_declares_is_read_and_nothing_is_made_up(
+    conf: dict[str, object], memory_mb: float | None, cpu_millicores: float | None
+) -> None:
+    spec = thrift.SpoutSpec(spout_object=thrift.ComponentObject(serialized_java=b""), common=common(1, 1, conf=conf))
+    (lines,) = read(thrift.StormTopology(spouts={"lines": spec}, bolts={})).topology.components
+    assert (lines.declared_memory_mb, lines.declared_cpu_millicores) == (memory_mb, cpu_millicores)
 
 
 def test_edges_carry_storms_names_of_groupings_and_leave_the_system_bolt_out() -> None:

@@ -149,6 +149,7 @@ struct SupervisorInfo {
   5: optional list<i64> meta;
   7: optional i64 uptime_secs;
   8: optional string version;
+  9: optional map<string, double> resources_map;
   10: optional i32 server_port;
 }
 

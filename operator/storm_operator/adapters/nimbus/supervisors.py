@@ -19,11 +19,15 @@ from storm_operator.adapters.zookeeper import Nodes
 from storm_operator.core.model import Supervisor
 
 DEFAULT_STORM_ROOT = "/storm"
+MEMORY_RESOURCE = "memory.mb"
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_supervisors(nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) -> tuple[Supervisor, ...]:
-    """All live supervisors, sorted by id. Their CPU capacity is None: Storm only knows what was declared."""
+    """All live supervisors, sorted by id, with the memory that they declare.
+
+    Their CPU capacity is None: Storm only knows what was declared, and agents measure it.
+    """
     return tuple(supervisor_from(supervisor_id, content) for supervisor_id, content in _entries(nodes, storm_root))
 
 
@@ -40,7 +44,12 @@ def read_thrift_addresses(nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) ->
 def supervisor_from(supervisor_id: str, content: bytes) -> Supervisor:
     """Pure: what a supervisor wrote about itself, as a value. MalformedDocument when it is something else."""
     info = _info_from(supervisor_id, content)
-    return Supervisor(supervisor_id, info.hostname, tuple(sorted(info.meta or ())))
+    return Supervisor(
+        supervisor_id,
+        info.hostname,
+        tuple(sorted(info.meta or ())),
+        memory_mb=(info.resources_map or {}).get(MEMORY_RESOURCE),
+    )
 
 
 def _entries(nodes: Nodes, storm_root: str) -> Iterator[tuple[str, bytes]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.declared_resources import declared_resources
 from storm_operator.adapters.nimbus.executors import ComponentSize, executor_ranges
 from storm_operator.adapters.nimbus.stateful import StatefulFinding, find_stateful
 from storm_operator.adapters.nimbus.values import TopologyInfo
@@ -64,6 +65,7 @@ def topology_from(storm_topology: Any, info: TopologyInfo, stateful: StatefulSpe
     sizes = _sizes(storm_topology)
     findings = tuple(each for each in find_stateful(storm_topology, stateful) if each.component in sizes)
     holds_state = {each.component: each.stateful for each in findings}
+    commons = _components(storm_topology)
     placed: dict[str, list[tuple[int, int]]] = {}
     for executor in info.executors:
         placed.setdefault(executor.component, []).append((executor.task_start, executor.task_end))
@@ -71,7 +73,13 @@ def topology_from(storm_topology: Any, info: TopologyInfo, stateful: StatefulSpe
         id=info.id,
         name=info.name,
         components=tuple(
-            Component(name, _kind(storm_topology, name), size.tasks, holds_state[name])
+            Component(
+                name,
+                _kind(storm_topology, name),
+                size.tasks,
+                holds_state[name],
+                **declared_resources(_conf(name, commons[name])),
+            )
             for name, size in sorted(sizes.items())
         ),
         edges=tuple(sorted(_edges(storm_topology, sizes))),

@@ -9,29 +9,21 @@ seconds, when it lowers the traffic between supervisors by more than R percent (
 force. The paper gives no values for B, X, P and R, and only alpha = 0 (section 4.1): P follows figure 3, where the
 first new schedule comes after 40 s.
 
-Where the paper is silent ("many corner cases"): M(alpha) of section 3 bounds the executors of a worker, B and the free
-slots what a supervisor takes; an assignment that breaks a bound is not considered. Executors and workers that no pair
-placed follow one by one, to where they add least traffic, then load. A worker left empty gets the executor that is
-missed least (equation 2 wants all of them used). Where B cannot be kept the least loaded supervisor with a slot is
-used. An executor whose CPU nobody measured counts with its demand.
+`two_phases` says what was decided where the paper is silent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import chain
-
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, Supervisor, Topology, WorkerSlot
-from storm_operator.core.placement.aniello_offline import ALPHA, most_executors_in_slot
-from storm_operator.core.placement.greedy_pairs import Bins
+from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.placement.aniello_offline import ALPHA
 from storm_operator.core.placement.parameters import Parameter, read_parameters
-from storm_operator.core.placement.slots import Members, match_slots
+from storm_operator.core.placement.triggers import DAY_SECONDS, has_passed, someone_has_no_place, was_at_bound
+from storm_operator.core.placement.two_phases import place_in_two_phases
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 NAME = "aniello-online"
 
-DAY_SECONDS = 86400.0
 PARAMETERS = {
     "alpha": ALPHA,
     "capacity_fraction": Parameter(0.9, 0.01, 1.0, "B, as a share of a supervisor's CPU capacity"),
@@ -46,135 +38,13 @@ def place_aniello_online(
 ) -> Assignment | Infeasible:
     """A new schedule when a trigger of section 3.2.1 fires or an executor has no place, else the one in force."""
     values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
-    overloaded = _overloaded(snapshot, values["capacity_fraction"], values["overload_seconds"])
-    homeless = _someone_has_no_place(snapshot, settings)
-    if not (overloaded or homeless or _comparison_is_due(snapshot, values["reschedule_seconds"])):
+    overloaded = was_at_bound(snapshot, values["capacity_fraction"], values["overload_seconds"])
+    homeless = someone_has_no_place(snapshot, settings)
+    if not (overloaded or homeless or has_passed(snapshot, values["reschedule_seconds"])):
         return snapshot.assignment
-    schedule = _schedule(snapshot, demand, settings, values)
+    schedule = place_in_two_phases(snapshot, demand, settings, values["alpha"], values["capacity_fraction"])
     if overloaded or homeless or isinstance(schedule, Infeasible):
         return schedule
     now = snapshot.traffic.inter_supervisor(snapshot.assignment)
     then = snapshot.traffic.inter_supervisor(schedule)
     return schedule if then < now * (1.0 - values["least_reduction_percent"] / 100.0) else snapshot.assignment
-
-
-def _overloaded(snapshot: ClusterSnapshot, fraction: float, seconds: float) -> bool:
-    """Whether some supervisor's CPU was at its bound in each of the newest periods, for more than `seconds`."""
-    return any(
-        _seconds_at_bound(snapshot, machine.id, fraction * machine.cpu_capacity_millicores) > seconds
-        for machine in snapshot.supervisors
-        if machine.cpu_capacity_millicores is not None
-    )
-
-
-def _seconds_at_bound(snapshot: ClusterSnapshot, supervisor_id: str, bound: float) -> float:
-    total = 0.0
-    for period in reversed(snapshot.history):
-        used = period.supervisor_cpu_millicores.get(supervisor_id)
-        if used is None or used < bound:
-            break
-        total += period.period_seconds
-    return total
-
-
-def _someone_has_no_place(snapshot: ClusterSnapshot, settings: PlacementSettings) -> bool:
-    slots = {slot for machine in snapshot.supervisors for slot in machine.slots}
-    return any(
-        snapshot.assignment.slot_of.get(executor) not in slots
-        for topology in _movable(snapshot, settings)
-        for executor in topology.executors
-    )
-
-
-def _comparison_is_due(snapshot: ClusterSnapshot, every_seconds: float) -> bool:
-    """Whether a multiple of P passed during this period: needs no memory of the last comparison."""
-    began = snapshot.taken_at_seconds - snapshot.period_seconds
-    return snapshot.taken_at_seconds // every_seconds > began // every_seconds
-
-
-def _schedule(
-    snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, values: Mapping[str, float]
-) -> Assignment | Infeasible:
-    obstacles = {e: s for e, s in snapshot.assignment.slot_of.items() if e.topology_id not in settings.movable}
-    held = frozenset(obstacles.values())
-    free = {m.id: [slot for slot in sorted(m.slots) if slot not in held] for m in snapshot.supervisors}
-    topologies = _movable(snapshot, settings)
-    wanted = [min(max(1, topology.num_workers), len(topology.executors)) for topology in topologies]
-    slots = sum(map(len, free.values()))
-    if sum(wanted) > slots:
-        return Infeasible(f"{sum(wanted)} workers are asked for but only {slots} slots are free")
-    loads = _loads(snapshot, demand)
-    workers = list(
-        chain.from_iterable(
-            _workers_of(snapshot, topology, count, values["alpha"], loads)
-            for topology, count in zip(topologies, wanted, strict=True)
-        )
-    )
-    machines = sorted(snapshot.supervisors, key=lambda machine: machine.id)
-    supervisor_of = _supervisors_of(snapshot, workers, machines, free, obstacles, loads, values["capacity_fraction"])
-    in_force = {slot: frozenset(inside) for slot, inside in snapshot.assignment.workers().items()}
-    slot_of = dict(obstacles)
-    for at, machine in enumerate(machines):
-        here = [members for members, chosen in zip(workers, supervisor_of, strict=True) if chosen == at]
-        for slot, members in match_slots(here, free[machine.id], in_force).items():
-            slot_of.update(dict.fromkeys(members, slot))
-    return Assignment(slot_of)
-
-
-def _workers_of(
-    snapshot: ClusterSnapshot, topology: Topology, count: int, alpha: float, loads: Mapping[Executor, float]
-) -> list[Members]:
-    """First phase: the topology's executors in `count` workers."""
-    executors = topology.executors
-    row = {executor: at for at, executor in enumerate(executors)}
-    rates = {(row[a], row[b]): rate for a, b, rate in snapshot.traffic.pairs() if a in row and b in row}
-    most = most_executors_in_slot(len(executors), count, alpha)
-    bins = Bins([loads[e] for e in executors], rates, [0.0] * count, [float("inf")] * count, [most] * count)
-    bins.place_pairs()
-    bins.place_rest()
-    bins.fill_empty()
-    return [
-        frozenset(e for e, at in zip(executors, bins.bin_of, strict=True) if at == number) for number in range(count)
-    ]
-
-
-def _supervisors_of(
-    snapshot: ClusterSnapshot,
-    workers: list[Members],
-    machines: list[Supervisor],
-    free: Mapping[str, list[WorkerSlot]],
-    obstacles: Mapping[Executor, WorkerSlot],
-    loads: Mapping[Executor, float],
-    fraction: float,
-) -> list[int | None]:
-    """Second phase: the workers of all topologies on supervisors, as indices into `machines`."""
-    worker_of = {executor: at for at, members in enumerate(workers) for executor in members}
-    rates: dict[tuple[int, int], float] = {}
-    for source, target, rate in snapshot.traffic.pairs():
-        pair = worker_of.get(source, -1), worker_of.get(target, -1)
-        if min(pair) >= 0 and pair[0] != pair[1]:
-            rates[pair] = rates.get(pair, 0.0) + rate
-    bins = Bins(
-        [sum(loads[executor] for executor in sorted(members)) for members in workers],
-        rates,
-        [sum(loads.get(e, 0.0) for e, slot in obstacles.items() if slot.supervisor_id == m.id) for m in machines],
-        [float("inf") if m.cpu_capacity_millicores is None else fraction * m.cpu_capacity_millicores for m in machines],
-        [len(free[m.id]) for m in machines],
-    )
-    bins.place_pairs()
-    bins.place_rest()
-    return bins.bin_of
-
-
-def _loads(snapshot: ClusterSnapshot, demand: Demand) -> Mapping[Executor, float]:
-    loads: dict[Executor, float] = {}
-    for topology in snapshot.topologies:
-        for executor in topology.executors:
-            load = snapshot.loads.get(executor)
-            measured = load.cpu_millicores if load else None
-            loads[executor] = demand.millicores.get(executor, 0.0) if measured is None else measured
-    return loads
-
-
-def _movable(snapshot: ClusterSnapshot, settings: PlacementSettings) -> list[Topology]:
-    return sorted((t for t in snapshot.topologies if t.id in settings.movable), key=lambda t: t.id)

@@ -98,17 +98,35 @@ class Bins:
         emptiest = self._least_loaded(unplaced or (a,))
         choices = sorted({at for at in (of_a, of_b, emptiest) if at is not None}, key=(of_a, of_b, emptiest).index)
         mutual = self._neighbours[a].get(b, 0.0)
-        self.put(a, None)
-        self.put(b, None)
         best: tuple[float, int, int] | None = None
         for to_a, to_b in product(choices, choices):
-            if not (self._fits(to_a, (a, b)) if to_a == to_b else self._fits(to_a, (a,)) and self._fits(to_b, (b,))):
+            if not self._fits_pair(a, to_a, b, to_b):
                 continue
-            local = self._affinity[a][to_a] + self._affinity[b][to_b] + (mutual if to_a == to_b else 0.0)
+            together = mutual if to_a == to_b else 0.0
+            local = self._near(a, to_a, but=b) + self._near(b, to_b, but=a) + together
             if best is None or local > best[0]:
                 best = (local, to_a, to_b)
-        self.put(a, of_a if best is None else best[1])
-        self.put(b, of_b if best is None else best[2])
+        if best is not None:
+            self.put(a, best[1])
+            self.put(b, best[2])
+
+    def _near(self, item: int, at: int, but: int) -> float:
+        """What `item` exchanges with the bin, `but` one other item."""
+        return self._affinity[item][at] - (self._neighbours[item].get(but, 0.0) if self.bin_of[but] == at else 0.0)
+
+    def _fits_pair(self, a: int, to_a: int, b: int, to_b: int) -> bool:
+        """Whether the bins hold both there, after both have left where they are."""
+        for at in {to_a, to_b}:
+            arriving = [item for item, to in ((a, to_a), (b, to_b)) if to == at]
+            leaving = [item for item in (a, b) if self.bin_of[item] == at]
+            if self._room[at] + len(leaving) < len(arriving):
+                return False
+            load = (
+                self._loads[at] + sum(self.item_loads[e] for e in arriving) - sum(self.item_loads[e] for e in leaving)
+            )
+            if load > self._limits[at] + 1e-9:
+                return False
+        return True
 
     def _least_loaded(self, items: Sequence[int]) -> int | None:
         fitting = [at for at in range(len(self._loads)) if self._fits(at, items)]

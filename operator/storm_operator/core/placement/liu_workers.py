@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from storm_operator.core.model import Assignment, Demand, Executor, Topology, WorkerSlot
+from storm_operator.core.placement.inventory import movable_topologies
 from storm_operator.core.placement.objective import usable_millicores
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -59,9 +60,8 @@ class Workers:
                 self._load[slot.supervisor_id] += self.need(executor)
         self.homeless: dict[str, frozenset[Executor]] = {}
         ports = {slot for s in snapshot.supervisors for slot in s.slots}
-        for topology in snapshot.topologies:
-            if topology.id in settings.movable:
-                self._adopt(topology, snapshot.assignment, ports)
+        for topology in movable_topologies(snapshot, settings):
+            self._adopt(topology, snapshot.assignment, ports)
 
     def copy(self) -> Workers:
         """An independent picture, to try something on."""

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from storm_operator.core.placement import aniello_offline, aniello_online
+from storm_operator.core.placement import (
+    aniello_offline,
+    aniello_online,
+    dynamic_weighted_round_robin,
+    etw_wtn,
+    least_task_first,
+    nearest_load_first,
+    r_storm,
+    random_choice,
+    round_robin,
+    shortest_job_first,
+    t_storm,
+    weighted_round_robin,
+)
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.aniello_offline import place_aniello_offline
 from storm_operator.core.placement.aniello_online import place_aniello_online
@@ -21,11 +34,31 @@ POLICIES: Mapping[str, PlacementPolicy] = MappingProxyType(
         aniello_online.NAME: place_aniello_online,
         "even": place_even,
         "liu": place_liu,
+        dynamic_weighted_round_robin.NAME: dynamic_weighted_round_robin.place_dynamic_weighted_round_robin,
+        etw_wtn.NAME: etw_wtn.place_etw_wtn,
+        least_task_first.NAME: least_task_first.place_least_task_first,
+        nearest_load_first.NAME: nearest_load_first.place_nearest_load_first,
+        r_storm.NAME: r_storm.place_r_storm,
+        random_choice.NAME: random_choice.place_at_random,
+        round_robin.NAME: round_robin.place_round_robin,
+        shortest_job_first.NAME: shortest_job_first.place_shortest_job_first,
+        t_storm.NAME: t_storm.place_t_storm,
+        weighted_round_robin.NAME: weighted_round_robin.place_weighted_round_robin,
     }
 )
 
 _PARAMETERS: Mapping[str, Parameters] = MappingProxyType(
-    {aniello_offline.NAME: aniello_offline.PARAMETERS, aniello_online.NAME: aniello_online.PARAMETERS}
+    {
+        aniello_offline.NAME: aniello_offline.PARAMETERS,
+        aniello_online.NAME: aniello_online.PARAMETERS,
+        dynamic_weighted_round_robin.NAME: dynamic_weighted_round_robin.PARAMETERS,
+        etw_wtn.NAME: etw_wtn.PARAMETERS,
+        nearest_load_first.NAME: nearest_load_first.PARAMETERS,
+        r_storm.NAME: r_storm.PARAMETERS,
+        random_choice.NAME: random_choice.PARAMETERS,
+        shortest_job_first.NAME: shortest_job_first.PARAMETERS,
+        t_storm.NAME: t_storm.PARAMETERS,
+    }
 )
 
 

@@ -7,9 +7,26 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from storm_operator.core.model import Executor, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.placement.inventory import free_slots
+from storm_operator.core.snapshot import ClusterSnapshot
 
 Members = frozenset[Executor]
+
+
+def on_free_slots(
+    snapshot: ClusterSnapshot,
+    fixed: Mapping[Executor, WorkerSlot],
+    workers_by_supervisor: Mapping[str, Sequence[Members]],
+) -> Assignment:
+    """`fixed` as it is, and the workers of each supervisor on its slots that `fixed` does not hold (`match_slots`)."""
+    free = free_slots(snapshot, fixed.values())
+    in_force = {slot: frozenset(inside) for slot, inside in snapshot.assignment.workers().items()}
+    slot_of = dict(fixed)
+    for supervisor_id, workers in workers_by_supervisor.items():
+        for slot, members in match_slots(workers, free[supervisor_id], in_force).items():
+            slot_of.update(dict.fromkeys(members, slot))
+    return Assignment(slot_of)
 
 
 def match_slots(

@@ -1,0 +1,53 @@
+"""When a policy acts, told from the snapshot alone: policies keep no memory between calls."""
+
+from __future__ import annotations
+
+from storm_operator.core.placement.inventory import existing_slots, movable_topologies
+from storm_operator.core.placement.parameters import Parameter
+from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.snapshot import ClusterSnapshot
+
+DAY_SECONDS = 86400.0
+RESCHEDULE = Parameter(60.0, 1.0, DAY_SECONDS, "time between new schedules")
+"""For methods whose source gives no period."""
+
+
+def has_passed(snapshot: ClusterSnapshot, every_seconds: float, offset_seconds: float = 0.0) -> bool:
+    """Whether `offset_seconds` after some multiple of `every_seconds` fell into this period."""
+    now = snapshot.taken_at_seconds - offset_seconds
+    return now // every_seconds > (now - snapshot.period_seconds) // every_seconds
+
+
+def seconds_at_bound(snapshot: ClusterSnapshot, supervisor_id: str, bound_millicores: float) -> float:
+    """For how long, up to now and without a gap, the supervisor's measured CPU was at the bound or beyond."""
+    total = 0.0
+    for period in reversed(snapshot.history):
+        used = period.supervisor_cpu_millicores.get(supervisor_id)
+        if used is None or used < bound_millicores:
+            break
+        total += period.period_seconds
+    return total
+
+
+def was_at_bound(snapshot: ClusterSnapshot, fraction: float, more_than_seconds: float) -> bool:
+    """Whether a supervisor's CPU was at `fraction` of its capacity or beyond for longer, up to now without a gap."""
+    return any(
+        seconds_at_bound(snapshot, machine.id, fraction * machine.cpu_capacity_millicores) > more_than_seconds
+        for machine in snapshot.supervisors
+        if machine.cpu_capacity_millicores is not None
+    )
+
+
+def must_place_anew(snapshot: ClusterSnapshot, settings: PlacementSettings, every_seconds: float) -> bool:
+    """Whether a movable executor has no place, or a multiple of `every_seconds` fell into this period."""
+    return someone_has_no_place(snapshot, settings) or has_passed(snapshot, every_seconds)
+
+
+def someone_has_no_place(snapshot: ClusterSnapshot, settings: PlacementSettings) -> bool:
+    """Whether a movable executor is in no slot that exists."""
+    slots = existing_slots(snapshot)
+    return any(
+        snapshot.assignment.slot_of.get(executor) not in slots
+        for topology in movable_topologies(snapshot, settings)
+        for executor in topology.executors
+    )

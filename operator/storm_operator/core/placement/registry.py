@@ -8,6 +8,7 @@ from types import MappingProxyType
 from storm_operator.core.placement import (
     aniello_offline,
     aniello_online,
+    dqos,
     dynamic_weighted_round_robin,
     etw_wtn,
     least_task_first,
@@ -32,6 +33,7 @@ POLICIES: Mapping[str, PlacementPolicy] = MappingProxyType(
         "adaptive": place_adaptive,
         aniello_offline.NAME: place_aniello_offline,
         aniello_online.NAME: place_aniello_online,
+        dqos.NAME: dqos.place_dqos,
         "even": place_even,
         "liu": place_liu,
         dynamic_weighted_round_robin.NAME: dynamic_weighted_round_robin.place_dynamic_weighted_round_robin,
@@ -51,6 +53,7 @@ _PARAMETERS: Mapping[str, Parameters] = MappingProxyType(
     {
         aniello_offline.NAME: aniello_offline.PARAMETERS,
         aniello_online.NAME: aniello_online.PARAMETERS,
+        dqos.NAME: dqos.PARAMETERS,
         dynamic_weighted_round_robin.NAME: dynamic_weighted_round_robin.PARAMETERS,
         etw_wtn.NAME: etw_wtn.PARAMETERS,
         nearest_load_first.NAME: nearest_load_first.PARAMETERS,

@@ -187,6 +187,11 @@ FIELDS = (
         scheduling(policy="aniello-offline", parameters={"alpha": "much"}),
     ),
     Case(
+        "spec.scheduling.pinnedComponents",
+        scheduling(policy="dqos", pinnedComponents=["camera"]),
+        scheduling(policy="dqos", pinnedComponents="camera"),
+    ),
+    Case(
         "spec.resources.thetaMillicores",
         adopt(resources={"thetaMillicores": 1}),
         adopt(resources={"thetaMillicores": 0}),

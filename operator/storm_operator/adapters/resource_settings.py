@@ -57,6 +57,10 @@ def _parameters(given: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
     return tuple(sorted((name, float(value)) for name, value in given.items()))
 
 
+def _sorted_names(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(given))
+
+
 def _approval(given: Mapping[str, Any]) -> ApprovalSettings:
     conditions = given.get("autoApproveWhen")
     return ApprovalSettings(ApprovalMode(given["mode"]), _auto_approval(conditions) if conditions else None)
@@ -91,6 +95,7 @@ _NESTED: Mapping[str, Callable[[Any], Any]] = {
     "parameters": _parameters,
     "approval": _approval,
     "excluded_windows": _excluded_windows,
+    "pinned_components": _sorted_names,
 }
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from storm_operator.agent.peer_statistics import PeerStatistics
-from storm_operator.agent.vivaldi import Coordinate, moved_by_sample
+from storm_operator.core.vivaldi import Coordinate, moved_by_sample
 
 PERIOD_SECONDS = 5.0
 JITTER = 0.2

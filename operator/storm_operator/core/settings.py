@@ -131,6 +131,8 @@ class SchedulingSettings:
     weights: ObjectiveWeights = field(default_factory=ObjectiveWeights)
     parameters: tuple[tuple[str, float], ...] = ()
     """The policy's own numbers (`alpha`, `beta`, ... for Aniello), sorted by name."""
+    pinned_components: tuple[str, ...] = ()
+    """Components that `dqos` leaves where they are, beside spouts and last bolts, sorted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from storm_operator.core.settings import ObjectiveWeights, ResourceSettings, SchedulingSettings
 
-NOT_SETTABLE = frozenset({"weights", "parameters", "approval", "excluded_windows"})
+NOT_SETTABLE = frozenset({"weights", "parameters", "approval", "excluded_windows", "pinned_components"})
 
 
 class InvalidOverride(ValueError):

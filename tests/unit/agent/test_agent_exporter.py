@@ -17,8 +17,8 @@ from storm_operator.agent.families import COUNTERS, GAUGES, LATENCY
 from storm_operator.agent.machine import Machine
 from storm_operator.agent.peer_statistics import PeerStatistics
 from storm_operator.agent.peers import PeerReport
-from storm_operator.agent.vivaldi import Coordinate
 from storm_operator.agent.worker_snapshot import WorkerSnapshot, parse_worker_snapshot
+from storm_operator.core.vivaldi import Coordinate
 
 CONTRACT = Path(__file__).parents[3] / "docs" / "reference" / "interfaces.md"
 TOPOLOGY = "wordcount-1-1767268800"

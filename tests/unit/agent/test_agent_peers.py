@@ -6,7 +6,7 @@ import pytest
 
 from storm_operator.agent.peer_statistics import AVAILABILITY_PROBES, PeerStatistics
 from storm_operator.agent.peers import Answer, Peers, coordinate_document, parse_coordinate
-from storm_operator.agent.vivaldi import Coordinate
+from storm_operator.core.vivaldi import Coordinate
 
 
 def test_nothing_is_known_before_the_first_probe() -> None:

@@ -20,7 +20,7 @@ from storm_operator.core.traffic import TrafficMatrix
 SEEDS = st.integers(min_value=0, max_value=10_000)
 FEW = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 SEPARATING = ("adaptive", "liu")
-OTHERS = tuple(sorted(set(POLICIES) - {"adaptive"}))
+OTHERS = tuple(sorted(set(POLICIES) - {"adaptive", "genetic"}))
 WHEN_ALL_ARE_DUE = 86400.0
 """A multiple of every policy's period: each makes a new schedule."""
 
@@ -101,6 +101,15 @@ def test_where_nothing_is_measured_everyone_still_gets_a_place(name: str, seed: 
     assert set(place(name, case).slot_of) == {e for topology in case.snapshot.topologies for e in topology.executors}
 
 
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_a_topology_without_executors_has_nothing_to_place(name: str) -> None:
+    case = random_case(1, most_topologies=1).at(WHEN_ALL_ARE_DUE)
+    (topology,) = case.snapshot.topologies
+    bare = replace(case.snapshot, topologies=(replace(topology, executors=()),), traffic=TrafficMatrix({}))
+    empty = replace(case, snapshot=bare).in_force(Assignment({}))
+    assert not place(name, empty).slot_of
+
+
 @pytest.mark.parametrize("name", SEPARATING)
 @FEW
 @given(seed=SEEDS)
@@ -154,6 +163,15 @@ def test_adaptive_is_never_worse_than_another_policy_that_keeps_its_rules(
     if isinstance(other, Infeasible) or (separation is Separation.ALWAYS and not is_separated(case, other)):
         return
     assert total(case, place("adaptive", case)) <= total(case, other) * (1 + 1e-5)
+
+
+@FEW
+@given(seed=SEEDS)
+def test_adaptive_is_close_to_what_a_search_through_thousands_of_placements_finds(seed: int) -> None:
+    """In six of 250 cases the search saves 0.1 to 0.7% more, in one 3.2%."""
+    case = random_case(seed).under(separation=Separation.NEVER).at(WHEN_ALL_ARE_DUE)
+    found = place("genetic", case)
+    assert total(case, place("adaptive", case)) <= 1.05 * total(case, found)
 
 
 def test_an_unknown_policy_is_answered_with_the_names_that_there_are() -> None:

@@ -21,7 +21,7 @@ from storm_operator.core.topology_spec import AdoptSource, ParallelismSpec, Topo
 SPEC = topology_schema()["properties"]["spec"]["properties"]
 WINDOW = SPEC["scheduling"]["properties"]["excludedWindows"]["items"]
 NOT_IN_THE_CRD = {"weights"}
-NESTED = {"parameters", "approval", "excluded_windows"}
+NESTED = {"parameters", "approval", "excluded_windows", "pinned_components"}
 
 
 def snake(name: str) -> str:
@@ -47,6 +47,7 @@ def test_nested_defaults_equal_the_settings() -> None:
     scheduling = SPEC["scheduling"]["properties"]
     assert scheduling["approval"]["properties"]["mode"]["default"] == ApprovalSettings().mode
     assert tuple(scheduling["excludedWindows"]["default"]) == SchedulingSettings().excluded_windows
+    assert tuple(scheduling["pinnedComponents"]["default"]) == SchedulingSettings().pinned_components
     assert by_field_name(WINDOW)["time_zone"]["default"] == ExcludedWindow("", 60).time_zone
     spec = TopologySpec("words", AdoptSource())
     assert SPEC["parallelism"]["properties"]["mode"]["default"] == ParallelismSpec().mode

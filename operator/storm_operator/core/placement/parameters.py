@@ -18,6 +18,8 @@ class Parameter:
 
 Parameters = Mapping[str, Parameter]
 
+SEED = Parameter(1.0, 0.0, 2.0**53, "whole number that all chance follows from")
+
 
 def read_parameters(policy: str, known: Parameters, given: Iterable[tuple[str, float]]) -> dict[str, float]:
     """`given` over the defaults; ValueError naming the field, the value and what would be right."""

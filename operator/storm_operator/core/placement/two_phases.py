@@ -33,7 +33,7 @@ def place_in_two_phases(
     """
     fixed = obstacles(snapshot, settings)
     free = free_slots(snapshot, fixed.values())
-    topologies = movable_topologies(snapshot, settings)
+    topologies = [topology for topology in movable_topologies(snapshot, settings) if topology.executors]
     wanted = [min(max(1, topology.num_workers), len(topology.executors)) for topology in topologies]
     slots = sum(map(len, free.values()))
     if sum(wanted) > slots:

@@ -1,8 +1,8 @@
 """Network coordinates: each supervisor finds a place in a plane so that distances are round trips.
 
 Vivaldi, Dabek, Cox, Kaashoek, Morris, "Vivaldi: A Decentralized Network Coordinate System", SIGCOMM 2004: the
-adaptive time step of section 3.3 (figure 3) in the 2-dimensional space with heights of section 5.4. Pure functions;
-units are milliseconds.
+adaptive time step of section 3.3 (figure 3) in the 2-dimensional space with heights of section 5.4, or in the plain
+plane: nodes whose height is 0 and may stay 0. Pure functions; units are milliseconds.
 """
 
 from __future__ import annotations
@@ -35,10 +35,17 @@ def predicted_round_trip_ms(a: Coordinate, b: Coordinate) -> float:
     return math.hypot(a.x - b.x, a.y - b.y) + a.height + b.height
 
 
-def moved_by_sample(own: Coordinate, peer: Coordinate, round_trip_ms: float, angle: float) -> Coordinate:
+def moved_by_sample(
+    own: Coordinate,
+    peer: Coordinate,
+    round_trip_ms: float,
+    angle: float,
+    least_height_ms: float = MINIMUM_HEIGHT_MS,
+) -> Coordinate:
     """Where `own` goes after measuring `round_trip_ms` (above 0) to `peer`; figure 3 of the paper.
 
-    `angle` (radians) is the way to go apart when both are at the same place, else unused: pass a random one.
+    `angle` (radians) is the way to go apart when both are at the same place, else unused: pass a random one. With
+    `least_height_ms` = 0, nodes without a height stay in the plane.
     """
     if not round_trip_ms > 0:
         raise ValueError(f"round_trip_ms is {round_trip_ms}, must be above 0")
@@ -57,6 +64,6 @@ def moved_by_sample(own: Coordinate, peer: Coordinate, round_trip_ms: float, ang
     return Coordinate(
         x=own.x + force * along_x,
         y=own.y + force * along_y,
-        height=max(MINIMUM_HEIGHT_MS, own.height + force * upward),
+        height=max(least_height_ms, own.height + force * upward),
         error=min(MAXIMUM_ERROR, error),
     )

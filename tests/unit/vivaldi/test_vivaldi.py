@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storm_operator.agent.vivaldi import (
+from storm_operator.core.vivaldi import (
     INITIAL_ERROR,
     MAXIMUM_ERROR,
     MINIMUM_HEIGHT_MS,
@@ -81,3 +81,9 @@ def test_a_cluster_of_two_sites_finds_its_distances() -> None:
         predicted = predicted_round_trip_ms(places[one], places[other])
         assert predicted == pytest.approx(true_ms(one, other), rel=0.25)
     assert max(place.error for place in places.values()) < INITIAL_ERROR / 4
+
+
+def test_nodes_without_a_height_may_stay_in_the_plane() -> None:
+    flat = Coordinate(3, 4, height=0.0)
+    assert moved_by_sample(flat, Coordinate(height=0.0), 10.0, 0.0, least_height_ms=0.0).height == 0.0
+    assert moved_by_sample(flat, Coordinate(height=0.0), 10.0, 0.0).height == MINIMUM_HEIGHT_MS

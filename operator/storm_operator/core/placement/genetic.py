@@ -1,0 +1,162 @@
+"""Genetic scheduling (paper 003): scheduling as an optimisation problem, solved by selection, crossover and mutation.
+
+Paper 003 names the family and says no more. What was decided:
+
+- A chromosome is the supervisor of every executor, in order of topology and task, so that executors of a component are
+  neighbours on it. A topology has one worker on each supervisor that it uses.
+- Cost is what this project's objective says of a running assignment (docs/explanation/objective.md: network, overload,
+  supervisors in use); needing slots that are not there costs more than anything else.
+- The first generation is the assignment in force, copies of it with half of their genes at random, and random ones.
+- Parents win tournaments of two, crossover is at two points, the two best live on unchanged. A mutated gene becomes the
+  supervisor of one of the executor's peers, or, as often, any supervisor.
+- It runs every `reschedule_seconds`, or when an executor has no place. The assignment in force stays in force unless
+  another is better by `least_gain_percent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.placement.executor_arrays import ExecutorArrays
+from storm_operator.core.placement.objective import prices_of, usable_millicores
+from storm_operator.core.placement.parameters import SEED, Parameter, read_parameters
+from storm_operator.core.placement.search_when_due import PARAMETERS as SEARCH_PARAMETERS
+from storm_operator.core.placement.search_when_due import search_when_due
+from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.traffic import Floats, Ints
+
+NAME = "genetic"
+
+PARAMETERS = {
+    "population": Parameter(24.0, 4.0, 1000.0, "chromosomes in each generation"),
+    "generations": Parameter(100.0, 1.0, 10000.0, "generations"),
+    "crossover_share": Parameter(0.8, 0.0, 1.0, "share of children that have two parents"),
+    "mutation_share": Parameter(0.02, 0.0, 1.0, "share of a child's genes that mutate"),
+    "seed": SEED,
+    **SEARCH_PARAMETERS,
+}
+
+ELITE = 2
+PAIRS_AT_ONCE = 16384
+
+
+def place_genetic(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
+    """The best of the last generation when it is due and better by enough, else the assignment in force."""
+    values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
+
+    def search(arrays: ExecutorArrays, present: Ints) -> tuple[Ints, float, float]:
+        cost = RunningCost(snapshot, settings, arrays)
+        best = evolve(arrays, cost, present, values)
+        before, after = cost.of(np.stack([present, best])).tolist()
+        return best, before, after
+
+    return search_when_due(snapshot, settings, values, _demands(snapshot, demand), search)
+
+
+class RunningCost:
+    """`Cost.running` of the objective for whole populations, where topologies have one worker on a supervisor.
+
+    The network usage of executors that may not move, which is always the same, is left out.
+    """
+
+    def __init__(self, snapshot: ClusterSnapshot, settings: PlacementSettings, arrays: ExecutorArrays) -> None:
+        prices = prices_of(snapshot, settings)
+        usable = usable_millicores(snapshot, settings)
+        self._arrays = arrays
+        self._per_millicore = prices.per_overloaded_millicore
+        self._per_supervisor = prices.per_supervisor
+        self._usable = np.array([usable[machine.id] for machine in arrays.machines])
+        self._distances = _distances(snapshot, arrays)
+        self._lacking_slot = 1e6 * (1.0 + float(arrays.pairs[2].sum()) * float(self._distances.max(initial=1.0)))
+
+    def of(self, population: Ints) -> Floats:
+        """The cost of each chromosome (row)."""
+        arrays, size, count = self._arrays, len(population), len(self._arrays.machines)
+        loads = np.stack([np.bincount(choice, arrays.loads, count) for choice in population]) + arrays.fixed_loads
+        workers = np.zeros((size, int(arrays.topology_of.max()) + 1, count), dtype=bool)
+        workers[np.arange(size)[:, None], arrays.topology_of, population] = True
+        in_use = (workers.any(axis=1) | (arrays.fixed_loads > 0.0)).sum(axis=1)
+        lacking = np.maximum(0, workers.sum(axis=1) - arrays.slots).sum(axis=1)
+        overload = np.maximum(0.0, loads - self._usable).sum(axis=1)
+        costs: Floats = (
+            self._network(population)
+            + overload * self._per_millicore
+            + in_use * self._per_supervisor
+            + lacking * self._lacking_slot
+        )
+        return costs
+
+    def _network(self, population: Ints) -> Floats:
+        """Tuples per second times distance; some pairs at a time, so that intermediate arrays stay in the cache."""
+        targets = np.ascontiguousarray(population.T)
+        sources = targets * len(self._arrays.machines)
+        usage = np.zeros(len(population))
+        one, other, rates = self._arrays.pairs
+        for begin in range(0, len(rates), PAIRS_AT_ONCE):
+            some = slice(begin, begin + PAIRS_AT_ONCE)
+            hops = sources.take(one[some], axis=0) + targets.take(other[some], axis=0)
+            usage += rates[some] @ self._distances.take(hops)
+        return usage
+
+
+def evolve(arrays: ExecutorArrays, cost: RunningCost, present: Ints, values: Mapping[str, float]) -> Ints:
+    """The best chromosome of the last generation; never worse than `present`."""
+    rng = np.random.default_rng(int(values["seed"]))
+    size = int(values["population"])
+    population = _first_generation(rng, present, size, len(arrays.machines))
+    costs = cost.of(population)
+    for _ in range(int(values["generations"])):
+        elite = np.argsort(costs, kind="stable")[:ELITE]
+        children = _crossed(rng, population, costs, size - ELITE, values["crossover_share"])
+        children = _mutated(rng, children, arrays, values["mutation_share"])
+        population = np.concatenate([population[elite], children])
+        costs = np.concatenate([costs[elite], cost.of(children)])
+    best: Ints = population[int(np.argmin(costs))]
+    return best
+
+
+def _first_generation(rng: np.random.Generator, present: Ints, size: int, supervisors: int) -> Ints:
+    population = np.tile(present, (size, 1))
+    at_random = rng.integers(0, supervisors, size=population.shape)
+    share = np.where(np.arange(size) < size // 2, 0.5, 1.0)
+    share[0] = 0.0
+    return np.where(rng.random(population.shape) < share[:, None], at_random, population)
+
+
+def _crossed(rng: np.random.Generator, population: Ints, costs: Floats, size: int, share: float) -> Ints:
+    """Children of winners of tournaments: the first parent's genes, and between two points the second one's."""
+    drawn = rng.integers(0, len(population), size=(2, size, 2))
+    parents = np.where(costs[drawn[..., 0]] <= costs[drawn[..., 1]], drawn[..., 0], drawn[..., 1])
+    genes = np.arange(population.shape[1])
+    begin, end = np.sort(rng.integers(0, len(genes) + 1, size=(2, size)), axis=0)
+    of_second = (begin[:, None] <= genes) & (genes < end[:, None]) & (rng.random(size) < share)[:, None]
+    children: Ints = np.where(of_second, population[parents[1]], population[parents[0]])
+    return children
+
+
+def _mutated(rng: np.random.Generator, children: Ints, arrays: ExecutorArrays, share: float) -> Ints:
+    rates = arrays.rates
+    peers_of = np.diff(rates.indptr)
+    child, gene = np.nonzero(rng.random(children.shape) < share)
+    to_peer = (rng.random(len(gene)) < 0.5) & (peers_of[gene] > 0)
+    mutated = children.copy()
+    mutated[child, gene] = rng.integers(0, len(arrays.machines), size=len(gene))
+    child, gene = child[to_peer], gene[to_peer]
+    peer = rates.indices[rates.indptr[gene] + rng.integers(0, peers_of[gene])]
+    mutated[child, gene] = children[child, peer]
+    return mutated
+
+
+def _distances(snapshot: ClusterSnapshot, arrays: ExecutorArrays) -> Floats:
+    """Milliseconds between supervisors; 0 on one, where a topology has one worker."""
+    known, ids = snapshot.distances, [machine.id for machine in arrays.machines]
+    return np.array([[0.0 if a == b else known.round_trip_ms.get((a, b), known.default_ms) for b in ids] for a in ids])
+
+
+def _demands(snapshot: ClusterSnapshot, demand: Demand) -> Mapping[Executor, float]:
+    """As in the objective: what is demanded, and nothing for executors without a demand."""
+    return {e: demand.millicores.get(e, 0.0) for topology in snapshot.topologies for e in topology.executors}

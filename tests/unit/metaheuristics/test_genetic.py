@@ -1,0 +1,87 @@
+"""The genetic family of paper 003."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from placement_cases import Case, large_case, placed_or_fail, random_case
+from storm_operator.core.model import Assignment
+from storm_operator.core.placement.executor_arrays import ExecutorArrays, executor_arrays, with_one_worker_each
+from storm_operator.core.placement.genetic import RunningCost, place_genetic
+from storm_operator.core.placement.objective import cost_of
+
+DUE = 1200.0
+
+
+def case_at(seconds: float = DUE) -> Case:
+    case = large_case(60, 8, 2)
+    return replace(case, snapshot=replace(case.snapshot, taken_at_seconds=seconds))
+
+
+def place(case: Case) -> Assignment:
+    return placed_or_fail(place_genetic(case.snapshot, case.demand, case.settings))
+
+
+def running_cost(case: Case, assignment: Assignment) -> float:
+    return cost_of(case.snapshot, assignment, case.demand, case.settings).running
+
+
+def arrays_of(case: Case) -> ExecutorArrays:
+    return executor_arrays(case.snapshot, case.settings, case.demand.millicores)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_cost_of_a_population_is_the_objectives(seed: int) -> None:
+    case = random_case(seed, most_topologies=3, slack=0.8)
+    arrays = arrays_of(case)
+    population = np.random.default_rng(seed).integers(0, len(arrays.machines), size=(4, len(arrays.executors)))
+    costs = RunningCost(case.snapshot, case.settings, arrays).of(population)
+    expected = [
+        running_cost(case, with_one_worker_each(case.snapshot, case.settings, arrays, choice)) for choice in population
+    ]
+    assert costs - costs[0] == pytest.approx(np.array(expected) - expected[0])
+    if len(case.settings.movable) == len(case.snapshot.topologies):
+        assert costs[0] == pytest.approx(expected[0])
+
+
+def test_it_beats_as_many_random_placements() -> None:
+    case = case_at()
+    arrays = arrays_of(case)
+    at_random = np.random.default_rng(1).integers(0, len(arrays.machines), size=(2400, len(arrays.executors)))
+    best = RunningCost(case.snapshot, case.settings, arrays).of(at_random).min()
+    assert running_cost(case, place(case)) < 0.9 * best
+
+
+def test_it_improves_with_generations_and_never_worsens_what_is_in_force() -> None:
+    case = case_at()
+    costs = [
+        running_cost(case, place(case.under(parameters=(("generations", n), ("least_gain_percent", 0.0)))))
+        for n in (1.0, 20.0, 200.0)
+    ]
+    assert running_cost(case, case.snapshot.assignment) >= costs[0] > costs[1] > costs[2]
+
+
+def test_the_seed_decides_and_nothing_else() -> None:
+    case = case_at()
+    assert place(case) == place(case)
+    assert place(case) != place(case.under(parameters=(("seed", 2.0),)))
+
+
+def test_between_its_times_and_for_a_small_gain_nothing_moves() -> None:
+    quiet = case_at(1219.0)
+    assert place(quiet) == quiet.snapshot.assignment
+    contented = case_at().under(parameters=(("least_gain_percent", 90.0),))
+    assert place(contented) == contented.snapshot.assignment
+
+
+def test_slots_that_are_not_there_are_not_used() -> None:
+    case = case_at()
+    machines = tuple(replace(machine, ports=machine.ports[:1]) for machine in case.snapshot.supervisors)
+    case = replace(case, snapshot=replace(case.snapshot, supervisors=machines)).in_force(Assignment({}))
+    existing = {slot for machine in machines for slot in machine.slots}
+    placed = place(case)
+    assert set(placed.slot_of.values()) <= existing
+    assert all(len({e.topology_id for e in inside}) == 1 for inside in placed.workers().values())

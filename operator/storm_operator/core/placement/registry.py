@@ -11,6 +11,7 @@ from storm_operator.core.placement.aniello_offline import place_aniello_offline
 from storm_operator.core.placement.aniello_online import place_aniello_online
 from storm_operator.core.placement.even import place_even
 from storm_operator.core.placement.liu import place_liu
+from storm_operator.core.placement.optimal import place_optimal
 from storm_operator.core.placement.parameters import Parameters, read_parameters
 from storm_operator.core.placement.signature import PlacementPolicy
 
@@ -21,6 +22,7 @@ POLICIES: Mapping[str, PlacementPolicy] = MappingProxyType(
         aniello_online.NAME: place_aniello_online,
         "even": place_even,
         "liu": place_liu,
+        "optimal": place_optimal,
     }
 )
 

@@ -6,7 +6,9 @@ alone. Do not import it beside OR-Tools in use: both wheels carry a copy of HiGH
 
 from __future__ import annotations
 
+import time
 from math import inf
+from typing import Any
 
 import highspy
 import numpy as np
@@ -29,12 +31,12 @@ SLACK = 1e-9
 
 
 def solve_with_highs(model: ExactModel, known: Places | None, ceiling: float, effort: float) -> Solution:
-    """The best assignment by HiGHS; `effort` is real seconds (HiGHS has no deterministic measure)."""
+    """The best assignment by HiGHS; `effort` is CPU seconds of this process (it has no deterministic measure)."""
     program = _Program(model, ceiling)
-    solver = highspy.Highs()
-    options = {"output_flag": False, "threads": 1, "mip_rel_gap": PROOF_TOLERANCE / 2.0, "time_limit": effort}
-    for name, value in options.items():
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call] # the wheel's annotations stop half-way
+    for name, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", PROOF_TOLERANCE / 2.0)):
         solver.setOptionValue(name, value)
+    _stop_after(solver, effort)
     solver.passModel(program.matrix())
     if known is not None:
         start = highspy.HighsSolution()
@@ -48,6 +50,15 @@ def solve_with_highs(model: ExactModel, known: Places | None, ceiling: float, ef
         return Solution(known, bound)
     values = solver.getSolution().col_value
     return Solution(tuple(int(np.argmax([values[number] for number in row])) for row in program.on), bound)
+
+
+def _stop_after(solver: Any, cpu_seconds: float) -> None:
+    ends = time.process_time() + cpu_seconds
+
+    def interrupt(event: Any) -> None:
+        event.interrupt(time.process_time() > ends)
+
+    solver.cbMipInterrupt += interrupt
 
 
 class _Program:
@@ -70,7 +81,9 @@ class _Program:
         self._in_use = [
             self._variable(0.0 if anyway else model.supervisor_price, whole=True) for anyway in model.in_use_anyway
         ]
-        self._over = [self._variable(model.overload_price, cap * (1.0 + SLACK)) for cap in overload_caps(model, ceiling)]
+        self._over = [
+            self._variable(model.overload_price, cap * (1.0 + SLACK)) for cap in overload_caps(model, ceiling)
+        ]
         self._kept = [self._variable(-worker.restart_price) for worker in model.keepable]
         self._rows += [(1.0, dict.fromkeys(row, 1.0), 1.0) for row in self.on]
         self._limit_load()

@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -89,7 +89,7 @@ def total(case: Case, assignment: Assignment) -> float:
 
 
 def measure_all(numbers: Sequence[int], effort: float, solver: ExactSolver, console: Console) -> list[Measurement]:
-    found = []
+    found: list[Measurement] = []
     with Progress(console=console) as progress:
         task = progress.add_task("proving", total=len(numbers))
         for number in numbers:
@@ -145,7 +145,9 @@ def show(number: int, effort: float, solver: ExactSolver) -> None:
         print("  no assignment: too few slots")
         return
     adaptive, optimum = found
-    print(f"  gap {optimum.gap_percent(total(case, adaptive)):.3f}%, bound {optimum.bound:.6g}, proven {optimum.proven}")
+    print(
+        f"  gap {optimum.gap_percent(total(case, adaptive)):.3f}%, bound {optimum.bound:.6g}, proven {optimum.proven}"
+    )
     rows = (("adaptive", adaptive), ("optimum", optimum.assignment), ("in force", case.snapshot.assignment))
     for name, assignment in rows:
         print(f"  {name}: {cost_of(case.snapshot, assignment, case.demand, case.settings)}")
@@ -161,6 +163,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first instance")
     parser.add_argument("--effort", type=float, default=60.0, help="deterministic seconds of CP-SAT for each instance")
     parser.add_argument("--solver", choices=("cpsat", "highs"), default="cpsat")
+    parser.add_argument("--details", type=Path, metavar="FILE", help="where to write every instance, as JSON")
     parser.add_argument("--show", type=int, metavar="NUMBER", help="one instance in full")
     given = parser.parse_args()
     solver = solver_named(given.solver)
@@ -171,6 +174,8 @@ def main() -> None:
     numbers = range(given.first, given.first + given.instances)
     found = measure_all(numbers, given.effort, solver, console)
     console.print(table_of(found))
+    if given.details:
+        given.details.write_text(json.dumps([asdict(m) for m in found], indent=1) + "\n", encoding="utf-8")
     summary = {
         "instances": len(found),
         "proven": sum(m.proven for m in found),

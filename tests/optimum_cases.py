@@ -33,7 +33,13 @@ SHAPES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "star": (("spout", "hub"), ("side", "hub"), ("hub", "left"), ("hub", "right")),
     "diamond": (("spout", "left"), ("spout", "right"), ("left", "sink"), ("right", "sink")),
     "word count": (("spout", "split"), ("split", "count")),
-    "http monitor": (("spout", "parse"), ("parse", "hosts"), ("parse", "status"), ("status", "alarm"), ("hosts", "top")),
+    "http monitor": (
+        ("spout", "parse"),
+        ("parse", "hosts"),
+        ("parse", "status"),
+        ("status", "alarm"),
+        ("hosts", "top"),
+    ),
     "join": (("orders", "join"), ("clicks", "clean"), ("clean", "join"), ("join", "store")),
     "random": (),
 }

@@ -18,7 +18,7 @@ from storm_operator.core.traffic import TrafficMatrix
 
 SEEDS = st.integers(min_value=0, max_value=10_000)
 FEW = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-SEPARATING = ("adaptive", "liu")
+SEPARATING = ("adaptive", "liu", "optimal")
 OTHERS = ("even", "aniello-offline", "aniello-online", "liu")
 
 
@@ -127,7 +127,7 @@ def test_adaptive_is_never_worse_than_another_policy_that_keeps_its_rules(
 
 
 def test_an_unknown_policy_is_answered_with_the_names_that_there_are() -> None:
-    says = "scheduling.policy = 'best': no such policy; there are adaptive, aniello-offline, aniello-online, even, liu"
+    says = "scheduling.policy = 'best': no such policy; there are adaptive, aniello-offline, aniello-online, even, liu, optimal"
     with pytest.raises(ValueError, match=re.escape(says)):
         policy_named("best")
 

@@ -56,6 +56,34 @@ class OptimumResult:
         return _percent_above(cost, self.bound)
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """How much dearer an assignment is than the best one found. `at_most_percent` counts from the bound instead:
+    the same when the optimum is proven, else what the gap could be at worst. Costs in tuple-ms/s."""
+
+    cost: float
+    optimum_cost: float
+    bound: float
+    proven: bool
+    percent: float
+    at_most_percent: float
+
+
+def gap_to_optimum(
+    snapshot: ClusterSnapshot, demand: Demand, proposal: Assignment | Infeasible, settings: PlacementSettings
+) -> Gap | None:
+    """How far `proposal` is from the optimum; None when there is none. SolverMissing without OR-Tools."""
+    if isinstance(proposal, Infeasible):
+        return None
+    optimum = solve_optimum(snapshot, demand, settings)
+    if isinstance(optimum, Infeasible):
+        return None
+    cost = cost_of(snapshot, proposal, demand, settings).total
+    percent = optimum.gap_percent(cost)
+    at_most = percent if optimum.proven else optimum.gap_to_bound_percent(cost)
+    return Gap(cost, optimum.cost, optimum.bound, optimum.proven, percent, at_most)
+
+
 def place_optimal(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
     """The proven optimum, or the best found within `USUAL_EFFORT`; `Infeasible` also when OR-Tools is missing."""
     try:

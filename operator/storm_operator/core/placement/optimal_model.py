@@ -115,9 +115,7 @@ def build_exact_model(
     snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, together: frozenset[str]
 ) -> ExactModel:
     """The program for the movable topologies; those in `together` mix stateful and stateless executors."""
-    executors = tuple(
-        sorted(e for t in snapshot.topologies if t.id in settings.movable for e in t.executors)
-    )
+    executors = tuple(sorted(e for t in snapshot.topologies if t.id in settings.movable for e in t.executors))
     number_of = {executor: at for at, executor in enumerate(executors)}
     machines = sorted(snapshot.supervisors, key=lambda machine: machine.id)
     column_of = {machine.id: at for at, machine in enumerate(machines)}

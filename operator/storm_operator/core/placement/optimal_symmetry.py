@@ -31,7 +31,9 @@ def interchangeable_executors(model: ExactModel) -> Classes:
             and worker_of.get(a) == worker_of.get(b)
             and cost.get((a, b)) == cost.get((b, a))
         )
-        return alike and all(cost.get((a, other)) == cost.get((b, other)) for other in range(size) if other not in (a, b))
+        return alike and all(
+            cost.get((a, other)) == cost.get((b, other)) for other in range(size) if other not in (a, b)
+        )
 
     return _classes(size, same)
 

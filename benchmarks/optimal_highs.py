@@ -16,12 +16,7 @@ import numpy as np
 from storm_operator.core.placement.optimal_bounds import overload_caps
 from storm_operator.core.placement.optimal_model import ExactModel, Pair, Places
 from storm_operator.core.placement.optimal_solver import PROOF_TOLERANCE, Solution
-from storm_operator.core.placement.optimal_symmetry import (
-    first_in_order,
-    interchangeable_executors,
-    interchangeable_supervisors,
-    neighbours_in,
-)
+from storm_operator.core.placement.optimal_symmetry import executor_orders, first_in_order, supervisor_orders
 
 Row = dict[int, float]
 """Factor by number of the variable."""
@@ -69,8 +64,6 @@ class _Program:
         self.unit = max(model.overload_price, model.supervisor_price, 1e-9)
         self.constant = model.constant
         self._everywhere = range(len(model.supervisors))
-        self._alike = interchangeable_executors(model)
-        self._alike_supervisors = interchangeable_supervisors(model)
         self._price: list[float] = []
         self._upper: list[float] = []
         self._whole: list[bool] = []
@@ -112,7 +105,7 @@ class _Program:
     def values_of(self, known: Places) -> list[float]:
         """All variables for `known`, as it looks once symmetry is broken."""
         model = self.model
-        places = first_in_order(known, self._alike, self._alike_supervisors)
+        places = first_in_order(model, known)
         values = [0.0] * len(self._price)
         for at, place in enumerate(places):
             values[self.on[at][place]] = 1.0
@@ -202,11 +195,14 @@ class _Program:
             self._at_most(row, 0.0)
 
     def _break_symmetry(self) -> None:
-        for a, b in neighbours_in(self._alike):
+        for order in executor_orders(self.model):
+            kept = {self._kept[number]: -1.0 for number in order.unless_kept}
             for s in self._everywhere[:-1]:
-                self._at_most(
-                    {**dict.fromkeys(self.on[b][: s + 1], 1.0), **dict.fromkeys(self.on[a][: s + 1], -1.0)}, 0.0
-                )
-        for low, high in neighbours_in(self._alike_supervisors):
+                high = dict.fromkeys(self.on[order.high][: s + 1], 1.0)
+                low = dict.fromkeys(self.on[order.low][: s + 1], -1.0)
+                self._at_most({**high, **low, **kept}, 0.0)
+        for order in supervisor_orders(self.model):
+            kept = {self._kept[number]: -1.0 for number in order.unless_kept}
             for at in range(len(self.on)):
-                self._at_most({self.on[at][high]: 1.0, **{self.on[e][low]: -1.0 for e in range(at)}}, 0.0)
+                lower = {self.on[earlier][order.low]: -1.0 for earlier in range(at)}
+                self._at_most({self.on[at][order.high]: 1.0, **lower, **kept}, 0.0)

@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING
 from storm_operator.core.placement.optimal_bounds import UNIT_MILLICORES, overload_caps
 from storm_operator.core.placement.optimal_model import ExactModel, Pair, Places
 from storm_operator.core.placement.optimal_solver import PROOF_TOLERANCE, Solution
-from storm_operator.core.placement.optimal_symmetry import (
-    first_in_order,
-    interchangeable_executors,
-    interchangeable_supervisors,
-    neighbours_in,
-)
+from storm_operator.core.placement.optimal_symmetry import executor_orders, first_in_order, supervisor_orders
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -69,8 +64,6 @@ class _Program:
         self._scale = RESOLUTION / max(model.overload_price, model.supervisor_price, dearest_network, 1e-9)
         self._constant = model.constant
         self._everywhere = range(len(model.supervisors))
-        self._alike = interchangeable_executors(model)
-        self._alike_supervisors = interchangeable_supervisors(model)
         self._units = [round(each / UNIT_MILLICORES) for each in model.demand]
         self._room_units = [_whole_units(room, sum(self._units)) for room in model.room]
         self._cost: list[tuple[cp_model.IntVar, int]] = []
@@ -97,7 +90,7 @@ class _Program:
     def hint(self, known: Places) -> None:
         """Begin with `known`, as it looks once symmetry is broken."""
         model, add = self.model, self.program.add_hint
-        places = first_in_order(known, self._alike, self._alike_supervisors)
+        places = first_in_order(model, known)
         for at, place in enumerate(places):
             for s, variable in enumerate(self.on[at]):
                 add(variable, s == place)
@@ -177,12 +170,15 @@ class _Program:
                 self.program.add(load <= left * self.on[at][s] + self._over[s])
 
     def _break_symmetry(self) -> None:
-        for a, b in neighbours_in(self._alike):
+        for order in executor_orders(self.model):
+            kept = sum(self._kept[number] for number in order.unless_kept)
             for s in self._everywhere[:-1]:
-                self.program.add(sum(self.on[b][: s + 1]) <= sum(self.on[a][: s + 1]))
-        for low, high in neighbours_in(self._alike_supervisors):
+                self.program.add(sum(self.on[order.high][: s + 1]) <= sum(self.on[order.low][: s + 1]) + kept)
+        for order in supervisor_orders(self.model):
+            kept_there = [self._kept[number] for number in order.unless_kept]
             for at in range(len(self.on)):
-                self.program.add_bool_or([~self.on[at][high], *(self.on[earlier][low] for earlier in range(at))])
+                lower = [self.on[earlier][order.low] for earlier in range(at)]
+                self.program.add_bool_or([~self.on[at][order.high], *lower, *kept_there])
 
 
 def _whole_units(room: float, everything: int) -> int:

@@ -4,12 +4,17 @@ Of all assignments that are the same up to such swaps, the one whose sequence of
 dictionary has two properties: interchangeable executors are on supervisors in rising order, and of interchangeable
 supervisors the lower is the first to be used. A program may demand both at once: that first one always has them
 (Law and Lee, "Symmetry breaking constraints for value symmetries", Constraints 11, 2006).
+
+Workers in force are what sets otherwise equal executors apart, but only those that go on unchanged do. Each demand
+therefore holds *unless* one of the workers in question is kept: take the cheapest assignment with the most workers kept
+and swap only what is in none of them; no swap can end a kept worker, and one that completes another only gains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import combinations
 
 from storm_operator.core.placement.optimal_model import ExactModel, Places
 
@@ -17,18 +22,16 @@ Classes = tuple[tuple[int, ...], ...]
 
 
 def interchangeable_executors(model: ExactModel) -> Classes:
-    """Classes of two or more executors, each in rising order."""
+    """Classes of two or more executors, each in rising order; equal but for the worker that they are in."""
     cost = {(p.first, p.second): p.cost for p in model.pairs}
     cost |= {(p.second, p.first): tuple(zip(*p.cost, strict=True)) for p in model.pairs}
     size = len(model.executors)
-    worker_of = {at: number for number, worker in enumerate(model.keepable) for at in worker.members}
 
     def same(a: int, b: int) -> bool:
         alike = (
             model.group_of[a] == model.group_of[b]
             and model.demand[a] == model.demand[b]
             and model.place_cost[a] == model.place_cost[b]
-            and worker_of.get(a) == worker_of.get(b)
             and cost.get((a, b)) == cost.get((b, a))
         )
         return alike and all(
@@ -39,14 +42,11 @@ def interchangeable_executors(model: ExactModel) -> Classes:
 
 
 def interchangeable_supervisors(model: ExactModel) -> Classes:
-    """Classes of two or more supervisors, each in rising order."""
-    special = {worker.supervisor for worker in model.keepable}
+    """Classes of two or more supervisors, each in rising order; equal but for the workers that they run."""
     size = len(model.supervisors)
     everywhere = range(size)
 
     def same(s: int, t: int) -> bool:
-        if s in special or t in special:
-            return False
         swapped = [t if at == s else s if at == t else at for at in everywhere]
         return (
             model.room[s] == model.room[t]
@@ -64,8 +64,41 @@ def interchangeable_supervisors(model: ExactModel) -> Classes:
     return _classes(size, same)
 
 
-def first_in_order(places: Places, executors: Classes, supervisors: Classes) -> Places:
-    """The same assignment with swaps undone, until both properties hold."""
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`low` comes before `high`, unless one of the keepable workers (by number) is kept."""
+
+    low: int
+    high: int
+    unless_kept: tuple[int, ...]
+
+
+def executor_orders(model: ExactModel) -> tuple[Order, ...]:
+    """For each two interchangeable executors: `high` is on no lower supervisor than `low`."""
+    worker_of = {at: number for number, worker in enumerate(model.keepable) for at in worker.members}
+    return tuple(
+        Order(a, b, () if worker_of.get(a) == worker_of.get(b) else _numbers(worker_of.get(a), worker_of.get(b)))
+        for members in interchangeable_executors(model)
+        for a, b in combinations(members, 2)
+    )
+
+
+def supervisor_orders(model: ExactModel) -> tuple[Order, ...]:
+    """For each two interchangeable supervisors: whoever is on `high` has a lower executor on `low`."""
+    return tuple(
+        Order(s, t, tuple(n for n, worker in enumerate(model.keepable) if worker.supervisor in (s, t)))
+        for members in interchangeable_supervisors(model)
+        for s, t in combinations(members, 2)
+    )
+
+
+def first_in_order(model: ExactModel, places: Places) -> Places:
+    """The same assignment with swaps undone, until both properties hold; its kept workers stay."""
+    kept = [worker for worker in model.keepable if model.is_kept(worker, places)]
+    settled = {at for worker in kept for at in worker.members}
+    held = {worker.supervisor for worker in kept}
+    executors = [[at for at in members if at not in settled] for members in interchangeable_executors(model)]
+    supervisors = [[s for s in members if s not in held] for members in interchangeable_supervisors(model)]
     now = list(places)
     while True:
         before = tuple(now)
@@ -80,9 +113,8 @@ def first_in_order(places: Places, executors: Classes, supervisors: Classes) -> 
             return before
 
 
-def neighbours_in(classes: Classes) -> tuple[tuple[int, int], ...]:
-    """Each member with the next of its class."""
-    return tuple(pair for members in classes for pair in pairwise(members))
+def _numbers(*workers: int | None) -> tuple[int, ...]:
+    return tuple(number for number in workers if number is not None)
 
 
 def _classes(size: int, same: Callable[[int, int], bool]) -> Classes:

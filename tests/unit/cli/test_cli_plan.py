@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,27 @@ def test_every_policy_gives_an_answer(policy: str) -> None:
     done = run_plan("--policy", policy, "-o", "json")
     assert done.exit_code == 0
     assert json.loads(done.output)["decision"] in ("plan", "hold")
+
+
+def test_gap_to_the_optimum_is_told_when_asked() -> None:
+    assert "Gap to optimum" not in run_plan().output
+    assert "(proven)" in run_plan("--gap").output.partition("Gap to optimum: ")[2]
+    plan, hold = (json.loads(run_plan("--gap", "-o", "json", *more).output) for more in ([], ["--set", "mode=Observe"]))
+    gap = plan["gap_to_optimum"]
+    assert gap["proven"]
+    assert gap["percent"] == gap["at_most_percent"] > 0.0
+    assert hold["gap_to_optimum"] == gap
+    assert json.loads(run_plan("--policy", "optimal", "--gap", "-o", "json").output)["gap_to_optimum"]["percent"] == 0.0
+
+
+def test_gap_without_the_solver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    done = run_plan("--gap")
+    assert done.exit_code == 2
+    assert "pip install 'storm-operator[optimum]'" in done.output
+    held = run_plan("--policy", "optimal")
+    assert held.exit_code == 0
+    assert "storm-operator[optimum]" in held.output
 
 
 def test_hold_is_an_answer_with_its_reason() -> None:

@@ -18,7 +18,7 @@ from storm_operator.core.traffic import TrafficMatrix
 
 SEEDS = st.integers(min_value=0, max_value=10_000)
 FEW = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-SEPARATING = ("adaptive", "liu", "optimal")
+SEPARATING = ("adaptive", "liu")
 OTHERS = ("even", "aniello-offline", "aniello-online", "liu")
 
 

@@ -53,7 +53,7 @@ manifests: venv ## Make what is made from the CRDs: their reference, the chart's
 	cp crds/*.yaml charts/storm-operator/crds/
 
 ##@ Measure
-.PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle bench-many bench-placement
+.PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle bench-many bench-placement bench-optimum
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -81,6 +81,9 @@ bench-plan-all: venv ## The same from 10 to 100,000 executors, into build/bench-
 
 bench-placement: venv ## How long placement takes
 	$(BIN)/python benchmarks/placement.py
+
+bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters; the last line is JSON
+	$(BIN)/python benchmarks/optimum.py
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars lock clean

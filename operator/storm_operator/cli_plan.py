@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,8 @@ from rich.console import Console
 
 from storm_operator.core.decide import DecisionMemory, decide
 from storm_operator.core.demand import estimate_demand
-from storm_operator.core.model import Decision
+from storm_operator.core.model import Assignment, Decision, Demand, Infeasible
+from storm_operator.core.placement.optimal import SolverMissing, gap_to_optimum
 from storm_operator.core.placement.registry import check_parameters, policy_named
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.settings_overrides import Settings, override_settings
@@ -34,7 +36,7 @@ class Output(StrEnum):
 
 def plan(
     snapshot: Annotated[Path, typer.Option(help="A file that `storm-operator snapshot` wrote.", dir_okay=False)],
-    policy: Annotated[str, typer.Option(help="adaptive, liu, aniello-online, aniello-offline or even.")] = "adaptive",
+    policy: Annotated[str, typer.Option(help="adaptive, optimal, liu, aniello-online, ...")] = "adaptive",
     separation: Annotated[
         Separation | None, typer.Option(help="Stateful and stateless executors in separate workers.")
     ] = None,
@@ -42,6 +44,7 @@ def plan(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. minimumGainPercent=5 (repeatable)."),
     ] = None,
+    gap: Annotated[bool, typer.Option("--gap", help="How far the proposal is from the proven optimum.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to show the plan.")] = Output.TABLE,
 ) -> None:
     """Make a plan from a snapshot file: what would move, why, before and after. A hold is an answer too."""
@@ -50,14 +53,16 @@ def plan(
         settings = override_settings(Settings(), [f"policy={policy}", *overrides])
         check_parameters(settings.scheduling.policy, settings.scheduling.parameters)
         picture = read_snapshot(snapshot)
-        decision = decide_from_snapshot(picture, settings)
-    except ValueError as error:
+        placed = propose(picture, settings)
+        decision = decide_on(picture, placed)
+        distance = gap_to_optimum(picture, placed.demand, placed.proposal, placed.settings) if gap else None
+    except (ValueError, SolverMissing) as error:
         typer.echo(f"storm-operator plan: {error}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT) from None
     if output is Output.JSON:
-        typer.echo(json.dumps(decision_document(decision), indent=2))
+        typer.echo(json.dumps(decision_document(decision, distance), indent=2))
     else:
-        Console().print(decision_view(decision, picture), highlight=False)
+        Console().print(decision_view(decision, picture, distance), highlight=False)
 
 
 def read_snapshot(path: Path) -> ClusterSnapshot:
@@ -72,17 +77,35 @@ def read_snapshot(path: Path) -> ClusterSnapshot:
         raise InvalidSnapshot(f"{path}: {error}") from None
 
 
-def decide_from_snapshot(snapshot: ClusterSnapshot, settings: Settings) -> Decision:
-    """What would be decided at the moment of the snapshot, with every topology in it movable and nothing remembered."""
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a policy proposes, with the demand and the settings that it was asked with."""
+
+    proposal: Assignment | Infeasible
+    demand: Demand
+    settings: PlacementSettings
+
+
+def propose(snapshot: ClusterSnapshot, settings: Settings) -> Proposal:
+    """What the policy would do at the moment of the snapshot, with every topology in it movable."""
     scheduling = settings.scheduling
-    memory = DecisionMemory()
     demand = estimate_demand(snapshot, None, settings.resources, phi=scheduling.history_periods)
     placement = PlacementSettings(
         scheduling=scheduling,
         movable=frozenset(topology.id for topology in snapshot.topologies),
-        restart_seconds=memory.restart_seconds,
+        restart_seconds=DecisionMemory().restart_seconds,
     )
-    proposal = policy_named(scheduling.policy)(snapshot, demand, placement)
+    return Proposal(policy_named(scheduling.policy)(snapshot, demand, placement), demand, placement)
+
+
+def decide_on(snapshot: ClusterSnapshot, placed: Proposal) -> Decision:
+    """What would be decided at the moment of the snapshot, with nothing remembered."""
     return decide(
-        snapshot, demand, proposal, placement, memory, now_seconds=snapshot.taken_at_seconds, plan_id=PREVIEW_PLAN_ID
+        snapshot,
+        placed.demand,
+        placed.proposal,
+        placed.settings,
+        DecisionMemory(),
+        now_seconds=snapshot.taken_at_seconds,
+        plan_id=PREVIEW_PLAN_ID,
     )

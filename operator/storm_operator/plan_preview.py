@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from storm_operator.core.model import Decision, Hold, Plan, Prediction, WorkerSlot
+from storm_operator.core.placement.optimal import Gap
 from storm_operator.core.plan_json import plan_to_json
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -25,22 +27,29 @@ FIGURES: Mapping[str, str] = {
 }
 
 
-def decision_document(decision: Decision) -> dict[str, Any]:
-    """`{"version": 1, "decision": "plan", "plan": {...}}`, or a `"hold"` with its `reason` and `message`."""
+def decision_document(decision: Decision, gap: Gap | None = None) -> dict[str, Any]:
+    """`{"version": 1, "decision": "plan", "plan": {...}}`, or a `"hold"` with its `reason` and `message`.
+
+    With `gap`, also `"gap_to_optimum"`: percent, cost, optimum_cost and bound in tuple-ms/s, and whether proven.
+    """
+    extra = {} if gap is None else {"gap_to_optimum": asdict(gap)}
     if isinstance(decision, Hold):
-        return {"version": VERSION, "decision": "hold", "reason": decision.reason.value, "message": decision.message}
-    return {"version": VERSION, "decision": "plan", "plan": plan_to_json(decision)}
+        hold = {"decision": "hold", "reason": decision.reason.value, "message": decision.message}
+        return {"version": VERSION, **hold, **extra}
+    return {"version": VERSION, "decision": "plan", "plan": plan_to_json(decision), **extra}
 
 
-def decision_view(decision: Decision, snapshot: ClusterSnapshot) -> RenderableType:
-    """What would move, why, and what it brings; or why nothing does."""
+def decision_view(decision: Decision, snapshot: ClusterSnapshot, gap: Gap | None = None) -> RenderableType:
+    """What would move, why, and what it brings; or why nothing does. With `gap`, how near that is to the optimum."""
+    extra = () if gap is None else (Text(_gap_sentence(gap)),)
     if isinstance(decision, Hold):
-        return Text.assemble(("Hold", "bold yellow"), f" ({decision.reason.value}): {decision.message}")
+        return Group(Text.assemble(("Hold", "bold yellow"), f" ({decision.reason.value}): {decision.message}"), *extra)
     return Group(
         Text.assemble(("Plan", "bold green"), f" by {decision.policy}: {decision.reason}"),
         _moves_table(decision, snapshot),
         _figures_table(decision.before, decision.after),
         Text(_workers_sentence(decision)),
+        *extra,
     )
 
 
@@ -71,6 +80,12 @@ def _figure(value: float | None) -> str:
     if value is None:
         return "unknown"
     return f"{value:,.1f}".removesuffix(".0")
+
+
+def _gap_sentence(gap: Gap) -> str:
+    if gap.proven:
+        return f"Gap to optimum: {gap.percent:.2f}% (proven)."
+    return f"Gap to optimum: {gap.percent:.2f}% above the best found; at most {gap.at_most_percent:.2f}% (not proven)."
 
 
 def _workers_sentence(plan: Plan) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from placement_cases import measured_example
 from storm_operator.cli import app
 from storm_operator.core.placement.registry import POLICIES
+from storm_operator.core.snapshot_json import dump_snapshot
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "snapshots" / "wordcount.json"
 
@@ -48,6 +51,29 @@ def test_every_policy_gives_an_answer(policy: str) -> None:
     done = run_plan("--policy", policy, "-o", "json")
     assert done.exit_code == 0
     assert json.loads(done.output)["decision"] in ("plan", "hold")
+
+
+def test_gap_to_the_optimum_is_told_when_asked(tmp_path: Path) -> None:
+    small = tmp_path / "small.json"
+    small.write_text(dump_snapshot(measured_example().snapshot), encoding="utf-8")
+    assert "Gap to optimum" not in run_plan(snapshot=small).output
+    assert "(proven)" in run_plan("--gap", snapshot=small).output.partition("Gap to optimum: ")[2]
+    liu, optimal = (
+        json.loads(run_plan("--gap", "-o", "json", "--policy", policy, snapshot=small).output)["gap_to_optimum"]
+        for policy in ("liu", "optimal")
+    )
+    assert liu["proven"]
+    assert liu["percent"] == liu["at_most_percent"] >= optimal["percent"] == 0.0
+
+
+def test_gap_without_the_solver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    done = run_plan("--gap")
+    assert done.exit_code == 2
+    assert "pip install 'storm-operator[optimum]'" in done.output
+    held = run_plan("--policy", "optimal")
+    assert held.exit_code == 0
+    assert "storm-operator[optimum]" in held.output
 
 
 def test_hold_is_an_answer_with_its_reason() -> None:

@@ -175,7 +175,7 @@ def test_adaptive_is_close_to_what_a_search_through_thousands_of_placements_find
 
 
 def test_an_unknown_policy_is_answered_with_the_names_that_there_are() -> None:
-    says = "scheduling.policy = 'best': no such policy; there are adaptive, aniello-offline, aniello-online, "
+    says = f"scheduling.policy = 'best': no such policy; there are {', '.join(sorted(POLICIES))}"
     with pytest.raises(ValueError, match=re.escape(says)):
         policy_named("best")
 

@@ -29,6 +29,7 @@ from storm_operator.core.placement.aniello_offline import place_aniello_offline
 from storm_operator.core.placement.aniello_online import place_aniello_online
 from storm_operator.core.placement.even import place_even
 from storm_operator.core.placement.liu import place_liu
+from storm_operator.core.placement.optimal import place_optimal
 from storm_operator.core.placement.parameters import Parameters, read_parameters
 from storm_operator.core.placement.signature import PlacementPolicy
 
@@ -54,6 +55,7 @@ POLICIES: Mapping[str, PlacementPolicy] = MappingProxyType(
         shortest_job_first.NAME: shortest_job_first.place_shortest_job_first,
         t_storm.NAME: t_storm.place_t_storm,
         weighted_round_robin.NAME: weighted_round_robin.place_weighted_round_robin,
+        "optimal": place_optimal,
     }
 )
 

@@ -12,8 +12,10 @@ from storm_operator.core.model import Assignment, Executor, Plan, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.simulator.arrays import Flags
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
+from storm_operator.simulator.model import Timings
 
 EPOCH_SECONDS = 1_767_225_600.0
 """When simulations begin: the first second of 2026, UTC. Rules that go by the calendar need some date."""
@@ -58,7 +60,7 @@ class SimulatedCluster:
         self._next_round = self._timings.scheduling_seconds
 
     @property
-    def _timings(self):  # type: ignore[no-untyped-def]
+    def _timings(self) -> Timings:
         return self.engine.model.timings
 
     def observe(
@@ -134,7 +136,7 @@ class SimulatedCluster:
             if topology.id in topology_ids
         }
 
-    def _rows_of(self, topology_ids: Collection[str]) -> np.ndarray:
+    def _rows_of(self, topology_ids: Collection[str]) -> Flags:
         wanted = [n for n, topology in enumerate(self.engine.topologies) if topology.id in topology_ids]
         return np.isin(self.engine.wiring.topology_of, wanted)
 

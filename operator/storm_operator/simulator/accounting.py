@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from storm_operator.simulator.arrays import Floats, times, total_by
 from storm_operator.simulator.conditions import Conditions
 from storm_operator.simulator.cpu import mean_wait_seconds, stretch_by_others, wait_behind_limit
 from storm_operator.simulator.model import LIMIT_PERIOD_SECONDS, MILLICORES_PER_CORE, Costs
 from storm_operator.simulator.roots import Delays
 from storm_operator.simulator.routing import NOWHERE, Routing
 from storm_operator.simulator.totals import Totals
-from storm_operator.simulator.wiring import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +33,20 @@ def count_cpu(totals: Totals, work: Work, routing: Routing, conditions: Conditio
     busy = work.executed * routing.cpu_ms
     idle_share = 1.0 - np.minimum(busy / (MILLICORES_PER_CORE * work.seconds), 1.0)
     idling = np.where(conditions.is_down, 0.0, idle_share * costs.idle_executor_millicores * work.seconds)
-    network = routing.network_cpu_ms @ work.executed
-    on_supervisor = np.bincount(place, (busy + idling) * hosted, supervisors)
+    network = times(routing.network_cpu_ms, work.executed)
+    on_supervisor = total_by(place, (busy + idling) * hosted, supervisors)
     totals.executor_cpu_ms += busy + idling
     totals.supervisor_cpu_ms += on_supervisor + network + conditions.idle_workers_millicores * work.seconds
 
     share = np.minimum(conditions.most_millicores, work.levels[place]) * work.seconds
     needed = work.arrived * routing.cpu_ms + idling
     limited = np.where(conditions.has_limit & hosted, conditions.most_millicores * work.seconds, 0.0)
-    has_unlimited = np.bincount(place, hosted & ~conditions.has_limit, supervisors) > 0
+    has_unlimited = total_by(place, hosted & ~conditions.has_limit, supervisors) > 0
     whole = conditions.capacity_millicores * work.seconds
-    given = np.where(has_unlimited, whole, np.minimum(np.bincount(place, limited, supervisors), whole))
-    met = np.bincount(place, np.minimum(needed, share) * hosted, supervisors)
+    given = np.where(has_unlimited, whole, np.minimum(total_by(place, limited, supervisors), whole))
+    met = total_by(place, np.minimum(needed, share) * hosted, supervisors)
     totals.over_provided_ms += np.maximum(given - met, 0.0)
-    totals.under_provided_ms += np.bincount(place, np.maximum(needed - share, 0.0) * hosted, supervisors)
+    totals.under_provided_ms += total_by(place, np.maximum(needed - share, 0.0) * hosted, supervisors)
 
 
 def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: Floats) -> Delays:
@@ -54,8 +54,8 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
     place = np.maximum(routing.supervisor_of, 0)
     capacity = conditions.capacity_millicores
     busy = work.executed * routing.cpu_ms / work.seconds
-    on_place = np.bincount(place, busy, len(capacity)) + conditions.idle_millicores
-    on_place += routing.network_cpu_ms @ work.executed / work.seconds
+    on_place = total_by(place, busy, len(capacity)) + conditions.idle_millicores
+    on_place += times(routing.network_cpu_ms, work.executed) / work.seconds
     others = np.maximum(on_place[place] - busy, 0.0) / np.maximum(capacity[place], 1e-9)
     others *= np.minimum(capacity / (MILLICORES_PER_CORE * conditions.cores), 1.0)[place]
     stretch = stretch_by_others(others, conditions.cores[place])

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from storm_operator.core.model import Executor
+from storm_operator.simulator.arrays import Flags, Floats, count_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.model import MILLICORES_PER_CORE, ClusterModel
 from storm_operator.simulator.routing import NOWHERE, Places, Routing
-from storm_operator.simulator.wiring import Flags, Floats, Wiring
+from storm_operator.simulator.wiring import Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class ConditionsReader:
         speed = self._speed[place]
         most = np.minimum(speed, self._limit)
         most[down | (silent[place] > 0.0)] = 0.0
-        running = np.bincount(place[~down], minlength=len(capacity))
+        running = count_by(place[~down], len(capacity))
         workers = self._worker_idle * ~dead
         idle = workers + running * self._costs.idle_executor_millicores
         return Conditions(

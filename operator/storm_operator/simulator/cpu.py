@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.simulator.wiring import Floats, Ints
+from storm_operator.simulator.arrays import Floats, Ints, count_by, total_by
 
 UNLIMITED = np.inf
 HIGHEST_STATIONARY_LOAD = 0.98
@@ -21,7 +21,7 @@ def fair_levels(wanted: Floats, group_of: Ints, capacity: Floats) -> Floats:
     groups = len(capacity)
     levels = np.full(groups, UNLIMITED)
     member = group_of >= 0
-    total = np.bincount(group_of[member], wanted[member], groups)
+    total = total_by(group_of[member], wanted[member], groups)
     contended = total > capacity
     if not contended.any():
         return levels
@@ -29,7 +29,7 @@ def fair_levels(wanted: Floats, group_of: Ints, capacity: Floats) -> Floats:
     rows = rows[np.lexsort((wanted[rows], group_of[rows]))]
     group, want = group_of[rows], wanted[rows]
     first = np.searchsorted(group, np.arange(groups))
-    count = np.bincount(group, minlength=groups)
+    count = count_by(group, groups)
     running = np.concatenate([[0.0], np.cumsum(want)])
     rank = np.arange(len(rows)) - first[group]
     satisfied_before = running[:-1] - running[first[group]]

@@ -11,6 +11,7 @@ import numpy as np
 
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.simulator.accounting import Work, count_cpu, delays_of
+from storm_operator.simulator.arrays import Floats, Ints, ratio, times, total_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.conditions import Conditions, ConditionsReader
 from storm_operator.simulator.cpu import fair_levels
@@ -20,7 +21,7 @@ from storm_operator.simulator.roots import Sampler
 from storm_operator.simulator.routing import Places, Routing, places, route
 from storm_operator.simulator.totals import Totals
 from storm_operator.simulator.trees import Trees
-from storm_operator.simulator.wiring import Floats, Ints, Wiring, wire
+from storm_operator.simulator.wiring import Wiring, wire
 
 DEFAULT_STEP_SECONDS = 0.5
 LEAST_CAPACITY_SHARE = 0.02
@@ -86,7 +87,7 @@ class Engine:
         self.queue[rows] = 0.0
         self.totals.lost[rows] += gone
         trees = gone / np.maximum(1.0, self.routing.visits[rows])
-        self.trees.fail(np.bincount(self.wiring.topology_of[rows], trees, len(self.topologies)), self.now)
+        self.trees.fail(total_by(self.wiring.topology_of[rows], trees, len(self.topologies)), self.now)
 
     def place(self, assignment: Assignment) -> None:
         """Put `assignment` in force now."""
@@ -107,7 +108,7 @@ class Engine:
         share = np.zeros(self.wiring.size)
         for rows, shape in self._loads:
             share[rows] = self.wiring.load_share[rows] * max(shape.rate_at(0.0), 1e-6)
-        total = np.bincount(self.wiring.topology_of, share, len(self.topologies))
+        total = total_by(self.wiring.topology_of, share, len(self.topologies))
         return share / np.maximum(total, 1e-12)[self.wiring.topology_of]
 
     def _reroute(self) -> None:
@@ -152,7 +153,7 @@ class Engine:
         """What spouts may emit of what they want to: pauses, back-pressure, max spout pending."""
         of = self.wiring.topology_of
         most = np.full(len(self.topologies), np.inf)
-        full = np.bincount(of, self.queue > STORM_RECEIVE_QUEUE, len(self.topologies)) > 0
+        full = total_by(of, self.queue > STORM_RECEIVE_QUEUE, len(self.topologies)) > 0
         most[full] = 0.0
         for number, topology in enumerate(self.topologies):
             if self.cluster.is_spout_paused(topology.id, begin):
@@ -160,9 +161,9 @@ class Engine:
         limited = [n for n, topology in enumerate(self.topologies) if topology.max_spout_pending is not None]
         if limited:
             most[limited] = np.minimum(most[limited], self._free_pending(conditions)[limited])
-        total = np.bincount(of, wanted, len(self.topologies))
+        total = total_by(of, wanted, len(self.topologies))
         part = np.divide(most, total, out=np.ones_like(total), where=total > most)
-        return wanted * part[of]
+        return np.asarray(wanted * part[of], dtype=np.float64)
 
     def _free_pending(self, conditions: Conditions) -> Floats:
         """Trees that each topology may begin in this step under its max spout pending (which counts per spout task).
@@ -171,22 +172,22 @@ class Engine:
         slowest executor can finish stays pending.
         """
         step, number, pending = self.step_seconds, len(self.topologies), self.trees.pending
-        tasks = np.bincount(self.wiring.topology_of, self.wiring.is_spout, number)
+        tasks = total_by(self.wiring.topology_of, self.wiring.is_spout, number)
         allowed = np.array([t.max_spout_pending or 0 for t in self.topologies]) * tasks
         stay = pending.count(number, pending.due > self.now + step)
         free = np.maximum(allowed - stay, 0.0)
         by_latency = free / np.clip(self.trees.mean_seconds / step, 1e-6, 1.0)
         visits = self.routing.visits
         rate = self._rates_at_most(conditions)
-        trees = np.divide(rate * step, visits, out=np.full(len(visits), np.inf), where=visits > 1e-9)
+        trees = ratio(rate * step, visits, np.inf)
         finishable = np.full(number, np.inf)
         np.minimum.at(finishable, self.wiring.topology_of, trees)
-        return np.minimum(by_latency, free + finishable)
+        return np.asarray(np.minimum(by_latency, free + finishable), dtype=np.float64)
 
     def _rates_at_most(self, conditions: Conditions) -> Floats:
         """Tuples per second that each executor can execute with the CPU that it can get."""
         share = np.minimum(conditions.most_millicores, self._levels[np.maximum(self.routing.supervisor_of, 0)])
-        return share / np.maximum(self.routing.cpu_ms, 1e-9)
+        return np.asarray(share / np.maximum(self.routing.cpu_ms, 1e-9), dtype=np.float64)
 
     def _flow(self, emission: Floats, conditions: Conditions) -> tuple[Floats, Floats]:
         """Executed and arrived tuples by executor; CPU is shared by what they turn out to want."""
@@ -204,7 +205,7 @@ class Engine:
         for members, brings in self.routing.levels:
             done = np.minimum(waiting[members] + arrived[members], most[members])
             executed[members] = done
-            arrived += brings @ done
+            arrived += times(brings, done)
         return executed, arrived
 
     def _fair_levels(self, emission: Floats, executed: Floats, arrived: Floats, conditions: Conditions) -> Floats:
@@ -212,7 +213,7 @@ class Engine:
         step, routing = self.step_seconds, self.routing
         wanted = (np.where(self.wiring.is_spout, emission, self.queue) + arrived) * routing.cpu_ms / step
         wanted = np.minimum(wanted, conditions.most_millicores)
-        network = routing.network_cpu_ms @ executed / step
+        network = times(routing.network_cpu_ms, executed) / step
         left = conditions.capacity_millicores - network - conditions.idle_millicores
         left = np.maximum(left, LEAST_CAPACITY_SHARE * conditions.capacity_millicores)
         return fair_levels(wanted, routing.supervisor_of, left)
@@ -224,12 +225,12 @@ class Engine:
         rest = np.where(spout, 0.0, self.queue + arrived - executed)
         lost = np.where(conditions.is_down, rest, 0.0)
         self.queue = np.maximum(rest - lost, 0.0)
-        self._carried = self.routing.feedback @ executed
+        self._carried = times(self.routing.feedback, executed)
         totals.executed += executed
         totals.arrived += np.where(spout, executed, arrived)
         totals.lost += lost
-        emitted = np.bincount(of, executed * spout, number)
-        totals.offered += np.bincount(of, offered, number)
+        emitted = total_by(of, executed * spout, number)
+        totals.offered += total_by(of, offered, number)
         totals.emitted += emitted
         totals.acked += np.where(self.trees.tracked, 0.0, emitted)
         self.flows[-1][1][:] += executed
@@ -245,5 +246,5 @@ class Engine:
         self.replays_waiting = self.replays_waiting - replays
         self.source_backlog = np.where(self._keeps_backlog, np.maximum(unsent, 0.0), 0.0)
         dropped = np.where(self._keeps_backlog, 0.0, np.maximum(unsent, 0.0))
-        self.totals.unsent += np.bincount(self.wiring.topology_of, dropped, len(self.topologies))
-        return np.divide(replays, sent, out=np.zeros_like(sent), where=sent > 0.0)
+        self.totals.unsent += total_by(self.wiring.topology_of, dropped, len(self.topologies))
+        return ratio(replays, sent, 0.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -157,7 +158,7 @@ class Scaled:
 
 
 def _check_ascending(name: str, seconds: list[float]) -> None:
-    if not seconds or any(later <= earlier for earlier, later in zip(seconds, seconds[1:], strict=False)):
+    if not seconds or any(later <= earlier for earlier, later in pairwise(seconds)):
         raise ValueError(f"{name}: its seconds are {seconds}; at least one, each later than the one before, is right")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,11 +11,12 @@ from storm_operator.core.load_history import load_period, with_period
 from storm_operator.core.model import Executor, ExecutorLoad, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, LoadPeriod, TopologyRates
 from storm_operator.core.traffic import TrafficMatrix
+from storm_operator.simulator.arrays import Floats, Ints, total_by
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.routing import Routing
 from storm_operator.simulator.totals import Totals
 from storm_operator.simulator.trees import Finished
-from storm_operator.simulator.wiring import Floats, Ints, Wiring
+from storm_operator.simulator.wiring import Wiring
 
 LEAST_PERIOD_SECONDS = 1.0
 NAMED_WORKERS = 6
@@ -163,7 +165,7 @@ class Meter:
 
 def emitted_per_tuple(wiring: Wiring) -> Floats:
     """Tuples on user streams for each tuple that an executor executes."""
-    return np.bincount(wiring.pair_source, wiring.pair_weight, wiring.size)
+    return total_by(wiring.pair_source, wiring.pair_weight, wiring.size)
 
 
 def _pairs(wiring: Wiring, routing: Routing, executed: Floats) -> tuple[Ints, Ints, Floats]:
@@ -185,7 +187,7 @@ def summarise_latency(finished: Finished, topologies: int) -> list[LatencySummar
     order = np.lexsort((latency, topology))
     topology, latency, trees = topology[order], latency[order], trees[order]
     edges = np.searchsorted(topology, np.arange(topologies + 1))
-    return [_summary(latency[a:b], trees[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [_summary(latency[a:b], trees[a:b]) for a, b in pairwise(edges.tolist())]
 
 
 def _summary(latency: Floats, trees: Floats) -> LatencySummary | None:
@@ -193,6 +195,6 @@ def _summary(latency: Floats, trees: Floats) -> LatencySummary | None:
     if total <= 0.0:
         return None
     running = np.cumsum(trees)
-    p50, p99 = (float(latency[min(np.searchsorted(running, q * total), len(latency) - 1)]) for q in (0.50, 0.99))
+    p50, p99 = (float(latency[min(int(np.searchsorted(running, q * total)), len(latency) - 1)]) for q in (0.50, 0.99))
     mean = float(np.dot(latency, trees)) / total
     return LatencySummary(1000.0 * mean, 1000.0 * p50, 1000.0 * p99, total)

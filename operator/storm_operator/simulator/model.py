@@ -43,9 +43,9 @@ class Grouping(StrEnum):
 class SimulatedComponent:
     """A spout or bolt. `tasks` None: as many as executors.
 
-    `cpu_ms_per_tuple` is spent on each executed (spout: emitted) tuple, beside what Storm itself costs; its deviation is
-    `cpu_deviation` times its mean (0: always the same, 1: as if exponential). `state_restore_seconds` is how much longer
-    a restarted worker needs until a stateful executor has its state again. `load` is what a spout is offered.
+    `cpu_ms_per_tuple` is spent on each executed (spout: emitted) tuple, beside what Storm itself costs; its deviation
+    is `cpu_deviation` times its mean (0: always the same, 1: as if exponential). `state_restore_seconds` is how much
+    longer a restarted worker needs until a stateful executor has its state again. `load` is what a spout is offered.
     """
 
     name: str
@@ -91,11 +91,11 @@ class SimulatedEdge:
 class SimulatedTopology:
     """A topology and how it behaves.
 
-    `max_spout_pending` None: no limit. `message_timeout_seconds` is Storm's: a tuple tree that is not complete is failed
-    between once and twice as long after it began (Storm looks once per timeout). Failed trees are sent again where
-    `replays_failed` (at most once each where `replays_once`). What a spout cannot emit at once waits in its source where
-    `source_keeps_backlog` (Kafka), else it is lost (a sensor). `load_aware`: shuffle prefers tasks of the own worker,
-    then of the own supervisor, as Storm's default does. `ackers` 0: nothing is tracked.
+    `max_spout_pending` None: no limit. `message_timeout_seconds` is Storm's: a tuple tree that is not complete is
+    failed between once and twice as long after it began (Storm looks once per timeout). Failed trees are sent again
+    where `replays_failed` (at most once each where `replays_once`). What a spout cannot emit at once waits in its
+    source where `source_keeps_backlog` (Kafka), else it is lost (a sensor). `load_aware`: shuffle prefers tasks of the
+    own worker, then of the own supervisor, as Storm's default does. `ackers` 0: nothing is tracked.
     """
 
     id: str
@@ -220,8 +220,8 @@ class Timings:
     """How long a cluster takes to react.
 
     A worker whose executors change is gone at once and runs again `worker_start_seconds` later (after `notice_seconds`
-    in which its supervisor learns of it), and with state to restore later still. A rebalance pauses the topology's spouts for
-    `spout_pause_seconds`. Nimbus looks every `scheduling_seconds`; it gives up a silent supervisor after
+    in which its supervisor learns of it), and with state to restore later still. A rebalance pauses the topology's
+    spouts for `spout_pause_seconds`. Nimbus looks every `scheduling_seconds`; it gives up a silent supervisor after
     `supervisor_timeout_seconds` and places its executors elsewhere.
     """
 
@@ -234,7 +234,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class SupervisorDies:
-    """The supervisor and its workers are gone at `at_seconds`, and back (without workers) at `until_seconds` if given."""
+    """The supervisor and its workers are gone at `at_seconds`; it is back at `until_seconds`, None: never."""
 
     supervisor_id: str
     at_seconds: float

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from storm_operator.simulator.arrays import Flags, Floats, Ints, total_by
 from storm_operator.simulator.model import Costs
 from storm_operator.simulator.routing import NOWHERE, Places, Routing
-from storm_operator.simulator.wiring import Flags, Floats, Ints, Wiring
+from storm_operator.simulator.wiring import Wiring
 
 MOST_GENERATIONS = 64
 MOST_TUPLES_PER_TREE = 400
@@ -171,8 +172,8 @@ class Pending:
     def count(self, topologies: int, rows: Flags | None = None) -> Floats:
         """Trees by topology."""
         if rows is None:
-            return np.bincount(self.topology, self.trees, topologies)
-        return np.bincount(self.topology[rows], self.trees[rows], topologies)
+            return total_by(self.topology, self.trees, topologies)
+        return total_by(self.topology[rows], self.trees[rows], topologies)
 
 
 def _ranges(first: Ints, length: Ints) -> Ints:

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from storm_operator.core.model import Assignment
 from storm_operator.core.snapshot import Distances
+from storm_operator.simulator.arrays import Flags, Floats, Ints, Matrix, ratio, times, total_by
 from storm_operator.simulator.model import Costs, SimulatedSupervisor
-from storm_operator.simulator.wiring import Flags, Floats, Ints, Wiring
+from storm_operator.simulator.wiring import Wiring
 
 NOWHERE = -1
 
@@ -37,11 +38,11 @@ class Routing:
     """Running sum of the pair weights, 0 first: a segment's pairs are chosen by it."""
     cpu_ms: Floats
     """CPU of the executor for each tuple that it executes."""
-    network_cpu_ms: sparse.csr_array[np.float64]
+    network_cpu_ms: Matrix
     """CPU of each supervisor's network threads (rows) for each tuple that an executor (columns) executes."""
-    levels: tuple[tuple[Ints, sparse.csr_array[np.float64]], ...]
+    levels: tuple[tuple[Ints, Matrix], ...]
     """For each level its executors, and what their executed tuples bring to all executors."""
-    feedback: sparse.csr_array[np.float64]
+    feedback: Matrix
     """The same for pairs that lead back: what they bring arrives in the next step."""
     visits: Floats
     """Tuples that an executor executes for each tuple tree of its topology."""
@@ -113,20 +114,20 @@ def _localised(wiring: Wiring, worker_of: Ints, supervisor_of: Ints) -> Floats:
     eligible = np.where(by_worker, same_worker, np.where(by_host, same_host, True))
     narrowed = weight * eligible
     before, after = np.add.reduceat(weight, starts), np.add.reduceat(narrowed, starts)
-    scale = np.divide(before, after, out=np.ones_like(before), where=after > 0.0)
+    scale = ratio(before, after, 1.0)
     return narrowed * np.repeat(scale, sizes)
 
 
 def _executor_cpu_ms(wiring: Wiring, costs: Costs, source: Ints, amount: Floats, leaves: Flags) -> Floats:
-    emitted = np.bincount(source, amount, wiring.size)
-    sent_out = np.bincount(source, amount * leaves, wiring.size)
+    emitted = total_by(source, amount, wiring.size)
+    sent_out = total_by(source, amount * leaves, wiring.size)
     own = np.where(wiring.is_acker, costs.acker_cpu_ms, wiring.cpu_ms + costs.execute_cpu_ms)
     return own + emitted * costs.emit_cpu_ms + sent_out * costs.serialise_cpu_ms
 
 
 def _network_cpu_ms(
     wiring: Wiring, where: Places, supervisor_of: Ints, source: Ints, target: Ints, leaving: Floats, costs: Costs
-) -> sparse.csr_array[np.float64]:
+) -> Matrix:
     known = (leaving > 0.0) & (supervisor_of[source] != NOWHERE) & (supervisor_of[target] != NOWHERE)
     source, target, leaving = source[known], target[known], leaving[known] * costs.transfer_cpu_ms
     rows = np.concatenate([supervisor_of[source], supervisor_of[target]])
@@ -137,7 +138,7 @@ def _network_cpu_ms(
 
 def _by_level(
     wiring: Wiring, source: Ints, target: Ints, amount: Floats
-) -> tuple[tuple[tuple[Ints, sparse.csr_array[np.float64]], ...], sparse.csr_array[np.float64]]:
+) -> tuple[tuple[tuple[Ints, Matrix], ...], Matrix]:
     levels = []
     backward = wiring.level_of[target] <= wiring.level_of[source]
     column_of = np.zeros(wiring.size, dtype=np.int64)
@@ -155,8 +156,8 @@ def _by_level(
     return tuple(levels), feedback
 
 
-def _visits(levels: tuple[tuple[Ints, sparse.csr_array[np.float64]], ...], emission_share: Floats) -> Floats:
+def _visits(levels: tuple[tuple[Ints, Matrix], ...], emission_share: Floats) -> Floats:
     visits = emission_share.copy()
     for members, brings in levels:
-        visits += brings @ visits[members]
+        visits += times(brings, visits[members])
     return visits

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from storm_operator.simulator.arrays import Floats, Ints, ratio, total_by
 from storm_operator.simulator.model import SimulatedTopology
 from storm_operator.simulator.roots import Delays, Pending, Sampler
 from storm_operator.simulator.routing import Routing
 from storm_operator.simulator.totals import Totals
-from storm_operator.simulator.wiring import Floats, Ints, Wiring
+from storm_operator.simulator.wiring import Wiring
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ class Trees:
         self, emitted: Floats, replayed_share: Floats, routing: Routing, delays: Delays, begin: float, step: float
     ) -> None:
         """`emitted` trees began at spout executors; `replayed_share` of them for the second time."""
-        by_topology = np.bincount(self._wiring.topology_of, emitted, len(self._timeout))
+        by_topology = total_by(self._wiring.topology_of, emitted, len(self._timeout))
         drawn_from = np.flatnonzero(self.tracked & (by_topology > 0.0))
         if not len(drawn_from):
             return
@@ -84,13 +85,13 @@ class Trees:
         may = self._replays[ended.topology] & ~(self._replays_once[ended.topology] & ended.is_replay)
         again = ended.fails & may
         totals.replayed += ended.count(number, again)
-        return np.bincount(ended.spout[again], ended.trees[again], self._wiring.size)
+        return total_by(ended.spout[again], ended.trees[again], self._wiring.size)
 
     def fail(self, lost: Floats, now: float) -> None:
         """`lost` of each topology's pending trees will not be complete after all."""
         open_ones = ~self.pending.fails & (self.pending.due > now)
         there = self.pending.count(len(self._timeout), open_ones)
-        part = np.minimum(np.divide(lost, there, out=np.zeros_like(lost), where=there > 0.0), 1.0)
+        part = np.minimum(ratio(lost, there, 0.0), 1.0)
         hit = open_ones & (part[self.pending.topology] > 0.0)
         if not hit.any():
             return
@@ -108,7 +109,7 @@ class Trees:
         running = np.concatenate([[0.0], np.cumsum(emitted)])
         low, high = running[self._first_row[topology]], running[self._first_row[topology + 1]]
         point = low + self._random.random(len(topology)) * (high - low)
-        return np.searchsorted(running, point, side="right") - 1
+        return np.asarray(np.searchsorted(running, point, side="right") - 1, dtype=np.int64)
 
     def _patience(self, topology: Ints) -> Floats:
         """Storm looks once per timeout for trees that are older: they fail between once and twice the timeout."""

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from storm_operator.core.model import ACKER_COMPONENT, ComponentKind, Executor, Topology
+from storm_operator.simulator.arrays import Flags, Floats, Ints
 from storm_operator.simulator.model import Grouping, SimulatedEdge, SimulatedTopology
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 JAVA_LIST_HASH_SEED = 31
 LOCAL_FIRST = (Grouping.SHUFFLE, Grouping.LOCAL_OR_SHUFFLE)
@@ -117,11 +114,9 @@ def wire(topologies: tuple[SimulatedTopology, ...]) -> Wiring:
     )
 
 
-def _executor_columns(
-    topologies: tuple[SimulatedTopology, ...], executors: tuple[Executor, ...]
-) -> dict[str, npt.NDArray]:
+def _executor_columns(topologies: tuple[SimulatedTopology, ...], executors: tuple[Executor, ...]) -> dict[str, Any]:
     size = len(executors)
-    columns: dict[str, npt.NDArray] = {
+    columns: dict[str, Any] = {
         name: np.zeros(size) for name in ("cpu_ms", "cpu_deviation", "restore_seconds", "load_share")
     }
     columns["is_spout"] = np.zeros(size, dtype=bool)
@@ -181,7 +176,7 @@ def _target_shares(topology: SimulatedTopology, edge: SimulatedEdge, targets: li
     if edge.grouping is Grouping.GLOBAL:
         return np.array([1.0] + [0.0] * (len(targets) - 1))
     if edge.shares is None or edge.grouping in LOCAL_FIRST:
-        return lengths / lengths.sum()
+        return np.asarray(lengths / lengths.sum(), dtype=np.float64)
     if len(edge.shares) != int(lengths.sum()):
         raise ValueError(
             f"topology {topology.name}: shares of {edge.source} -> {edge.target} are {len(edge.shares)}; "
@@ -203,7 +198,7 @@ def _pinned(sources: list[Executor], targets: list[Executor]) -> Floats:
     return block
 
 
-def _sorted_pairs(pairs: _Pairs, size: int) -> dict[str, npt.NDArray]:
+def _sorted_pairs(pairs: _Pairs, size: int) -> dict[str, Any]:
     """All segments ordered by source executor, each with its pairs."""
     segment_sources = _joined_ints(pairs.segment_sources)
     sizes = _joined_ints(pairs.segment_sizes)

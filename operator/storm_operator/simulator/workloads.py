@@ -19,6 +19,8 @@ WORDS = 1000
 HTTP_PARTS = ("country", "isp", "prefix")
 Numbers = Mapping[str, int]
 Millis = Mapping[str, float]
+NONE_GIVEN: Numbers = read_only({})
+NO_CPU: Millis = read_only({})
 
 LIU_REGULAR = Triangle(low=2_000.0, high=26_000.0)
 """Figure 6 of 004: the mean of its acked tuples is 14,100 per second."""
@@ -28,8 +30,8 @@ LIU_RANDOM = RandomLevels(tuples_per_second_each=1_000.0)
 
 def word_count(
     load: LoadShape | float = 100.0,
-    parallelism: Numbers = read_only({}),
-    cpu_ms: Millis = read_only({}),
+    parallelism: Numbers = NONE_GIVEN,
+    cpu_ms: Millis = NO_CPU,
     topology_id: str = "wordcount-1",
     name: str = "wordcount",
     **settings: object,
@@ -62,8 +64,8 @@ def word_count(
 
 def http_monitor(
     load: LoadShape | float = 200.0,
-    parallelism: Numbers = read_only({}),
-    cpu_ms: Millis = read_only({}),
+    parallelism: Numbers = NONE_GIVEN,
+    cpu_ms: Millis = NO_CPU,
     topology_id: str = "http-monitor-1",
     name: str = "http-monitor",
     **settings: object,
@@ -89,8 +91,8 @@ def http_monitor(
 def reference_chain(
     load: LoadShape | float = 400.0,
     stages: int = 7,
-    parallelism: Numbers = read_only({}),
-    cpu_ms: Millis = read_only({}),
+    parallelism: Numbers = NONE_GIVEN,
+    cpu_ms: Millis = NO_CPU,
     variance: float = 0.2,
     topology_id: str = "reference-chain-1",
     name: str = "reference-chain",
@@ -127,8 +129,8 @@ def reference_chain(
 
 def grand_challenge_query1(
     load: LoadShape | float = 6_400.0,
-    parallelism: Numbers = read_only({}),
-    cpu_ms: Millis = read_only({}),
+    parallelism: Numbers = NONE_GIVEN,
+    cpu_ms: Millis = NO_CPU,
     topology_id: str = "grand-challenge-query1-1",
     name: str = "grand-challenge-query1",
     **settings: object,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.apply import Applier
-from storm_operator.control_loop import ControlLoop, PassReport
+from storm_operator.control_loop import ControlLoop, Listener, PassReport
 from storm_operator.core.model import Assignment, Hold
 from storm_operator.core.placement.even import deal_out, interleaved_free_slots
 from storm_operator.core.plan_record import PlanRecord
@@ -63,27 +63,30 @@ def simulate(scenario: Scenario, specs: Mapping[str, TopologySpec] | None = None
 
 @dataclass(slots=True)
 class _Notes:
-    """A listener that keeps what the report needs."""
+    """A listener that keeps what the report needs, and tells `audience`."""
 
-    passes: list[PassReport] = field(default_factory=list)
+    audience: Listener | None = None
     records: dict[str, PlanRecord] = field(default_factory=dict)
 
     def on_pass(self, report: PassReport) -> None:
-        self.passes = [report]
+        if self.audience is not None:
+            self.audience.on_pass(report)
 
     def on_record(self, record: PlanRecord) -> None:
         self.records[record.plan.id] = record
+        if self.audience is not None:
+            self.audience.on_record(record)
 
 
 class SimulatedStage:
     """One simulation in progress, period by period; `loop` and `cluster` may be looked at and used in between."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, audience: Listener | None = None) -> None:
         self.scenario = scenario
         start = scenario.start if scenario.start is not None else even_start(scenario.model)
         self.engine = Engine(scenario.model, start, scenario.seed, scenario.step_seconds, scenario.drawn_trees)
         self.cluster = SimulatedCluster(self.engine)
-        self.notes = _Notes()
+        self.notes = _Notes(audience)
         self.loop = ControlLoop(
             observer=self.cluster,
             applier=Applier(self.cluster, self.cluster, self.cluster, self.cluster.clock),

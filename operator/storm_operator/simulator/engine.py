@@ -7,6 +7,8 @@ shared max-min within a supervisor. What that means for the trees that began in 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from storm_operator.core.model import Assignment, Executor
@@ -20,12 +22,23 @@ from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, ClusterModel
 from storm_operator.simulator.roots import Sampler
 from storm_operator.simulator.routing import Places, Routing, places, route
 from storm_operator.simulator.totals import Totals
-from storm_operator.simulator.trees import Trees
+from storm_operator.simulator.trees import Finished, Trees
 from storm_operator.simulator.wiring import Wiring, wire
 
 DEFAULT_STEP_SECONDS = 0.5
 LEAST_CAPACITY_SHARE = 0.02
 """What network threads and idling leave to executors at least, as a share of the supervisor's CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What happened since somebody began to keep it and cannot be told from totals.
+
+    `flows` are tuples executed by each executor under each routing: traffic pairs follow from them.
+    """
+
+    flows: list[tuple[Routing, Floats]]
+    finished: list[Finished]
 
 
 class Engine:
@@ -61,8 +74,7 @@ class Engine:
         self.source_backlog: Floats = np.zeros(size)
         self.replays_waiting: Floats = np.zeros(size)
         self.totals = Totals.zero(size, topologies, len(self.where.supervisor_ids))
-        self.flows: list[tuple[Routing, Floats]] = []
-        """Tuples executed under each routing since the last reading: traffic pairs follow from them."""
+        self._records: list[Record] = []
         self._keeps_backlog = np.array([t.source_keeps_backlog for t in self.topologies])[self.wiring.topology_of]
         self._loads = self._spout_loads()
         self._emission_share = self._shares_of_trees()
@@ -77,6 +89,16 @@ class Engine:
         """Whole steps up to `seconds`; what is left of a step waits for the next call."""
         while self.now + self.step_seconds <= seconds + 1e-9:
             self._step()
+
+    def record(self) -> Record:
+        """A record that is kept from now on, in addition to those that are kept already."""
+        record = Record([(self.routing, np.zeros(self.wiring.size))], [])
+        self._records.append(record)
+        return record
+
+    def stop(self, record: Record) -> None:
+        """`record` need not be kept any longer."""
+        self._records = [kept for kept in self._records if kept is not record]
 
     def lose(self, executors: frozenset[Executor]) -> None:
         """What waited at `executors` is gone: the trees that it belonged to will fail."""
@@ -116,7 +138,8 @@ class Engine:
             self.routing = route(
                 self.wiring, self.cluster.assignment, self.where, self.model.costs, self._emission_share
             )
-            self.flows.append((self.routing, np.zeros(self.wiring.size)))
+            for record in self._records:
+                record.flows.append((self.routing, np.zeros(self.wiring.size)))
             self._routed_version = self.cluster.version
 
     def _step(self) -> None:
@@ -139,7 +162,10 @@ class Engine:
         self.stationary_queue = delays.wait * arrived / step
         self.trees.begin(executed * self.wiring.is_spout, replayed_share, self.routing, delays, begin, step)
         self.now = begin + step
-        self.replays_waiting += self.trees.settle(self.now, self.totals)
+        finished, again = self.trees.settle(self.now, self.totals)
+        self.replays_waiting += again
+        for record in self._records:
+            record.finished.append(finished)
 
     def _offered(self, begin: float) -> Floats:
         """Tuples that come to each spout executor in this step."""
@@ -233,7 +259,8 @@ class Engine:
         totals.offered += total_by(of, offered, number)
         totals.emitted += emitted
         totals.acked += np.where(self.trees.tracked, 0.0, emitted)
-        self.flows[-1][1][:] += executed
+        for record in self._records:
+            record.flows[-1][1][:] += executed
 
     def _keep_unsent(self, wanted: Floats, executed: Floats) -> Floats:
         """What was not sent waits, replays always, new tuples where their source keeps them; else they are lost.

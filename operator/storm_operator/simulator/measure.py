@@ -33,6 +33,18 @@ class Meter:
         self._read_at = engine.now
         self._totals = engine.totals.copy()
         self._queue = engine.queue.copy()
+        self._record = engine.record()
+
+    def close(self) -> None:
+        """Nothing will be read any more."""
+        self._engine.stop(self._record)
+
+    def mixed_latency(self) -> LatencySummary | None:
+        """Complete latency of all topologies' trees together, in the period so far."""
+        latency = np.concatenate([*(one.latency for one in self._record.finished), np.empty(0)])
+        trees = np.concatenate([*(one.trees for one in self._record.finished), np.empty(0)])
+        order = np.argsort(latency, kind="stable")
+        return _summary(latency[order], trees[order])
 
     def read(self, history: tuple[LoadPeriod, ...] = ()) -> ClusterSnapshot:
         """The period since the last reading (or since the meter was made).
@@ -74,8 +86,8 @@ class Meter:
     def _begin_anew(self) -> None:
         engine = self._engine
         self._read_at, self._totals, self._queue = engine.now, engine.totals.copy(), engine.queue.copy()
-        engine.flows = [(engine.routing, np.zeros(engine.wiring.size))]
-        engine.trees.finished = Finished()
+        engine.stop(self._record)
+        self._record = engine.record()
 
     def _missing(self, seconds: float) -> dict[Executor, WorkerSlot]:
         """Placed executors without two readings of one process, sorted, with their slots."""
@@ -125,7 +137,7 @@ class Meter:
 
     def _traffic(self, seconds: float, missing: Mapping[Executor, WorkerSlot]) -> TrafficMatrix:
         wiring = self._engine.wiring
-        blocks = [_pairs(wiring, routing, executed) for routing, executed in self._engine.flows]
+        blocks = [_pairs(wiring, routing, executed) for routing, executed in self._record.flows]
         sources = np.concatenate([block[0] for block in blocks])
         targets = np.concatenate([block[1] for block in blocks])
         rates = np.concatenate([block[2] for block in blocks]) / max(seconds, 1e-9)
@@ -143,7 +155,7 @@ class Meter:
             return {topology.id: TopologyRates() for topology in engine.wiring.topologies}
         spouts = {engine.wiring.executors[row] for row in np.flatnonzero(engine.wiring.is_spout)}
         blind = {executor.topology_id for executor in missing if executor in spouts}
-        summaries = summarise_latency(engine.trees.finished, len(engine.wiring.topologies))
+        summaries = summarise_latency(self._record.finished, len(engine.wiring.topologies))
         rates = {}
         for number, topology in enumerate(engine.wiring.topologies):
             known = topology.id not in blind
@@ -178,12 +190,12 @@ def _pairs(wiring: Wiring, routing: Routing, executed: Floats) -> tuple[Ints, In
     return sources, targets, tuples
 
 
-def summarise_latency(finished: Finished, topologies: int) -> list[LatencySummary | None]:
+def summarise_latency(finished: list[Finished], topologies: int) -> list[LatencySummary | None]:
     """Complete latency of each topology, from the trees that were complete in the period; None where there was none."""
-    if not finished.topology:
+    if not finished:
         return [None] * topologies
-    topology = np.concatenate(finished.topology)
-    latency, trees = np.concatenate(finished.latency), np.concatenate(finished.trees)
+    topology = np.concatenate([one.topology for one in finished])
+    latency, trees = np.concatenate([one.latency for one in finished]), np.concatenate([one.trees for one in finished])
     order = np.lexsort((latency, topology))
     topology, latency, trees = topology[order], latency[order], trees[order]
     edges = np.searchsorted(topology, np.arange(topologies + 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,13 +14,13 @@ from storm_operator.simulator.totals import Totals
 from storm_operator.simulator.wiring import Wiring
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Finished:
-    """Latencies (s) of trees completed since the last reading, with the trees that each stands for."""
+    """Trees that are complete: latencies in seconds, with the trees that each stands for."""
 
-    topology: list[Ints] = field(default_factory=list)
-    latency: list[Floats] = field(default_factory=list)
-    trees: list[Floats] = field(default_factory=list)
+    topology: Ints
+    latency: Floats
+    trees: Floats
 
 
 class Trees:
@@ -41,7 +41,6 @@ class Trees:
         self._first_row = np.searchsorted(wiring.topology_of, np.arange(len(topologies) + 1))
         self.tracked = wiring.acker_end > wiring.acker_start
         self.pending = Pending()
-        self.finished = Finished()
         self.mean_seconds: Floats = np.zeros(len(topologies))
         """How long the trees of each topology that began last will be pending."""
 
@@ -72,20 +71,18 @@ class Trees:
         )
         self.mean_seconds[drawn_from] = lasts.reshape(len(drawn_from), self._drawn).mean(axis=1)
 
-    def settle(self, now: float, totals: Totals) -> Floats:
-        """Trees whose time has come. Returns those to be sent again, by spout executor."""
+    def settle(self, now: float, totals: Totals) -> tuple[Finished, Floats]:
+        """Trees whose time has come: those that are complete, and how many are sent again by each spout executor."""
         ended = self.pending.take(self.pending.due <= now)
         number = len(self._timeout)
         complete = ~ended.fails
         totals.acked += ended.count(number, complete)
         totals.failed += ended.count(number, ended.fails)
-        self.finished.topology.append(ended.topology[complete])
-        self.finished.latency.append(ended.latency[complete])
-        self.finished.trees.append(ended.trees[complete])
+        finished = Finished(ended.topology[complete], ended.latency[complete], ended.trees[complete])
         may = self._replays[ended.topology] & ~(self._replays_once[ended.topology] & ended.is_replay)
         again = ended.fails & may
         totals.replayed += ended.count(number, again)
-        return total_by(ended.spout[again], ended.trees[again], self._wiring.size)
+        return finished, total_by(ended.spout[again], ended.trees[again], self._wiring.size)
 
     def fail(self, lost: Floats, now: float) -> None:
         """`lost` of each topology's pending trees will not be complete after all."""

@@ -27,6 +27,8 @@ MACHINES = 3
 MACHINE_MILLICORES = 500.0
 ONE_WAY_DELAY_MS = 2.0
 MAX_SPOUT_PENDING = 100
+MESSAGE_TIMEOUT_SECONDS = 5
+"""Short: what a move loses stays pending for once or twice as long, and with few pending the spout waits for it."""
 PLACEMENTS = ("one worker", "two workers", "two supervisors", "even")
 LOADS = ("low", "saturated")
 FIRST_PORT = 6700
@@ -65,6 +67,7 @@ class Workload:
             topology_id=topology_id,
             num_workers=MACHINES,
             max_spout_pending=MAX_SPOUT_PENDING,
+            message_timeout_seconds=float(MESSAGE_TIMEOUT_SECONDS),
             **more,
         )
 
@@ -141,6 +144,7 @@ def cluster_spec(workload: Workload, plugin_jar: Path) -> LocalClusterSpec:
         machines=MACHINES,
         capacity_millicores=MACHINE_MILLICORES,
         one_way_delay_ms=ONE_WAY_DELAY_MS,
+        message_timeout_seconds=MESSAGE_TIMEOUT_SECONDS,
         plugin_jar=plugin_jar,
     )
 

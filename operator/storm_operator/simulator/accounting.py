@@ -31,12 +31,14 @@ def count_cpu(totals: Totals, work: Work, routing: Routing, conditions: Conditio
     supervisors = len(conditions.capacity_millicores)
     place, hosted = np.maximum(routing.supervisor_of, 0), routing.supervisor_of != NOWHERE
     busy = work.executed * routing.cpu_ms
-    idle_share = 1.0 - np.minimum(busy / (MILLICORES_PER_CORE * work.seconds), 1.0)
+    idle_share = (1.0 - np.minimum(busy / (MILLICORES_PER_CORE * work.seconds), 1.0)) * polling_share(work, conditions)[
+        place
+    ]
     idling = np.where(conditions.is_down, 0.0, idle_share * costs.idle_executor_millicores * work.seconds)
-    network = times(routing.network_cpu_ms, work.executed)
     on_supervisor = total_by(place, (busy + idling) * hosted, supervisors)
+    workers = times(routing.network_cpu_ms, work.executed) + costs.worker_cpu_share * on_supervisor
     totals.executor_cpu_ms += busy + idling
-    totals.supervisor_cpu_ms += on_supervisor + network + conditions.idle_workers_millicores * work.seconds
+    totals.supervisor_cpu_ms += on_supervisor + workers + conditions.idle_workers_millicores * work.seconds
 
     share = np.minimum(conditions.most_millicores, work.levels[place]) * work.seconds
     needed = work.arrived * routing.cpu_ms + idling
@@ -49,13 +51,22 @@ def count_cpu(totals: Totals, work: Work, routing: Routing, conditions: Conditio
     totals.under_provided_ms += total_by(place, np.maximum(needed - share, 0.0) * hosted, supervisors)
 
 
-def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: Floats) -> Delays:
+def polling_share(work: Work, conditions: Conditions) -> Floats:
+    """How much of its time each supervisor lets idle threads look at their queues: all, unless it is at its quota.
+
+    A machine of fewer millicores than its cores have stands still for the rest of each quota's period.
+    """
+    quota = np.minimum(conditions.capacity_millicores / (MILLICORES_PER_CORE * conditions.cores), 1.0)
+    return np.where(np.isfinite(work.levels), quota, 1.0)
+
+
+def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: Floats, costs: Costs) -> Delays:
     """What tuples meet at each executor: the backlog, a random wait, and a service that others on the cores stretch."""
     place = np.maximum(routing.supervisor_of, 0)
     capacity = conditions.capacity_millicores
     busy = work.executed * routing.cpu_ms / work.seconds
     on_place = total_by(place, busy, len(capacity)) + conditions.idle_millicores
-    on_place += times(routing.network_cpu_ms, work.executed) / work.seconds
+    on_place += times(routing.network_cpu_ms, work.executed) / work.seconds + costs.worker_cpu_share * on_place
     others = np.maximum(on_place[place] - busy, 0.0) / np.maximum(capacity[place], 1e-9)
     others *= np.minimum(capacity / (MILLICORES_PER_CORE * conditions.cores), 1.0)[place]
     stretch = stretch_by_others(others, conditions.cores[place])

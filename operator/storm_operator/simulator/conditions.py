@@ -28,8 +28,9 @@ class Conditions:
     capacity_millicores: Floats
     cores: Floats
     idle_workers_millicores: Floats
+    """Of daemons and workers."""
     idle_millicores: Floats
-    """Of workers and the executors that run."""
+    """Of daemons, workers and the executors that run."""
 
 
 class ConditionsReader:
@@ -68,7 +69,7 @@ class ConditionsReader:
         most = np.minimum(speed, self._limit)
         most[down | (silent[place] > 0.0)] = 0.0
         running = count_by(place[~down], len(capacity))
-        workers = self._worker_idle * ~dead
+        workers = (self._worker_idle + self._costs.idle_supervisor_millicores) * ~dead
         idle = workers + running * self._costs.idle_executor_millicores
         return Conditions(
             down, silent[place], most, speed, np.isfinite(self._limit), capacity, self._cores, workers, idle

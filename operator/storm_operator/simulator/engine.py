@@ -158,7 +158,7 @@ class Engine:
         replayed_share = self._keep_unsent(wanted, executed)
         work = Work(executed, arrived, (before + self.queue) / 2.0, self._levels, step)
         count_cpu(self.totals, work, self.routing, conditions, self.model.costs)
-        delays = delays_of(work, self.routing, conditions, self.wiring.cpu_deviation)
+        delays = delays_of(work, self.routing, conditions, self.wiring.cpu_deviation, self.model.costs)
         self.stationary_queue = delays.wait * arrived / step
         self.trees.begin(executed * self.wiring.is_spout, replayed_share, self.routing, delays, begin, step)
         self.now = begin + step
@@ -241,6 +241,7 @@ class Engine:
         wanted = np.minimum(wanted, conditions.most_millicores)
         network = times(routing.network_cpu_ms, executed) / step
         left = conditions.capacity_millicores - network - conditions.idle_millicores
+        left /= 1.0 + self.model.costs.worker_cpu_share
         left = np.maximum(left, LEAST_CAPACITY_SHARE * conditions.capacity_millicores)
         return fair_levels(wanted, routing.supervisor_of, left)
 

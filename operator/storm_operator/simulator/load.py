@@ -147,6 +147,17 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
+class Periodic:
+    """`base` from its beginning again after each period."""
+
+    base: LoadShape
+    period_seconds: float
+
+    def rate_at(self, seconds: float) -> float:
+        return self.base.rate_at(seconds % self.period_seconds)
+
+
+@dataclass(frozen=True, slots=True)
 class Scaled:
     """`base` times `factor`."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from storm_operator.simulator.arrays import Floats, times, total_by
-from storm_operator.simulator.conditions import Conditions
+from storm_operator.simulator.conditions import Conditions, quota_share
 from storm_operator.simulator.cpu import mean_wait_seconds, stretch_by_others, wait_behind_limit
 from storm_operator.simulator.model import LIMIT_PERIOD_SECONDS, MILLICORES_PER_CORE, Costs
 from storm_operator.simulator.roots import Delays
@@ -31,9 +31,9 @@ def count_cpu(totals: Totals, work: Work, routing: Routing, conditions: Conditio
     supervisors = len(conditions.capacity_millicores)
     place, hosted = np.maximum(routing.supervisor_of, 0), routing.supervisor_of != NOWHERE
     busy = work.executed * routing.cpu_ms
-    idle_share = (1.0 - np.minimum(busy / (MILLICORES_PER_CORE * work.seconds), 1.0)) * polling_share(work, conditions)[
-        place
-    ]
+    quota = quota_share(conditions.capacity_millicores, conditions.cores)
+    idle_share = 1.0 - np.minimum(busy / (MILLICORES_PER_CORE * work.seconds), 1.0)
+    idle_share *= np.where(np.isfinite(work.levels), quota, 1.0)[place]
     idling = np.where(conditions.is_down, 0.0, idle_share * costs.idle_executor_millicores * work.seconds)
     on_supervisor = total_by(place, (busy + idling) * hosted, supervisors)
     workers = times(routing.network_cpu_ms, work.executed) + costs.worker_cpu_share * on_supervisor
@@ -51,15 +51,6 @@ def count_cpu(totals: Totals, work: Work, routing: Routing, conditions: Conditio
     totals.under_provided_ms += total_by(place, np.maximum(needed - share, 0.0) * hosted, supervisors)
 
 
-def polling_share(work: Work, conditions: Conditions) -> Floats:
-    """How much of its time each supervisor lets idle threads look at their queues: all, unless it is at its quota.
-
-    A machine of fewer millicores than its cores have stands still for the rest of each quota's period.
-    """
-    quota = np.minimum(conditions.capacity_millicores / (MILLICORES_PER_CORE * conditions.cores), 1.0)
-    return np.where(np.isfinite(work.levels), quota, 1.0)
-
-
 def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: Floats, costs: Costs) -> Delays:
     """What tuples meet at each executor: the backlog, a random wait, and a service that others on the cores stretch."""
     place = np.maximum(routing.supervisor_of, 0)
@@ -68,7 +59,7 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
     on_place = total_by(place, busy, len(capacity)) + conditions.idle_millicores
     on_place += times(routing.network_cpu_ms, work.executed) / work.seconds + costs.worker_cpu_share * on_place
     others = np.maximum(on_place[place] - busy, 0.0) / np.maximum(capacity[place], 1e-9)
-    others *= np.minimum(capacity / (MILLICORES_PER_CORE * conditions.cores), 1.0)[place]
+    others *= quota_share(capacity, conditions.cores)[place]
     stretch = stretch_by_others(others, conditions.cores[place])
     service = routing.cpu_ms / conditions.speed_millicores * stretch
     # While its supervisor is silent an executor gets nothing; what waits is worked off at its full rate afterwards.

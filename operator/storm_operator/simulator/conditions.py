@@ -31,6 +31,13 @@ class Conditions:
     """Of daemons and workers."""
     idle_millicores: Floats
     """Of daemons, workers and the executors that run."""
+    quota_idle_millicores: Floats
+    """The same on a supervisor at its quota: threads that stand still for a part of the time do not poll then."""
+
+
+def quota_share(capacity_millicores: Floats, cores: Floats) -> Floats:
+    """The share of the time in which threads of a machine at its quota may run: the rest they stand still."""
+    return np.asarray(np.minimum(capacity_millicores / (MILLICORES_PER_CORE * cores), 1.0), dtype=np.float64)
 
 
 class ConditionsReader:
@@ -70,9 +77,18 @@ class ConditionsReader:
         most[down | (silent[place] > 0.0)] = 0.0
         running = count_by(place[~down], len(capacity))
         workers = (self._worker_idle + self._costs.idle_supervisor_millicores) * ~dead
-        idle = workers + running * self._costs.idle_executor_millicores
+        polling = running * self._costs.idle_executor_millicores
         return Conditions(
-            down, silent[place], most, speed, np.isfinite(self._limit), capacity, self._cores, workers, idle
+            is_down=down,
+            silent_seconds=silent[place],
+            most_millicores=most,
+            speed_millicores=speed,
+            has_limit=np.isfinite(self._limit),
+            capacity_millicores=capacity,
+            cores=self._cores,
+            idle_workers_millicores=workers,
+            idle_millicores=workers + polling,
+            quota_idle_millicores=workers + polling * quota_share(capacity, self._cores),
         )
 
     def _read_workers(self) -> None:

@@ -26,6 +26,8 @@ from storm_operator.simulator.trees import Finished, Trees
 from storm_operator.simulator.wiring import Wiring, wire
 
 DEFAULT_STEP_SECONDS = 0.5
+MOST_SHARING_ROUNDS = 5
+LEAST_SHARE_OF_A_TOPOLOGY = 0.1
 LEAST_CAPACITY_SHARE = 0.02
 """What network threads and idling leave to executors at least, as a share of the supervisor's CPU."""
 
@@ -79,6 +81,8 @@ class Engine:
         self._loads = self._spout_loads()
         self._emission_share = self._shares_of_trees()
         self._carried: Floats = np.zeros(size)
+        self._begun: Floats = np.zeros(topologies)
+        """Trees that each topology began in the last step."""
         self._levels: Floats = np.full(len(self.where.supervisor_ids), np.inf)
         self._routed_version = -1
         self.routing: Routing
@@ -194,21 +198,32 @@ class Engine:
     def _free_pending(self, conditions: Conditions) -> Floats:
         """Trees that each topology may begin in this step under its max spout pending (which counts per spout task).
 
-        By Little's law a spout cannot begin more than pending / latency per second; and what it begins beyond what the
-        slowest executor can finish stays pending.
+        Those that stay pending take a place each; others are begun and finished within the step, as far as latency
+        (Little's law: a spout cannot begin more than pending / latency per second) and CPU allow.
         """
         step, number, pending = self.step_seconds, len(self.topologies), self.trees.pending
         tasks = total_by(self.wiring.topology_of, self.wiring.is_spout, number)
         allowed = np.array([t.max_spout_pending or 0 for t in self.topologies]) * tasks
         stay = pending.count(number, pending.due > self.now + step)
+        ending = pending.count(number) - stay
         free = np.maximum(allowed - stay, 0.0)
         by_latency = free / np.clip(self.trees.mean_seconds / step, 1e-6, 1.0)
-        visits = self.routing.visits
-        rate = self._rates_at_most(conditions)
-        trees = ratio(rate * step, visits, np.inf)
-        finishable = np.full(number, np.inf)
-        np.minimum.at(finishable, self.wiring.topology_of, trees)
-        return np.asarray(np.minimum(by_latency, free + finishable), dtype=np.float64)
+        beyond = np.maximum(self._finishable(conditions) - ending, 0.0)
+        return np.asarray(np.minimum(by_latency, free + beyond), dtype=np.float64)
+
+    def _finishable(self, conditions: Conditions) -> Floats:
+        """Trees of each topology that its executors and supervisors can finish in a step, others doing as before."""
+        step, number, visits = self.step_seconds, len(self.topologies), self.routing.visits
+        rate = conditions.most_millicores / np.maximum(self.routing.cpu_ms, 1e-9)
+        most = np.full(number, np.inf)
+        np.minimum.at(most, self.wiring.topology_of, ratio(rate * step, visits, np.inf))
+        of = self.routing.tree_cpu_ms
+        left = (conditions.capacity_millicores - conditions.quota_idle_millicores) * step
+        used = of.data * self._begun[of.col]
+        others = total_by(of.row.astype(np.int64), used, len(left))[of.row] - used
+        share = np.maximum(left[of.row] - others, LEAST_SHARE_OF_A_TOPOLOGY * left[of.row])
+        np.minimum.at(most, of.col, ratio(share, of.data, np.inf))
+        return most
 
     def _rates_at_most(self, conditions: Conditions) -> Floats:
         """Tuples per second that each executor can execute with the CPU that it can get."""
@@ -216,10 +231,16 @@ class Engine:
         return np.asarray(share / np.maximum(self.routing.cpu_ms, 1e-9), dtype=np.float64)
 
     def _flow(self, emission: Floats, conditions: Conditions) -> tuple[Floats, Floats]:
-        """Executed and arrived tuples by executor; CPU is shared by what they turn out to want."""
+        """Executed and arrived tuples by executor; CPU is shared by what they turn out to want.
+
+        What an executor wants depends on what those before it get: the sharing is repeated until it stays the same.
+        """
+        self._levels = np.full(len(self.where.supervisor_ids), np.inf)
         executed, arrived = self._cascade(emission, conditions)
-        levels = self._fair_levels(emission, executed, arrived, conditions)
-        if np.isfinite(levels).any() or np.isfinite(self._levels).any():
+        for _ in range(MOST_SHARING_ROUNDS):
+            levels = self._fair_levels(emission, executed, arrived, conditions)
+            if np.array_equal(np.isinf(levels), np.isinf(self._levels)) and np.allclose(levels, self._levels, 0.01):
+                break
             self._levels = levels
             executed, arrived = self._cascade(emission, conditions)
         return executed, arrived
@@ -240,8 +261,10 @@ class Engine:
         wanted = (np.where(self.wiring.is_spout, emission, self.queue) + arrived) * routing.cpu_ms / step
         wanted = np.minimum(wanted, conditions.most_millicores)
         network = times(routing.network_cpu_ms, executed) / step
-        left = conditions.capacity_millicores - network - conditions.idle_millicores
-        left /= 1.0 + self.model.costs.worker_cpu_share
+        own = total_by(np.maximum(routing.supervisor_of, 0), executed * routing.cpu_ms, len(network)) / step
+        # Network threads have as much to do as executors send and receive: both get less in proportion.
+        executors_part = ratio(own, own * (1.0 + self.model.costs.worker_cpu_share) + network, 1.0)
+        left = (conditions.capacity_millicores - conditions.quota_idle_millicores) * executors_part
         left = np.maximum(left, LEAST_CAPACITY_SHARE * conditions.capacity_millicores)
         return fair_levels(wanted, routing.supervisor_of, left)
 
@@ -259,6 +282,7 @@ class Engine:
         emitted = total_by(of, executed * spout, number)
         totals.offered += total_by(of, offered, number)
         totals.emitted += emitted
+        self._begun = emitted
         totals.acked += np.where(self.trees.tracked, 0.0, emitted)
         for record in self._records:
             record.flows[-1][1][:] += executed

@@ -46,6 +46,8 @@ class Routing:
     """The same for pairs that lead back: what they bring arrives in the next step."""
     visits: Floats
     """Tuples that an executor executes for each tuple tree of its topology."""
+    tree_cpu_ms: sparse.coo_array[np.float64]
+    """CPU on each supervisor (rows) for each tuple tree of each topology (columns), network threads included."""
 
 
 def places(supervisors: tuple[SimulatedSupervisor, ...], distances: Distances) -> Places:
@@ -68,16 +70,21 @@ def route(wiring: Wiring, assignment: Assignment, where: Places, costs: Costs, e
     amount = np.concatenate([weight, wiring.ack_weight])
     leaves = worker_of[source] != worker_of[target]
     levels, feedback = _by_level(wiring, source, target, amount)
+    visits = _visits(levels, emission_share)
+    cpu_ms = _executor_cpu_ms(wiring, costs, source, amount, leaves)
+    network_cpu_ms = _network_cpu_ms(wiring, where, supervisor_of, source, target, amount * leaves, costs)
+    own_cpu_ms = cpu_ms * (1.0 + costs.worker_cpu_share)
     return Routing(
         worker_of=worker_of,
         supervisor_of=supervisor_of,
         pair_weight=weight,
         pair_cumulative=np.concatenate([[0.0], np.cumsum(weight)]),
-        cpu_ms=_executor_cpu_ms(wiring, costs, source, amount, leaves),
-        network_cpu_ms=_network_cpu_ms(wiring, where, supervisor_of, source, target, amount * leaves, costs),
+        cpu_ms=cpu_ms,
+        network_cpu_ms=network_cpu_ms,
         levels=levels,
         feedback=feedback,
-        visits=_visits(levels, emission_share),
+        visits=visits,
+        tree_cpu_ms=_tree_cpu_ms(wiring, supervisor_of, own_cpu_ms, network_cpu_ms, visits),
     )
 
 
@@ -161,3 +168,15 @@ def _visits(levels: tuple[tuple[Ints, Matrix], ...], emission_share: Floats) -> 
     for members, brings in levels:
         visits += times(brings, visits[members])
     return visits
+
+
+def _tree_cpu_ms(
+    wiring: Wiring, supervisor_of: Ints, own_cpu_ms: Floats, network_cpu_ms: Matrix, visits: Floats
+) -> sparse.coo_array[np.float64]:
+    placed = np.flatnonzero(supervisor_of != NOWHERE)
+    own = sparse.csr_array((own_cpu_ms[placed], (supervisor_of[placed], placed)), shape=network_cpu_ms.shape)
+    topologies = len(wiring.topologies)
+    by_topology = sparse.csr_array(
+        (visits, (np.arange(wiring.size), wiring.topology_of)), shape=(wiring.size, topologies)
+    )
+    return sparse.coo_array((own + network_cpu_ms) @ by_topology)

@@ -112,7 +112,7 @@ def test_max_spout_pending_bounds_what_is_on_its_way_and_costs_no_throughput_at_
     model = cluster(spout_and_bolts(500.0, 10.0, max_spout_pending=50, source_keeps_backlog=True))
     running, snapshot = played(model, 30.0, warm_up=10.0)
     pending = running.trees.pending.count(1)[0]
-    assert 40.0 < pending < 65.0  # what is on its way is drawn, not counted
+    assert 30.0 < pending < 65.0  # what is on its way is drawn, not counted
     rates = snapshot.rates["t-1"]
     assert rates.acked_per_second == pytest.approx(100.0, rel=0.05)
     assert rates.latency is not None

@@ -13,21 +13,20 @@ import numpy as np
 
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.simulator.accounting import Work, count_cpu, delays_of
-from storm_operator.simulator.arrays import Floats, Ints, ratio, times, total_by
+from storm_operator.simulator.arrays import Floats, ratio, times, total_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.conditions import Conditions, ConditionsReader
 from storm_operator.simulator.cpu import fair_levels
-from storm_operator.simulator.load import LoadShape
-from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, ClusterModel
+from storm_operator.simulator.model import ClusterModel
 from storm_operator.simulator.roots import Sampler
 from storm_operator.simulator.routing import Places, Routing, places, route
+from storm_operator.simulator.sources import Sources
 from storm_operator.simulator.totals import Totals
 from storm_operator.simulator.trees import Finished, Trees
 from storm_operator.simulator.wiring import Wiring, wire
 
 DEFAULT_STEP_SECONDS = 0.5
 MOST_SHARING_ROUNDS = 5
-LEAST_SHARE_OF_A_TOPOLOGY = 0.1
 LEAST_CAPACITY_SHARE = 0.02
 """What network threads and idling leave to executors at least, as a share of the supervisor's CPU."""
 
@@ -73,16 +72,11 @@ class Engine:
         self.queue: Floats = np.zeros(size)
         self.stationary_queue: Floats = np.zeros(size)
         """Tuples that wait on average although the executor keeps up: Little's law on the mean wait."""
-        self.source_backlog: Floats = np.zeros(size)
-        self.replays_waiting: Floats = np.zeros(size)
         self.totals = Totals.zero(size, topologies, len(self.where.supervisor_ids))
         self._records: list[Record] = []
-        self._keeps_backlog = np.array([t.source_keeps_backlog for t in self.topologies])[self.wiring.topology_of]
-        self._loads = self._spout_loads()
-        self._emission_share = self._shares_of_trees()
+        self.sources = Sources(self.topologies, self.wiring)
+        self._emission_share = self.sources.shares_of_trees()
         self._carried: Floats = np.zeros(size)
-        self._begun: Floats = np.zeros(topologies)
-        """Trees that each topology began in the last step."""
         self._levels: Floats = np.full(len(self.where.supervisor_ids), np.inf)
         self._routed_version = -1
         self.routing: Routing
@@ -120,23 +114,6 @@ class Engine:
         self.lose(self.cluster.place(assignment, self.now))
         self._reroute()
 
-    def _spout_loads(self) -> tuple[tuple[Ints, LoadShape], ...]:
-        loads = []
-        for number, (topology_id, name) in enumerate(self.wiring.component_names):
-            topology = next(t for t in self.topologies if t.id == topology_id)
-            shape = next((c.load for c in topology.components if c.name == name), None)
-            if shape is not None:
-                loads.append((np.flatnonzero(self.wiring.component_of == number), shape))
-        return tuple(loads)
-
-    def _shares_of_trees(self) -> Floats:
-        """Which part of its topology's trees a spout executor begins, by the loads at the beginning."""
-        share = np.zeros(self.wiring.size)
-        for rows, shape in self._loads:
-            share[rows] = self.wiring.load_share[rows] * max(shape.rate_at(0.0), 1e-6)
-        total = total_by(self.wiring.topology_of, share, len(self.topologies))
-        return share / np.maximum(total, 1e-12)[self.wiring.topology_of]
-
     def _reroute(self) -> None:
         if self.cluster.version != self._routed_version:
             self.routing = route(
@@ -153,13 +130,15 @@ class Engine:
         self.lose(self.cluster.reschedule_lost(begin))
         self._reroute()
         conditions = self._conditions.at(begin, self.routing)
-        offered = self._offered(begin)
-        wanted = offered + self.source_backlog + self.replays_waiting
-        emission = self._allowed(wanted, conditions, begin)
+        offered = self.sources.offered(begin, step)
+        wanted = offered + self.sources.backlog + self.sources.replays
+        emission = self.sources.allowed(
+            wanted, self.queue, self.trees, self.cluster, self.routing, conditions, begin, step
+        )
         executed, arrived = self._flow(emission, conditions)
         before = self.queue
         self._count(executed, arrived, offered, conditions)
-        replayed_share = self._keep_unsent(wanted, executed)
+        replayed_share = self.sources.keep_unsent(wanted, executed, self.totals)
         work = Work(executed, arrived, (before + self.queue) / 2.0, self._levels, step)
         count_cpu(self.totals, work, self.routing, conditions, self.model.costs)
         delays = delays_of(work, self.routing, conditions, self.wiring.cpu_deviation, self.model.costs)
@@ -167,63 +146,9 @@ class Engine:
         self.trees.begin(executed * self.wiring.is_spout, replayed_share, self.routing, delays, begin, step)
         self.now = begin + step
         finished, again = self.trees.settle(self.now, self.totals)
-        self.replays_waiting += again
+        self.sources.replays += again
         for record in self._records:
             record.finished.append(finished)
-
-    def _offered(self, begin: float) -> Floats:
-        """Tuples that come to each spout executor in this step."""
-        offered = np.zeros(self.wiring.size)
-        middle = begin + self.step_seconds / 2.0
-        for rows, shape in self._loads:
-            offered[rows] = self.wiring.load_share[rows] * shape.rate_at(middle) * self.step_seconds
-        return offered
-
-    def _allowed(self, wanted: Floats, conditions: Conditions, begin: float) -> Floats:
-        """What spouts may emit of what they want to: pauses, back-pressure, max spout pending."""
-        of = self.wiring.topology_of
-        most = np.full(len(self.topologies), np.inf)
-        full = total_by(of, self.queue > STORM_RECEIVE_QUEUE, len(self.topologies)) > 0
-        most[full] = 0.0
-        for number, topology in enumerate(self.topologies):
-            if self.cluster.is_spout_paused(topology.id, begin):
-                most[number] = 0.0
-        limited = [n for n, topology in enumerate(self.topologies) if topology.max_spout_pending is not None]
-        if limited:
-            most[limited] = np.minimum(most[limited], self._free_pending(conditions)[limited])
-        total = total_by(of, wanted, len(self.topologies))
-        part = np.divide(most, total, out=np.ones_like(total), where=total > most)
-        return np.asarray(wanted * part[of], dtype=np.float64)
-
-    def _free_pending(self, conditions: Conditions) -> Floats:
-        """Trees that each topology may begin in this step under its max spout pending (which counts per spout task).
-
-        Those that stay pending take a place each; others are begun and finished within the step, as far as latency
-        (Little's law: a spout cannot begin more than pending / latency per second) and CPU allow.
-        """
-        step, number, pending = self.step_seconds, len(self.topologies), self.trees.pending
-        tasks = total_by(self.wiring.topology_of, self.wiring.is_spout, number)
-        allowed = np.array([t.max_spout_pending or 0 for t in self.topologies]) * tasks
-        stay = pending.count(number, pending.due > self.now + step)
-        ending = pending.count(number) - stay
-        free = np.maximum(allowed - stay, 0.0)
-        by_latency = free / np.clip(self.trees.mean_seconds / step, 1e-6, 1.0)
-        beyond = np.maximum(self._finishable(conditions) - ending, 0.0)
-        return np.asarray(np.minimum(by_latency, free + beyond), dtype=np.float64)
-
-    def _finishable(self, conditions: Conditions) -> Floats:
-        """Trees of each topology that its executors and supervisors can finish in a step, others doing as before."""
-        step, number, visits = self.step_seconds, len(self.topologies), self.routing.visits
-        rate = conditions.most_millicores / np.maximum(self.routing.cpu_ms, 1e-9)
-        most = np.full(number, np.inf)
-        np.minimum.at(most, self.wiring.topology_of, ratio(rate * step, visits, np.inf))
-        of = self.routing.tree_cpu_ms
-        left = (conditions.capacity_millicores - conditions.quota_idle_millicores) * step
-        used = of.data * self._begun[of.col]
-        others = total_by(of.row.astype(np.int64), used, len(left))[of.row] - used
-        share = np.maximum(left[of.row] - others, LEAST_SHARE_OF_A_TOPOLOGY * left[of.row])
-        np.minimum.at(most, of.col, ratio(share, of.data, np.inf))
-        return most
 
     def _rates_at_most(self, conditions: Conditions) -> Floats:
         """Tuples per second that each executor can execute with the CPU that it can get."""
@@ -282,21 +207,6 @@ class Engine:
         emitted = total_by(of, executed * spout, number)
         totals.offered += total_by(of, offered, number)
         totals.emitted += emitted
-        self._begun = emitted
         totals.acked += np.where(self.trees.tracked, 0.0, emitted)
         for record in self._records:
             record.flows[-1][1][:] += executed
-
-    def _keep_unsent(self, wanted: Floats, executed: Floats) -> Floats:
-        """What was not sent waits, replays always, new tuples where their source keeps them; else they are lost.
-
-        Replays go first. Returns which part of what each spout executor sent were replays.
-        """
-        sent = np.where(self.wiring.is_spout, executed, 0.0)
-        replays = np.minimum(self.replays_waiting, sent)
-        unsent = np.where(self.wiring.is_spout, wanted - sent, 0.0) - (self.replays_waiting - replays)
-        self.replays_waiting = self.replays_waiting - replays
-        self.source_backlog = np.where(self._keeps_backlog, np.maximum(unsent, 0.0), 0.0)
-        dropped = np.where(self._keeps_backlog, 0.0, np.maximum(unsent, 0.0))
-        self.totals.unsent += total_by(self.wiring.topology_of, dropped, len(self.topologies))
-        return ratio(replays, sent, 0.0)

@@ -117,7 +117,7 @@ def test_max_spout_pending_bounds_what_is_on_its_way_and_costs_no_throughput_at_
     assert rates.acked_per_second == pytest.approx(100.0, rel=0.05)
     assert rates.latency is not None
     assert rates.latency.mean_ms == pytest.approx(500.0, rel=0.15)  # Little's law: 50 pending, 100 per second
-    assert running.source_backlog.sum() == pytest.approx(500.0 * 40.0 - running.totals.emitted.sum())
+    assert running.sources.backlog.sum() == pytest.approx(500.0 * 40.0 - running.totals.emitted.sum())
 
 
 def test_late_trees_fail_and_are_sent_again() -> None:
@@ -129,7 +129,7 @@ def test_late_trees_fail_and_are_sent_again() -> None:
     assert running.totals.replayed.sum() == pytest.approx(running.totals.failed.sum())
     check_conservation(running)
     running.advance_to(60.0)
-    sent_or_waiting = running.totals.emitted.sum() + running.replays_waiting.sum()
+    sent_or_waiting = running.totals.emitted.sum() + running.sources.replays.sum()
     assert sent_or_waiting == pytest.approx(running.totals.offered.sum() + running.totals.replayed.sum())
     # Each late tuple is worked off in vain and sent again: the overload outlives the load, as it does in Storm.
     assert running.queue.sum() > 300.0

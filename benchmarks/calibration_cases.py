@@ -249,7 +249,7 @@ def _measure(
 
 def save(measured: list[Measured], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(one) for one in measured], indent=1), encoding="utf-8")
+    path.write_text(json.dumps([asdict(one) for one in measured], separators=(",", ":")), encoding="utf-8")
 
 
 def load(path: Path) -> list[Measured]:

@@ -8,7 +8,12 @@ import numpy as np
 
 from storm_operator.simulator.arrays import Floats, times, total_by
 from storm_operator.simulator.conditions import Conditions, quota_share
-from storm_operator.simulator.cpu import mean_wait_seconds, stretch_by_others, wait_behind_limit
+from storm_operator.simulator.cpu import (
+    HIGHEST_STATIONARY_LOAD,
+    mean_wait_seconds,
+    stretch_by_others,
+    wait_behind_limit,
+)
 from storm_operator.simulator.model import LIMIT_PERIOD_SECONDS, MILLICORES_PER_CORE, Costs
 from storm_operator.simulator.roots import Delays
 from storm_operator.simulator.routing import NOWHERE, Routing
@@ -69,8 +74,10 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
     rate = np.maximum(rate, 1e-9)
     arrivals = work.arrived / work.seconds
     wait = mean_wait_seconds(arrivals, rate, deviation)
+    load = np.clip(arrivals / rate, 0.0, HIGHEST_STATIONARY_LOAD)
+    wait += routing.batch * load / (1.0 - load) / rate  # queue M^X/G/1; what a batch waits for itself is in `roots`
     burst = conditions.most_millicores * LIMIT_PERIOD_SECONDS / np.maximum(routing.cpu_ms, 1e-9)
-    wait *= np.where(conditions.has_limit, wait_behind_limit(arrivals / rate, burst, deviation), 1.0)
+    wait *= np.where(conditions.has_limit, wait_behind_limit(load, burst, deviation), 1.0)
     return Delays(
         backlog=work.mean_queue / rate + conditions.silent_seconds,
         wait=wait,

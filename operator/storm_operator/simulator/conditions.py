@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,9 +98,13 @@ class ConditionsReader:
         self._seen_version = self._cluster.version
         self._runs_from = np.full(self._wiring.size, np.inf)
         self._worker_idle = np.zeros(len(self._supervisors))
+        of_topology = Counter(worker.executors[0].topology_id for worker in self._cluster.workers.values())
         for slot, worker in self._cluster.workers.items():
             self._runs_from[self._rows(worker.executors)] = worker.runs_from_seconds
-            self._worker_idle[self._where.number_of[slot.supervisor_id]] += self._costs.idle_worker_millicores
+            is_connected = of_topology[worker.executors[0].topology_id] > 1
+            self._worker_idle[self._where.number_of[slot.supervisor_id]] += (
+                self._costs.idle_worker_millicores + is_connected * self._costs.connected_worker_millicores
+            )
 
     def _read_limits(self) -> None:
         if self._cluster.limits_version == self._seen_limits:

@@ -199,8 +199,9 @@ class Costs:
     Delays are means; an idle executor finds a tuple after up to twice `poll_ms`. A tuple between workers of one
     supervisor takes `between_workers_ms` longer, one between supervisors `between_supervisors_ms` and half the round
     trip. CPU: of the executor for each tuple that it executes, emits, and sends out of its worker; of the worker (its
-    network threads) for each tuple that it sends or receives, and `worker_cpu_share` of what its executors use (garbage
-    collection, compilation); of executors, workers and a supervisor's own daemons that do nothing.
+    network threads) for each tuple that it sends or receives, and `worker_cpu_share` of what its executors use
+    (garbage collection, compilation); of executors, workers and a supervisor's own daemons that do nothing, and what
+    a worker that is connected to others needs on top.
     """
 
     poll_ms: float = 0.35
@@ -214,6 +215,7 @@ class Costs:
     acker_cpu_ms: float = 0.008
     idle_executor_millicores: float = 12.0
     idle_worker_millicores: float = 15.0
+    connected_worker_millicores: float = 20.0
     idle_supervisor_millicores: float = 0.0
     worker_cpu_share: float = 0.0
 

@@ -1,4 +1,4 @@
-"""Complete latency by sampling: tuple trees are drawn and walked through queues and network, as Storm's ackers see it.
+"""Complete latency by sampling: tuple trees are drawn and walked through queues and network.
 
 A step emits far more trees than are drawn; each drawn one stands for as many. Its fate is settled when it begins, from
 the queues as they are then: when it will be complete, or that it fails. Until that time it is pending.
@@ -44,29 +44,39 @@ class Sampler:
     costs: Costs
     random: np.random.Generator
 
-    def latencies(self, begins: Ints, routing: Routing, delays: Delays) -> Floats:
-        """Seconds until each tree is complete; infinite when one of its tuples is lost."""
+    def walk(self, begins: Ints, routing: Routing, delays: Delays) -> tuple[Floats, Floats]:
+        """Seconds until each tree's spout learns that it is complete, and its complete latency as Storm reports it.
+
+        Both are infinite when one of its tuples is lost. Storm's ackers measure the latency (Acker, AckObject): from
+        the first message about a tree, mostly the spout's own, to the last one. The ways of the first and of the
+        answer to the spout do not count.
+        """
         count = len(begins)
-        # The spout's own time for a tuple passes before the tuple is sent and so is not part of its latency.
         acker = self._ackers_of(begins)
-        latency = self._ack_arrival(begins, np.zeros(count), np.arange(count), acker, routing)
+        first = self._ack_arrival(begins, np.zeros(count), np.arange(count), acker, routing)
+        last = first.copy()
         root, executor, at = np.arange(count), begins, np.zeros(count)
         budget = MOST_TUPLES_PER_TREE * count
         for _ in range(MOST_GENERATIONS):
-            root, executor, at = self._children(root, executor, at, routing)
+            root, executor, at = self._children(root, executor, at, routing, delays)
             if not len(root):
                 break
             at = at + self._time_at(executor, delays)
             at[delays.is_down[executor]] = NEVER
-            np.maximum.at(latency, root, self._ack_arrival(executor, at, root, acker, routing))
+            arrival = self._ack_arrival(executor, at, root, acker, routing)
+            np.maximum.at(last, root, arrival)
+            np.minimum.at(first, root, arrival)
             budget -= len(root)
             if budget < 0:
                 break
             alive = np.isfinite(at)
             root, executor, at = root[alive], executor[alive], at[alive]
-        return self._return_to_spout(latency, begins, acker, routing, delays)
+        reported = np.where(np.isfinite(last), last - np.minimum(first, last), NEVER)
+        return self._return_to_spout(last, begins, acker, routing, delays), reported
 
-    def _children(self, root: Ints, executor: Ints, at: Floats, routing: Routing) -> tuple[Ints, Ints, Floats]:
+    def _children(
+        self, root: Ints, executor: Ints, at: Floats, routing: Routing, delays: Delays
+    ) -> tuple[Ints, Ints, Floats]:
         wiring = self.wiring
         first, past = wiring.executor_segments[executor], wiring.executor_segments[executor + 1]
         segment = _ranges(first, past - first)
@@ -81,7 +91,10 @@ class Sampler:
         pair = np.concatenate([drawn, to_all])
         parent = np.concatenate([np.repeat(parent, copies * ~is_all), np.repeat(parent, every * sizes)])
         target = wiring.pair_target[pair]
-        return root[parent], target, at[parent] + self.hop(executor[parent], target, routing)
+        together, rank = _groups(parent * wiring.size + target)
+        jitter = self.random.random(len(target))[together]
+        hop = self.hop(executor[parent], target, routing, jitter)
+        return root[parent], target, at[parent] + hop + rank * delays.service[target]
 
     def _draw(self, segment: Ints, copies: Ints, starts: Ints, sizes: Ints, routing: Routing) -> Ints:
         """A pair for each copy, by the weights of its segment."""
@@ -100,8 +113,11 @@ class Sampler:
         service = delays.service[executor] * (1.0 - spread + spread * self.random.exponential(1.0, len(executor)))
         return delays.backlog[executor] + wait + service
 
-    def hop(self, source: Ints, target: Ints, routing: Routing) -> Floats:
-        """From one executor to the other: an idle receiver looks up after a time that is uniform around its mean."""
+    def hop(self, source: Ints, target: Ints, routing: Routing, jitter: Floats | None = None) -> Floats:
+        """From one executor to the other: an idle receiver looks up after a time that is uniform around its mean.
+
+        `jitter` (0..1) is where in that time, None: drawn.
+        """
         costs = self.costs
         place = routing.supervisor_of
         same_worker = routing.worker_of[source] == routing.worker_of[target]
@@ -116,7 +132,7 @@ class Sampler:
                 costs.between_supervisors_ms + one_way,
             ),
         )
-        jitter = self.random.random(len(source))
+        jitter = self.random.random(len(source)) if jitter is None else jitter
         delay = (network * (0.75 + 0.5 * self.random.random(len(source))) + 2.0 * costs.poll_ms * jitter) / 1000.0
         return np.where(place[target] == NOWHERE, NEVER, delay)
 
@@ -146,6 +162,7 @@ class Pending:
     """Tuple trees on their way, one row for each drawn one: all arrays alike in length."""
 
     due: Floats = field(default_factory=lambda: np.empty(0))
+    began: Floats = field(default_factory=lambda: np.empty(0))
     latency: Floats = field(default_factory=lambda: np.empty(0))
     trees: Floats = field(default_factory=lambda: np.empty(0))
     """How many trees the drawn one stands for."""
@@ -183,3 +200,15 @@ def _ranges(first: Ints, length: Ints) -> Ints:
         return np.empty(0, np.int64)
     ends = np.cumsum(length)
     return np.arange(total) - np.repeat(ends - length, length) + np.repeat(first, length)
+
+
+def _groups(keys: Ints) -> tuple[Ints, Ints]:
+    """For each key the place of the first one like it, and how many like it came before."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    begins = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(keys) else np.empty(0, bool)
+    first_at = np.maximum.accumulate(np.where(begins, np.arange(len(keys)), 0))
+    first, rank = np.empty_like(order), np.empty_like(order)
+    first[order] = order[first_at]
+    rank[order] = np.arange(len(keys)) - first_at
+    return first, rank

@@ -46,6 +46,8 @@ class Routing:
     """The same for pairs that lead back: what they bring arrives in the next step."""
     visits: Floats
     """Tuples that an executor executes for each tuple tree of its topology."""
+    batch: Floats
+    """Of the tuples that come to an executor at once from the same one, how many are before the middle one."""
     tree_cpu_ms: sparse.coo_array[np.float64]
     """CPU on each supervisor (rows) for each tuple tree of each topology (columns), network threads included."""
 
@@ -84,6 +86,7 @@ def route(wiring: Wiring, assignment: Assignment, where: Places, costs: Costs, e
         levels=levels,
         feedback=feedback,
         visits=visits,
+        batch=_batches(wiring, weight, visits),
         tree_cpu_ms=_tree_cpu_ms(wiring, supervisor_of, own_cpu_ms, network_cpu_ms, visits),
     )
 
@@ -168,6 +171,16 @@ def _visits(levels: tuple[tuple[Ints, Matrix], ...], emission_share: Floats) -> 
     for members, brings in levels:
         visits += times(brings, visits[members])
     return visits
+
+
+def _batches(wiring: Wiring, weight: Floats, visits: Floats) -> Floats:
+    """(E[X^2] - E[X]) / 2 E[X] for X tuples at once, binomial: n tuples each of which comes here with probability p."""
+    tuples = np.repeat(wiring.segment_tuples, np.diff(wiring.segment_start))
+    share = ratio(weight, tuples, 0.0)
+    before = np.maximum(tuples - 1.0, 0.0) * np.minimum(share, 1.0) / 2.0
+    flow = visits[wiring.pair_source] * weight
+    arrived = total_by(wiring.pair_target, flow, wiring.size)
+    return ratio(total_by(wiring.pair_target, flow * before, wiring.size), arrived, 0.0)
 
 
 def _tree_cpu_ms(

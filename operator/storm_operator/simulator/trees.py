@@ -54,13 +54,15 @@ class Trees:
             return
         topology = np.repeat(drawn_from, self._drawn)
         spout = self._draw_spouts(emitted, topology)
-        latency = self._sampler.latencies(spout, routing, delays)
+        complete, latency = self._sampler.walk(spout, routing, delays)
         patience = self._patience(topology)
-        fails = latency > patience
-        lasts = np.where(fails, patience, latency)
+        fails = complete > patience
+        lasts = np.where(fails, patience, complete)
+        began = begin + self._random.random(len(topology)) * step
         self.pending.add(
             Pending(
-                due=begin + self._random.random(len(topology)) * step + lasts,
+                due=began + lasts,
+                began=began,
                 latency=latency,
                 trees=by_topology[topology] / self._drawn,
                 topology=topology,
@@ -95,9 +97,8 @@ class Trees:
         doomed = self.pending.take(hit)
         share = part[doomed.topology]
         self.pending.add(doomed.with_trees(doomed.trees * (1.0 - share)))
-        began = doomed.due - doomed.latency
         failing = doomed.with_trees(doomed.trees * share)
-        failing.due = np.maximum(began + self._patience(doomed.topology), now)
+        failing.due = np.maximum(doomed.began + self._patience(doomed.topology), now)
         failing.fails = np.ones(len(share), dtype=bool)
         self.pending.add(failing)
 

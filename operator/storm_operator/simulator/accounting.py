@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from storm_operator.simulator.arrays import Floats, times, total_by
+from storm_operator.simulator.arrays import Floats, ratio, times, total_by
 from storm_operator.simulator.conditions import Conditions, quota_share
 from storm_operator.simulator.cpu import (
     HIGHEST_STATIONARY_LOAD,
@@ -78,8 +78,10 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
     wait += routing.batch * load / (1.0 - load) / rate  # queue M^X/G/1; what a batch waits for itself is in `roots`
     burst = conditions.most_millicores * LIMIT_PERIOD_SECONDS / np.maximum(routing.cpu_ms, 1e-9)
     wait *= np.where(conditions.has_limit, wait_behind_limit(load, burst, deviation), 1.0)
+    backlog = work.mean_queue / rate
+    wait *= ratio(wait, wait + backlog, 1.0)  # with a backlog nobody ever finds the executor free: no chance is left
     return Delays(
-        backlog=work.mean_queue / rate + conditions.silent_seconds,
+        backlog=backlog + conditions.silent_seconds,
         wait=wait,
         busy=np.clip(arrivals / rate, 0.0, 1.0),
         service=service,

@@ -204,20 +204,20 @@ class Costs:
     a worker that is connected to others needs on top.
     """
 
-    poll_ms: float = 0.35
+    poll_ms: float = 0.377
     spout_poll_ms: float = 0.5
-    between_workers_ms: float = 0.35
-    between_supervisors_ms: float = 0.35
-    execute_cpu_ms: float = 0.012
-    emit_cpu_ms: float = 0.006
-    serialise_cpu_ms: float = 0.008
-    transfer_cpu_ms: float = 0.02
-    acker_cpu_ms: float = 0.008
-    idle_executor_millicores: float = 12.0
-    idle_worker_millicores: float = 15.0
-    connected_worker_millicores: float = 20.0
-    idle_supervisor_millicores: float = 0.0
-    worker_cpu_share: float = 0.0
+    between_workers_ms: float = 0.7376
+    between_supervisors_ms: float = 0.4682
+    execute_cpu_ms: float = 0.0
+    emit_cpu_ms: float = 0.0024
+    serialise_cpu_ms: float = 0.0
+    transfer_cpu_ms: float = 0.0014
+    acker_cpu_ms: float = 0.0016
+    idle_executor_millicores: float = 11.0
+    idle_worker_millicores: float = 13.6
+    connected_worker_millicores: float = 31.7
+    idle_supervisor_millicores: float = 8.1
+    worker_cpu_share: float = 0.091
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class Sampler:
         """A pair for each copy, by the weights of its segment."""
         low = routing.pair_cumulative[np.repeat(starts, copies)]
         high = routing.pair_cumulative[np.repeat(starts + sizes, copies)]
-        point = low + self.random.random(len(low)) * (high - low)
+        point = np.minimum(low + self.random.random(len(low)) * (high - low), np.nextafter(high, low))
         found = np.searchsorted(routing.pair_cumulative, point, side="right") - 1
         return np.clip(found, np.repeat(starts, copies), np.repeat(starts + sizes, copies) - 1)
 

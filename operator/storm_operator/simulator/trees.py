@@ -106,8 +106,10 @@ class Trees:
         """A spout executor of each topology, by what they emitted."""
         running = np.concatenate([[0.0], np.cumsum(emitted)])
         low, high = running[self._first_row[topology]], running[self._first_row[topology + 1]]
-        point = low + self._random.random(len(topology)) * (high - low)
-        return np.asarray(np.searchsorted(running, point, side="right") - 1, dtype=np.int64)
+        point = np.minimum(low + self._random.random(len(topology)) * (high - low), np.nextafter(high, low))
+        found = np.searchsorted(running, point, side="right") - 1
+        # Emissions too small for the running sum to show belong to the topology's first or last row all the same.
+        return np.clip(found, self._first_row[topology], self._first_row[topology + 1] - 1)
 
     def _patience(self, topology: Ints) -> Floats:
         """Storm looks once per timeout for trees that are older: they fail between once and twice the timeout."""

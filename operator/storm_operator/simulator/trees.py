@@ -109,7 +109,7 @@ class Trees:
         point = np.minimum(low + self._random.random(len(topology)) * (high - low), np.nextafter(high, low))
         found = np.searchsorted(running, point, side="right") - 1
         # Emissions too small for the running sum to show belong to the topology's first or last row all the same.
-        return np.clip(found, self._first_row[topology], self._first_row[topology + 1] - 1)
+        return np.asarray(np.clip(found, self._first_row[topology], self._first_row[topology + 1] - 1), dtype=np.int64)
 
     def _patience(self, topology: Ints) -> Floats:
         """Storm looks once per timeout for trees that are older: they fail between once and twice the timeout."""

@@ -107,14 +107,20 @@ def main(
     turns: int = 1,
     seconds: float = 12.0,
     measured: Annotated[Path | None, typer.Option(help="Do not measure: take what an earlier run measured.")] = None,
+    fitting: Annotated[
+        bool, typer.Option(help="Without: Storm's costs are the defaults, and no case has been seen.")
+    ] = True,
     keep: Annotated[Path, typer.Option(help="Where to keep what is measured.")] = DEFAULT_FILE,
 ) -> None:
     """Measure (about six minutes for each workload and turn), fit one half, state the error on the other."""
     console = Console(file=sys.stderr, width=140)
     cases = measure(keep, turns, seconds, console) if measured is None else load(measured)
-    costs = fit([case for case in cases if is_fitted(case)])
+    costs = fit([case for case in cases if is_fitted(case)]) if fitting else Costs()
     rows = compare(cases, costs)
+    if not fitting:
+        rows = [{**row, "fitted": False} for row in rows]
     print(markdown(rows))
+    final = fit(cases) if fitting else costs
     errors = {
         "cases": len(rows),
         "unseen_cases": sum(1 for row in rows if not row["fitted"]),
@@ -123,7 +129,9 @@ def main(
         "median_throughput_error_percent": median_error(rows, "throughput_error_percent"),
         "median_throughput_error_percent_saturated": median_error(rows, "throughput_error_percent", ("saturated",)),
         "median_p99_error_percent": median_error(rows, "p99_error_percent"),
-        "costs_from_all_cases": {name: round(value, 4) for name, value in asdict(fit(cases)).items()},
+        "costs_from_all_cases" if fitting else "costs": {
+            name: round(value, 4) for name, value in asdict(final).items()
+        },
     }
     print(json.dumps(errors))
 

@@ -53,7 +53,7 @@ manifests: venv ## Make what is made from the CRDs: their reference, the chart's
 	cp crds/*.yaml charts/storm-operator/crds/
 
 ##@ Measure
-.PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle bench-many bench-placement bench-optimum
+.PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle bench-many bench-placement bench-optimum bench-simulator \ bench-calibration
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -84,6 +84,11 @@ bench-placement: venv ## How long placement takes
 
 bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters; the last line is JSON
 	$(BIN)/python benchmarks/optimum.py
+bench-simulator: venv ## How much faster than real time 10,000 executors are simulated; the last line is JSON
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulator_speed.py
+
+bench-calibration: setup ## Simulated against real, same topologies and placements: the error; the last line is JSON
+	PYTHONPATH=tests $(BIN)/python benchmarks/calibration.py
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars lock clean

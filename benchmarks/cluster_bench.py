@@ -37,9 +37,17 @@ class Bench:
     specs: Mapping[str, TopologySpec]
 
     @classmethod
-    def submit(cls, cluster: LocalCluster, jar: str, name: str, args: tuple[str, ...], executors: int) -> Bench:
-        """Submit a WordCount called `name` and wait until all its `executors` (acker included) are placed."""
-        specs = {name: TopologySpec(name, JarSource(jar, WORD_COUNT, ("--name", name, *args)))}
+    def submit(
+        cls,
+        cluster: LocalCluster,
+        jar: str,
+        name: str,
+        args: tuple[str, ...],
+        executors: int,
+        main_class: str = WORD_COUNT,
+    ) -> Bench:
+        """Submit a topology called `name` and wait until all its `executors` (acker included) are placed."""
+        specs = {name: TopologySpec(name, JarSource(jar, main_class, ("--name", name, *args)))}
         bench = cls(cluster, assemble(connection_of(cluster), Recorder()), name, specs)
         said: list[str] = []
         bench.assembly.lifecycle(said.append).step(specs, time.time())

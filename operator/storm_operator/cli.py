@@ -31,6 +31,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
         "storm_operator.standalone_command:standalone", "Manage the topologies described in a folder."
     ),
     "plan": LazyCommand("storm_operator.cli_plan:plan", "Make a plan from a snapshot file: no cluster needed."),
+    "simulate": LazyCommand(
+        "storm_operator.simulate_command:simulate", "Play a scenario on a simulated cluster: no Storm, no Java."
+    ),
     "snapshot": LazyCommand("storm_operator.cli_snapshot:snapshot", "Write a snapshot of a live cluster."),
     "submit": LazyCommand(
         "storm_operator.kube.submit_command:submit", "Submit one topology and end: what the operator's Jobs run."

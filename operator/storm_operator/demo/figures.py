@@ -90,6 +90,15 @@ def ratios(baseline: PhaseFigures, managed: PhaseFigures) -> dict[str, float | N
     }
 
 
+def headline(baseline: PhaseFigures, managed: PhaseFigures) -> str:
+    """E.g. `managed / Even: inter-supervisor tuples 0.00x, ...`."""
+    told = {
+        name.replace("_tuples_per_second", "").replace("_", " "): "unknown" if ratio is None else f"{ratio:.2f}x"
+        for name, ratio in ratios(baseline, managed).items()
+    }
+    return "storm-operator against Even, same run, same load: " + ", ".join(f"{n} {r}" for n, r in told.items())
+
+
 def _ratio(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 

@@ -26,14 +26,22 @@ padding: .8rem 1rem; } .big b { display: block; font-size: 1.7rem; } details { m
 
 
 def write_report(
-    folder: Path, recorder: Recorder, baseline: PhaseFigures, managed: PhaseFigures, notes: Sequence[str] = ()
+    folder: Path,
+    recorder: Recorder,
+    baseline: PhaseFigures,
+    managed: PhaseFigures,
+    notes: Sequence[str] = (),
+    subject: str = "a real Storm cluster",
 ) -> tuple[Path, Path]:
-    """Write report.json and report.html into `folder` (made if absent); returns their paths."""
+    """Write report.json and report.html into `folder` (made if absent); returns their paths.
+
+    `subject` is what the page's title says the demo was played on.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     report = report_to_json(recorder, baseline, managed, notes)
     as_json, as_html = folder / "report.json", folder / "report.html"
     as_json.write_text(json.dumps(report, indent=2), encoding="utf-8")
-    as_html.write_text(_page(report, recorder), encoding="utf-8")
+    as_html.write_text(_page(report, recorder, subject), encoding="utf-8")
     return as_json, as_html
 
 
@@ -65,10 +73,10 @@ def _supervisors_at(points: Sequence[Point], at_seconds: float | None) -> int | 
     return before[-1].supervisors_used if before else None
 
 
-def _page(report: dict[str, Any], recorder: Recorder) -> str:
+def _page(report: dict[str, Any], recorder: Recorder, subject: str) -> str:
     plots = _plots(recorder).to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False})
     sections = [
-        "<h1>storm-operator: what it did to a real Storm cluster</h1>",
+        f"<h1>storm-operator: what it did to {html.escape(subject)}</h1>",
         _headline(report),
         "<h2>Even against storm-operator, same cluster, same run, same load</h2>",
         _comparison(report),

@@ -15,7 +15,7 @@ from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.demo.figures import PhaseFigures, phase_figures, ratios
+from storm_operator.demo.figures import PhaseFigures, headline, phase_figures
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report
 from storm_operator.demo.scenario import PERIOD_SECONDS, WORKLOADS, Durations, durations, specs
@@ -129,18 +129,9 @@ def run_demo(minutes: float, output: Path, console: Console) -> Path:
         with console.status("stopping the cluster"):
             cluster.down()
     _, page = write_report(output, recorder, *figures, notes=cluster.not_emulated)
-    console.print(_headline(*figures))
-    (output / "view.svg").write_text(picture(recorder, _headline(*figures)), encoding="utf-8")
+    console.print(headline(*figures))
+    (output / "view.svg").write_text(picture(recorder, headline(*figures)), encoding="utf-8")
     return page
-
-
-def _headline(baseline: PhaseFigures, managed: PhaseFigures) -> str:
-    """E.g. `managed / Even: inter-supervisor tuples 0.00x, ...`."""
-    told = {
-        name.replace("_tuples_per_second", "").replace("_", " "): "unknown" if ratio is None else f"{ratio:.2f}x"
-        for name, ratio in ratios(baseline, managed).items()
-    }
-    return "storm-operator against Even, same run, same load: " + ", ".join(f"{n} {r}" for n, r in told.items())
 
 
 def _stage(cluster: LocalCluster, recorder: Recorder, jar: str, measured_seconds: float = 120.0) -> Stage:

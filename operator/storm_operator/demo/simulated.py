@@ -1,0 +1,175 @@
+"""The demo's scenario on a simulated cluster: the same topologies, loads, phases, settings and report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from storm_operator.core.plan_record import PlanState
+from storm_operator.core.settings import Mode
+from storm_operator.core.snapshot import Distances
+from storm_operator.demo.figures import PhaseFigures, headline
+from storm_operator.demo.recorder import Recorder
+from storm_operator.demo.report import write_report
+from storm_operator.demo.scenario import PERIOD_SECONDS, WORKLOADS, Durations, durations, specs
+from storm_operator.demo.view import picture, render
+from storm_operator.simulated_loop import Scenario, SimulatedStage
+from storm_operator.simulator.measure import Meter
+from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor, SimulatedTopology, Timings
+from storm_operator.simulator.workloads import reference_chain, word_count
+
+BASE, PEAK, LOW = 0, 1, 2
+MACHINES = 4
+MACHINE_MILLICORES = 1000.0
+ONE_WAY_DELAY_MS = 2.0
+PORTS = tuple(range(6700, 6706))
+QUICK = Timings(scheduling_seconds=1.0, supervisor_timeout_seconds=15.0)
+"""The demo's real cluster is set to react quickly too."""
+DURATION_LIMIT_SECONDS = 3600.0
+SUBJECT = "a simulated Storm cluster"
+NOTE = "Simulated: no JVM ran. docs/explanation/simulator.md says how far such figures can be trusted."
+
+
+@dataclass(slots=True)
+class Dial:
+    """A load that is turned by hand."""
+
+    tuples_per_second: float
+
+    def rate_at(self, seconds: float) -> float:
+        return self.tuples_per_second
+
+
+@dataclass(slots=True)
+class SimulatedDemo:
+    """The demo in progress."""
+
+    stage: SimulatedStage
+    dials: dict[str, Dial]
+    recorder: Recorder
+    mode: Mode = Mode.OBSERVE
+
+    @property
+    def now(self) -> float:
+        return self.stage.cluster.clock.now()
+
+    def set_load(self, level: int) -> None:
+        for workload in WORKLOADS:
+            self.dials[workload.name].tuples_per_second = float(workload.rates[level])
+
+    def run_for(self, seconds: float) -> None:
+        self.run_until(lambda: False, seconds)
+
+    def run_until(self, condition: Callable[[], bool], limit_seconds: float) -> bool:
+        """Period after period until `condition` or the limit; whether the condition came true."""
+        files = {workload.name: "" for workload in WORKLOADS}
+        deadline = self.now + limit_seconds
+        while self.now < deadline:
+            self.stage.run_period(specs("", files, self.mode))
+            if condition():
+                return True
+        return False
+
+    def measure(self, title: str, seconds: float) -> PhaseFigures:
+        """A phase of its own, measured from its start to its end and nothing else."""
+        self.run_until(self.is_complete, DURATION_LIMIT_SECONDS)
+        self.recorder.begin(title, self.now)
+        meter, failed = Meter(self.stage.engine), float(self.stage.engine.totals.failed.sum())
+        self.run_for(seconds)
+        latency, snapshot = meter.mixed_latency(), meter.read()
+        meter.close()
+        acked = [rates.acked_per_second for rates in snapshot.rates.values()]
+        known = [value for value in acked if value is not None]
+        return PhaseFigures(
+            latency=latency,
+            inter_supervisor_tuples_per_second=snapshot.traffic.inter_supervisor(snapshot.assignment),
+            throughput_tuples_per_second=sum(known) if len(known) == len(acked) else None,
+            failed_tuples=float(self.stage.engine.totals.failed.sum()) - failed,
+            supervisors_used=len(snapshot.assignment.used_supervisors()),
+            cpu_millicores=sum(snapshot.supervisor_cpu_millicores.values()),
+        )
+
+    def is_complete(self) -> bool:
+        return bool(self.recorder.points) and self.recorder.points[-1].inter_supervisor_per_second is not None
+
+    def supervisors_used(self) -> int:
+        return self.recorder.points[-1].supervisors_used if self.recorder.points else 0
+
+    def is_calm(self) -> bool:
+        """Whether the last plan was verified."""
+        records = self.stage.loop.memory.records
+        return bool(records) and records[-1].state is PlanState.VERIFIED and self.is_complete()
+
+
+def play_simulated(minutes: float, output: Path, console: Console) -> Path:
+    """Play the demo and write the report into `output`; returns the page's path."""
+    demo = simulated_demo()
+    figures = play(demo, durations(minutes))
+    now = demo.now
+    console.print(render(demo.recorder, now, "simulated, at its end"))
+    _, page = write_report(output, demo.recorder, *figures, notes=(NOTE,), subject=SUBJECT)
+    console.print(headline(*figures))
+    (output / "view.svg").write_text(picture(demo.recorder, headline(*figures)), encoding="utf-8")
+    return page
+
+
+def simulated_demo(seed: int = 0) -> SimulatedDemo:
+    """The demo's cluster with its topologies as Even places them, before anything happens."""
+    dials = {workload.name: Dial(float(workload.rates[BASE])) for workload in WORKLOADS}
+    model = ClusterModel(
+        supervisors=tuple(
+            SimulatedSupervisor(f"machine-{n}", f"machine-{n}", PORTS, MACHINE_MILLICORES)
+            for n in range(1, MACHINES + 1)
+        ),
+        topologies=_topologies(dials),
+        distances=Distances({}, default_ms=2.0 * ONE_WAY_DELAY_MS),
+        timings=QUICK,
+    )
+    recorder = Recorder()
+    scenario = Scenario("demo", model, DURATION_LIMIT_SECONDS, period_seconds=PERIOD_SECONDS, seed=seed)
+    return SimulatedDemo(SimulatedStage(scenario, recorder), dials, recorder)
+
+
+def play(demo: SimulatedDemo, phases: Durations) -> tuple[PhaseFigures, PhaseFigures]:
+    """Even first, then managed, then the load steps up and falls; figures of the first two."""
+    demo.recorder.begin("warm-up", demo.now)
+    demo.run_for(phases.warm_up)
+    baseline = demo.measure("Even", phases.measured)
+    demo.recorder.begin("takeover", demo.now)
+    demo.mode = Mode.ENFORCE
+    demo.run_until(demo.is_calm, phases.takeover_limit)
+    managed = demo.measure("managed", phases.measured)
+    demo.recorder.begin("load step", demo.now)
+    demo.set_load(PEAK)
+    demo.run_for(phases.peak)
+    demo.recorder.begin("load falls", demo.now)
+    demo.set_load(LOW)
+    used = demo.supervisors_used()
+    demo.run_until(lambda: demo.supervisors_used() < used and demo.is_calm(), phases.fall_limit)
+    demo.recorder.end(demo.now)
+    return baseline, managed
+
+
+def _topologies(dials: dict[str, Dial]) -> tuple[SimulatedTopology, ...]:
+    """What demo.scenario submits (`WORKLOADS`): workers, parallelism and CPU as its arguments say."""
+    return (
+        word_count(
+            dials["wordcount"],
+            parallelism={"sentences": 1, "split": 2, "count": 3},
+            cpu_ms={"split": 0.2, "count": 0.25},
+            num_workers=4,
+            message_timeout_seconds=10.0,
+        ),
+        reference_chain(
+            dials["chain"],
+            stages=5,
+            parallelism={"spout": 1, "simple": 1, "stateful": 1, "ack": 1},
+            topology_id="chain-2",
+            name="chain",
+            num_workers=3,
+            message_timeout_seconds=10.0,
+        ),
+    )

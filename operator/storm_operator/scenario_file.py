@@ -1,0 +1,183 @@
+"""A simulation written down in YAML: cluster, topologies, loads, faults, and the settings they are managed by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from storm_operator.adapters.resource_schema import InvalidResource
+from storm_operator.adapters.resource_settings import resource_settings, scheduling_settings
+from storm_operator.core.snapshot import Distances
+from storm_operator.core.topology_spec import AdoptSource, TopologySpec
+from storm_operator.simulated_loop import Scenario
+from storm_operator.simulator.load_text import parse_load
+from storm_operator.simulator.model import (
+    AvailabilityDrops,
+    ClusterModel,
+    Fault,
+    SimulatedSupervisor,
+    SimulatedTopology,
+    SupervisorDies,
+    SupervisorSlows,
+)
+from storm_operator.simulator.workloads import (
+    grand_challenge_query1,
+    http_monitor,
+    reference_chain,
+    source_to_consumer,
+    word_count,
+)
+
+FIRST_PORT = 6700
+WORKLOADS: Mapping[str, Callable[..., SimulatedTopology]] = {
+    "wordcount": word_count,
+    "http-monitor": http_monitor,
+    "reference-chain": reference_chain,
+    "grand-challenge-query1": grand_challenge_query1,
+    "application": source_to_consumer,
+}
+TOPOLOGY_FIELDS = {
+    "parallelism": "parallelism",
+    "cpuMs": "cpu_ms",
+    "stages": "stages",
+    "workers": "num_workers",
+    "ackers": "ackers",
+    "maxSpoutPending": "max_spout_pending",
+    "messageTimeoutSeconds": "message_timeout_seconds",
+    "replaysFailed": "replays_failed",
+    "sourceKeepsBacklog": "source_keeps_backlog",
+}
+
+
+class InvalidScenario(Exception):
+    """The file is no scenario; the message names the field, the value and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFile:
+    """What the file says: the scenario, and how its topologies are managed."""
+
+    scenario: Scenario
+    specs: Mapping[str, TopologySpec]
+
+
+def read_scenario(path: Path) -> ScenarioFile:
+    """The scenario in a YAML file. Raises `InvalidScenario`."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InvalidScenario(f"{path.name}: cannot be read: {' '.join(str(error).split())}") from error
+    return parse_scenario(document, path.stem)
+
+
+def parse_scenario(document: object, name: str) -> ScenarioFile:
+    """The scenario in a parsed document, called `name` unless it says otherwise. Raises `InvalidScenario`."""
+    given = _mapping(document, "the document")
+    known = ("name", "durationSeconds", "warmUpSeconds", "periodSeconds", "seed", "supervisors", "roundTripMs")
+    _only(given, (*known, "topologies", "faults", "scheduling", "resources"), "the document")
+    try:
+        topologies = tuple(_topology(one, at) for at, one in enumerate(_list(given, "topologies"), start=1))
+        model = ClusterModel(
+            supervisors=_supervisors(given.get("supervisors", 4)),
+            topologies=topologies,
+            distances=Distances({}, default_ms=_number(given, "roundTripMs", 1.0)),
+            faults=tuple(_fault(one) for one in given.get("faults", ())),
+        )
+        scheduling = scheduling_settings(_mapping(given.get("scheduling", {}), "scheduling"))
+        resources = resource_settings(_mapping(given.get("resources", {}), "resources"))
+    except (ValueError, InvalidResource, TypeError) as error:
+        raise InvalidScenario(str(error)) from error
+    scenario = Scenario(
+        name=str(given.get("name", name)),
+        model=model,
+        duration_seconds=_number(given, "durationSeconds", 600.0),
+        period_seconds=_number(given, "periodSeconds", scheduling.period_seconds),
+        warm_up_seconds=_number(given, "warmUpSeconds", 0.0),
+        seed=int(_number(given, "seed", 0.0)),
+    )
+    specs = {
+        t.name: TopologySpec(t.name, AdoptSource(), scheduling=scheduling, resources=resources) for t in topologies
+    }
+    return ScenarioFile(scenario, specs)
+
+
+def _supervisors(given: object) -> tuple[SimulatedSupervisor, ...]:
+    """A number, {count, capacityMillicores, slots}, or a list of such groups with availability and threadSpeed too."""
+    groups = given if isinstance(given, list) else [{"count": given} if isinstance(given, int) else given]
+    machines: list[SimulatedSupervisor] = []
+    for group in groups:
+        fields = _mapping(group, "supervisors")
+        _only(fields, ("count", "capacityMillicores", "slots", "availability", "threadSpeed"), "supervisors")
+        for _ in range(int(_number(fields, "count", 1.0))):
+            name = f"supervisor-{len(machines) + 1}"
+            machines.append(
+                SimulatedSupervisor(
+                    name,
+                    name,
+                    tuple(range(FIRST_PORT, FIRST_PORT + int(_number(fields, "slots", 4.0)))),
+                    _number(fields, "capacityMillicores", 1000.0),
+                    thread_speed=_number(fields, "threadSpeed", 1.0),
+                    availability=_number(fields, "availability", 1.0),
+                )
+            )
+    return tuple(machines)
+
+
+def _topology(given: object, number: int) -> SimulatedTopology:
+    where = f"topologies[{number - 1}]"
+    fields = _mapping(given, where)
+    _only(fields, ("workload", "name", "load", *TOPOLOGY_FIELDS), where)
+    workload = str(fields.get("workload"))
+    if workload not in WORKLOADS:
+        raise InvalidScenario(f"{where}.workload is {workload!r}: one of {', '.join(WORKLOADS)} is right")
+    name = str(fields.get("name", workload))
+    settings = {TOPOLOGY_FIELDS[key]: value for key, value in fields.items() if key in TOPOLOGY_FIELDS}
+    if "load" in fields:
+        settings["load"] = parse_load(str(fields["load"]))
+    return WORKLOADS[workload](topology_id=f"{name}-{number}", name=name, **settings)
+
+
+def _fault(given: object) -> Fault:
+    fields = _mapping(given, "faults")
+    _only(fields, ("kind", "supervisor", "atSeconds", "untilSeconds", "factor", "availability"), "faults")
+    supervisor, at = str(fields.get("supervisor")), _number(fields, "atSeconds", 0.0)
+    until = _number(fields, "untilSeconds", 0.0) if "untilSeconds" in fields else None
+    match fields.get("kind"):
+        case "dies":
+            return SupervisorDies(supervisor, at, until)
+        case "slows":
+            return SupervisorSlows(supervisor, at, _number(fields, "factor", 0.5), until)
+        case "availability":
+            return AvailabilityDrops(supervisor, at, _number(fields, "availability", 0.85), until)
+        case other:
+            raise InvalidScenario(f"faults.kind is {other!r}: one of dies, slows, availability is right")
+
+
+def _mapping(given: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(given, dict):
+        raise InvalidScenario(f"{where} is {type(given).__name__}: a mapping is right")
+    return given
+
+
+def _list(given: Mapping[str, Any], field: str) -> Sequence[object]:
+    value = given.get(field)
+    if not isinstance(value, list) or not value:
+        raise InvalidScenario(f"{field} is {value!r}: a list of at least one is right")
+    return value
+
+
+def _only(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise InvalidScenario(f"{where} has the unknown field {unknown[0]!r}: only {', '.join(known)} are known")
+
+
+def _number(given: Mapping[str, Any], field: str, default: float) -> float:
+    value = given.get(field, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise InvalidScenario(f"{field} is {value!r}: a number of 0 or more is right")
+    return float(value)

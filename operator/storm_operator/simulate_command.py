@@ -1,0 +1,78 @@
+"""`storm-operator simulate`: a scenario on a simulated cluster, managed and as Storm's Even scheduler leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from storm_operator.core.placement.registry import POLICIES
+from storm_operator.scenario_file import InvalidScenario, read_scenario
+from storm_operator.simulated_loop import simulate as play
+from storm_operator.simulation_report import SimulationReport
+
+
+def simulate(
+    scenario: Annotated[Path, typer.Argument(help="A scenario in YAML (docs/reference/scenario.md).")],
+    policy: Annotated[
+        list[str] | None, typer.Option(help="Policies to play it with (repeatable); else the file's own.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-f", help="Folder for the reports as JSON.")] = None,
+) -> None:
+    """Play a scenario on a simulated Storm cluster: no Storm, no Java, much faster than real time."""
+    console = Console(highlight=False)
+    try:
+        read = read_scenario(scenario)
+    except InvalidScenario as error:
+        console.print(f"[red]{scenario}:[/] {error}", soft_wrap=True)
+        raise typer.Exit(2) from error
+    unknown = sorted(set(policy or ()) - set(POLICIES))
+    if unknown:
+        console.print(f"[red]--policy {unknown[0]}:[/] there are {', '.join(sorted(POLICIES))}", soft_wrap=True)
+        raise typer.Exit(2)
+    reports = [("as it starts (Even)", play(read.scenario))]
+    for name in policy or [next(iter(read.specs.values())).scheduling.policy]:
+        specs = {
+            topology: replace(spec, scheduling=replace(spec.scheduling, policy=name))
+            for topology, spec in read.specs.items()
+        }
+        reports.append((name, play(read.scenario, specs)))
+    console.print(_table(reports))
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        for name, report in reports:
+            (output / f"{name.split(' (')[0].replace(' ', '-')}.json").write_text(report.to_json(), encoding="utf-8")
+        console.print(f"reports: {output}")
+
+
+def _table(reports: list[tuple[str, SimulationReport]]) -> Table:
+    table = Table(title=reports[0][1].scenario, title_justify="left", box=None)
+    table.add_column("figure")
+    for name, _ in reports:
+        table.add_column(name, justify="right")
+    rows: Mapping[str, Callable[[SimulationReport], str]] = {
+        "complete latency, mean (ms)": lambda r: _figure(r.mean_latency_ms()),
+        "complete latency, p50 (ms)": lambda r: _figure(r.median_latency_ms()),
+        "complete latency, p99 (ms)": lambda r: _figure(r.median_latency_ms(figure="latency_p99_ms")),
+        "acked tuples": lambda r: f"{r.sums.acked:,.0f}",
+        "failed tuples": lambda r: f"{r.sums.failed:,.0f}",
+        "tuples between supervisors (per second)": lambda r: _figure(r.mean_of("inter_supervisor_tuples_per_second")),
+        "supervisors in use": lambda r: f"{r.mean_of('supervisors_used'):.2f}",
+        "CPU used (core-seconds)": lambda r: f"{r.sums.cpu_used_core_seconds:,.0f}",
+        "CPU reserved in vain (core-seconds)": lambda r: f"{r.sums.over_provided_core_seconds:,.0f}",
+        "CPU missing (core-seconds)": lambda r: f"{r.sums.under_provided_core_seconds:,.1f}",
+        "plans": lambda r: str(len(r.plans)),
+        "worker restarts": lambda r: str(r.sums.worker_restarts),
+    }
+    for name, told in rows.items():
+        table.add_row(name, *(told(report) for _, report in reports))
+    return table
+
+
+def _figure(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.1f}"

@@ -1,0 +1,196 @@
+"""A simulated Storm cluster behind the very ports that the control loop and the applier use for a real one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
+
+from storm_operator.adapters.plan_documents import Acknowledgement
+from storm_operator.core.model import Assignment, Executor, Plan, WorkerSlot
+from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.simulator.arrays import Flags
+from storm_operator.simulator.engine import Engine
+from storm_operator.simulator.measure import Meter
+from storm_operator.simulator.model import Timings
+
+EPOCH_SECONDS = 1_767_225_600.0
+"""When simulations begin: the first second of 2026, UTC. Rules that go by the calendar need some date."""
+
+CONNECTION_REFRESH_SECONDS = 1.0
+REBALANCE_SECONDS = 1.0
+LEAST_TUPLE = 1e-6
+
+
+class SimulatedClock:
+    """Time that passes only while somebody sleeps; the cluster is simulated up to it."""
+
+    def __init__(self, advance_to: Callable[[float], None]) -> None:
+        self._advance_to = advance_to
+        self._seconds = EPOCH_SECONDS
+
+    def now(self) -> float:
+        return self._seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.sleep_until(self._seconds + seconds)
+
+    def sleep_until(self, seconds: float) -> None:
+        """A time that is over already passes at once."""
+        self._seconds = max(self._seconds, seconds)
+        self._advance_to(self._seconds)
+
+
+class SimulatedCluster:
+    """Implements Observer, StormCommands, PlanDocuments and WorkerProbe on one `Engine`, which its `clock` advances.
+
+    Nimbus looks for plans every `Timings.scheduling_seconds`; a rebalance makes it look a second later, and pauses the
+    topology's spouts. A plan is never refused; what it says of supervisors that are gone is left to Nimbus' fallback.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.clock = SimulatedClock(self._advance_to)
+        self.meter = Meter(engine, EPOCH_SECONDS)
+        self._plans: dict[str, Plan] = {}
+        self._rounds: list[float] = []
+        self._next_round = self._timings.scheduling_seconds
+
+    @property
+    def _timings(self) -> Timings:
+        return self.engine.model.timings
+
+    def observe(
+        self,
+        specs: Mapping[str, TopologySpec],
+        history: tuple[LoadPeriod, ...],
+        now_seconds: float,
+        period_seconds: float,
+    ) -> ClusterSnapshot:
+        return self.meter.read(history)
+
+    def rebalance(self, topology_id: str) -> None:
+        now = self.clock.now() - EPOCH_SECONDS
+        self.engine.cluster.paused_until[topology_id] = now + REBALANCE_SECONDS + self._timings.spout_pause_seconds
+        self._rounds.append(now + REBALANCE_SECONDS)
+
+    def activate(self, topology_id: str) -> None:
+        self.engine.cluster.inactive.discard(topology_id)
+
+    def deactivate(self, topology_id: str) -> None:
+        self.engine.cluster.inactive.add(topology_id)
+
+    def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
+        return self.engine.cluster.assignment.restricted_to(topology_ids)
+
+    def tell_supervisors(self, supervisor_ids: Collection[str]) -> bool:
+        return True
+
+    def connection_refresh_seconds(self) -> float:
+        return CONNECTION_REFRESH_SECONDS
+
+    def write_plan(self, topology_id: str, plan: Plan) -> None:
+        self._plans[topology_id] = plan
+
+    def read_acknowledgement(self, topology_id: str) -> Acknowledgement | None:
+        plan = self._plans.get(topology_id)
+        if plan is None or not self._is_in_force(topology_id, plan):
+            return None
+        placed = len(plan.target.restricted_to((topology_id,)).slot_of)
+        return Acknowledgement(plan.id, topology_id, "applied", "as planned", placed, (), int(1000 * self.clock.now()))
+
+    def write_cpu_limits(self, topology_id: str, plan_id: str, limits: Mapping[Executor, float]) -> None:
+        self.engine.cluster.set_limits(topology_id, limits)
+
+    def read_cpu_limits(self, topology_id: str) -> Mapping[Executor, float]:
+        return dict(self.engine.cluster.limits.get(topology_id, {}))
+
+    def planned_topologies(self) -> Collection[str]:
+        return {*self._plans, *self.engine.cluster.limits}
+
+    def delete_plan(self, topology_id: str) -> None:
+        self._plans.pop(topology_id, None)
+        self.engine.cluster.set_limits(topology_id, {})
+
+    def workers(self) -> Mapping[WorkerSlot, WorkerSeen]:
+        now = self.engine.now
+        seen = {}
+        for slot, worker in self.engine.cluster.workers.items():
+            if worker.runs_from_seconds <= now:
+                keys = frozenset(executor_key(executor) for executor in worker.executors)
+                seen[slot] = WorkerSeen(worker.pid, keys, keys)
+        return seen
+
+    def tuples_in_flight(self, topology_ids: Collection[str]) -> tuple[float, float] | None:
+        rows = self._rows_of(topology_ids)
+        waiting = float(self.engine.queue[rows].sum())
+        return (0.0 if waiting < LEAST_TUPLE else waiting), float(self.engine.totals.executed[rows].sum())
+
+    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float]:
+        return {
+            topology.id: float(self.engine.totals.failed[number])
+            for number, topology in enumerate(self.engine.topologies)
+            if topology.id in topology_ids
+        }
+
+    def _rows_of(self, topology_ids: Collection[str]) -> Flags:
+        wanted = [n for n, topology in enumerate(self.engine.topologies) if topology.id in topology_ids]
+        return np.isin(self.engine.wiring.topology_of, wanted)
+
+    def _advance_to(self, seconds: float) -> None:
+        """Simulate up to a time of the clock, with the scheduling rounds that fall before it."""
+        until = seconds - EPOCH_SECONDS
+        while True:
+            due = min([self._next_round, *self._rounds])
+            if due > until:
+                break
+            self.engine.advance_to(due)
+            self._rounds = [at for at in self._rounds if at > due]
+            if due >= self._next_round:
+                self._next_round += self._timings.scheduling_seconds
+            self._put_plans_in_force()
+        self.engine.advance_to(until)
+
+    def _put_plans_in_force(self) -> None:
+        live = {supervisor.id for supervisor in self.engine.cluster.live_supervisors(self.engine.now)}
+        moves = {
+            executor: slot
+            for topology_id, plan in self._plans.items()
+            for executor, slot in plan.target.slot_of.items()
+            if executor.topology_id == topology_id and slot.supervisor_id in live
+        }
+        present = self.engine.cluster.assignment
+        if any(present.slot_of.get(executor) != slot for executor, slot in moves.items()):
+            self.engine.place(present.with_moves(moves))
+
+    def _is_in_force(self, topology_id: str, plan: Plan) -> bool:
+        present = self.engine.cluster.assignment.slot_of
+        return all(
+            present.get(executor) == slot
+            for executor, slot in plan.target.slot_of.items()
+            if executor.topology_id == topology_id
+        )
+
+
+class MemoryJournal:
+    """The plan in progress, in memory: a simulated operator does not die."""
+
+    def __init__(self) -> None:
+        self._kept: PlanRecord | None = None
+
+    def save(self, record: PlanRecord) -> None:
+        self._kept = record
+
+    def load(self) -> PlanRecord | None:
+        return self._kept
+
+    def clear(self) -> None:
+        self._kept = None
+
+
+def whole_periods(duration_seconds: float, period_seconds: float) -> int:
+    """How many periods end within `duration_seconds`."""
+    return math.floor(duration_seconds / period_seconds + 1e-9)

@@ -1,0 +1,205 @@
+"""The control loop on a simulated cluster: scenario and specs in, report out. The very loop that runs real clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from storm_operator.apply import Applier
+from storm_operator.control_loop import ControlLoop, Listener, PassReport
+from storm_operator.core.model import Assignment, Hold
+from storm_operator.core.placement.even import deal_out, interleaved_free_slots
+from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.simulated_cluster import EPOCH_SECONDS, MemoryJournal, SimulatedCluster, whole_periods
+from storm_operator.simulation_report import PlanSummary, Point, SimulationReport, Sums, TopologyPoint
+from storm_operator.simulator.engine import DEFAULT_STEP_SECONDS, Engine
+from storm_operator.simulator.model import ClusterModel
+from storm_operator.simulator.totals import Totals
+
+MS_PER_SECOND = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is simulated and for how long. `start` None: as Storm's Even scheduler places it.
+
+    `drawn_trees` is how many tuple trees of each topology are drawn in a step: more give smoother latencies.
+    """
+
+    name: str
+    model: ClusterModel
+    duration_seconds: float
+    start: Assignment | None = None
+    period_seconds: float = 10.0
+    warm_up_seconds: float = 0.0
+    seed: int = 0
+    step_seconds: float = DEFAULT_STEP_SECONDS
+    drawn_trees: int = 32
+
+
+def even_start(model: ClusterModel) -> Assignment:
+    """The assignment that Storm's Even scheduler gives a cluster that is empty so far."""
+    supervisors = tuple(supervisor.as_supervisor() for supervisor in model.supervisors)
+    placed = Assignment({})
+    for topology in sorted(model.topologies, key=lambda topology: topology.id):
+        free = interleaved_free_slots(supervisors, placed.slot_of.values())
+        if not free:
+            raise ValueError(f"topology {topology.name} needs at least one free slot and there is none")
+        executors = topology.as_topology().executors
+        placed = placed.with_moves(deal_out(executors, free[: max(1, topology.num_workers)]))
+    return placed
+
+
+def simulate(scenario: Scenario, specs: Mapping[str, TopologySpec] | None = None) -> SimulationReport:
+    """Play `scenario`, with the topologies in `specs` (by name) managed; None: the assignment stays as it starts."""
+    stage = SimulatedStage(scenario)
+    for _ in range(whole_periods(scenario.duration_seconds, scenario.period_seconds)):
+        stage.run_period(specs)
+    policies = sorted({spec.scheduling.policy for spec in specs.values()}) if specs else ["none"]
+    return stage.report(", ".join(policies))
+
+
+@dataclass(slots=True)
+class _Notes:
+    """A listener that keeps what the report needs, and tells `audience`."""
+
+    audience: Listener | None = None
+    records: dict[str, PlanRecord] = field(default_factory=dict)
+
+    def on_pass(self, report: PassReport) -> None:
+        if self.audience is not None:
+            self.audience.on_pass(report)
+
+    def on_record(self, record: PlanRecord) -> None:
+        self.records[record.plan.id] = record
+        if self.audience is not None:
+            self.audience.on_record(record)
+
+
+class SimulatedStage:
+    """One simulation in progress, period by period; `loop` and `cluster` may be looked at and used in between."""
+
+    def __init__(self, scenario: Scenario, audience: Listener | None = None) -> None:
+        self.scenario = scenario
+        start = scenario.start if scenario.start is not None else even_start(scenario.model)
+        self.engine = Engine(scenario.model, start, scenario.seed, scenario.step_seconds, scenario.drawn_trees)
+        self.cluster = SimulatedCluster(self.engine)
+        self.notes = _Notes(audience)
+        self.loop = ControlLoop(
+            observer=self.cluster,
+            applier=Applier(self.cluster, self.cluster, self.cluster, self.cluster.clock),
+            journal=MemoryJournal(),
+            clock=self.cluster.clock,
+            listener=self.notes,
+            new_plan_id=self._new_plan_id,
+            period_seconds=scenario.period_seconds,
+        )
+        self.points: list[Point] = []
+        self._plans_made = 0
+        self._next_pass = EPOCH_SECONDS
+        self._history: tuple[LoadPeriod, ...] = ()
+        self._counted_from = self.engine.totals.copy()
+        self._restarts_before = 0
+        self._last = self.engine.totals.copy()
+        self._last_at = 0.0
+
+    def run_period(self, specs: Mapping[str, TopologySpec] | None) -> ClusterSnapshot | None:
+        """Simulate until the next period is over, and let the loop have its pass if there is something to manage."""
+        self._next_pass = max(self._next_pass + self.scenario.period_seconds, self.cluster.clock.now())
+        self.cluster.clock.sleep_until(self._next_pass)
+        totals, at = self.engine.totals.copy(), self.engine.now
+        if specs:
+            report = self.loop.run_once(specs)
+            snapshot, decision = report.snapshot, "; ".join(_described(made) for _, made in report.decisions)
+        else:
+            snapshot, decision = self.cluster.meter.read(self._history), ""
+            self._history = snapshot.history
+        if snapshot is not None:
+            self.points.append(self._point(snapshot, totals.since(self._last), at - self._last_at, decision))
+        self._last, self._last_at = totals, at
+        if at <= self.scenario.warm_up_seconds:
+            self._counted_from, self._restarts_before = totals, self.engine.cluster.restarts
+        return snapshot
+
+    def report(self, policy: str) -> SimulationReport:
+        counted = self.engine.totals.since(self._counted_from)
+        return SimulationReport(
+            scenario=self.scenario.name,
+            policy=policy,
+            period_seconds=self.scenario.period_seconds,
+            warm_up_seconds=self.scenario.warm_up_seconds,
+            points=tuple(self.points),
+            plans=tuple(_plan_summary(record) for record in self.notes.records.values()),
+            sums=_sums(counted, self.engine.cluster.restarts - self._restarts_before),
+        )
+
+    def _new_plan_id(self, now_seconds: float) -> str:
+        self._plans_made += 1
+        return f"p-{now_seconds - EPOCH_SECONDS:.0f}-{self._plans_made}"
+
+    def _point(self, snapshot: ClusterSnapshot, counted: Totals, seconds: float, decision: str) -> Point:
+        per_second = 1.0 / max(seconds, 1e-9)
+        cores = per_second / MS_PER_SECOND
+        topologies = {}
+        for number, topology in enumerate(self.engine.topologies):
+            rates = snapshot.rates[topology.id]
+            slots = {slot for e, slot in snapshot.assignment.slot_of.items() if e.topology_id == topology.id}
+            topologies[topology.name] = TopologyPoint(
+                acked_per_second=rates.acked_per_second,
+                failed_per_second=rates.failed_per_second,
+                replayed_per_second=float(counted.replayed[number]) * per_second,
+                offered_per_second=float(counted.offered[number]) * per_second,
+                latency_mean_ms=rates.latency.mean_ms if rates.latency else None,
+                latency_p50_ms=rates.latency.p50_ms if rates.latency else None,
+                latency_p99_ms=rates.latency.p99_ms if rates.latency else None,
+                workers=len(slots),
+                supervisors=len({slot.supervisor_id for slot in slots}),
+            )
+        return Point(
+            at_seconds=snapshot.taken_at_seconds - EPOCH_SECONDS,
+            topologies=topologies,
+            inter_supervisor_tuples_per_second=snapshot.traffic.inter_supervisor(snapshot.assignment),
+            inter_worker_tuples_per_second=snapshot.traffic.inter_worker(snapshot.assignment),
+            supervisors_used=len(snapshot.assignment.used_supervisors()),
+            cpu_used_cores=float(counted.supervisor_cpu_ms.sum()) * cores,
+            over_provided_cores=float(counted.over_provided_ms.sum()) * cores,
+            under_provided_cores=float(counted.under_provided_ms.sum()) * cores,
+            decision=decision,
+        )
+
+
+def _described(decision: object) -> str:
+    if isinstance(decision, Hold):
+        return f"hold, {decision.reason.value}: {decision.message}"
+    return f"plan {decision.id}: {decision.reason}"  # type: ignore[attr-defined]
+
+
+def _plan_summary(record: PlanRecord) -> PlanSummary:
+    return PlanSummary(
+        id=record.plan.id,
+        at_seconds=record.started_at_seconds - EPOCH_SECONDS,
+        state=record.state.value,
+        reason=record.plan.reason,
+        message=record.message,
+        moves=len(record.plan.moves),
+        restarted_workers=len(record.plan.started_workers),
+        seconds_to_in_force=record.seconds_to_in_force,
+        seconds_to_running=record.seconds_to_running,
+    )
+
+
+def _sums(counted: Totals, restarts: int) -> Sums:
+    return Sums(
+        offered=float(counted.offered.sum()),
+        acked=float(counted.acked.sum()),
+        failed=float(counted.failed.sum()),
+        replayed=float(counted.replayed.sum()),
+        unsent=float(counted.unsent.sum()),
+        lost_tuples=float(counted.lost.sum()),
+        cpu_used_core_seconds=float(counted.supervisor_cpu_ms.sum()) / MS_PER_SECOND,
+        over_provided_core_seconds=float(counted.over_provided_ms.sum()) / MS_PER_SECOND,
+        under_provided_core_seconds=float(counted.under_provided_ms.sum()) / MS_PER_SECOND,
+        worker_restarts=restarts,
+    )

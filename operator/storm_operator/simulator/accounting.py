@@ -1,0 +1,90 @@
+"""CPU of one step: who used how much, what was reserved, and what delays follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from storm_operator.simulator.arrays import Floats, ratio, times, total_by
+from storm_operator.simulator.conditions import Conditions, quota_share
+from storm_operator.simulator.cpu import (
+    HIGHEST_STATIONARY_LOAD,
+    mean_wait_seconds,
+    stretch_by_others,
+    wait_behind_limit,
+)
+from storm_operator.simulator.model import LIMIT_PERIOD_SECONDS, MILLICORES_PER_CORE, Costs
+from storm_operator.simulator.roots import Delays
+from storm_operator.simulator.routing import NOWHERE, Routing
+from storm_operator.simulator.totals import Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was done in one step, in tuples by executor; `levels` is what contention leaves to a thread at most."""
+
+    executed: Floats
+    arrived: Floats
+    mean_queue: Floats
+    levels: Floats
+    seconds: float
+
+
+def count_cpu(totals: Totals, work: Work, routing: Routing, conditions: Conditions, costs: Costs) -> None:
+    """Add the step's CPU to `totals`."""
+    supervisors = len(conditions.capacity_millicores)
+    place, hosted = np.maximum(routing.supervisor_of, 0), routing.supervisor_of != NOWHERE
+    busy = work.executed * routing.cpu_ms
+    quota = quota_share(conditions.capacity_millicores, conditions.cores)
+    idle_share = 1.0 - np.minimum(busy / (MILLICORES_PER_CORE * work.seconds), 1.0)
+    idle_share *= np.where(np.isfinite(work.levels), quota, 1.0)[place]
+    idling = np.where(conditions.is_down, 0.0, idle_share * costs.idle_executor_millicores * work.seconds)
+    on_supervisor = total_by(place, (busy + idling) * hosted, supervisors)
+    workers = times(routing.network_cpu_ms, work.executed) + costs.worker_cpu_share * on_supervisor
+    totals.executor_cpu_ms += busy + idling
+    totals.supervisor_cpu_ms += on_supervisor + workers + conditions.idle_workers_millicores * work.seconds
+
+    share = np.minimum(conditions.most_millicores, work.levels[place]) * work.seconds
+    needed = work.arrived * routing.cpu_ms + idling
+    limited = np.where(conditions.has_limit & hosted, conditions.most_millicores * work.seconds, 0.0)
+    has_unlimited = total_by(place, hosted & ~conditions.has_limit, supervisors) > 0
+    whole = conditions.capacity_millicores * work.seconds
+    given = np.where(has_unlimited, whole, np.minimum(total_by(place, limited, supervisors), whole))
+    met = total_by(place, np.minimum(needed, share) * hosted, supervisors)
+    totals.over_provided_ms += np.maximum(given - met, 0.0)
+    totals.under_provided_ms += total_by(place, np.maximum(needed - share, 0.0) * hosted, supervisors)
+
+
+def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: Floats, costs: Costs) -> Delays:
+    """What tuples meet at each executor: the backlog, a random wait, and a service that others on the cores stretch."""
+    place = np.maximum(routing.supervisor_of, 0)
+    capacity = conditions.capacity_millicores
+    busy = work.executed * routing.cpu_ms / work.seconds
+    on_place = total_by(place, busy, len(capacity)) + conditions.idle_millicores
+    on_place += times(routing.network_cpu_ms, work.executed) / work.seconds + costs.worker_cpu_share * on_place
+    others = np.maximum(on_place[place] - busy, 0.0) / np.maximum(capacity[place], 1e-9)
+    others *= quota_share(capacity, conditions.cores)[place]
+    stretch = stretch_by_others(others, conditions.cores[place])
+    service = routing.cpu_ms / conditions.speed_millicores * stretch
+    # While its supervisor is silent an executor gets nothing; what waits is worked off at its full rate afterwards.
+    most = np.where(conditions.silent_seconds > 0.0, conditions.speed_millicores, conditions.most_millicores)
+    share = np.minimum(most, work.levels[place])
+    rate = np.minimum(share / np.maximum(routing.cpu_ms, 1e-9), 1.0 / np.maximum(service, 1e-12))
+    rate = np.maximum(rate, 1e-9)
+    arrivals = work.arrived / work.seconds
+    wait = mean_wait_seconds(arrivals, rate, deviation)
+    load = np.clip(arrivals / rate, 0.0, HIGHEST_STATIONARY_LOAD)
+    wait += routing.batch * load / (1.0 - load) / rate  # queue M^X/G/1; what a batch waits for itself is in `roots`
+    burst = conditions.most_millicores * LIMIT_PERIOD_SECONDS / np.maximum(routing.cpu_ms, 1e-9)
+    wait *= np.where(conditions.has_limit, wait_behind_limit(load, burst, deviation), 1.0)
+    backlog = work.mean_queue / rate
+    wait *= ratio(wait, wait + backlog, 1.0)  # with a backlog nobody ever finds the executor free: no chance is left
+    return Delays(
+        backlog=backlog + conditions.silent_seconds,
+        wait=wait,
+        busy=np.clip(arrivals / rate, 0.0, 1.0),
+        service=service,
+        deviation=deviation,
+        is_down=conditions.is_down,
+    )

@@ -1,0 +1,185 @@
+"""The simulated cluster's state: who lives where, which workers run since when, what is limited, paused or broken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from storm_operator.core.model import Assignment, Executor, Supervisor, WorkerSlot
+from storm_operator.core.placement.even import deal_out, interleaved_free_slots
+from storm_operator.simulator.model import (
+    AvailabilityDrops,
+    ClusterModel,
+    SimulatedSupervisor,
+    SupervisorDies,
+    SupervisorSlows,
+)
+
+FIRST_PID = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker process; it works from `runs_from_seconds` on."""
+
+    pid: int
+    executors: tuple[Executor, ...]
+    runs_from_seconds: float
+
+
+@dataclass(slots=True)
+class Outage:
+    """Whether a supervisor that is not always available answers now, and until when that stays so."""
+
+    answers: bool
+    until_seconds: float
+
+
+@dataclass(slots=True)
+class ClusterState:
+    """Mutable. Times are seconds since the simulation began; `version` grows with every change of the assignment."""
+
+    model: ClusterModel
+    seed: int
+    assignment: Assignment = field(default_factory=lambda: Assignment({}))
+    workers: dict[WorkerSlot, Worker] = field(default_factory=dict)
+    limits: dict[str, dict[Executor, float]] = field(default_factory=dict)
+    inactive: set[str] = field(default_factory=set)
+    paused_until: dict[str, float] = field(default_factory=dict)
+    version: int = 0
+    limits_version: int = 0
+    restarts: int = 0
+    restore_seconds: Mapping[Executor, float] = field(default_factory=dict)
+    _outages: dict[str, Outage] = field(default_factory=dict)
+    _next_pid: int = FIRST_PID
+    _random: np.random.Generator = field(init=False)
+    _next_scheduling_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._random = np.random.default_rng((self.seed, 1))
+
+    def place(self, assignment: Assignment, now_seconds: float, immediately: bool = False) -> frozenset[Executor]:
+        """Put `assignment` in force. Workers whose executors change are new processes; returns the executors of those
+        that end, whose queues are lost. `immediately`: the workers run at once (the beginning of a simulation)."""
+        timings = self.model.timings
+        before, after = self.workers, assignment.workers()
+        ended = {slot: worker for slot, worker in before.items() if after.get(slot) != worker.executors}
+        workers = {slot: worker for slot, worker in before.items() if slot not in ended}
+        for slot, executors in after.items():
+            if slot in workers:
+                continue
+            restore = max((self.restore_seconds.get(executor, 0.0) for executor in executors), default=0.0)
+            delay = 0.0 if immediately else timings.notice_seconds + timings.worker_start_seconds + restore
+            workers[slot] = Worker(self._new_pid(), executors, now_seconds + delay)
+            self.restarts += 0 if immediately else 1
+        if workers != before:
+            self.assignment, self.workers = assignment, workers
+            self.version += 1
+        return frozenset(executor for worker in ended.values() for executor in worker.executors)
+
+    def live_supervisors(self, now_seconds: float) -> tuple[Supervisor, ...]:
+        """Those that Nimbus and agents see: one that died disappears after the time that Nimbus waits for it."""
+        timeout = self.model.timings.supervisor_timeout_seconds
+        return tuple(
+            supervisor.as_supervisor(
+                self.availability_of(supervisor, now_seconds),
+                supervisor.capacity_millicores * self.speed_of(supervisor, now_seconds),
+            )
+            for supervisor in sorted(self.model.supervisors, key=lambda s: s.id)
+            if not self._is_dead(supervisor.id, now_seconds - timeout) or not self._is_dead(supervisor.id, now_seconds)
+        )
+
+    def is_dead(self, supervisor_id: str, now_seconds: float) -> bool:
+        return self._is_dead(supervisor_id, now_seconds)
+
+    def speed_of(self, supervisor: SimulatedSupervisor, now_seconds: float) -> float:
+        """The share of its CPU that is left to Storm."""
+        factors = [f.factor for f in self._active(supervisor.id, now_seconds) if isinstance(f, SupervisorSlows)]
+        return min(factors, default=1.0)
+
+    def availability_of(self, supervisor: SimulatedSupervisor, now_seconds: float) -> float:
+        drops = [f.availability for f in self._active(supervisor.id, now_seconds) if isinstance(f, AvailabilityDrops)]
+        return min([supervisor.availability, *drops])
+
+    def silent_for_seconds(self, supervisor: SimulatedSupervisor, now_seconds: float) -> float:
+        """How much longer its outage lasts; 0 when it answers. Ask in the order of time."""
+        availability = self.availability_of(supervisor, now_seconds)
+        if availability >= 1.0:
+            return 0.0
+        outage = self._outages.setdefault(supervisor.id, Outage(True, now_seconds))
+        mean_answering = supervisor.outage_seconds * availability / (1.0 - availability)
+        while outage.until_seconds <= now_seconds:
+            outage.answers = not outage.answers
+            mean = mean_answering if outage.answers else supervisor.outage_seconds
+            outage.until_seconds += float(self._random.exponential(mean)) + 1e-6
+        return 0.0 if outage.answers else outage.until_seconds - now_seconds
+
+    def is_spout_paused(self, topology_id: str, now_seconds: float) -> bool:
+        return topology_id in self.inactive or now_seconds < self.paused_until.get(topology_id, -1.0)
+
+    def set_limits(self, topology_id: str, limits: Mapping[Executor, float]) -> None:
+        self.limits[topology_id] = dict(limits)
+        self.limits_version += 1
+
+    def faults_begin(self, after_seconds: float, now_seconds: float) -> tuple[str, ...]:
+        """Supervisors that died in (after_seconds, now_seconds]."""
+        return tuple(
+            fault.supervisor_id
+            for fault in self.model.faults
+            if isinstance(fault, SupervisorDies) and after_seconds < fault.at_seconds <= now_seconds
+        )
+
+    def kill_workers_of(self, supervisor_id: str) -> frozenset[Executor]:
+        """The supervisor's processes are gone; its executors stay assigned to it. Returns those executors."""
+        gone = {slot: worker for slot, worker in self.workers.items() if slot.supervisor_id == supervisor_id}
+        for slot, worker in gone.items():
+            self.workers[slot] = Worker(worker.pid, worker.executors, np.inf)
+        self.version += 1
+        return frozenset(executor for worker in gone.values() for executor in worker.executors)
+
+    def reschedule_lost(self, now_seconds: float) -> frozenset[Executor]:
+        """What Nimbus does every few seconds: executors of supervisors that it gave up go where there are free slots,
+        dealt out as EvenScheduler does; those of a supervisor that came back start there again."""
+        if now_seconds < self._next_scheduling_seconds:
+            return frozenset()
+        self._next_scheduling_seconds = now_seconds + self.model.timings.scheduling_seconds
+        revived = [
+            slot
+            for slot, worker in self.workers.items()
+            if worker.runs_from_seconds == np.inf and not self._is_dead(slot.supervisor_id, now_seconds)
+        ]
+        for slot in revived:
+            delay = self.model.timings.notice_seconds + self.model.timings.worker_start_seconds
+            self.workers[slot] = Worker(self._new_pid(), self.workers[slot].executors, now_seconds + delay)
+            self.version += 1
+        live = self.live_supervisors(now_seconds)
+        known = {supervisor.id for supervisor in live}
+        homeless = [e for e, slot in self.assignment.slot_of.items() if slot.supervisor_id not in known]
+        if not homeless:
+            return frozenset()
+        slot_of = {e: slot for e, slot in self.assignment.slot_of.items() if slot.supervisor_id in known}
+        for topology_id in sorted({executor.topology_id for executor in homeless}):
+            own = [executor for executor in homeless if executor.topology_id == topology_id]
+            free = interleaved_free_slots(live, slot_of.values())
+            if free:
+                old_slots = len({self.assignment.slot_of[executor] for executor in own})
+                slot_of.update(deal_out(own, free[:old_slots]))
+        return self.place(Assignment(slot_of), now_seconds)
+
+    def _is_dead(self, supervisor_id: str, at_seconds: float) -> bool:
+        return any(isinstance(fault, SupervisorDies) for fault in self._active(supervisor_id, at_seconds))
+
+    def _active(self, supervisor_id: str, at_seconds: float) -> list[object]:
+        return [
+            fault
+            for fault in self.model.faults
+            if fault.supervisor_id == supervisor_id
+            and fault.at_seconds <= at_seconds
+            and (fault.until_seconds is None or at_seconds < fault.until_seconds)
+        ]
+
+    def _new_pid(self) -> int:
+        self._next_pid += 1
+        return self._next_pid

@@ -1,0 +1,76 @@
+"""How a supervisor's CPU is shared among threads that want more than there is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storm_operator.simulator.arrays import Floats, Ints, count_by, total_by
+
+UNLIMITED = np.inf
+HIGHEST_STATIONARY_LOAD = 0.98
+"""Closer to saturation than this a queue needs longer to build up than anything stays the same."""
+
+
+def fair_levels(wanted: Floats, group_of: Ints, capacity: Floats) -> Floats:
+    """The most that any member of each group gets, such that together they get no more than the group's capacity.
+
+    Max-min fairness, which the kernel's scheduler gives to threads of equal weight: who wants less than the level gets
+    all that it wants, the others get the level. Infinite where everybody gets what it wants. Members whose group is
+    negative belong to none.
+    """
+    groups = len(capacity)
+    levels = np.full(groups, UNLIMITED)
+    member = group_of >= 0
+    total = total_by(group_of[member], wanted[member], groups)
+    contended = total > capacity
+    if not contended.any():
+        return levels
+    rows = np.flatnonzero(member & contended[np.maximum(group_of, 0)])
+    rows = rows[np.lexsort((wanted[rows], group_of[rows]))]
+    group, want = group_of[rows], wanted[rows]
+    first = np.searchsorted(group, np.arange(groups))
+    count = count_by(group, groups)
+    running = np.concatenate([[0.0], np.cumsum(want)])
+    rank = np.arange(len(rows)) - first[group]
+    satisfied_before = running[:-1] - running[first[group]]
+    # With all members of smaller wants satisfied, the rest share what is left; the level is the first that fits.
+    share = (capacity[group] - satisfied_before) / (count[group] - rank)
+    fits = share <= want
+    positions = np.where(fits, np.arange(len(rows)), len(rows))
+    starts = np.unique(first[group])
+    chosen = np.minimum.reduceat(positions, starts)
+    ok = chosen < len(rows)
+    levels[group[starts[ok]]] = np.maximum(share[chosen[ok]], 0.0)
+    return levels
+
+
+def stretch_by_others(others_utilisation: Floats, cores: Floats) -> Floats:
+    """How much longer a thread takes because others use the same cores, at least 1.
+
+    The mean slowdown of processor sharing on several servers, with Sakasegawa's approximation of the probability to
+    wait: exact for one core (1 / (1 - utilisation)).
+    """
+    busy = np.clip(others_utilisation, 0.0, 0.95)
+    waiting = busy ** (np.sqrt(2.0 * (cores + 1.0)) - 1.0)
+    return 1.0 + waiting / (np.maximum(cores, 1.0) * (1.0 - busy))
+
+
+def mean_wait_seconds(arrivals_per_second: Floats, service_rate: Floats, deviation: Floats) -> Floats:
+    """Mean wait in the queue of M/G/1 (Pollaczek and Khinchine) for services of mean 1/`service_rate`.
+
+    `deviation` is the standard deviation of the service over its mean. Close to saturation the formula knows no bound,
+    while a queue needs time to grow: there the simulation's own backlog takes over.
+    """
+    rate = np.maximum(service_rate, 1e-12)
+    load = np.clip(arrivals_per_second / rate, 0.0, HIGHEST_STATIONARY_LOAD)
+    return load / (1.0 - load) * (1.0 + deviation**2) / (2.0 * rate)
+
+
+def wait_behind_limit(load: Floats, tuples_per_period: Floats, deviation: Floats) -> Floats:
+    """The share of M/G/1's wait that is left when a thread may use its quota in bursts, `tuples_per_period` at once.
+
+    A thread is only held back when the work of a server of the limit's own speed would exceed what a period's quota
+    lets through at once; the tail of that work is exponential (Kingman's heavy-traffic approximation).
+    """
+    decay = 2.0 * (1.0 - np.clip(load, 0.0, HIGHEST_STATIONARY_LOAD)) / (1.0 + deviation**2)
+    return np.exp(-decay * tuples_per_period)

@@ -1,0 +1,212 @@
+"""The simulation: rates per step, queues as levels of a fluid, latency from queueing and sampled tuple trees.
+
+In each step spouts emit what they are offered and may (max spout pending, back-pressure, pauses); tuples go down the
+topology level by level, each executor executing what its share of CPU allows and keeping the rest in its queue. CPU is
+shared max-min within a supervisor. What that means for the trees that began in the step is drawn by `roots`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from storm_operator.core.model import Assignment, Executor
+from storm_operator.simulator.accounting import Work, count_cpu, delays_of
+from storm_operator.simulator.arrays import Floats, ratio, times, total_by
+from storm_operator.simulator.cluster import ClusterState
+from storm_operator.simulator.conditions import Conditions, ConditionsReader
+from storm_operator.simulator.cpu import fair_levels
+from storm_operator.simulator.model import ClusterModel
+from storm_operator.simulator.roots import Sampler
+from storm_operator.simulator.routing import Places, Routing, places, route
+from storm_operator.simulator.sources import Sources
+from storm_operator.simulator.totals import Totals
+from storm_operator.simulator.trees import Finished, Trees
+from storm_operator.simulator.wiring import Wiring, wire
+
+DEFAULT_STEP_SECONDS = 0.5
+MOST_SHARING_ROUNDS = 5
+LEAST_CAPACITY_SHARE = 0.02
+"""What network threads and idling leave to executors at least, as a share of the supervisor's CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What happened since somebody began to keep it and cannot be told from totals.
+
+    `flows` are tuples executed by each executor under each routing: traffic pairs follow from them.
+    """
+
+    flows: list[tuple[Routing, Floats]]
+    finished: list[Finished]
+
+
+class Engine:
+    """Simulates one cluster. `advance_to` is the only way forward; the state is there to be read between steps."""
+
+    def __init__(
+        self,
+        model: ClusterModel,
+        assignment: Assignment,
+        seed: int = 0,
+        step_seconds: float = DEFAULT_STEP_SECONDS,
+        drawn_trees: int = 32,
+    ) -> None:
+        self.model = model
+        self.step_seconds = step_seconds
+        self.wiring: Wiring = wire(model.topologies)
+        self.where: Places = places(model.supervisors, model.distances)
+        self.topologies = tuple(sorted(model.topologies, key=lambda topology: topology.id))
+        self.row_of = {executor: row for row, executor in enumerate(self.wiring.executors)}
+        self.cluster = ClusterState(model, seed)
+        self.cluster.restore_seconds = {
+            executor: float(self.wiring.restore_seconds[row]) for executor, row in self.row_of.items()
+        }
+        random = np.random.default_rng((seed, 2))
+        sampler = Sampler(self.wiring, self.where, model.costs, random)
+        self.trees = Trees(self.topologies, self.wiring, sampler, random, drawn_trees)
+        self._conditions = ConditionsReader(model, self.cluster, self.wiring, self.where)
+        size, topologies = self.wiring.size, len(self.topologies)
+        self.now = 0.0
+        self.queue: Floats = np.zeros(size)
+        self.stationary_queue: Floats = np.zeros(size)
+        """Tuples that wait on average although the executor keeps up: Little's law on the mean wait."""
+        self.totals = Totals.zero(size, topologies, len(self.where.supervisor_ids))
+        self._records: list[Record] = []
+        self.sources = Sources(self.topologies, self.wiring)
+        self._emission_share = self.sources.shares_of_trees()
+        self._carried: Floats = np.zeros(size)
+        self._levels: Floats = np.full(len(self.where.supervisor_ids), np.inf)
+        self._routed_version = -1
+        self.routing: Routing
+        self.cluster.place(assignment, 0.0, immediately=True)
+        self._reroute()
+
+    def advance_to(self, seconds: float) -> None:
+        """Whole steps up to `seconds`; what is left of a step waits for the next call."""
+        while self.now + self.step_seconds <= seconds + 1e-9:
+            self._step()
+
+    def record(self) -> Record:
+        """A record that is kept from now on, in addition to those that are kept already."""
+        record = Record([(self.routing, np.zeros(self.wiring.size))], [])
+        self._records.append(record)
+        return record
+
+    def stop(self, record: Record) -> None:
+        """`record` need not be kept any longer."""
+        self._records = [kept for kept in self._records if kept is not record]
+
+    def lose(self, executors: frozenset[Executor]) -> None:
+        """What waited at `executors` is gone: the trees that it belonged to will fail."""
+        if not executors:
+            return
+        rows = np.array([self.row_of[executor] for executor in sorted(executors) if executor in self.row_of])
+        gone = self.queue[rows].copy()
+        self.queue[rows] = 0.0
+        self.totals.lost[rows] += gone
+        trees = gone / np.maximum(1.0, self.routing.visits[rows])
+        self.trees.fail(total_by(self.wiring.topology_of[rows], trees, len(self.topologies)), self.now)
+
+    def place(self, assignment: Assignment) -> None:
+        """Put `assignment` in force now."""
+        self.lose(self.cluster.place(assignment, self.now))
+        self._reroute()
+
+    def _reroute(self) -> None:
+        if self.cluster.version != self._routed_version:
+            self.routing = route(
+                self.wiring, self.cluster.assignment, self.where, self.model.costs, self._emission_share
+            )
+            for record in self._records:
+                record.flows.append((self.routing, np.zeros(self.wiring.size)))
+            self._routed_version = self.cluster.version
+
+    def _step(self) -> None:
+        step, begin = self.step_seconds, self.now
+        for supervisor_id in self.cluster.faults_begin(begin - step, begin):
+            self.lose(self.cluster.kill_workers_of(supervisor_id))
+        self.lose(self.cluster.reschedule_lost(begin))
+        self._reroute()
+        conditions = self._conditions.at(begin, self.routing)
+        offered = self.sources.offered(begin, step)
+        wanted = offered + self.sources.backlog + self.sources.replays
+        emission = self.sources.allowed(
+            wanted, self.queue, self.trees, self.cluster, self.routing, conditions, begin, step
+        )
+        executed, arrived = self._flow(emission, conditions)
+        before = self.queue
+        self._count(executed, arrived, offered, conditions)
+        replayed_share = self.sources.keep_unsent(wanted, executed, self.totals)
+        work = Work(executed, arrived, (before + self.queue) / 2.0, self._levels, step)
+        count_cpu(self.totals, work, self.routing, conditions, self.model.costs)
+        delays = delays_of(work, self.routing, conditions, self.wiring.cpu_deviation, self.model.costs)
+        self.stationary_queue = delays.wait * arrived / step
+        self.trees.begin(executed * self.wiring.is_spout, replayed_share, self.routing, delays, begin, step)
+        self.now = begin + step
+        finished, again = self.trees.settle(self.now, self.totals)
+        self.sources.replays += again
+        for record in self._records:
+            record.finished.append(finished)
+
+    def _rates_at_most(self, conditions: Conditions) -> Floats:
+        """Tuples per second that each executor can execute with the CPU that it can get."""
+        share = np.minimum(conditions.most_millicores, self._levels[np.maximum(self.routing.supervisor_of, 0)])
+        return np.asarray(share / np.maximum(self.routing.cpu_ms, 1e-9), dtype=np.float64)
+
+    def _flow(self, emission: Floats, conditions: Conditions) -> tuple[Floats, Floats]:
+        """Executed and arrived tuples by executor; CPU is shared by what they turn out to want.
+
+        What an executor wants depends on what those before it get: the sharing is repeated until it stays the same.
+        """
+        self._levels = np.full(len(self.where.supervisor_ids), np.inf)
+        executed, arrived = self._cascade(emission, conditions)
+        for _ in range(MOST_SHARING_ROUNDS):
+            levels = self._fair_levels(emission, executed, arrived, conditions)
+            if np.array_equal(np.isinf(levels), np.isinf(self._levels)) and np.allclose(levels, self._levels, 0.01):
+                break
+            self._levels = levels
+            executed, arrived = self._cascade(emission, conditions)
+        return executed, arrived
+
+    def _cascade(self, emission: Floats, conditions: Conditions) -> tuple[Floats, Floats]:
+        arrived, executed = self._carried.copy(), np.zeros(self.wiring.size)
+        most = self._rates_at_most(conditions) * self.step_seconds
+        waiting = np.where(self.wiring.is_spout, emission, self.queue)
+        for members, brings in self.routing.levels:
+            done = np.minimum(waiting[members] + arrived[members], most[members])
+            executed[members] = done
+            arrived += times(brings, done)
+        return executed, arrived
+
+    def _fair_levels(self, emission: Floats, executed: Floats, arrived: Floats, conditions: Conditions) -> Floats:
+        """Millicores that an executor of each supervisor gets at most, since others want some too."""
+        step, routing = self.step_seconds, self.routing
+        wanted = (np.where(self.wiring.is_spout, emission, self.queue) + arrived) * routing.cpu_ms / step
+        wanted = np.minimum(wanted, conditions.most_millicores)
+        network = times(routing.network_cpu_ms, executed) / step
+        own = total_by(np.maximum(routing.supervisor_of, 0), executed * routing.cpu_ms, len(network)) / step
+        # Network threads have as much to do as executors send and receive: both get less in proportion.
+        executors_part = ratio(own, own * (1.0 + self.model.costs.worker_cpu_share) + network, 1.0)
+        left = (conditions.capacity_millicores - conditions.quota_idle_millicores) * executors_part
+        left = np.maximum(left, LEAST_CAPACITY_SHARE * conditions.capacity_millicores)
+        return fair_levels(wanted, routing.supervisor_of, left)
+
+    def _count(self, executed: Floats, arrived: Floats, offered: Floats, conditions: Conditions) -> None:
+        """Move the queues on and count what was done."""
+        wiring, totals, of, number = self.wiring, self.totals, self.wiring.topology_of, len(self.topologies)
+        spout = wiring.is_spout
+        rest = np.where(spout, 0.0, self.queue + arrived - executed)
+        lost = np.where(conditions.is_down, rest, 0.0)
+        self.queue = np.maximum(rest - lost, 0.0)
+        self._carried = times(self.routing.feedback, executed)
+        totals.executed += executed
+        totals.arrived += np.where(spout, executed, arrived)
+        totals.lost += lost
+        emitted = total_by(of, executed * spout, number)
+        totals.offered += total_by(of, offered, number)
+        totals.emitted += emitted
+        totals.acked += np.where(self.trees.tracked, 0.0, emitted)
+        for record in self._records:
+            record.flows[-1][1][:] += executed

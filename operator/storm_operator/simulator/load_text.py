@@ -1,0 +1,87 @@
+"""Load shapes written as the example topologies' `--rate` is: `steady:300`, `sine:100..500/120s`, ..."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from storm_operator.simulator.load import Constant, LoadShape, Periodic, RandomLevels, Sine, Spiky, Step
+
+NUMBER = r"(\d+(?:\.\d+)?)"
+PERIOD = rf"(?:/{NUMBER}s)?"
+WAVE = rf"{NUMBER}\.\.{NUMBER}/{NUMBER}s"
+STEP_TO = re.compile(rf"{NUMBER}@{NUMBER}s?")
+LEVELS = 1000
+"""Into how many levels a random range is cut: the shape draws whole numbers."""
+
+
+def parse_load(text: str) -> LoadShape:
+    """The shape; ValueError naming the text and the right form. The grammar is that of examples/README.md.
+
+    `random` draws other numbers than the Java topologies do for the same seed.
+    """
+    kind, colon, rest = text.strip().partition(":")
+    if not colon:
+        kind, rest = "steady", text.strip()
+    if kind not in _FORMS:
+        raise ValueError(f"load {text!r}: one of {', '.join(f'{name}:' for name in _FORMS)} or a plain number is right")
+    pattern, right, make = _FORMS[kind]
+    match = re.fullmatch(pattern, rest)
+    if match is None:
+        raise ValueError(f"load {text!r}: {right} is right")
+    return make(match)
+
+
+def _steps(match: re.Match[str]) -> LoadShape:
+    steps = [(0.0, float(match[1]))]
+    for part in match[2].split(",")[1:]:
+        found = STEP_TO.fullmatch(part)
+        if found is None:
+            raise ValueError(f"load step {part!r}: RATE@SECONDS is right, e.g. 600@60")
+        steps.append((float(found[2]), float(found[1])))
+    return _repeated(Step(tuple(steps)), match[3])
+
+
+def _repeated(shape: LoadShape, period: str | None) -> LoadShape:
+    return shape if period is None else Periodic(shape, float(period))
+
+
+def _random(match: re.Match[str]) -> LoadShape:
+    low, high = float(match[1]), float(match[2])
+    each = (high - low) / LEVELS or 1.0
+    fewest = round(low / each)
+    most = fewest + (LEVELS if high > low else 0)
+    return RandomLevels(each, fewest, most, float(match[3]), int(match[4] or 0))
+
+
+def _spike(match: re.Match[str]) -> LoadShape:
+    base, high = float(match[1]), float(match[2])
+    if base <= 0.0:
+        start, length = float(match[3]), float(match[4])
+        return _repeated(Step(((0.0, 0.0), (start, high), (start + length, 0.0))), match[5])
+    return _repeated(Spiky(Constant(base), (float(match[3]),), float(match[4]), high / base), match[5])
+
+
+_FORMS: Mapping[str, tuple[str, str, Callable[[re.Match[str]], LoadShape]]] = {
+    "steady": (NUMBER, "steady:RATE, e.g. steady:300", lambda m: Constant(float(m[1]))),
+    "step": (
+        rf"{NUMBER}((?:,[^,/]+)+){PERIOD}",
+        "step:RATE,RATE@SECONDS,...[/PERIODs], e.g. step:300,600@60",
+        _steps,
+    ),
+    "sine": (
+        WAVE,
+        "sine:LOW..HIGH/PERIODs, e.g. sine:100..500/120s",
+        lambda m: Sine(float(m[1]), float(m[2]), float(m[3])),
+    ),
+    "random": (
+        rf"{WAVE}(?:;seed=(\d{{1,18}}))?",
+        "random:LOW..HIGH/PERIODs[;seed=N], e.g. random:50..400/10s;seed=7",
+        _random,
+    ),
+    "spike": (
+        rf"{NUMBER},{NUMBER}@{NUMBER}s?\+{NUMBER}s{PERIOD}",
+        "spike:RATE,HIGH@SECONDS+SECONDSs[/PERIODs], e.g. spike:200,900@60+10s",
+        _spike,
+    ),
+}

@@ -1,0 +1,212 @@
+"""A ClusterSnapshot from a period of simulation: the same fields that the agents of a real cluster give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from storm_operator.core.load_history import load_period, with_period
+from storm_operator.core.model import Executor, ExecutorLoad, WorkerSlot
+from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, LoadPeriod, TopologyRates
+from storm_operator.core.traffic import TrafficMatrix
+from storm_operator.simulator.arrays import Floats, Ints, total_by
+from storm_operator.simulator.engine import Engine
+from storm_operator.simulator.routing import Routing
+from storm_operator.simulator.totals import Totals
+from storm_operator.simulator.trees import Finished
+from storm_operator.simulator.wiring import Wiring
+
+LEAST_PERIOD_SECONDS = 1.0
+NAMED_WORKERS = 6
+
+
+class Meter:
+    """Reads an engine's counters. Rates are those between two readings; the second takes the place of the first.
+
+    `epoch_seconds` is what the clock says when the simulation begins.
+    """
+
+    def __init__(self, engine: Engine, epoch_seconds: float = 0.0) -> None:
+        self._engine, self._epoch = engine, epoch_seconds
+        self._read_at = engine.now
+        self._totals = engine.totals.copy()
+        self._queue = engine.queue.copy()
+        self._record = engine.record()
+
+    def close(self) -> None:
+        """Nothing will be read any more."""
+        self._engine.stop(self._record)
+
+    def mixed_latency(self) -> LatencySummary | None:
+        """Complete latency of all topologies' trees together, in the period so far."""
+        latency = np.concatenate([*(one.latency for one in self._record.finished), np.empty(0)])
+        trees = np.concatenate([*(one.trees for one in self._record.finished), np.empty(0)])
+        order = np.argsort(latency, kind="stable")
+        return _summary(latency[order], trees[order])
+
+    def read(self, history: tuple[LoadPeriod, ...] = ()) -> ClusterSnapshot:
+        """The period since the last reading (or since the meter was made).
+
+        An executor whose worker began to run within the period has no complete pair of readings: it is missing, as it
+        is when its worker does not run. Reading twice within a second gives empty rates: nothing can be said.
+        """
+        engine = self._engine
+        seconds = engine.now - self._read_at
+        counted = engine.totals.since(self._totals)
+        missing = self._missing(seconds)
+        loads = self._loads(counted, seconds, missing)
+        topologies = engine.wiring.topologies
+        live = engine.cluster.live_supervisors(engine.now)
+        used = counted.supervisor_cpu_ms / max(seconds, 1e-9)
+        number_of = engine.where.number_of
+        supervisor_cpu = {s.id: float(used[number_of[s.id]]) for s in live}
+        now = self._epoch + engine.now
+        placed = len(engine.cluster.assignment.slot_of)
+        period = load_period(topologies, loads, supervisor_cpu, now, seconds) if seconds > 0 else None
+        snapshot = ClusterSnapshot(
+            taken_at_seconds=now,
+            period_seconds=max(seconds, 1e-9),
+            supervisors=live,
+            topologies=topologies,
+            assignment=engine.cluster.assignment,
+            loads=loads,
+            traffic=self._traffic(seconds, missing),
+            distances=engine.model.distances,
+            completeness=Completeness(placed, tuple(missing), 0.0, self._problems(missing)),
+            supervisor_cpu_millicores=supervisor_cpu,
+            rates=self._rates(counted, seconds, missing),
+            worker_pids=self._pids(),
+            history=with_period(history, period),
+        )
+        self._begin_anew()
+        return snapshot
+
+    def _begin_anew(self) -> None:
+        engine = self._engine
+        self._read_at, self._totals, self._queue = engine.now, engine.totals.copy(), engine.queue.copy()
+        engine.stop(self._record)
+        self._record = engine.record()
+
+    def _missing(self, seconds: float) -> dict[Executor, WorkerSlot]:
+        """Placed executors without two readings of one process, sorted, with their slots."""
+        engine = self._engine
+        missing: dict[Executor, WorkerSlot] = {}
+        for slot, worker in engine.cluster.workers.items():
+            since = worker.runs_from_seconds
+            known = since <= self._read_at and not engine.cluster.is_dead(slot.supervisor_id, engine.now)
+            if not known or seconds < LEAST_PERIOD_SECONDS:
+                missing |= dict.fromkeys(worker.executors, slot)
+        return dict(sorted(missing.items())) if missing else missing
+
+    def _problems(self, missing: Mapping[Executor, WorkerSlot]) -> tuple[str, ...]:
+        slots = sorted(set(missing.values()))
+        more = (f"and {len(slots) - NAMED_WORKERS} more workers",) if len(slots) > NAMED_WORKERS else ()
+        return (
+            *(f"worker {s.supervisor_id}:{s.port}: it restarted between two readings" for s in slots[:NAMED_WORKERS]),
+            *more,
+        )
+
+    def _loads(
+        self, counted: Totals, seconds: float, missing: Mapping[Executor, WorkerSlot]
+    ) -> dict[Executor, ExecutorLoad]:
+        engine = self._engine
+        if seconds < LEAST_PERIOD_SECONDS:
+            return {}
+        waiting = engine.queue + engine.stationary_queue
+        growth = np.where(engine.wiring.is_spout, 0.0, (engine.queue - self._queue) / seconds)
+        executed = counted.executed / seconds
+        emitted = executed * emitted_per_tuple(engine.wiring)
+        columns = zip(
+            engine.wiring.executors,
+            (counted.executor_cpu_ms / seconds).tolist(),
+            executed.tolist(),
+            emitted.tolist(),
+            np.maximum(executed + growth, 0.0).tolist(),
+            waiting.tolist(),
+            growth.tolist(),
+            strict=True,
+        )
+        placed = engine.cluster.assignment.slot_of
+        return {
+            executor: ExecutorLoad(*figures)
+            for executor, *figures in columns
+            if executor not in missing and executor in placed
+        }
+
+    def _traffic(self, seconds: float, missing: Mapping[Executor, WorkerSlot]) -> TrafficMatrix:
+        wiring = self._engine.wiring
+        blocks = [_pairs(wiring, routing, executed) for routing, executed in self._record.flows]
+        sources = np.concatenate([block[0] for block in blocks])
+        targets = np.concatenate([block[1] for block in blocks])
+        rates = np.concatenate([block[2] for block in blocks]) / max(seconds, 1e-9)
+        if missing:
+            unknown = np.array([executor in missing for executor in wiring.executors], dtype=bool)
+            rates = np.where(unknown[sources] | unknown[targets], 0.0, rates)
+        seen = rates > 0.0
+        return TrafficMatrix.from_arrays(wiring.executors, sources[seen], targets[seen], rates[seen])
+
+    def _rates(
+        self, counted: Totals, seconds: float, missing: Mapping[Executor, WorkerSlot]
+    ) -> dict[str, TopologyRates]:
+        engine = self._engine
+        if seconds < LEAST_PERIOD_SECONDS:
+            return {topology.id: TopologyRates() for topology in engine.wiring.topologies}
+        spouts = {engine.wiring.executors[row] for row in np.flatnonzero(engine.wiring.is_spout)}
+        blind = {executor.topology_id for executor in missing if executor in spouts}
+        summaries = summarise_latency(self._record.finished, len(engine.wiring.topologies))
+        rates = {}
+        for number, topology in enumerate(engine.wiring.topologies):
+            known = topology.id not in blind
+            rates[topology.id] = TopologyRates(
+                float(counted.acked[number]) / seconds if known else None,
+                float(counted.failed[number]) / seconds if known else None,
+                summaries[number] if known else None,
+            )
+        return rates
+
+    def _pids(self) -> dict[WorkerSlot, int]:
+        engine = self._engine
+        return {
+            slot: worker.pid
+            for slot, worker in engine.cluster.workers.items()
+            if worker.runs_from_seconds <= engine.now
+        }
+
+
+def emitted_per_tuple(wiring: Wiring) -> Floats:
+    """Tuples on user streams for each tuple that an executor executes."""
+    return total_by(wiring.pair_source, wiring.pair_weight, wiring.size)
+
+
+def _pairs(wiring: Wiring, routing: Routing, executed: Floats) -> tuple[Ints, Ints, Floats]:
+    """Tuples between executors while `executed` tuples were executed: user streams, acks, and acks to the spouts."""
+    back = wiring.is_spout[wiring.ack_source]
+    sources = np.concatenate([wiring.pair_source, wiring.ack_source, wiring.ack_target[back]])
+    targets = np.concatenate([wiring.pair_target, wiring.ack_target, wiring.ack_source[back]])
+    acks = wiring.ack_weight * executed[wiring.ack_source]
+    tuples = np.concatenate([routing.pair_weight * executed[wiring.pair_source], acks, acks[back]])
+    return sources, targets, tuples
+
+
+def summarise_latency(finished: list[Finished], topologies: int) -> list[LatencySummary | None]:
+    """Complete latency of each topology, from the trees that were complete in the period; None where there was none."""
+    if not finished:
+        return [None] * topologies
+    topology = np.concatenate([one.topology for one in finished])
+    latency, trees = np.concatenate([one.latency for one in finished]), np.concatenate([one.trees for one in finished])
+    order = np.lexsort((latency, topology))
+    topology, latency, trees = topology[order], latency[order], trees[order]
+    edges = np.searchsorted(topology, np.arange(topologies + 1))
+    return [_summary(latency[a:b], trees[a:b]) for a, b in pairwise(edges.tolist())]
+
+
+def _summary(latency: Floats, trees: Floats) -> LatencySummary | None:
+    total = float(trees.sum())
+    if total <= 0.0:
+        return None
+    running = np.cumsum(trees)
+    p50, p99 = (float(latency[min(int(np.searchsorted(running, q * total)), len(latency) - 1)]) for q in (0.50, 0.99))
+    mean = float(np.dot(latency, trees)) / total
+    return LatencySummary(1000.0 * mean, 1000.0 * p50, 1000.0 * p99, total)

@@ -1,0 +1,125 @@
+"""Where tuples come from: what spouts are offered, what waits to be sent, and what they may send."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storm_operator.simulator.arrays import Floats, Ints, ratio, total_by
+from storm_operator.simulator.cluster import ClusterState
+from storm_operator.simulator.conditions import Conditions
+from storm_operator.simulator.load import LoadShape
+from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, SimulatedTopology
+from storm_operator.simulator.routing import Routing
+from storm_operator.simulator.totals import Totals
+from storm_operator.simulator.trees import Trees
+from storm_operator.simulator.wiring import Wiring
+
+LEAST_SHARE_OF_A_TOPOLOGY = 0.1
+
+
+class Sources:
+    """The spouts' sources and the rules that hold spouts back. Arrays are by executor, 0 for all but spouts."""
+
+    def __init__(self, topologies: tuple[SimulatedTopology, ...], wiring: Wiring) -> None:
+        self._topologies, self._wiring = topologies, wiring
+        self._keeps_backlog = np.array([t.source_keeps_backlog for t in topologies])[wiring.topology_of]
+        self._loads = self._spout_loads()
+        tasks = total_by(wiring.topology_of, wiring.is_spout, len(topologies))
+        self._most_pending = tasks * np.array([t.max_spout_pending or 0 for t in topologies])
+        self._limited = [n for n, topology in enumerate(topologies) if topology.max_spout_pending is not None]
+        self.backlog: Floats = np.zeros(wiring.size)
+        self.replays: Floats = np.zeros(wiring.size)
+        self.begun: Floats = np.zeros(len(topologies))
+        """Trees that each topology began in the last step."""
+
+    def offered(self, begin: float, step: float) -> Floats:
+        """Tuples that come to each spout executor in this step."""
+        offered = np.zeros(self._wiring.size)
+        for rows, shape in self._loads:
+            offered[rows] = self._wiring.load_share[rows] * shape.rate_at(begin + step / 2.0) * step
+        return offered
+
+    def shares_of_trees(self) -> Floats:
+        """Which part of its topology's trees a spout executor begins, by the loads at the beginning."""
+        share = np.zeros(self._wiring.size)
+        for rows, shape in self._loads:
+            share[rows] = self._wiring.load_share[rows] * max(shape.rate_at(0.0), 1e-6)
+        total = total_by(self._wiring.topology_of, share, len(self._topologies))
+        return share / np.maximum(total, 1e-12)[self._wiring.topology_of]
+
+    def allowed(
+        self,
+        wanted: Floats,
+        queue: Floats,
+        trees: Trees,
+        cluster: ClusterState,
+        routing: Routing,
+        conditions: Conditions,
+        begin: float,
+        step: float,
+    ) -> Floats:
+        """What spouts may emit of what they want to: pauses, back-pressure, max spout pending."""
+        of, number = self._wiring.topology_of, len(self._topologies)
+        most = np.full(number, np.inf)
+        most[total_by(of, queue > STORM_RECEIVE_QUEUE, number) > 0] = 0.0
+        for at, topology in enumerate(self._topologies):
+            if cluster.is_spout_paused(topology.id, begin):
+                most[at] = 0.0
+        if self._limited:
+            free = self._free_pending(trees, routing, conditions, begin, step)
+            most[self._limited] = np.minimum(most, free)[self._limited]
+        total = total_by(of, wanted, number)
+        part = np.where(total > most, ratio(most, total, 1.0), 1.0)
+        return np.asarray(wanted * part[of], dtype=np.float64)
+
+    def keep_unsent(self, wanted: Floats, executed: Floats, totals: Totals) -> Floats:
+        """What was not sent waits, replays always, new tuples where their source keeps them; else they are lost.
+
+        Replays go first. Returns which part of what each spout executor sent were replays.
+        """
+        of, number = self._wiring.topology_of, len(self._topologies)
+        sent = np.where(self._wiring.is_spout, executed, 0.0)
+        replays = np.minimum(self.replays, sent)
+        self.replays = self.replays - replays
+        unsent = np.maximum(np.where(self._wiring.is_spout, wanted - sent, 0.0) - self.replays, 0.0)
+        self.backlog = np.where(self._keeps_backlog, unsent, 0.0)
+        self.begun = total_by(of, sent, number)
+        totals.unsent += total_by(of, unsent - self.backlog, number)
+        return ratio(replays, sent, 0.0)
+
+    def _spout_loads(self) -> tuple[tuple[Ints, LoadShape], ...]:
+        shapes = {(t.id, c.name): c.load for t in self._topologies for c in t.components if c.load is not None}
+        return tuple(
+            (np.flatnonzero(self._wiring.component_of == number), shapes[name])
+            for number, name in enumerate(self._wiring.component_names)
+            if name in shapes
+        )
+
+    def _free_pending(
+        self, trees: Trees, routing: Routing, conditions: Conditions, begin: float, step: float
+    ) -> Floats:
+        """Trees that each topology may begin in this step under its max spout pending (which counts per spout task).
+
+        Those that stay pending take a place each; others are begun and finished within the step, as far as latency
+        (Little's law: a spout cannot begin more than pending / latency per second) and CPU allow.
+        """
+        number = len(self._topologies)
+        stay = trees.pending.count(number, trees.pending.due > begin + step)
+        ending = trees.pending.count(number) - stay
+        free = np.maximum(self._most_pending - stay, 0.0)
+        by_latency = free / np.clip(trees.mean_seconds / step, 1e-6, 1.0)
+        beyond = np.maximum(self._finishable(routing, conditions, step) - ending, 0.0)
+        return np.asarray(np.minimum(by_latency, free + beyond), dtype=np.float64)
+
+    def _finishable(self, routing: Routing, conditions: Conditions, step: float) -> Floats:
+        """Trees of each topology that its executors and supervisors can finish in a step, others doing as before."""
+        rate = conditions.most_millicores / np.maximum(routing.cpu_ms, 1e-9)
+        most = np.full(len(self._topologies), np.inf)
+        np.minimum.at(most, self._wiring.topology_of, ratio(rate * step, routing.visits, np.inf))
+        of = routing.tree_cpu_ms
+        left = (conditions.capacity_millicores - conditions.quota_idle_millicores) * step
+        used = of.data * self.begun[of.col]
+        others = total_by(of.row.astype(np.int64), used, len(left))[of.row] - used
+        share = np.maximum(left[of.row] - others, LEAST_SHARE_OF_A_TOPOLOGY * left[of.row])
+        np.minimum.at(most, of.col, ratio(share, of.data, np.inf))
+        return most

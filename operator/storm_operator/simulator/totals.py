@@ -1,0 +1,45 @@
+"""What has happened since the simulation began, counted: the counters that agents would export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from storm_operator.simulator.arrays import Floats
+
+
+@dataclass(slots=True)
+class Totals:
+    """By executor, by topology, by supervisor. All are counts (tuples, trees) or CPU milliseconds so far."""
+
+    executed: Floats
+    arrived: Floats
+    lost: Floats
+    executor_cpu_ms: Floats
+
+    offered: Floats
+    emitted: Floats
+    unsent: Floats
+    """Offered, but neither emitted nor kept by the source."""
+    acked: Floats
+    failed: Floats
+    replayed: Floats
+
+    supervisor_cpu_ms: Floats
+    over_provided_ms: Floats
+    """CPU that was reserved (limits; where there are none the whole supervisor in use) beyond what was needed."""
+    under_provided_ms: Floats
+    """CPU that executors on it would have needed for what arrived, beyond what they could get."""
+
+    @classmethod
+    def zero(cls, executors: int, topologies: int, supervisors: int) -> Totals:
+        counts = {"executor": executors, "topology": topologies, "supervisor": supervisors}
+        kinds = ["executor"] * 4 + ["topology"] * 6 + ["supervisor"] * 3
+        return cls(*(np.zeros(counts[kind]) for kind in kinds))
+
+    def copy(self) -> Totals:
+        return Totals(*(getattr(self, entry.name).copy() for entry in fields(self)))
+
+    def since(self, earlier: Totals) -> Totals:
+        return Totals(*(getattr(self, entry.name) - getattr(earlier, entry.name) for entry in fields(self)))

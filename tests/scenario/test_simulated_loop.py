@@ -1,0 +1,133 @@
+"""The control loop on a simulated cluster: the very loop, with all three ways to apply a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from simulator_scene import machines
+from storm_operator.core.settings import ApplyMethod, Enforcement, Mode, ResourceSettings, SchedulingSettings
+from storm_operator.core.snapshot import Distances
+from storm_operator.core.topology_spec import AdoptSource, TopologySpec
+from storm_operator.demo.scenario import durations
+from storm_operator.demo.simulated import play, simulated_demo
+from storm_operator.simulated_loop import Scenario, SimulatedStage, even_start, simulate
+from storm_operator.simulation_report import SimulationReport
+from storm_operator.simulator.load import Constant, LoadShape, Noisy, Step
+from storm_operator.simulator.model import ClusterModel, SupervisorDies
+from storm_operator.simulator.workloads import word_count
+
+SETTINGS = SchedulingSettings(settling_seconds=20.0)
+RESOURCES = ResourceSettings(theta_millicores=50.0, floor_millicores=50.0)
+
+
+def scenario(load: LoadShape, seconds: float, **model: object) -> Scenario:
+    topology = word_count(load, num_workers=4, cpu_ms={"split": 0.2, "count": 0.25}, message_timeout_seconds=10.0)
+    cluster = ClusterModel(machines(4), (topology,), Distances({}, default_ms=4.0), **model)  # type: ignore[arg-type]
+    return Scenario("words", cluster, seconds, step_seconds=1.0)
+
+
+def specs(**scheduling: object) -> dict[str, TopologySpec]:
+    settings = replace(SETTINGS, **scheduling)  # type: ignore[arg-type]
+    return {"wordcount": TopologySpec("wordcount", AdoptSource(), scheduling=settings, resources=RESOURCES)}
+
+
+@pytest.mark.parametrize("method", list(ApplyMethod))
+def test_a_plan_is_made_applied_and_verified(method: ApplyMethod) -> None:
+    played = scenario(Constant(100.0), 120.0)
+    managed, fixed = simulate(played, specs(apply_method=method)), simulate(played)
+    assert [plan.state for plan in managed.plans] == ["Verified"]
+    (plan,) = managed.plans
+    assert plan.seconds_to_running is not None
+    assert 5.0 < plan.seconds_to_running < 12.0
+    last = managed.points[-1]
+    assert last.supervisors_used < fixed.points[-1].supervisors_used
+    assert last.inter_supervisor_tuples_per_second < 0.4 * fixed.points[-1].inter_supervisor_tuples_per_second
+    latency = last.topologies["wordcount"].latency_p50_ms
+    before = fixed.points[-1].topologies["wordcount"].latency_p50_ms
+    assert latency is not None
+    assert before is not None
+    assert latency < 0.7 * before
+    if method is ApplyMethod.DRAIN:
+        assert managed.sums.failed == 0.0
+
+
+def test_nothing_is_planned_where_only_watched() -> None:
+    watched = simulate(scenario(Constant(100.0), 60.0), specs(mode=Mode.OBSERVE))
+    assert watched.plans == ()
+    assert watched.sums.worker_restarts == 0
+
+
+def test_ten_minutes_of_noise_bring_no_plan_after_the_first() -> None:
+    report = simulate(scenario(Noisy(Constant(100.0), 0.1, seed=4), 600.0), specs())
+    assert len(report.plans) <= 2
+    assert report.sums.failed == 0.0
+
+
+def test_limits_follow_demand_and_are_kept() -> None:
+    stage = SimulatedStage(scenario(Constant(100.0), 100.0))
+    for _ in range(12):
+        stage.run_period(specs())
+    limits = stage.cluster.read_cpu_limits("wordcount-1")
+    assert set(limits) == set(stage.engine.wiring.executors)
+    used = stage.loop.memory.history[-1].components["wordcount-1", "count"].cpu_millicores
+    assert sum(limit for e, limit in limits.items() if e.component == "count") > used
+
+
+def test_a_step_of_the_load_makes_it_spread_again() -> None:
+    report = simulate(scenario(Step(((0.0, 100.0), (120.0, 900.0))), 300.0), specs())
+    assert len(report.plans) >= 2
+    assert "millicores" in report.plans[1].reason
+    assert report.points[-1].supervisors_used > report.points[10].supervisors_used
+    assert report.points[-1].topologies["wordcount"].acked_per_second == pytest.approx(900.0, rel=0.05)
+
+
+def test_it_goes_on_when_a_supervisor_dies() -> None:
+    stage = SimulatedStage(scenario(Constant(100.0), 300.0))
+    for _ in range(8):
+        stage.run_period(specs())
+    home = sorted(stage.engine.cluster.assignment.used_supervisors())[0]
+    dying = scenario(Constant(100.0), 300.0, faults=(SupervisorDies(home, 100.0),))
+    report = simulate(dying, specs())
+    assert report.points[-1].topologies["wordcount"].acked_per_second == pytest.approx(100.0, rel=0.05)
+    assert report.sums.unsent > 1000.0  # the spout was there, too
+
+
+def test_a_report_survives_its_file_and_the_same_seed_gives_the_same_one() -> None:
+    played = scenario(Noisy(Constant(100.0), 0.1), 60.0)
+    report = simulate(played, specs())
+    assert SimulationReport.from_json(report.to_json()) == report
+    assert simulate(played, specs()) == report
+    with pytest.raises(ValueError, match="no simulation report of version 1"):
+        SimulationReport.from_json('{"version": 2}')
+
+
+def test_even_start_is_where_storm_places_them() -> None:
+    slots = even_start(scenario(Constant(1.0), 1.0).model)
+    assert sorted({slot.supervisor_id for slot in slots.slot_of.values()}) == ["s1", "s2", "s3", "s4"]
+
+
+def test_the_demo_gathers_spreads_and_gathers_again() -> None:
+    demo = simulated_demo()
+    baseline, managed = play(demo, durations(6.0))
+    assert baseline.latency is not None
+    assert managed.latency is not None
+    assert managed.latency.p50_ms < 0.5 * baseline.latency.p50_ms
+    assert managed.inter_supervisor_tuples_per_second == 0.0
+    assert managed.supervisors_used == 1
+    used = [point.supervisors_used for point in demo.recorder.points]
+    assert used[0] == 4
+    assert max(used[20:]) > 1
+    assert used[-1] == 1
+
+
+def test_without_enforcement_nobody_is_limited() -> None:
+    free = {
+        name: replace(spec, resources=replace(RESOURCES, enforcement=Enforcement.NONE))
+        for name, spec in specs().items()
+    }
+    stage = SimulatedStage(scenario(Constant(100.0), 100.0))
+    for _ in range(6):
+        stage.run_period(free)
+    assert not any(stage.engine.cluster.limits.values())

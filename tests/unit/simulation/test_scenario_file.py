@@ -1,0 +1,127 @@
+"""Scenarios in YAML: what they become, and what is said about those that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from storm_operator.cli import app
+from storm_operator.scenario_file import InvalidScenario, parse_scenario, read_scenario
+from storm_operator.simulation_report import SimulationReport
+from storm_operator.simulator.load import Constant, Sine
+from storm_operator.simulator.load_text import parse_load
+from storm_operator.simulator.model import AvailabilityDrops, SupervisorDies
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "simulations" / "wordcount.yaml"
+
+
+def smallest(**more: object) -> dict[str, Any]:
+    return {"topologies": [{"workload": "wordcount"}], **more}
+
+
+def test_the_example_is_read_as_it_is_written() -> None:
+    read = read_scenario(EXAMPLE)
+    model = read.scenario.model
+    assert read.scenario.name == "wordcount"
+    assert len(model.supervisors) == 4
+    assert model.distances.default_ms == 4.0
+    assert model.faults == (SupervisorDies("supervisor-2", 500.0, 620.0),)
+    assert model.topologies[0].component("sentences").load == Sine(50.0, 500.0, 600.0)
+    assert model.topologies[0].component("count").executors == 3
+    assert read.specs["wordcount"].resources.theta_millicores == 50.0
+
+
+def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
+    read = parse_scenario(
+        smallest(
+            supervisors=[{"count": 2, "slots": 2}, {"capacityMillicores": 4000, "threadSpeed": 2, "availability": 0.9}],
+            faults=[{"kind": "availability", "supervisor": "supervisor-3", "atSeconds": 5, "availability": 0.5}],
+        ),
+        "x",
+    )
+    machines = read.scenario.model.supervisors
+    assert [machine.capacity_millicores for machine in machines] == [1000.0, 1000.0, 4000.0]
+    assert [len(machine.ports) for machine in machines] == [2, 2, 4]
+    assert read.scenario.model.faults == (AvailabilityDrops("supervisor-3", 5.0, 0.5),)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"topologies": []}, "topologies is \\[\\]: a list of at least one is right"),
+        ({"topologies": [{"workload": "words"}]}, "workload is 'words': one of wordcount, http-monitor"),
+        ({"topologies": [{"workload": "wordcount", "load": "300/s"}]}, "load '300/s': steady:RATE"),
+        ({"duration": 5}, "unknown field 'duration'"),
+        ({"durationSeconds": -1}, "durationSeconds is -1: a number of 0 or more is right"),
+        ({"faults": [{"kind": "dies", "supervisor": "s9"}]}, "'s9' is no supervisor"),
+        ({"faults": [{"kind": "explodes", "supervisor": "supervisor-1"}]}, "one of dies, slows, availability"),
+        ({"scheduling": []}, "scheduling is list: a mapping is right"),
+    ],
+)
+def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidScenario, match=message):
+        parse_scenario(smallest(**change), "x")
+
+
+def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("a: [")
+    with pytest.raises(InvalidScenario, match=r"bad\.yaml: cannot be read"):
+        read_scenario(tmp_path / "bad.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "rate"),
+    [
+        ("300", 5.0, 300.0),
+        ("steady:300", 5.0, 300.0),
+        ("step:300,600@60", 59.0, 300.0),
+        ("step:300,600@60s,100@120/180s", 61.0, 600.0),
+        ("step:300,600@60s,100@120/180s", 190.0, 300.0),
+        ("sine:100..500/120s", 30.0, 500.0),
+        ("spike:200,900@60+10s", 65.0, 900.0),
+        ("spike:200,900@60+10s/100s", 170.5, 200.0),
+        ("spike:0,900@60+10s", 65.0, 900.0),
+    ],
+)
+def test_loads_are_written_as_for_the_example_topologies(text: str, at: float, rate: float) -> None:
+    assert parse_load(text).rate_at(at) == pytest.approx(rate)
+
+
+def test_a_random_load_stays_within_its_range() -> None:
+    shape = parse_load("random:50..400/10s;seed=7")
+    rates = [shape.rate_at(10.0 * n) for n in range(200)]
+    assert min(rates) >= 50.0
+    assert max(rates) <= 400.0
+    assert max(rates) - min(rates) > 300.0
+    assert isinstance(parse_load("7"), Constant)
+
+
+@pytest.mark.parametrize("text", ["sine:500/120s", "step:300", "spike:1,2", "lots", "wave:1", "step:1,2@x"])
+def test_other_loads_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is right"):
+        parse_load(text)
+
+
+def test_the_command_plays_a_scenario_and_keeps_its_reports(tmp_path: Path) -> None:
+    document = yaml.safe_load(EXAMPLE.read_text()) | {"durationSeconds": 60, "faults": []}
+    (tmp_path / "short.yaml").write_text(yaml.safe_dump(document))
+    told = CliRunner().invoke(app, ["simulate", str(tmp_path / "short.yaml"), "--policy", "liu", "-f", str(tmp_path)])
+    assert told.exit_code == 0, told.output
+    assert "as it starts" in told.output
+    report = SimulationReport.from_json((tmp_path / "liu.json").read_text())
+    assert report.policy == "liu"
+    assert (tmp_path / "as-it-starts.json").exists()
+
+
+def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("topologies: 5")
+    told = CliRunner().invoke(app, ["simulate", str(tmp_path / "bad.yaml")])
+    assert told.exit_code == 2
+    assert "topologies is 5" in told.output
+    told = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--policy", "best"])
+    assert told.exit_code == 2
+    assert "adaptive" in told.output

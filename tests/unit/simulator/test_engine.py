@@ -1,0 +1,186 @@
+"""The engine against what must hold of any queueing system, and against what is known of single queues."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simulator_scene import all_on, cluster, engine, executor, played, spout_and_bolts
+from storm_operator.core.model import Assignment, WorkerSlot
+from storm_operator.simulated_loop import even_start
+from storm_operator.simulator.engine import Engine
+from storm_operator.simulator.load import Constant, Noisy, Step
+from storm_operator.simulator.measure import Meter
+from storm_operator.simulator.model import Costs
+from storm_operator.simulator.workloads import http_monitor, reference_chain, word_count
+
+
+def check_conservation(running: Engine) -> None:
+    totals, bolts = running.totals, ~running.wiring.is_spout
+    gone = totals.executed + totals.lost + running.queue
+    assert gone[bolts] == pytest.approx(totals.arrived[bolts], rel=1e-9, abs=1e-6)
+    pending = running.trees.pending.count(len(running.topologies))
+    assert totals.acked + totals.failed + pending == pytest.approx(totals.emitted, rel=1e-9, abs=1e-6)
+
+
+def test_every_tuple_is_executed_waits_or_is_lost_also_when_workers_restart_under_overload() -> None:
+    model = cluster(
+        word_count(Noisy(Constant(400.0), 0.3), cpu_ms={"split": 1.0, "count": 1.0}, num_workers=3),
+        http_monitor(150.0, cpu_ms={"retrieve": 2.0}, num_workers=2),
+        supervisors=3,
+        costs=Costs(),
+    )
+    running = Engine(model, even_start(model), seed=1)
+    running.advance_to(20.0)
+    check_conservation(running)
+    running.place(all_on(model))
+    running.advance_to(60.0)
+    check_conservation(running)
+    assert running.totals.lost.sum() > 0.0
+
+
+@pytest.mark.parametrize("load", [0.3, 0.8, 0.9])
+def test_mm1_has_the_latency_and_the_queue_that_theory_says(load: float) -> None:
+    cpu_ms = 10.0
+    model = cluster(spout_and_bolts(100.0 * load, cpu_ms, deviation=1.0))
+    _, snapshot = played(model, 300.0, step_seconds=5.0, drawn_trees=1000)
+    latency, executors = snapshot.rates["t-1"].latency, snapshot.loads
+    assert latency is not None
+    expected_ms = cpu_ms / (1.0 - load)
+    assert latency.mean_ms == pytest.approx(expected_ms, rel=0.05)
+    assert latency.p50_ms == pytest.approx(expected_ms * np.log(2.0), rel=0.08)  # sojourn in M/M/1 is exponential
+    assert latency.p99_ms == pytest.approx(expected_ms * np.log(100.0), rel=0.12)
+    waiting = executors[executor(model, "b1")].queue_length
+    assert waiting == pytest.approx(load**2 / (1.0 - load), rel=0.01)  # Little's law: L_q = lambda * W_q
+
+
+def test_an_executor_cannot_use_more_than_a_core_and_its_queue_grows_by_the_rest() -> None:
+    model = cluster(spout_and_bolts(150.0, 10.0), supervisors=1)
+    running, snapshot = played(model, 20.0)
+    load = snapshot.loads[executor(model, "b1")]
+    assert load.executed_per_second == pytest.approx(100.0)
+    assert load.cpu_millicores == pytest.approx(1000.0)
+    assert load.queue_growth_per_second == pytest.approx(50.0)
+    assert load.arrived_per_second == pytest.approx(150.0)
+    check_conservation(running)
+
+
+def test_two_on_one_core_share_it() -> None:
+    model = cluster(spout_and_bolts(90.0, 10.0, 10.0))
+    _, snapshot = played(model, 20.0)
+    for component in ("b1", "b2"):
+        assert snapshot.loads[executor(model, component)].executed_per_second == pytest.approx(50.0, rel=0.01)
+    assert snapshot.supervisor_cpu_millicores["s1"] == pytest.approx(1000.0, rel=0.01)
+
+
+def test_who_wants_less_than_half_gets_it_under_contention() -> None:
+    model = cluster(spout_and_bolts(90.0, 2.0, 10.0))
+    _, snapshot = played(model, 20.0)
+    assert snapshot.loads[executor(model, "b1")].executed_per_second == pytest.approx(90.0, rel=0.01)
+    assert snapshot.loads[executor(model, "b2")].executed_per_second == pytest.approx(82.0, rel=0.01)
+
+
+def test_a_limit_holds_one_executor_back_and_no_other() -> None:
+    model = cluster(spout_and_bolts(90.0, 10.0, 10.0), supervisors=1)
+    running = Engine(
+        model, Assignment({**all_on(model).slot_of, executor(model, "b2"): WorkerSlot("s1", 6701)}), seed=0
+    )
+    running.cluster.set_limits("t-1", {executor(model, "b1"): 150.0})
+    running.advance_to(10.0)
+    meter = Meter(running)
+    running.advance_to(30.0)
+    loads = meter.read().loads
+    assert loads[executor(model, "b1")].cpu_millicores == pytest.approx(150.0)
+    assert loads[executor(model, "b1")].executed_per_second == pytest.approx(15.0)
+    assert loads[executor(model, "b2")].executed_per_second == pytest.approx(85.0, rel=0.01)
+
+
+def test_reserved_cpu_that_is_not_needed_and_needed_cpu_that_is_not_reserved_are_counted() -> None:
+    model = cluster(spout_and_bolts(50.0, 10.0, 10.0), supervisors=1)
+    running = engine(model)
+    everyone = dict.fromkeys(all_on(model).slot_of, 0.0)
+    limits = {**everyone, executor(model, "b1"): 700.0, executor(model, "b2"): 200.0}
+    limits |= {e: 100.0 for e in everyone if e.component in ("spout", "__acker")}
+    running.cluster.set_limits("t-1", limits)
+    running.advance_to(10.0)
+    assert running.totals.under_provided_ms.sum() / 10.0 == pytest.approx(300.0, rel=0.02)  # b2 wants 500, may 200
+    # reserved are 1100 of which the machine has 1000; needed and given are 500 and 200
+    assert running.totals.over_provided_ms.sum() / 10.0 == pytest.approx(300.0, rel=0.02)
+
+
+def test_max_spout_pending_bounds_what_is_on_its_way_and_costs_no_throughput_at_saturation() -> None:
+    model = cluster(spout_and_bolts(500.0, 10.0, max_spout_pending=50, source_keeps_backlog=True))
+    running, snapshot = played(model, 30.0, warm_up=10.0)
+    pending = running.trees.pending.count(1)[0]
+    assert 30.0 < pending < 65.0  # what is on its way is drawn, not counted
+    rates = snapshot.rates["t-1"]
+    assert rates.acked_per_second == pytest.approx(100.0, rel=0.05)
+    assert rates.latency is not None
+    assert rates.latency.mean_ms == pytest.approx(500.0, rel=0.15)  # Little's law: 50 pending, 100 per second
+    assert running.sources.backlog.sum() == pytest.approx(500.0 * 40.0 - running.totals.emitted.sum())
+
+
+def test_late_trees_fail_and_are_sent_again() -> None:
+    overload = Step(((0.0, 200.0), (10.0, 0.0)))
+    model = cluster(spout_and_bolts(overload, 10.0, message_timeout_seconds=3.0, replays_failed=True))
+    running = engine(model)
+    running.advance_to(8.0)
+    assert running.totals.failed.sum() > 0.0
+    assert running.totals.replayed.sum() == pytest.approx(running.totals.failed.sum())
+    check_conservation(running)
+    running.advance_to(60.0)
+    sent_or_waiting = running.totals.emitted.sum() + running.sources.replays.sum()
+    assert sent_or_waiting == pytest.approx(running.totals.offered.sum() + running.totals.replayed.sum())
+    # Each late tuple is worked off in vain and sent again: the overload outlives the load, as it does in Storm.
+    assert running.queue.sum() > 300.0
+
+
+def test_a_tree_is_sent_again_only_once_where_its_source_does_so() -> None:
+    overload = Step(((0.0, 1000.0),))
+    model = cluster(
+        spout_and_bolts(overload, 10.0, message_timeout_seconds=1.0, replays_failed=True, replays_once=True)
+    )
+    running = engine(model)
+    running.advance_to(60.0)
+    assert 0.0 < running.totals.replayed.sum() < 0.75 * running.totals.failed.sum()
+
+
+def test_nothing_is_tracked_without_ackers() -> None:
+    model = cluster(spout_and_bolts(50.0, 1.0, ackers=0))
+    _, snapshot = played(model, 10.0)
+    assert snapshot.rates["t-1"].latency is None
+    assert snapshot.rates["t-1"].acked_per_second == pytest.approx(50.0)
+    assert snapshot.traffic.total() == pytest.approx(50.0)
+
+
+def test_the_same_seed_gives_the_same_course_and_another_one_another() -> None:
+    model = cluster(reference_chain(Noisy(Constant(200.0), 0.2)), costs=Costs())
+    first, second, other = (played(model, 20.0, seed=seed)[1] for seed in (7, 7, 8))
+    assert first.rates == second.rates
+    assert first.loads == second.loads
+    assert first.rates != other.rates
+
+
+def test_hops_between_supervisors_cost_half_a_round_trip() -> None:
+    model = cluster(spout_and_bolts(10.0, 1.0), supervisors=2)
+    apart = Assignment({**all_on(model).slot_of, executor(model, "b1"): WorkerSlot("s2", 6700)})
+    running = Engine(model, apart)
+    meter = Meter(running)
+    running.advance_to(50.0)
+    snapshot = meter.read()
+    latency = snapshot.rates["t-1"].latency
+    assert latency is not None
+    assert latency.mean_ms == pytest.approx(1.0 + 2 * 2.0, rel=0.03)  # there, and its ack back: 4 ms round trip
+    assert snapshot.traffic.inter_supervisor(snapshot.assignment) == pytest.approx(20.0)
+
+
+def test_shuffle_prefers_the_own_worker_when_it_is_load_aware() -> None:
+    for load_aware, crossing in ((True, 0.0), (False, 50.0)):
+        topology = word_count(100.0, parallelism={"split": 2}, load_aware=load_aware)
+        model = cluster(topology, supervisors=2)
+        far = topology.as_topology().executors_of("split")[1]
+        running = Engine(model, Assignment({**all_on(model).slot_of, far: WorkerSlot("s2", 6700)}))
+        meter = Meter(running)
+        running.advance_to(10.0)
+        spout = topology.as_topology().executors_of("sentences")[0]
+        assert meter.read().traffic.rate(spout, far) == pytest.approx(crossing)

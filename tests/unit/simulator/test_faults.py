@@ -1,0 +1,154 @@
+"""Restarts, and supervisors that die, slow down or stop answering."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from simulator_scene import all_on, cluster, engine, executor, spout_and_bolts
+from storm_operator.core.model import Assignment, WorkerSlot
+from storm_operator.simulator.engine import Engine
+from storm_operator.simulator.measure import Meter
+from storm_operator.simulator.model import (
+    AvailabilityDrops,
+    ClusterModel,
+    SupervisorDies,
+    SupervisorSlows,
+    Timings,
+)
+
+HOME, AWAY = WorkerSlot("s1", 6700), WorkerSlot("s2", 6700)
+
+
+def split_over_two(model: ClusterModel) -> Assignment:
+    return Assignment({**all_on(model).slot_of, executor(model, "b1"): AWAY})
+
+
+def test_a_moved_executor_is_away_while_its_worker_starts_and_what_it_is_sent_fails() -> None:
+    model = cluster(spout_and_bolts(100.0, 1.0, message_timeout_seconds=5.0), supervisors=2)
+    running = Engine(model, split_over_two(model))
+    running.advance_to(10.0)
+    elsewhere = WorkerSlot("s2", 6701)
+    running.place(running.cluster.assignment.with_moves({executor(model, "b1"): elsewhere}))
+    assert running.cluster.restarts == 1
+    meter = Meter(running)
+    running.advance_to(20.0)
+    first = meter.read()
+    assert first.completeness.missing_executors == (executor(model, "b1"),)
+    assert executor(model, "b1") not in first.loads
+    assert elsewhere in first.worker_pids
+    running.advance_to(40.0)
+    second = meter.read()
+    assert second.completeness.ratio == 1.0
+    assert second.loads[executor(model, "b1")].executed_per_second == pytest.approx(100.0)
+    away = model.timings.notice_seconds + model.timings.worker_start_seconds
+    assert running.totals.lost.sum() == pytest.approx(100.0 * away)
+    assert running.totals.failed.sum() == pytest.approx(100.0 * away, rel=0.05)
+
+
+def test_a_worker_whose_executors_stay_lives_on() -> None:
+    model = cluster(spout_and_bolts(100.0, 1.0), supervisors=2)
+    running = Engine(model, split_over_two(model))
+    before = dict(running.cluster.workers)
+    running.place(running.cluster.assignment.with_moves({executor(model, "b1"): WorkerSlot("s2", 6701)}))
+    assert running.cluster.workers[HOME] == before[HOME]
+    assert running.cluster.workers[WorkerSlot("s2", 6701)].pid != before[AWAY].pid
+    running.place(running.cluster.assignment)
+    assert running.cluster.restarts == 1
+
+
+def test_what_waited_in_a_worker_that_ends_is_lost_and_its_trees_fail() -> None:
+    model = cluster(spout_and_bolts(150.0, 10.0, message_timeout_seconds=20.0), supervisors=2)
+    running = Engine(model, split_over_two(model))
+    running.advance_to(10.0)
+    waiting = running.queue.sum()
+    assert waiting == pytest.approx(500.0)
+    running.place(running.cluster.assignment.with_moves({executor(model, "b1"): WorkerSlot("s2", 6701)}))
+    assert running.totals.lost.sum() == pytest.approx(waiting)
+    assert running.trees.pending.trees[running.trees.pending.fails].sum() == pytest.approx(waiting, rel=0.1)
+
+
+def test_state_is_restored_before_a_stateful_executor_works_again() -> None:
+    topology = spout_and_bolts(100.0, 1.0)
+    stateful = tuple(
+        replace(c, stateful=True, state_restore_seconds=9.0) if c.name == "b1" else c for c in topology.components
+    )
+    model = cluster(replace(topology, components=stateful), supervisors=2)
+    running = Engine(model, split_over_two(model))
+    running.place(running.cluster.assignment.with_moves({executor(model, "b1"): WorkerSlot("s2", 6701)}))
+    assert running.cluster.workers[WorkerSlot("s2", 6701)].runs_from_seconds == pytest.approx(16.0)
+
+
+def test_a_dead_supervisor_disappears_and_nimbus_places_its_executors_elsewhere() -> None:
+    timings = Timings(scheduling_seconds=2.0, supervisor_timeout_seconds=8.0)
+    faults = (SupervisorDies("s2", 10.0, 60.0),)
+    model = cluster(spout_and_bolts(100.0, 1.0), supervisors=3, timings=timings, faults=faults)
+    running = Engine(model, split_over_two(model))
+    meter = Meter(running)
+    running.advance_to(14.0)
+    seen = meter.read()
+    assert len(seen.supervisors) == 3
+    assert seen.completeness.missing_executors == (executor(model, "b1"),)
+    running.advance_to(40.0)
+    meter.read()
+    running.advance_to(50.0)
+    after = meter.read()
+    assert [supervisor.id for supervisor in after.supervisors] == ["s1", "s3"]
+    assert after.assignment.slot_of[executor(model, "b1")].supervisor_id in ("s1", "s3")
+    assert after.loads[executor(model, "b1")].executed_per_second == pytest.approx(100.0)
+    running.advance_to(70.0)
+    assert len(meter.read().supervisors) == 3
+
+
+def test_a_supervisor_that_comes_back_in_time_starts_its_workers_again() -> None:
+    model = cluster(
+        spout_and_bolts(100.0, 1.0),
+        supervisors=2,
+        timings=Timings(scheduling_seconds=1.0),
+        faults=(SupervisorDies("s2", 10.0, 20.0),),
+    )
+    running = Engine(model, split_over_two(model))
+    pid = running.cluster.workers[AWAY].pid
+    running.advance_to(40.0)
+    assert running.cluster.assignment == split_over_two(model)
+    assert running.cluster.workers[AWAY].pid != pid
+    assert running.totals.lost.sum() == pytest.approx(100.0 * 17.5, rel=0.1)
+
+
+def test_a_supervisor_that_slows_down_shows_less_capacity_and_gives_less() -> None:
+    faults = (SupervisorSlows("s1", 10.0, 0.3, 40.0),)
+    model = cluster(spout_and_bolts(60.0, 10.0), faults=faults)
+    running = engine(model)
+    meter = Meter(running)
+    running.advance_to(10.0)
+    assert meter.read().loads[executor(model, "b1")].executed_per_second == pytest.approx(60.0)
+    running.advance_to(30.0)
+    slow = meter.read()
+    assert slow.supervisors[0].cpu_capacity_millicores == pytest.approx(300.0)
+    assert slow.loads[executor(model, "b1")].executed_per_second == pytest.approx(30.0, rel=0.02)
+
+
+def test_a_supervisor_that_is_not_always_available_lets_tuples_wait_and_fail() -> None:
+    topology = spout_and_bolts(50.0, 1.0, message_timeout_seconds=5.0)
+    model = cluster(topology, supervisors=2, faults=(AvailabilityDrops("s2", 0.0, 0.7),))
+    steady = Engine(cluster(topology, supervisors=2), split_over_two(model), step_seconds=1.0)
+    unsteady = Engine(model, split_over_two(model), seed=3, step_seconds=1.0)
+    for running in (steady, unsteady):
+        running.advance_to(300.0)
+    assert steady.totals.failed.sum() == 0.0
+    assert 0.05 * 50.0 * 300.0 < unsteady.totals.failed.sum() < 0.4 * 50.0 * 300.0
+    assert unsteady.totals.lost.sum() == 0.0
+    assert unsteady.cluster.live_supervisors(300.0)[1].availability == 0.7
+
+
+def test_the_share_of_time_that_a_supervisor_answers_is_its_availability() -> None:
+    model = cluster(spout_and_bolts(1.0, 1.0), faults=(AvailabilityDrops("s1", 0.0, 0.8),))
+    state = engine(model, seed=5).cluster
+    silent = sum(state.silent_for_seconds(model.supervisors[0], 0.5 * n) > 0.0 for n in range(40_000))
+    assert silent / 40_000 == pytest.approx(0.2, abs=0.03)
+
+
+def test_faults_name_supervisors_that_exist() -> None:
+    with pytest.raises(ValueError, match="'s9' is no supervisor; there are"):
+        cluster(spout_and_bolts(1.0, 1.0), faults=(SupervisorDies("s9", 1.0),))

@@ -51,7 +51,9 @@ class ApprovalDesk:
         approved = self.memory.proposals.named(record.plan.id)
         self.memory.proposals = self.memory.proposals.without(record.plan.id)
         self.memory.approved -= {record.plan.id}
-        return record if approved is None else replace(record, rollback_of=approved.rollback_of)
+        if approved is None:
+            return record
+        return replace(record, rollback_of=approved.rollback_of, known_bad=approved.known_bad)
 
     def _keep(self, record: PlanRecord) -> None:
         """Let it wait; whatever waited for its topologies before is told that it is superseded."""
@@ -93,11 +95,18 @@ class ApprovalDesk:
         back = replace(reverse_plan(plan, self.new_plan_id(now), now), reason=f"takes {plan.id} back: asked for")
         unknown = Outcome(None, None, None, None, None)
         record = PlanRecord(
-            back, ApplyMethod.REBALANCE, PlanState.PROPOSED, unknown, now, "asked for", rollback_of=plan.id
+            back,
+            ApplyMethod.REBALANCE,
+            PlanState.PROPOSED,
+            unknown,
+            now,
+            "asked for",
+            rollback_of=plan.id,
+            known_bad=assignment_hash(plan.target),
         )
         self._keep(record)
         self.memory.approved |= {back.id}
-        self.memory.decisions = self.memory.decisions.with_known_bad(assignment_hash(plan.target))
+        self.memory.decisions = self.memory.decisions.with_known_bad(record.known_bad)
         return back
 
     def _drop(self, known: PlanRecord, state: PlanState, message: str) -> None:

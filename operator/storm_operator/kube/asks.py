@@ -75,16 +75,19 @@ def _roll_back(body: Body, loop: ControlLoop) -> str:
 def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
     """Proposals that an earlier life of the operator showed still wait; those approved then begin now.
 
-    What was rejected or rolled back then is not proposed again.
+    What was rejected or rolled back then is not proposed again, and what the loop has in its hands is begun by it alone.
     """
+    begun = {record.plan.id for record in loop.memory.records}
     for body in registry.rebalances():
         if body["spec"].get("clusterNimbus") != nimbus:
             continue
         if state_of(body) in (PlanState.REJECTED.value, PlanState.ROLLED_BACK.value):
             loop.memory.decisions = loop.memory.decisions.with_known_bad(body["spec"]["planHash"])
         record = proposal_record(body)
-        if record is None:
+        if record is None or record.plan.id in begun:
             continue
+        if record.known_bad:
+            loop.memory.decisions = loop.memory.decisions.with_known_bad(record.known_bad)
         loop.memory.proposals = loop.memory.proposals.having(record)
         if state_of(body) == "Approved":
             loop.desk.approve(record.plan.id)

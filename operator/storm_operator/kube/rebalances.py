@@ -143,6 +143,7 @@ def proposal_record(body: Body) -> PlanRecord | None:
     if plan is None or state_of(body) not in (PlanState.PROPOSED.value, "Approved"):
         return None
     status = body.get("status") or {}
+    rollback_of = str(status.get("rollbackOf", ""))
     return PlanRecord(
         plan=plan,
         method=ApplyMethod.REBALANCE,
@@ -150,7 +151,8 @@ def proposal_record(body: Body) -> PlanRecord | None:
         before=Outcome(None, None, None, None, None),
         started_at_seconds=plan.created_at_seconds,
         message=str(status.get("message", "")),
-        rollback_of=str(status.get("rollbackOf", "")),
+        known_bad=assignment_hash(plan.base) if rollback_of else "",
+        rollback_of=rollback_of,
     )
 
 

@@ -12,6 +12,7 @@ from loop_scene import Scene as Loop
 from loop_scene import scene as loop_scene
 from loop_scene import with_mode
 from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.model import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
@@ -206,6 +207,24 @@ class TestRestart:
         after.run(RECOMMEND)
         (record,) = after.loop.memory.records
         assert (record.plan, record.rollback_of) == (known, "p-1")
+
+    def test_what_a_way_back_undoes_is_remembered_in_the_journal_too(self) -> None:
+        after, known = self.reborn("Approved", rollbackOf="p-1")
+        undone = assignment_hash(known.base)
+        assert undone in after.loop.memory.decisions.known_bad
+        after.run(RECOMMEND)
+        assert after.journal.kept is not None
+        assert after.journal.kept.known_bad == undone
+
+    def test_plan_that_is_being_carried_out_is_not_begun_again_though_its_resource_lags_behind(self) -> None:
+        before = Scene()
+        before.loop.loop.desk.approve(before.plan.id)
+        before.loop.run(RECOMMEND)
+        after = loop_scene()
+        after.journal.kept = before.loop.journal.kept
+        after.loop.recover()
+        seed_proposals(registry_of(rebalance("Approved", of=before.plan)), after.loop, NIMBUS)
+        assert after.loop.memory.proposals.waiting == ()
 
 
 def test_plan_of_these_tests_is_one_that_is_read_back() -> None:

@@ -16,7 +16,8 @@ from storm_operator.core.model import Assignment, Plan, Prediction
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.kube.managed import Managed, Registry, managed_from
-from storm_operator.kube.rebalances import rebalance_body, rebalance_status
+from storm_operator.kube.rebalance_status import rebalance_status
+from storm_operator.kube.rebalances import rebalance_body
 
 NIMBUS = "nimbus.storm:6627"
 NOW_SECONDS = 1_800_000_000.0

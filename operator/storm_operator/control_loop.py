@@ -22,7 +22,7 @@ from storm_operator.core.groups import Group, estimate_group_demand, group_by_se
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.model import Decision, Demand, Hold, HoldReason, Plan
 from storm_operator.core.placement.registry import policy_named
-from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
+from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState, outcome_of
 from storm_operator.core.proposals import proposed_record, why_a_person_must_approve
 from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -229,6 +229,8 @@ class ControlLoop:
             enforce_cpu=record.enforce_cpu,
             known_bad=assignment_hash(record.plan.target),
             rollback_of=record.plan.id,
+            approved_by=AUTO,
+            approved_at_seconds=now,
         )
         way_back = self.applier.apply(way_back, self._save)
         if way_back.state is PlanState.SETTLING:

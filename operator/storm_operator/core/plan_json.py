@@ -95,6 +95,8 @@ def record_to_json(record: PlanRecord) -> dict[str, Any]:
         "enforce_cpu": record.enforce_cpu,
         "known_bad": record.known_bad,
         "rollback_of": record.rollback_of,
+        "approved_by": record.approved_by,
+        "approved_at_seconds": record.approved_at_seconds,
         "busy_before": [_executor_to_json(executor) for executor in record.busy_before],
     }
 
@@ -123,6 +125,8 @@ def record_from_json(value: Mapping[str, Any]) -> PlanRecord:
         enforce_cpu=value["enforce_cpu"],
         known_bad=value["known_bad"],
         rollback_of=value.get("rollback_of", ""),
+        approved_by=value.get("approved_by", ""),
+        approved_at_seconds=value.get("approved_at_seconds"),
         busy_before=tuple(_executor_from_json(executor) for executor in value["busy_before"]),
     )
 

@@ -31,7 +31,8 @@ OUTDATING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """The plans that wait, as records in state Proposed; no two for the same topologies."""
+    """The plans that wait, as records in state Proposed; no two for the same topologies. One with `approved_by` is
+    carried out in the next pass."""
 
     waiting: tuple[PlanRecord, ...] = ()
 

@@ -14,7 +14,8 @@ from storm_operator.control_loop import PassReport
 from storm_operator.core.model import Hold
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.kube.managed import Body, Key, Managed, Registry
-from storm_operator.kube.rebalances import rebalance_body, rebalance_status, surplus
+from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state
+from storm_operator.kube.rebalances import rebalance_body, surplus
 from storm_operator.kube.status import is_news
 
 WARNING_STATES = frozenset({PlanState.FAILED, PlanState.ROLLED_BACK})
@@ -45,7 +46,7 @@ class Publisher:
 
     def on_record(self, record: PlanRecord) -> None:
         """Each step of a plan's life."""
-        self.say(f"plan {record.plan.id}: {record.state.value}: {record.message or record.plan.reason}")
+        self.say(f"plan {record.plan.id}: {shown_state(record)}: {record.message or record.plan.reason}")
         for topology_id in record.plan.topology_ids:
             self.last_record[topology_id] = record
         try:
@@ -94,12 +95,12 @@ class Publisher:
             self._mark_rolled_back(namespace, record)
         if owner is not None:
             words = f"plan {plan.id}: {record.message or plan.reason}"
-            self.events.post(owner.body, f"Plan{record.state.value}", words, record.state in WARNING_STATES)
+            self.events.post(owner.body, f"Plan{shown_state(record)}", words, record.state in WARNING_STATES)
 
     def _mark_rolled_back(self, namespace: str, record: PlanRecord) -> None:
         """The plan that `record` undid points to it."""
-        state = PlanState.ROLLED_BACK.value
-        status = {"rolledBackBy": record.plan.id, "state": state, "reason": state}
+        _, before = self.rebalances.get(record.rollback_of) or self._found(record.rollback_of) or ("", {})
+        status = rolled_back_status(record, before, time.time())
         self.kinds.patch_status(REBALANCES, namespace, record.rollback_of, status)
 
     def _found(self, plan_id: str) -> tuple[str, dict[str, Any]] | None:

@@ -18,8 +18,9 @@ from storm_operator.kube.conditions import (
     without_figures,
 )
 from storm_operator.kube.managed import Body, Managed
+from storm_operator.kube.rebalance_status import shown_state
 from storm_operator.kube.rebalances import timestamp
-from storm_operator.lifecycle_manager import Progress, Stage
+from storm_operator.lifecycle_manager import Stage
 
 NEWS_FRACTION = 0.1
 """Figures that changed by less than this share of themselves are no news: a steady topology is not written again."""
@@ -43,7 +44,7 @@ def status_of(view: TopologyView) -> dict[str, Any]:
         "phase": _phase(view),
         "message": _message(view),
         "nimbus": view.managed.nimbus,
-        "conditions": with_times(conditions_of(view), old, view),
+        "conditions": with_times(conditions_of(view), old, view.now_seconds, view.managed.generation),
         "suspendedByOperator": bool(view.progress and view.progress.stage is Stage.SUSPENDED) or None,
         "topologyId": _shown_topology_id(view, old),
         "lastPlan": _last_plan(view, old),
@@ -66,7 +67,6 @@ FIGURES = (
 
 def refused_status(managed: Managed, reason: str, message: str, now_seconds: float) -> dict[str, Any]:
     """The status of a resource that nothing can be done for, and why."""
-    view = TopologyView(managed, Progress(Stage.FAILED, message), None, None, None, now_seconds)
     conditions = [
         Condition("Submitted", False, reason, message),
         Condition("Ready", False, reason, message),
@@ -76,20 +76,19 @@ def refused_status(managed: Managed, reason: str, message: str, now_seconds: flo
         "observedGeneration": managed.generation,
         "phase": "Failed",
         "message": message,
-        "conditions": with_times(conditions, managed.body.get("status") or {}, view),
+        "conditions": with_times(conditions, managed.body.get("status") or {}, now_seconds, managed.generation),
     }
 
 
 def accepted_status(managed: Managed, now_seconds: float) -> dict[str, Any]:
     """The first status of a valid resource, before the loop has looked at it."""
-    view = TopologyView(managed, None, None, None, None, now_seconds)
     conditions = [Condition("Ready", False, "Accepted", "the spec is valid; the next pass acts on it")]
     return {
         "observedGeneration": managed.generation,
         "phase": "Pending",
         "message": "accepted",
         "nimbus": managed.nimbus,
-        "conditions": with_times(conditions, managed.body.get("status") or {}, view),
+        "conditions": with_times(conditions, managed.body.get("status") or {}, now_seconds, managed.generation),
     }
 
 
@@ -193,11 +192,11 @@ def _last_plan(view: TopologyView, old: Body) -> Any:
     if record is None:
         return old.get("lastPlan")
     before = old.get("lastPlan") or {}
-    same = before.get("id") == record.plan.id and before.get("state") == record.state.value
+    same = before.get("id") == record.plan.id and before.get("state") == shown_state(record)
     return {
         "id": record.plan.id,
         "rebalance": record.plan.id,
-        "state": record.state.value,
+        "state": shown_state(record),
         "message": record.message or record.plan.reason,
         "time": before["time"] if same and "time" in before else timestamp(view.now_seconds),
     }

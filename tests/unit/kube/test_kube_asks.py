@@ -45,6 +45,10 @@ class Scene:
         follow_asks(self.registry, self.kinds, self.loop.loop, nimbus, self.said.append)
         return (self.kinds.statuses() or [{}])[-1]
 
+    def approved_by(self) -> str:
+        (waiting,) = self.loop.loop.memory.proposals.waiting
+        return waiting.approved_by
+
     def states(self) -> list[PlanState]:
         return [record.state for record in self.loop.audience.records if record.plan.id == self.plan.id]
 
@@ -62,7 +66,7 @@ class TestAsk:
         played.kinds.error = KubernetesError("annotate: down")
         with pytest.raises(KubernetesError):
             played.follow()
-        assert played.loop.loop.memory.approved == frozenset()
+        assert played.approved_by() == ""
 
     def test_is_carried_out_once_though_the_watch_lags_behind(self) -> None:
         played = Scene("rollback", state="Verified")
@@ -84,7 +88,7 @@ class TestAsk:
         played = Scene("Approve")
         message = played.follow()["message"]
         assert message == f"{ASK_ANNOTATION}: 'Approve' is not understood; it may be approve, reject, refresh, rollback"
-        assert played.loop.loop.memory.approved == frozenset()
+        assert played.approved_by() == ""
 
     def test_answer_is_said_too(self) -> None:
         played = Scene("approve")
@@ -147,7 +151,7 @@ class TestRollback:
         back = played.loop.audience.records[-1]
         assert message == f"plan {back.plan.id} goes back to where its executors were"
         assert (back.plan.base, back.plan.target) == (played.plan.target, played.plan.base)
-        assert back.plan.id in played.loop.loop.memory.approved
+        assert back.approved_by == "annotation"
 
     @pytest.mark.parametrize("state", ["Proposed", "Settling", "RolledBack"])
     def test_of_a_plan_that_is_not_verified_is_refused(self, state: str) -> None:
@@ -218,7 +222,7 @@ class TestRestart:
 
     def test_plan_that_is_being_carried_out_is_not_begun_again_though_its_resource_lags_behind(self) -> None:
         before = Scene()
-        before.loop.loop.desk.approve(before.plan.id)
+        before.loop.loop.desk.approve(before.plan.id, "somebody")
         before.loop.run(RECOMMEND)
         after = loop_scene()
         after.journal.kept = before.loop.journal.kept

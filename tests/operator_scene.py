@@ -19,6 +19,7 @@ from storm_operator.kube.submission import REQUEST_VARIABLE
 from storm_operator.local.cluster import LocalCluster
 
 POLL_SECONDS = 0.5
+DYING_OPERATOR = Path(__file__).with_name("dying_operator.py")
 
 
 def free_port() -> int:
@@ -70,12 +71,14 @@ class PlayedKubelet:
 
 @dataclass
 class OperatorProcess:
-    """`storm-operator run`, watching one namespace."""
+    """`storm-operator run`, watching one namespace; `dies_at` names a moment, see dying_operator.py."""
 
     kube: KubeCluster
     namespace: str
     log: Path
     kubeconfig: Path | None = None
+    dies_at: str | None = None
+    lease: str = "storm-operator"
     health_port: int = field(default_factory=free_port)
     metrics_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
@@ -89,9 +92,10 @@ class OperatorProcess:
         sys.stdout.write(self.said())  # pytest shows it where the test failed
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "storm_operator", "run", "--watch-namespace", self.namespace]
+        program = ["-m", "storm_operator"] if self.dies_at is None else [str(DYING_OPERATOR), self.dies_at]
+        command = [sys.executable, *program, "run", "--watch-namespace", self.namespace]
         command += ["--kubeconfig", str(self.kubeconfig or self.kube.kubeconfig), "--lease-namespace", self.namespace]
-        command += ["--deletion-patience-seconds", "20"]
+        command += ["--lease-name", self.lease, "--deletion-patience-seconds", "20"]
         command += ["--health-port", str(self.health_port), "--metrics-port", str(self.metrics_port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
@@ -104,6 +108,10 @@ class OperatorProcess:
         code = self.process.wait(timeout=60)
         self.process = None
         return code
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
 
     def said(self) -> str:
         return self.log.read_text(errors="replace")
@@ -170,6 +178,15 @@ class Scene:
 
     def delete(self, name: str) -> None:
         self.kube.kubectl("delete", "stormtopology", name, "-n", self.namespace, "--wait=false")
+
+    def forget_plans(self) -> None:
+        self.kube.kubectl("delete", "stormrebalances", "--all", "-n", self.namespace)
+
+    def events(self, name: str, reason: str) -> list[dict[str, Any]]:
+        """Those about the StormTopology."""
+        answer = json.loads(self.kube.kubectl("get", "events", "-n", self.namespace, "-o", "json"))
+        about = [event for event in answer["items"] if (event.get("involvedObject") or {}).get("name") == name]
+        return [event for event in about if event.get("reason") == reason]
 
     def is_gone(self, name: str) -> bool:
         return self.get("stormtopologies", name) is None

@@ -114,7 +114,7 @@ def test_plan_that_meets_all_conditions_is_applied_without_a_person() -> None:
 @pytest.mark.parametrize(
     ("conditions", "words"),
     [
-        (AutoApproval(minimum_gain_percent=99.0), "its gain of 98% is below the 99%"),
+        (AutoApproval(minimum_gain_percent=99.0), "its gain of 80% is below the 99%"),
         (AutoApproval(maximum_restarted_workers=0), "up to 0 need no approval"),
         (AutoApproval(maximum_payback_seconds=1.0), "pays back in 71 s; up to 1 s"),
     ],
@@ -135,6 +135,12 @@ def test_exactly_the_approved_plan_is_carried_out() -> None:
     assert told(played, plan.id).state is PlanState.SETTLING
     assert told(played, plan.id).approved_by == "somebody"
     assert waiting(played) == []
+
+
+def test_gain_of_a_plan_is_the_one_it_was_decided_by() -> None:
+    plan = proposed(scene())
+    assert plan.gain_percent is not None
+    assert f"tuple-ms/s ({-plan.gain_percent:+.0f}%)" in plan.reason
 
 
 def test_plan_that_needs_no_word_is_approved_automatically() -> None:

@@ -40,6 +40,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "before": asdict(plan.before),
         "after": asdict(plan.after),
         "payback_seconds": plan.payback_seconds,
+        "gain_percent": plan.gain_percent,
     }
 
 
@@ -69,6 +70,7 @@ def plan_from_json(value: Mapping[str, Any]) -> Plan:
         before=Prediction(**value["before"]),
         after=Prediction(**value["after"]),
         payback_seconds=value["payback_seconds"],
+        gain_percent=value.get("gain_percent"),
     )
 
 

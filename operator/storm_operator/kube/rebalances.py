@@ -13,7 +13,6 @@ from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.model import Plan, Prediction, WorkerSlot
 from storm_operator.core.plan_json import plan_from_json, plan_to_json
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
-from storm_operator.core.proposals import plan_gain_percent
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.kube.managed import Body, Managed, annotations_of
 from storm_operator.kube.submission import label_value, owner_reference
@@ -95,7 +94,7 @@ def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str])
         "baseHash": assignment_hash(plan.base),
         "policy": plan.policy,
         "reason": plan.reason,
-        "gainPercent": rounded(plan_gain_percent(plan)),
+        "gainPercent": rounded(plan.gain_percent),
         "paybackSeconds": rounded(plan.payback_seconds),
         "moveCount": len(plan.moves),
         "restartCount": len(plan.started_workers),

@@ -7,7 +7,6 @@ from typing import Any
 
 from storm_operator.core.model import Hold
 from storm_operator.core.plan_record import PlanState
-from storm_operator.core.proposals import plan_gain_percent
 from storm_operator.kube.conditions import (
     PAUSED,
     Condition,
@@ -181,10 +180,8 @@ def _submission(view: TopologyView, old: Body) -> Any:
 
 
 def _percent_of_best(view: TopologyView) -> float | None:
-    if isinstance(view.decision, Hold):
-        return None if view.decision.gain_percent is None else round(100.0 - view.decision.gain_percent, 1)
-    gain = plan_gain_percent(view.decision) if view.decision is not None else None
-    return None if gain is None else round(100.0 - gain, 1)
+    gain = view.decision.gain_percent if view.decision is not None else None
+    return None if gain is None else round(100.0 - max(0.0, gain), 1)
 
 
 def _last_plan(view: TopologyView, old: Body) -> Any:

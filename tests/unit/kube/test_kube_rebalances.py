@@ -76,7 +76,7 @@ class TestSpec:
 
     def test_says_what_is_won_and_when_it_has_paid(self) -> None:
         spec = rebalance_body(plan_record(), managed(), HOSTS)["spec"]
-        assert spec["gainPercent"] == 75.0
+        assert spec["gainPercent"] == 62.5
         assert spec["paybackSeconds"] == 71.23
         assert spec["prediction"]["before"]["interSupervisorTuplesPerSecond"] == 300.0
         assert spec["prediction"]["after"]["completeLatencyMilliseconds"] == 4.0

@@ -227,7 +227,7 @@ class TestFigures:
 
     def test_percent_of_best_is_what_a_change_would_leave(self) -> None:
         assert status_of(view(decision=replace(NO_CHANGE, gain_percent=12.34)))["percentOfBest"] == 87.7
-        assert status_of(view(decision=plan()))["percentOfBest"] == 25.0
+        assert status_of(view(decision=plan(gain_percent=12.34)))["percentOfBest"] == 87.7
         assert status_of(view(decision=NO_CHANGE))["percentOfBest"] is None
 
 

@@ -9,16 +9,20 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import requests
 
 from kube_cluster import KubeCluster
 from storm_operator.kube.submission import REQUEST_VARIABLE
 from storm_operator.local.cluster import LocalCluster
 
 POLL_SECONDS = 0.5
+WORD_COUNT = "dev.stormoperator.workloads.WordCount"
 DYING_OPERATOR = Path(__file__).with_name("dying_operator.py")
 
 
@@ -26,6 +30,10 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def word_count_args(name: str, rate: int = 60) -> list[str]:
+    return ["--name", name, "--rate", f"steady:{rate}", "--parallelism", "split=2,count=2", "--workers", "2"]
 
 
 @dataclass
@@ -109,6 +117,21 @@ class OperatorProcess:
         self.process = None
         return code
 
+    def passes(self) -> float:
+        """Of all loops, since it started."""
+        text = requests.get(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10).text
+        return sum(
+            float(line.split()[-1]) for line in text.splitlines() if line.startswith("storm_operator_passes_total")
+        )
+
+    def wait_for_passes(self, count: int) -> None:
+        """Until so many more passes are over."""
+        before = self.passes()
+        deadline = time.monotonic() + 120.0
+        while self.passes() <= before + count:
+            assert time.monotonic() < deadline, "the loop makes no passes"
+            time.sleep(POLL_SECONDS)
+
     @property
     def has_ended(self) -> bool:
         return self.process is None or self.process.poll() is not None
@@ -133,18 +156,18 @@ class Scene:
 
     def topology(self, name: str, *, rate: int = 60, **spec: Any) -> dict[str, Any]:
         """A WordCount as a resource, that can be changed before it is applied."""
-        args = ["--name", name, "--rate", f"steady:{rate}", "--parallelism", "split=2,count=2", "--workers", "2"]
+        args = word_count_args(name, rate)
         # On a busy machine latency says little about a plan: these tests are about what is done with it.
         quick = {"periodSeconds": 3, "settlingSeconds": 6, "coolDownSeconds": 0, "rollbackMarginPercent": 10_000}
         scheduling = quick | spec.pop("scheduling", {})
-        jar = {"path": str(self.jar), "mainClass": "dev.stormoperator.workloads.WordCount", "args": args}
+        jar = {"path": str(self.jar), "mainClass": WORD_COUNT, "args": args}
         return {
             "apiVersion": "storm-operator.dev/v1alpha1",
             "kind": "StormTopology",
             "metadata": {"name": name, "namespace": self.namespace},
             "spec": {
                 "nimbus": self.nimbus,
-                **({} if "adopt" in spec else {"jar": jar}),
+                **({} if {"adopt", "flux"} & spec.keys() else {"jar": jar}),
                 "scheduling": scheduling,
                 "resources": {"thetaMillicores": 50, "floorMillicores": 50},
                 **spec,

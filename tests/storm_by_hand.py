@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 
+from storm_operator.adapters.submission import JarSubmission, submit_jar
 from storm_operator.assembly import Assembly, assemble
 from storm_operator.control_loop import PassReport
 from storm_operator.core.direct_plan import direct_plan
@@ -88,13 +90,14 @@ class StormByHand:
         assert not done.message, done.message
         return target
 
-    def rebalance(self, name: str) -> None:
-        """As `storm rebalance NAME -w 0`."""
-        self._parts.client.rebalance(name)
+    def submit(self, jar: Path, main_class: str, args: Sequence[str]) -> None:
+        """As `storm jar`."""
+        assert self._parts.home is not None
+        submit_jar(JarSubmission(jar, main_class, tuple(args), {}), self._parts.home)
 
-    def give_back_to_storm(self, name: str) -> None:
-        """Without a plan: the fallback scheduler places the topology."""
-        self._parts.store.delete_plan(self.id_of(name))
+    def rebalance(self, name: str, executors: Mapping[str, int]) -> None:
+        """As `storm rebalance NAME -w 0 -e COMPONENT=COUNT`."""
+        self._parts.client.rebalance(name, executors=executors)
 
     def activate(self, name: str) -> None:
         self._parts.client.activate(name)

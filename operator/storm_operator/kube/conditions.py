@@ -59,6 +59,9 @@ class TopologyView:
     """Name of the last submission Job, and the fingerprint of what it submits."""
     retry_at_seconds: float | None = None
     """When a submission that failed is tried again."""
+    suspended_by_operator: bool | None = None
+    failed_attempts: int | None = None
+    """How often the submission was tried in vain so far, if that is so."""
 
 
 @dataclass(frozen=True, slots=True)

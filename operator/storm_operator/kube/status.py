@@ -44,7 +44,7 @@ def status_of(view: TopologyView) -> dict[str, Any]:
         "message": _message(view),
         "nimbus": view.managed.nimbus,
         "conditions": with_times(conditions_of(view), old, view.now_seconds, view.managed.generation),
-        "suspendedByOperator": bool(view.progress and view.progress.stage is Stage.SUSPENDED) or None,
+        "suspendedByOperator": _suspended_by_operator(view, old),
         "topologyId": _shown_topology_id(view, old),
         "lastPlan": _last_plan(view, old),
         "lastHold": _last_hold(view, old),
@@ -101,7 +101,7 @@ def _differs(old: Any, new: Any) -> bool:
     if isinstance(new, float) and isinstance(old, int | float) and not isinstance(old, bool):
         return abs(new - old) > NEWS_FRACTION * max(abs(new), abs(old))
     if isinstance(new, Mapping) and isinstance(old, Mapping):
-        return set(old) != set(new) or any(_differs(old[key], new[key]) for key in new)
+        return any(_differs(old.get(key), new.get(key)) for key in {*old, *new})
     if isinstance(new, list) and isinstance(old, list):
         return len(old) != len(new) or any(_differs(a, b) for a, b in zip(old, new, strict=True))
     return bool(old != new)
@@ -140,6 +140,13 @@ def _shown_topology_id(view: TopologyView, old: Body) -> str | None:
     return view.progress.topology_id or None
 
 
+def _suspended_by_operator(view: TopologyView, old: Body) -> bool | None:
+    """Read again by the next life of the operator, and when a pause ends: None is not written at all."""
+    if view.suspended_by_operator is None:
+        return old.get("suspendedByOperator")
+    return view.suspended_by_operator or None
+
+
 def _figures(view: TopologyView) -> dict[str, Any]:
     topology_id, snapshot = topology_id_of(view), view.snapshot
     if snapshot is None or not topology_id:
@@ -170,13 +177,21 @@ def _submission(view: TopologyView, old: Body) -> Any:
         "job": view.job[0],
         "fingerprint": view.job[1],
         "message": view.progress.message if failed else None,
+        "attempts": _failed_attempts(view, before),
         "retryAt": timestamp(view.retry_at_seconds) if failed and view.retry_at_seconds is not None else None,
     }
     if view.progress.stage is Stage.RUNNING:
         same = before and before.get("fingerprint") == view.job[1]
         submission["submittedAt"] = (before or {}).get("submittedAt") if same else None
         submission["submittedAt"] = submission["submittedAt"] or timestamp(view.now_seconds)
-    return {name: value for name, value in submission.items() if value is not None}
+    # None removes what was written before; what was not is not written at all.
+    return {name: value for name, value in submission.items() if value is not None or name in (before or {})}
+
+
+def _failed_attempts(view: TopologyView, before: Body | None) -> int | None:
+    if view.failed_attempts or view.job is None:
+        return view.failed_attempts
+    return (before or {}).get("attempts") if (before or {}).get("fingerprint") == view.job[1] else None
 
 
 def _percent_of_best(view: TopologyView) -> float | None:

@@ -40,6 +40,7 @@ def _without_ask(body: Body) -> Body:
     return {**body, "metadata": {**metadata, "annotations": others}}
 
 
+UNDER_WAY = ("Applying", "InForce", "Settling")
 APPROVED = "approved; it begins with the next pass"
 GONE = "it no longer stands: the cluster has changed since it was proposed"
 
@@ -70,6 +71,17 @@ def _roll_back(body: Body, loop: ControlLoop) -> str:
         return f"it is {state_of(body)}: only a Verified plan can be rolled back"
     back = loop.desk.propose_way_back(plan, annotated_by(body))
     return f"plan {back.id} goes back to where its executors were"
+
+
+def close_lost(registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: str) -> None:
+    """Plans that were begun and that no journal knows, say because ZooKeeper was set up anew: nobody will finish them."""
+    begun = {record.plan.id for record in loop.memory.records}
+    for body in registry.rebalances():
+        namespace, name = key_of(body)
+        if body["spec"].get("clusterNimbus") == nimbus and state_of(body) in UNDER_WAY and name not in begun:
+            state = PlanState.EXPIRED.value
+            words = f"it was {state_of(body)}, and the journal in ZooKeeper does not know it: how it ended is not known"
+            kinds.patch_status(REBALANCES, namespace, name, {"state": state, "reason": state, "message": words})
 
 
 def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:

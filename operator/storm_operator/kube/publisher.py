@@ -40,19 +40,20 @@ class Publisher:
     written: dict[Key, dict[str, Any]] = field(default_factory=dict)
     rebalances: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """By plan id: its namespace and the status that was written last."""
+    unshown: dict[str, PlanRecord] = field(default_factory=dict)
+    """By plan id: steps that could not be shown."""
 
     def on_pass(self, report: PassReport) -> None:
         self.last_report = report
+        for record in tuple(self.unshown.values()):
+            self._show(record)
 
     def on_record(self, record: PlanRecord) -> None:
         """Each step of a plan's life."""
         self.say(f"plan {record.plan.id}: {shown_state(record)}: {record.message or record.plan.reason}")
         for topology_id in record.plan.topology_ids:
             self.last_record[topology_id] = record
-        try:
-            self._write_rebalance(record)
-        except KubernetesError as error:
-            self.say(f"plan {record.plan.id} goes on, but could not be shown: {error}")
+        self._show(record)
 
     def write_status(self, managed: Managed, status: Mapping[str, Any]) -> None:
         """Write the status if it says anything new."""
@@ -76,6 +77,14 @@ class Publisher:
             metadata = body["metadata"]
             self.kinds.delete(REBALANCES, metadata["namespace"], metadata["name"])
             self.registry.forget_rebalance((metadata["namespace"], metadata["name"]))
+
+    def _show(self, record: PlanRecord) -> None:
+        self.unshown.pop(record.plan.id, None)
+        try:
+            self._write_rebalance(record)
+        except KubernetesError as error:
+            self.unshown[record.plan.id] = record
+            self.say(f"plan {record.plan.id} goes on, but could not be shown: {error}")
 
     def _write_rebalance(self, record: PlanRecord) -> None:
         plan = record.plan

@@ -13,7 +13,7 @@ from storm_operator.adapters.kube.resources import REBALANCES
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
-from storm_operator.kube.asks import follow_asks, seed_proposals
+from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed, Registry, rightful
@@ -124,6 +124,7 @@ class ClusterRunner:
                 # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
                 for body in self.kube.kinds.list(REBALANCES, tuple({one.key[0] for one in self.owners.values()})):
                     self.registry.put_rebalance(body)
+                close_lost(self.registry, self.kube.kinds, assembly.loop, self.nimbus)
                 seed_proposals(self.registry, assembly.loop, self.nimbus)
             except BaseException:
                 assembly.close()

@@ -16,7 +16,7 @@ from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.model import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
-from storm_operator.kube.asks import follow_asks, seed_proposals
+from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.managed import Registry
 from storm_operator.kube.rebalances import ASK_ANNOTATION, asked, plan_of
 
@@ -229,6 +229,29 @@ class TestRestart:
         after.loop.recover()
         seed_proposals(registry_of(rebalance("Approved", of=before.plan)), after.loop, NIMBUS)
         assert after.loop.memory.proposals.waiting == ()
+
+    @pytest.mark.parametrize("state", ["Applying", "InForce", "Settling"])
+    def test_plan_under_way_that_no_journal_knows_is_closed(self, state: str) -> None:
+        kinds, after = FakeKinds(), loop_scene()
+        close_lost(registry_of(rebalance(state)), kinds, after.loop, NIMBUS)
+        (status,) = kinds.statuses()
+        assert status["state"] == "Expired"
+        assert state in status["message"]
+
+    @pytest.mark.parametrize("state", ["Proposed", "Approved", "Verified", "RolledBack"])
+    def test_plan_that_is_not_under_way_is_left(self, state: str) -> None:
+        kinds = FakeKinds()
+        close_lost(registry_of(rebalance(state)), kinds, loop_scene().loop, NIMBUS)
+        assert kinds.calls == []
+
+    def test_plan_that_the_loop_goes_on_with_is_left(self) -> None:
+        before, kinds, after = Scene(), FakeKinds(), loop_scene()
+        before.loop.loop.desk.approve(before.plan.id, "somebody")
+        before.loop.run(RECOMMEND)
+        after.journal.kept = before.loop.journal.kept
+        after.loop.recover()
+        close_lost(registry_of(rebalance("Settling", of=before.plan)), kinds, after.loop, NIMBUS)
+        assert kinds.calls == []
 
 
 def test_plan_of_these_tests_is_one_that_is_read_back() -> None:

@@ -137,6 +137,17 @@ class TestRecord:
         assert played.said[-1] == f"plan {plan().id} goes on, but could not be shown: create stormrebalances: down"
         assert played.publisher.last_record[TOPOLOGY_ID].state is PlanState.APPLYING
 
+    def test_step_that_could_not_be_shown_is_shown_by_the_next_pass(self) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record(PlanState.SETTLING))
+        played.kinds.error = KubernetesError("down")
+        played.publisher.on_record(plan_record(PlanState.VERIFIED))
+        played.publisher.on_pass(PassReport(NOW_SECONDS, None, None, ()))
+        played.kinds.error = None
+        for _ in range(2):
+            played.publisher.on_pass(PassReport(NOW_SECONDS, None, None, ()))
+        assert [status["state"] for status in played.kinds.statuses()] == ["Settling", "Verified"]
+
     def test_resource_that_could_not_be_made_is_made_at_the_next_step(self) -> None:
         played = Scene()
         played.kinds.error = KubernetesError("down")

@@ -178,6 +178,12 @@ class ControlLoop:
         """Whether a plan is being applied, or waits to be verified."""
         return self._pending() is not None
 
+    @property
+    def being_moved(self) -> tuple[str, ...]:
+        """Ids of the topologies of a plan whose way into force was cut short: their spouts may be paused."""
+        record = self._pending()
+        return record.plan.topology_ids if record is not None and record.state is PlanState.APPLYING else ()
+
     def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> None:
         record = self.desk.take(proposed_record(plan, group, snapshot))
         self._settle(self.applier.apply(record, self._save))

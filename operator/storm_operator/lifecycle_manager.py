@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -99,13 +99,20 @@ class LifecycleManager:
             if suspended:
                 self.suspended.add(name)
 
-    def step(self, specs: Mapping[str, TopologySpec], now_seconds: float) -> None:
-        """One step for every topology that needs one. A failure of one is said and does not stop the others."""
+    def step(
+        self, specs: Mapping[str, TopologySpec], now_seconds: float, being_moved: Collection[str] = frozenset()
+    ) -> None:
+        """One step for every topology that needs one. A failure of one is said and does not stop the others.
+
+        `being_moved` are the ids of topologies whose spouts a plan may have paused for the time being: left alone.
+        """
         running = by_name(self.storm.running())
         self.progress = {name: known for name, known in self.progress.items() if name in specs}
         self.suspended &= set(specs)
         self.repairs = {}
         for name in sorted(specs):
+            if name in running and running[name].id in being_moved:
+                continue
             wanted, obstacle = self._fingerprint_or_obstacle(specs[name])
             identity = wanted or str(obstacle)
             if not self._may_try(name, identity, now_seconds):

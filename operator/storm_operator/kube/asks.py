@@ -74,7 +74,7 @@ def _roll_back(body: Body, loop: ControlLoop) -> str:
 
 
 def close_lost(registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: str) -> None:
-    """Plans that were begun and that no journal knows, say because ZooKeeper was set up anew: nobody will finish them."""
+    """Plans that were begun and that no journal knows, as after ZooKeeper was set up anew: nobody will finish them."""
     begun = {record.plan.id for record in loop.memory.records}
     for body in registry.rebalances():
         namespace, name = key_of(body)

@@ -103,7 +103,7 @@ class ClusterRunner:
         self.care.see(managed)
         for name in specs:
             _remind(lifecycle, name, self.owners[name])
-        lifecycle.step(specs, time.time())
+        lifecycle.step(specs, time.time(), assembly.loop.being_moved)
         for name, words in lifecycle.repairs.items():
             self._tell_owner(name, "Drift", words, True)
         follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say)

@@ -144,6 +144,15 @@ class TestDrift:
         assert "activated by somebody else" in told[1]
         assert storm.calls == ["deactivate words-1", "deactivate words-1"]
 
+    def test_topology_whose_spouts_a_plan_paused_is_left_alone(self) -> None:
+        storm = FakeStorm([RUNNING])
+        manager = LifecycleManager(storm, FakeSubmitter(), lambda _: None)
+        manager.step({"words": self.JAR}, 0.0)
+        storm.topologies = [INACTIVE]
+        manager.step({"words": self.JAR}, 1.0, being_moved=("words-1",))
+        assert (manager.repairs, storm.calls) == ({}, [])
+        assert manager.progress["words"].topology_id == "words-1"
+
 
 class TestEarlierLife:
     def resumed(self, suspended: bool) -> list[str]:

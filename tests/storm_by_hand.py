@@ -64,6 +64,10 @@ class StormByHand:
     def assignment(self, name: str) -> Assignment:
         return self._parts.storm.read_assignment([self.id_of(name)])
 
+    def host_of(self, supervisor_id: str) -> str:
+        """While it lives."""
+        return next(host for host, known in self._parts.storm.supervisor_ids().items() if known == supervisor_id)
+
     def processes(self, name: str) -> Mapping[WorkerSlot, int]:
         """Process id of each worker that the topology is assigned to, as far as its agent sees it."""
         own = set(self.assignment(name).slot_of.values())

@@ -104,7 +104,7 @@ class Witness:
 
 
 def scheduling(**fields: Any) -> dict[str, Any]:
-    return {"mode": "Enforce", "minimumGainPercent": 20, **fields}
+    return {"mode": "Enforce", "minimumGainPercent": 20, "periodSeconds": 2, "settlingSeconds": 3, **fields}
 
 
 def until_killed(operator: OperatorProcess, witness: Witness | None = None) -> None:

@@ -153,6 +153,21 @@ def test_fixed_parallelism_within_the_tasks_is_a_rebalance(
     leave(scene, name)
 
 
+def test_another_number_of_workers_is_a_plan(
+    scene: Scene, kubelet: PlayedKubelet, by_hand: StormByHand, operator: OperatorProcess
+) -> None:
+    name = "narrowed"
+    even = {"policy": "even", "minimumGainPercent": 0}
+    known = run(scene, by_hand, name, scheduling=even)
+    assert len(by_hand.assignment(name).workers()) == 2
+    submissions = len(kubelet.started)
+    scene.apply(scene.topology(name, scheduling=even, parallelism={"workers": 1}))
+    eventually(lambda: len(by_hand.assignment(name).workers()) == 1, "all executors are in one worker")
+    assert by_hand.id_of(name) == known, "the same topology"
+    assert len(kubelet.started) == submissions, "nothing was submitted"
+    leave(scene, name)
+
+
 def test_flux_from_a_config_map_is_replaced_when_that_changes(
     scene: Scene, by_hand: StormByHand, operator: OperatorProcess
 ) -> None:

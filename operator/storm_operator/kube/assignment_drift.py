@@ -19,6 +19,8 @@ class AssignmentDrift:
 
     last: dict[str, Assignment] = field(default_factory=dict)
     """By topology id."""
+    planned: set[str] = field(default_factory=set)
+    """Ids of the topologies that plans of the last pass concerned."""
     grace: dict[str, int] = field(default_factory=dict)
     """By topology id: passes in which another number of executors is no surprise."""
 
@@ -27,13 +29,17 @@ class AssignmentDrift:
         self.grace[topology_id] = GRACE_PASSES
 
     def look(self, snapshot: ClusterSnapshot, planned: Collection[str]) -> Mapping[str, str]:
-        """By topology id, what changed since the last look, in a sentence. `planned`: those that a plan changed."""
+        """By topology id, what changed since the last look, in a sentence.
+
+        `planned` are those that plans of this pass concern: the snapshot that shows what they did is the next one's.
+        """
+        changed_by_us, self.planned = self.planned | set(planned), set(planned)
         now = {topology.id: snapshot.assignment.restricted_to([topology.id]) for topology in snapshot.topologies}
         alive = {supervisor.id for supervisor in snapshot.supervisors}
         found = {}
         for topology_id, present in now.items():
             before = self.last.get(topology_id)
-            if before is None or not before.slot_of or not present.slot_of or topology_id in planned:
+            if before is None or not before.slot_of or not present.slot_of or topology_id in changed_by_us:
                 continue
             words = _resized(before, present)
             if words and self.grace.get(topology_id):

@@ -30,8 +30,9 @@ class TestMoves:
     def test_of_a_plan_are_none(self) -> None:
         drift = AssignmentDrift()
         drift.look(picture(SPREAD), ())
-        assert drift.look(picture(GATHERED), {TOPOLOGY_ID}) == {}
+        drift.look(picture(SPREAD), {TOPOLOGY_ID})  # the pass that applies it has looked before
         assert drift.look(picture(GATHERED), ()) == {}
+        assert drift.look(picture(SPREAD), ()) != {}
 
     def test_off_a_supervisor_that_is_gone_are_storms(self) -> None:
         drift = AssignmentDrift()

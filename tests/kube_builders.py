@@ -16,7 +16,8 @@ from storm_operator.core.model import Assignment, Plan, Prediction
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.kube.managed import Managed, Registry, managed_from
-from storm_operator.kube.rebalances import rebalance_body, rebalance_status
+from storm_operator.kube.rebalance_status import rebalance_status
+from storm_operator.kube.rebalances import rebalance_body
 
 NIMBUS = "nimbus.storm:6627"
 NOW_SECONDS = 1_800_000_000.0
@@ -74,7 +75,9 @@ def plan(plan_id: str = "p-20270115-080000-0001", **changes: Any) -> Plan:
     """Moves `split` from s2 to s1; the worker of `count` is kept."""
     made = direct_plan(SPREAD, GATHERED, plan_id, NOW_SECONDS, "closer", {WORDS.executors[1]: 200.0}, policy="adaptive")
     before, after = Prediction(300.0, 0.0, 1200.0, 2, 0.0, 8.0), Prediction(100.0, 0.0, 300.0, 2, 0.0, 4.0)
-    return replace(made, **{"before": before, "after": after, "payback_seconds": 71.234, **changes})
+    return replace(
+        made, **{"before": before, "after": after, "payback_seconds": 71.234, "gain_percent": 62.5, **changes}
+    )
 
 
 def plan_record(state: PlanState = PlanState.PROPOSED, of: Plan | None = None, **fields: Any) -> PlanRecord:

@@ -41,6 +41,8 @@ class FakeObserver:
     latency_ms: float = 8.0
     missing: bool = False
     error: Exception | None = None
+    gone: frozenset[str] = frozenset()
+    """Supervisors that have died."""
 
     def observe(
         self,
@@ -54,7 +56,7 @@ class FakeObserver:
         loads = {name: [component_load(RATE, cpu=100.0)] for name in ("spout", "split", "count")}
         picture = snapshot(
             (WORDS,),
-            supervisors(3),
+            [one for one in supervisors(3) if one.id not in self.gone],
             self.cluster.assignment.slot_of,
             rates=even_traffic(WORDS, RATE),
             periods=past(loads, now_seconds),

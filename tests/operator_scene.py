@@ -9,22 +9,31 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import requests
 
 from kube_cluster import KubeCluster
 from storm_operator.kube.submission import REQUEST_VARIABLE
 from storm_operator.local.cluster import LocalCluster
 
 POLL_SECONDS = 0.5
+WORD_COUNT = "dev.stormoperator.workloads.WordCount"
+DYING_OPERATOR = Path(__file__).with_name("dying_operator.py")
 
 
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def word_count_args(name: str, rate: int = 60) -> list[str]:
+    return ["--name", name, "--rate", f"steady:{rate}", "--parallelism", "split=2,count=2", "--workers", "2"]
 
 
 @dataclass
@@ -70,12 +79,14 @@ class PlayedKubelet:
 
 @dataclass
 class OperatorProcess:
-    """`storm-operator run`, watching one namespace."""
+    """`storm-operator run`, watching one namespace; `dies_at` names a moment, see dying_operator.py."""
 
     kube: KubeCluster
     namespace: str
     log: Path
     kubeconfig: Path | None = None
+    dies_at: str | None = None
+    lease: str = "storm-operator"
     health_port: int = field(default_factory=free_port)
     metrics_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
@@ -89,9 +100,10 @@ class OperatorProcess:
         sys.stdout.write(self.said())  # pytest shows it where the test failed
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "storm_operator", "run", "--watch-namespace", self.namespace]
+        program = ["-m", "storm_operator"] if self.dies_at is None else [str(DYING_OPERATOR), self.dies_at]
+        command = [sys.executable, *program, "run", "--watch-namespace", self.namespace]
         command += ["--kubeconfig", str(self.kubeconfig or self.kube.kubeconfig), "--lease-namespace", self.namespace]
-        command += ["--deletion-patience-seconds", "20"]
+        command += ["--lease-name", self.lease, "--deletion-patience-seconds", "20"]
         command += ["--health-port", str(self.health_port), "--metrics-port", str(self.metrics_port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
@@ -104,6 +116,25 @@ class OperatorProcess:
         code = self.process.wait(timeout=60)
         self.process = None
         return code
+
+    def passes(self) -> float:
+        """Of all loops, since it started."""
+        text = requests.get(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10).text
+        return sum(
+            float(line.split()[-1]) for line in text.splitlines() if line.startswith("storm_operator_passes_total")
+        )
+
+    def wait_for_passes(self, count: int) -> None:
+        """Until so many more passes are over."""
+        before = self.passes()
+        deadline = time.monotonic() + 120.0
+        while self.passes() <= before + count:
+            assert time.monotonic() < deadline, "the loop makes no passes"
+            time.sleep(POLL_SECONDS)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
 
     def said(self) -> str:
         return self.log.read_text(errors="replace")
@@ -125,18 +156,18 @@ class Scene:
 
     def topology(self, name: str, *, rate: int = 60, **spec: Any) -> dict[str, Any]:
         """A WordCount as a resource, that can be changed before it is applied."""
-        args = ["--name", name, "--rate", f"steady:{rate}", "--parallelism", "split=2,count=2", "--workers", "2"]
+        args = word_count_args(name, rate)
         # On a busy machine latency says little about a plan: these tests are about what is done with it.
         quick = {"periodSeconds": 3, "settlingSeconds": 6, "coolDownSeconds": 0, "rollbackMarginPercent": 10_000}
         scheduling = quick | spec.pop("scheduling", {})
-        jar = {"path": str(self.jar), "mainClass": "dev.stormoperator.workloads.WordCount", "args": args}
+        jar = {"path": str(self.jar), "mainClass": WORD_COUNT, "args": args}
         return {
             "apiVersion": "storm-operator.dev/v1alpha1",
             "kind": "StormTopology",
             "metadata": {"name": name, "namespace": self.namespace},
             "spec": {
                 "nimbus": self.nimbus,
-                **({} if "adopt" in spec else {"jar": jar}),
+                **({} if {"adopt", "flux"} & spec.keys() else {"jar": jar}),
                 "scheduling": scheduling,
                 "resources": {"thetaMillicores": 50, "floorMillicores": 50},
                 **spec,
@@ -170,6 +201,15 @@ class Scene:
 
     def delete(self, name: str) -> None:
         self.kube.kubectl("delete", "stormtopology", name, "-n", self.namespace, "--wait=false")
+
+    def forget_plans(self) -> None:
+        self.kube.kubectl("delete", "stormrebalances", "--all", "-n", self.namespace)
+
+    def events(self, name: str, reason: str) -> list[dict[str, Any]]:
+        """Those about the StormTopology."""
+        answer = json.loads(self.kube.kubectl("get", "events", "-n", self.namespace, "-o", "json"))
+        about = [event for event in answer["items"] if (event.get("involvedObject") or {}).get("name") == name]
+        return [event for event in about if event.get("reason") == reason]
 
     def is_gone(self, name: str) -> bool:
         return self.get("stormtopologies", name) is None

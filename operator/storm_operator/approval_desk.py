@@ -10,7 +10,7 @@ from storm_operator.apply_ports import Clock
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.model import Assignment, Decision, Plan
-from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
+from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
 from storm_operator.core.proposals import is_same_proposal, outdated
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.loop_ports import Listener, LoopMemory
@@ -30,7 +30,7 @@ class ApprovalDesk:
         known = self.memory.proposals.of(topology_ids)
         if known is None:
             return None
-        approved = known.plan.id in self.memory.approved
+        approved = bool(known.approved_by)
         # An approved plan is carried out even if another would be proposed by now, but never from another start.
         expired = outdated(known, known.plan if approved else decision, present)
         if expired is not None:
@@ -48,10 +48,17 @@ class ApprovalDesk:
 
     def take(self, record: PlanRecord) -> PlanRecord:
         """The plan leaves the desk to be carried out; `record` with what is known of its proposal."""
-        approved = self.memory.proposals.named(record.plan.id)
+        known = self.memory.proposals.named(record.plan.id)
         self.memory.proposals = self.memory.proposals.without(record.plan.id)
-        self.memory.approved -= {record.plan.id}
-        return record if approved is None else replace(record, rollback_of=approved.rollback_of)
+        if known is None or not known.approved_by:
+            return replace(record, approved_by=AUTO, approved_at_seconds=self.clock.now())
+        return replace(
+            record,
+            rollback_of=known.rollback_of,
+            known_bad=known.known_bad,
+            approved_by=known.approved_by,
+            approved_at_seconds=known.approved_at_seconds,
+        )
 
     def _keep(self, record: PlanRecord) -> None:
         """Let it wait; whatever waited for its topologies before is told that it is superseded."""
@@ -67,12 +74,16 @@ class ApprovalDesk:
             if gone:
                 self._drop(known, PlanState.EXPIRED, f"{', '.join(gone)} no longer runs")
 
-    def approve(self, plan_id: str) -> bool:
-        """Carry out the proposal in the next pass; False when there is none of that id."""
-        known = self.memory.proposals.named(plan_id) is not None
-        if known:
-            self.memory.approved |= {plan_id}
-        return known
+    def approve(self, plan_id: str, by: str) -> bool:
+        """Carry out the proposal in the next pass; False when there is none of that id. `by`: who says so."""
+        known = self.memory.proposals.named(plan_id)
+        if known is None:
+            return False
+        words = f"approved by {by}; it begins with the next pass"
+        approved = replace(known, approved_by=by, approved_at_seconds=self.clock.now(), message=words)
+        self.memory.proposals = self.memory.proposals.having(approved)
+        self.listener.on_record(approved)
+        return True
 
     def reject(self, plan_id: str, message: str) -> None:
         """Forget a proposal; its target is not proposed again."""
@@ -87,20 +98,27 @@ class ApprovalDesk:
         if known is not None:
             self._drop(known, PlanState.EXPIRED, message)
 
-    def propose_way_back(self, plan: Plan) -> Plan:
-        """The way back from `plan`, approved: a person has asked for it."""
+    def propose_way_back(self, plan: Plan, by: str) -> Plan:
+        """The way back from `plan`, approved by whoever has asked for it."""
         now = self.clock.now()
         back = replace(reverse_plan(plan, self.new_plan_id(now), now), reason=f"takes {plan.id} back: asked for")
         unknown = Outcome(None, None, None, None, None)
         record = PlanRecord(
-            back, ApplyMethod.REBALANCE, PlanState.PROPOSED, unknown, now, "asked for", rollback_of=plan.id
+            back,
+            ApplyMethod.REBALANCE,
+            PlanState.PROPOSED,
+            unknown,
+            now,
+            "asked for",
+            rollback_of=plan.id,
+            known_bad=assignment_hash(plan.target),
+            approved_by=by,
+            approved_at_seconds=now,
         )
         self._keep(record)
-        self.memory.approved |= {back.id}
-        self.memory.decisions = self.memory.decisions.with_known_bad(assignment_hash(plan.target))
+        self.memory.decisions = self.memory.decisions.with_known_bad(record.known_bad)
         return back
 
     def _drop(self, known: PlanRecord, state: PlanState, message: str) -> None:
         self.memory.proposals = self.memory.proposals.without(known.plan.id)
-        self.memory.approved -= {known.plan.id}
         self.listener.on_record(replace(known, state=state, message=message))

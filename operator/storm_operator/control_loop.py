@@ -16,18 +16,18 @@ from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.decide import decide, in_excluded_window
-from storm_operator.core.decision_memory import assignment_hash
-from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.groups import Group, estimate_group_demand, group_by_settings
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.model import Decision, Demand, Hold, HoldReason, Plan
 from storm_operator.core.placement.registry import policy_named
+from storm_operator.core.plan_progress import supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
 from storm_operator.core.proposals import proposed_record, why_a_person_must_approve
 from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.core.verify import judge
+from storm_operator.core.way_back import way_back_from
 from storm_operator.loop_ports import Journal, Listener, LoopMemory, Observer, PassReport
 
 __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
@@ -178,6 +178,12 @@ class ControlLoop:
         """Whether a plan is being applied, or waits to be verified."""
         return self._pending() is not None
 
+    @property
+    def being_moved(self) -> tuple[str, ...]:
+        """Ids of the topologies of a plan whose way into force was cut short: their spouts may be paused."""
+        record = self._pending()
+        return record.plan.topology_ids if record is not None and record.state is PlanState.APPLYING else ()
+
     def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> None:
         record = self.desk.take(proposed_record(plan, group, snapshot))
         self._settle(self.applier.apply(record, self._save))
@@ -189,6 +195,10 @@ class ControlLoop:
         group = next((g for g in groups if set(record.plan.topology_ids) & set(g.topology_ids)), None)
         if group is None:
             self._close(record, PlanState.EXPIRED, "its topologies are no longer managed")
+            return
+        gone = supervisors_gone(record.plan, snapshot)
+        if gone:  # what is measured now says nothing about the plan, and what it leaves must be planned for at once
+            self._close(record, PlanState.EXPIRED, f"in force, but cannot be judged: lost {', '.join(gone)} meanwhile")
             return
         running_at = record.in_force_at_seconds + (record.seconds_to_running or 0.0)
         if now < running_at + group.scheduling.settling_seconds:
@@ -218,19 +228,7 @@ class ControlLoop:
     def _roll_back(self, record: PlanRecord, measured: Outcome) -> None:
         """Apply the way back; it is not judged again (it would only be compared with what it leaves)."""
         now = self.clock.now()
-        back = reverse_plan(record.plan, self.new_plan_id(now), now)
-        way_back = PlanRecord(
-            plan=back,
-            method=record.method,
-            state=PlanState.PROPOSED,
-            before=measured,
-            started_at_seconds=now,
-            busy_before=record.busy_before,
-            enforce_cpu=record.enforce_cpu,
-            known_bad=assignment_hash(record.plan.target),
-            rollback_of=record.plan.id,
-        )
-        way_back = self.applier.apply(way_back, self._save)
+        way_back = self.applier.apply(way_back_from(record, measured, self.new_plan_id(now), now), self._save)
         if way_back.state is PlanState.SETTLING:
             self._close(way_back, PlanState.VERIFIED, f"rolled back {record.plan.id}")
         else:

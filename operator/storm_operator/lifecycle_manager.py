@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -74,6 +74,7 @@ class Retry:
     identity: str
     not_before_seconds: float
     pause_seconds: float
+    failures: int = 1
 
 
 @dataclass(slots=True)
@@ -87,12 +88,31 @@ class LifecycleManager:
     retries: dict[str, Retry] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
     suspended: set[str] = field(default_factory=set)
+    """Names of the topologies that were suspended here, and so may be resumed here."""
+    repairs: dict[str, str] = field(default_factory=dict)
+    """By topology: what the last step found changed by somebody else, and what becomes of it, in a sentence."""
 
-    def step(self, specs: Mapping[str, TopologySpec], now_seconds: float) -> None:
-        """One step for every topology that needs one. A failure of one is said and does not stop the others."""
+    def remember(self, name: str, known: Progress, suspended: bool) -> None:
+        """What an earlier life of the operator knew of `name`, unless this one knows it already."""
+        if name not in self.progress:
+            self.progress[name] = known
+            if suspended:
+                self.suspended.add(name)
+
+    def step(
+        self, specs: Mapping[str, TopologySpec], now_seconds: float, being_moved: Collection[str] = frozenset()
+    ) -> None:
+        """One step for every topology that needs one. A failure of one is said and does not stop the others.
+
+        `being_moved` are the ids of topologies whose spouts a plan may have paused for the time being: left alone.
+        """
         running = by_name(self.storm.running())
         self.progress = {name: known for name, known in self.progress.items() if name in specs}
+        self.suspended &= set(specs)
+        self.repairs = {}
         for name in sorted(specs):
+            if name in running and running[name].id in being_moved:
+                continue
             wanted, obstacle = self._fingerprint_or_obstacle(specs[name])
             identity = wanted or str(obstacle)
             if not self._may_try(name, identity, now_seconds):
@@ -101,6 +121,7 @@ class LifecycleManager:
                 if obstacle is not None:
                     raise obstacle
                 action = next_action(specs[name], running.get(name), wanted, name in self.suspended)
+                self._note_drift(name, action, running.get(name))
                 self._carry_out(specs[name], action, running.get(name))
                 self.retries.pop(name, None)
             except AdapterError as error:
@@ -123,8 +144,10 @@ class LifecycleManager:
 
     def _put_off(self, name: str, identity: str, now_seconds: float, error: AdapterError) -> None:
         last = self.retries.get(name)
-        pause = FIRST_RETRY_SECONDS if last is None else min(last.pause_seconds * 2, SLOWEST_RETRY_SECONDS)
-        self.retries[name] = Retry(identity, now_seconds + pause, pause)
+        if last is None or last.identity != identity:
+            last = Retry(identity, now_seconds, FIRST_RETRY_SECONDS / 2, failures=0)
+        pause = min(last.pause_seconds * 2, SLOWEST_RETRY_SECONDS)
+        self.retries[name] = Retry(identity, now_seconds + pause, pause, last.failures + 1)
         self.progress[name] = Progress(Stage.FAILED, str(error))
         self._say_once(name, f"{name}: {error} (next try in {pause:.0f} s, or when its file or jar changes)")
 
@@ -152,7 +175,21 @@ class LifecycleManager:
                 self._say_once(name, f"{name}: {reason}")
                 self.progress[name] = Progress(Stage.WAITING, reason, topology_id)
             case _:
+                if running is not None and not running.is_inactive:
+                    self.suspended.discard(name)
                 self.progress[name] = _at_rest(running)
+
+    def _note_drift(self, name: str, action: Action | None, running: RunningTopology | None) -> None:
+        """Compare what is found with what the last step left."""
+        before = self.progress.get(name)
+        if before is None or not before.topology_id or before.stage not in (Stage.RUNNING, Stage.SUSPENDED):
+            return
+        words = _drift(before, action, running)
+        if words and not isinstance(action, Suspend | Resume):
+            self.suspended.discard(name)
+        if words:
+            self.repairs[name] = words
+            self.say(f"{name}: {words}")
 
     def _submit(self, spec: TopologySpec, wanted: str) -> None:
         self._say_once(spec.name, f"{spec.name}: submitting")
@@ -166,6 +203,22 @@ class LifecycleManager:
         if self.said.get(name) != sentence.split(" (next try")[0]:
             self.said[name] = sentence.split(" (next try")[0]
             self.say(sentence)
+
+
+def _drift(before: Progress, action: Action | None, running: RunningTopology | None) -> str:
+    """What somebody else did to a topology since it was left running or suspended; empty when nothing."""
+    match action:
+        case Submit():
+            return "it was killed by somebody else; it is submitted again"
+        case Wait(_, reason):
+            return f"it was killed by somebody else: {reason}"
+        case Resume() if before.stage is Stage.RUNNING:
+            return "it was deactivated by somebody else; it is activated again"
+        case Suspend() if before.stage is Stage.SUSPENDED:
+            return "it was activated by somebody else although spec.suspend is true; it is deactivated again"
+    if running is not None and running.id != before.topology_id:
+        return f"it was killed and submitted anew by somebody else: {before.topology_id} is {running.id} now"
+    return ""
 
 
 def _at_rest(running: RunningTopology | None) -> Progress:

@@ -64,8 +64,6 @@ class LoopMemory:
     decisions: DecisionMemory = field(default_factory=DecisionMemory)
     records: tuple[PlanRecord, ...] = ()
     proposals: Proposals = field(default_factory=Proposals)
-    approved: frozenset[str] = frozenset()
-    """Ids of proposals that a person has approved; carried out in the next pass."""
     ended: frozenset[str] = frozenset()
     """Topologies that something is kept for although the last pass did not see them run."""
     limited: frozenset[str] = frozenset()

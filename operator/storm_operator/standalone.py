@@ -146,7 +146,7 @@ def _run_passes(
             if not recovered:
                 loop.recover()  # before anything else: a plan half in force must not meet another plan
                 recovered = True
-            lifecycle.step(specs, time.time())
+            lifecycle.step(specs, time.time(), loop.being_moved)
             loop.run_once(specs)
             obstacle = ""
         except AdapterError as error:

@@ -153,3 +153,34 @@ def test_new_life_of_the_operator_goes_on_with_the_plan_of_the_old_one() -> None
     played.cluster.clock.seconds += 40.0
     reborn.loop.run_once(SPECS)
     assert reborn.loop.memory.records[-1].state is PlanState.VERIFIED
+
+
+def test_supervisor_that_dies_while_a_plan_settles_is_planned_around_at_once() -> None:
+    played = scene()
+    first = played.run()
+    assert isinstance(first, Plan)
+    (used,) = {slot.supervisor_id for slot in first.target.slot_of.values()}
+    played.observer.gone = frozenset({used})
+    second = played.run()
+    assert isinstance(second, Plan)
+    assert used not in {slot.supervisor_id for slot in second.target.slot_of.values()}
+    closed = [record for record in played.audience.records if record.plan.id == first.id][-1]
+    assert closed.state is PlanState.EXPIRED
+    assert closed.message == f"in force, but cannot be judged: lost {used} meanwhile"
+    assert played.loop.memory.records[-1].plan.id == second.id
+    assert played.loop.memory.decisions.known_bad == (), "the plan was not to blame"
+
+
+def test_plan_that_can_never_be_in_force_ends_with_the_reason() -> None:
+    played = scene()
+    schedule = played.cluster.schedule
+    played.cluster.schedule = lambda: None  # type: ignore[method-assign]
+    played.cluster.clock.on_sleep = lambda: None
+    played.run()
+    assert last_state(played) is PlanState.FAILED
+    assert "not in force after 60 s" in played.loop.memory.records[-1].message
+    assert played.journal.kept is None
+    played.cluster.schedule = schedule  # type: ignore[method-assign]
+    played.cluster.clock.on_sleep = schedule
+    played.run(seconds=600.0)
+    assert last_state(played) is PlanState.SETTLING

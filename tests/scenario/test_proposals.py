@@ -12,7 +12,7 @@ from fake_cluster import FakeCluster
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, Scene, last_state, scene, with_mode
 from storm_operator.apply import Applier
 from storm_operator.core.model import Assignment, Hold, HoldReason, Plan
-from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.plan_record import AUTO, PlanRecord, PlanState
 from storm_operator.core.settings import (
     ApprovalMode,
     ApprovalSettings,
@@ -65,7 +65,7 @@ def move_by_hand(cluster: FakeCluster) -> None:
 
 def verified_plan(played: Scene) -> Plan:
     plan = proposed(played)
-    played.loop.desk.approve(plan.id)
+    played.loop.desk.approve(plan.id, "somebody")
     played.observer.latency_ms = 2.0
     while told(played, plan.id).state is not PlanState.VERIFIED:
         played.run(RECOMMEND)
@@ -114,7 +114,7 @@ def test_plan_that_meets_all_conditions_is_applied_without_a_person() -> None:
 @pytest.mark.parametrize(
     ("conditions", "words"),
     [
-        (AutoApproval(minimum_gain_percent=99.0), "its gain of 98% is below the 99%"),
+        (AutoApproval(minimum_gain_percent=99.0), "its gain of 80% is below the 99%"),
         (AutoApproval(maximum_restarted_workers=0), "up to 0 need no approval"),
         (AutoApproval(maximum_payback_seconds=1.0), "pays back in 71 s; up to 1 s"),
     ],
@@ -128,18 +128,33 @@ def test_plan_that_misses_a_condition_waits_and_says_which(conditions: AutoAppro
 def test_exactly_the_approved_plan_is_carried_out() -> None:
     played = scene()
     plan = proposed(played)
-    assert played.loop.desk.approve(plan.id)
+    assert played.loop.desk.approve(plan.id, "somebody")
     assert played.run(RECOMMEND) == plan
     assert played.cluster.plans["words"] == plan
     assert played.cluster.assignment.slot_of == plan.target.slot_of
     assert told(played, plan.id).state is PlanState.SETTLING
+    assert told(played, plan.id).approved_by == "somebody"
     assert waiting(played) == []
+
+
+def test_gain_of_a_plan_is_the_one_it_was_decided_by() -> None:
+    plan = proposed(scene())
+    assert plan.gain_percent is not None
+    assert f"tuple-ms/s ({-plan.gain_percent:+.0f}%)" in plan.reason
+
+
+def test_plan_that_needs_no_word_is_approved_automatically() -> None:
+    played = scene()
+    plan = played.run()
+    assert isinstance(plan, Plan)
+    assert told(played, plan.id).approved_by == AUTO
+    assert told(played, plan.id).approved_at_seconds == played.cluster.clock.now()
 
 
 def test_approved_plan_is_carried_out_even_if_another_would_be_proposed_by_now() -> None:
     played = scene()
     plan = proposed(played)
-    played.loop.desk.approve(plan.id)
+    played.loop.desk.approve(plan.id, "somebody")
     too_much = with_scheduling(replace(SETTINGS, mode=Mode.RECOMMEND, minimum_gain_percent=99.0))
     assert played.run(too_much) == plan
     assert played.cluster.plans["words"] == plan
@@ -149,10 +164,10 @@ def test_approved_plan_waits_for_the_one_that_settles() -> None:
     played = scene()
     first = played.run()
     assert isinstance(first, Plan)
-    record = replace(told(played, first.id), state=PlanState.PROPOSED)
+    record = replace(told(played, first.id), state=PlanState.PROPOSED, approved_by="")
     again = replace(first, id="p-again", base=first.target, target=first.base)
     played.loop.memory.proposals = played.loop.memory.proposals.having(replace(record, plan=again))
-    played.loop.desk.approve("p-again")
+    played.loop.desk.approve("p-again", "somebody")
     held = played.run()
     assert isinstance(held, Hold)
     assert held.reason is HoldReason.APPLYING
@@ -163,9 +178,9 @@ def test_approved_plan_waits_for_the_one_that_settles() -> None:
 def test_only_a_plan_that_waits_can_be_approved() -> None:
     played = scene()
     plan = proposed(played)
-    assert not played.loop.desk.approve("p-other")
+    assert not played.loop.desk.approve("p-other", "somebody")
     played.loop.desk.withdraw(plan.id, "asked for")
-    assert not played.loop.desk.approve(plan.id)
+    assert not played.loop.desk.approve(plan.id, "somebody")
 
 
 def test_moved_executors_outdate_a_proposal() -> None:
@@ -180,14 +195,14 @@ def test_moved_executors_outdate_a_proposal() -> None:
 def test_approved_plan_is_never_carried_out_from_another_start() -> None:
     played = scene()
     plan = proposed(played)
-    played.loop.desk.approve(plan.id)
+    played.loop.desk.approve(plan.id, "somebody")
     move_by_hand(played.cluster)
     other = played.run(RECOMMEND)
     assert isinstance(other, Plan)
     assert other.id != plan.id
     assert played.cluster.calls == []
     assert told(played, plan.id).state is PlanState.EXPIRED
-    assert played.loop.memory.approved == frozenset()
+    assert waiting(played) == [other.id]
 
 
 def test_another_plan_supersedes_the_proposal_that_waits() -> None:
@@ -233,7 +248,7 @@ def test_proposal_outlives_an_excluded_window() -> None:
 def test_approved_plan_waits_for_the_end_of_an_excluded_window() -> None:
     played = scene()
     plan = proposed(played)
-    assert played.loop.desk.approve(plan.id)
+    assert played.loop.desk.approve(plan.id, "somebody")
     always = (ExcludedWindow("* * * * *", 60),)
     held = played.run(with_scheduling(replace(SETTINGS, mode=Mode.RECOMMEND, excluded_windows=always)))
     assert isinstance(held, Hold)
@@ -257,7 +272,7 @@ def test_proposal_of_a_topology_that_is_gone_expires() -> None:
     played.run(RECOMMEND)
     assert told(played, plan.id).state is PlanState.EXPIRED
     assert told(played, plan.id).message == "words no longer runs"
-    assert not played.loop.desk.approve(plan.id)
+    assert not played.loop.desk.approve(plan.id, "somebody")
 
 
 def test_rejected_target_is_not_proposed_again() -> None:
@@ -289,7 +304,7 @@ def test_way_back_leads_to_where_executors_were_and_is_not_undone() -> None:
     played = scene()
     plan = verified_plan(played)
     played.observer.latency_ms = 8.0
-    back = played.loop.desk.propose_way_back(plan)
+    back = played.loop.desk.propose_way_back(plan, "somebody")
     done = until_done(played, back)
     assert done.state is PlanState.VERIFIED
     assert done.rollback_of == plan.id
@@ -302,7 +317,7 @@ def test_way_back_leads_to_where_executors_were_and_is_not_undone() -> None:
 def test_target_that_was_taken_back_is_not_proposed_again() -> None:
     played = scene()
     plan = verified_plan(played)
-    until_done(played, played.loop.desk.propose_way_back(plan))
+    until_done(played, played.loop.desk.propose_way_back(plan, "somebody"))
     held = played.run(RECOMMEND, seconds=600.0)
     assert isinstance(held, Hold)
     assert held.reason is HoldReason.KNOWN_BAD
@@ -312,9 +327,9 @@ def test_way_back_supersedes_the_proposal_that_waits() -> None:
     played = scene()
     plan = verified_plan(played)
     other = replace(plan, id="p-other", base=plan.target, target=plan.base)
-    shown = replace(told(played, plan.id), plan=other, state=PlanState.PROPOSED)
+    shown = replace(told(played, plan.id), plan=other, state=PlanState.PROPOSED, approved_by="")
     played.loop.memory.proposals = played.loop.memory.proposals.having(shown)
-    back = played.loop.desk.propose_way_back(plan)
+    back = played.loop.desk.propose_way_back(plan, "somebody")
     assert told(played, "p-other").state is PlanState.EXPIRED
     assert told(played, "p-other").message == f"superseded by plan {back.id}"
     assert waiting(played) == [back.id]
@@ -326,7 +341,7 @@ def test_way_back_from_where_nobody_is_any_more_expires() -> None:
     calls = list(played.cluster.calls)
     played.cluster.plans.clear()
     played.cluster.assignment = Assignment(placed(WORDS, {"spout": "s3", "split": "s3", "count": "s3:6701"}))
-    back = played.loop.desk.propose_way_back(plan)
+    back = played.loop.desk.propose_way_back(plan, "somebody")
     assert until_done(played, back).state is PlanState.EXPIRED
     assert played.cluster.calls == calls
 
@@ -334,7 +349,7 @@ def test_way_back_from_where_nobody_is_any_more_expires() -> None:
 def test_approved_plan_is_finished_by_the_next_life_of_the_operator() -> None:
     played = scene()
     plan = proposed(played)
-    played.loop.desk.approve(plan.id)
+    played.loop.desk.approve(plan.id, "somebody")
     played.run(RECOMMEND)
     reborn = scene()
     reborn.loop.applier = Applier(played.cluster, played.cluster, played.cluster, played.cluster.clock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from storm_operator.adapters.errors import MalformedDocument, RebalanceInProgress, TopologyNotAlive, UnknownComponent
@@ -18,7 +18,7 @@ from storm_operator.adapters.nimbus.values import KILLED, TopologyInfo, Topology
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import Nodes
 from storm_operator.core.lifecycle import FINGERPRINT_KEY, RunningTopology
-from storm_operator.core.model import Assignment, Supervisor
+from storm_operator.core.model import Assignment, Supervisor, Topology
 from storm_operator.core.plan_json import record_from_json, record_to_json
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot_builder import ClusterView
@@ -49,7 +49,7 @@ class StormCluster:
         self._supervisors: tuple[Supervisor, ...] = ()
 
     def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView:
-        """All living topologies; state is found as the topology's spec says, if it has one."""
+        """All living topologies; state and number of workers are as the topology's spec says, if it has one."""
         self._supervisors = read_supervisors(self._nodes, self._storm_root)
         topologies, infos, problems = [], [], []
         for summary in self._living():
@@ -63,7 +63,7 @@ class StormCluster:
                 # One user's slip must not stop the others: found automatically until it is mended.
                 problems.append(f"{summary.name}: spec.stateful is left out of account: {error}")
                 reading, info = self._read_topology(summary.id, StatefulSpec())
-            topologies.append(reading.topology)
+            topologies.append(_of_size(reading.topology, spec))
             infos.append(info)
         assignment = assignment_from(infos, self._supervisors).assignment
         return ClusterView(self._supervisors, tuple(topologies), assignment, tuple(problems))
@@ -145,6 +145,12 @@ class StormCluster:
         if topology_id not in self._names:
             raise TopologyNotAlive(f"topology {topology_id} does not run")
         return self._names[topology_id]
+
+
+def _of_size(topology: Topology, spec: TopologySpec | None) -> Topology:
+    """The conf has the number of workers that was asked for at the submission; the spec may have changed since."""
+    workers = spec.parallelism.workers if spec is not None else None
+    return topology if workers is None else replace(topology, num_workers=workers)
 
 
 class PlanJournal:

@@ -142,6 +142,7 @@ def _plan(change: ProposedChange, demand: Demand, policy: str, now_seconds: floa
         before=change.before,
         after=change.after,
         payback_seconds=change.payback_seconds,
+        gain_percent=change.gain_percent,
     )
 
 

@@ -273,7 +273,8 @@ class Plan:
 
     `base` and `target` cover the topologies in `topology_ids` only. `restarted_workers` are slots (before or
     after) whose set of executors changes; `kept_workers` are slots whose processes must survive.
-    `cpu_limits_millicores` is what each executor may use once the plan is in force.
+    `cpu_limits_millicores` is what each executor may use once the plan is in force. `gain_percent` is the fall of the
+    whole objective that it was decided by, in per cent of the cost in force; None where nobody weighed it.
     """
 
     id: str
@@ -290,6 +291,7 @@ class Plan:
     before: Prediction
     after: Prediction
     payback_seconds: float | None = None
+    gain_percent: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cpu_limits_millicores", read_only(self.cpu_limits_millicores))

@@ -40,6 +40,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "before": asdict(plan.before),
         "after": asdict(plan.after),
         "payback_seconds": plan.payback_seconds,
+        "gain_percent": plan.gain_percent,
     }
 
 
@@ -69,6 +70,7 @@ def plan_from_json(value: Mapping[str, Any]) -> Plan:
         before=Prediction(**value["before"]),
         after=Prediction(**value["after"]),
         payback_seconds=value["payback_seconds"],
+        gain_percent=value.get("gain_percent"),
     )
 
 
@@ -95,6 +97,8 @@ def record_to_json(record: PlanRecord) -> dict[str, Any]:
         "enforce_cpu": record.enforce_cpu,
         "known_bad": record.known_bad,
         "rollback_of": record.rollback_of,
+        "approved_by": record.approved_by,
+        "approved_at_seconds": record.approved_at_seconds,
         "busy_before": [_executor_to_json(executor) for executor in record.busy_before],
     }
 
@@ -123,6 +127,8 @@ def record_from_json(value: Mapping[str, Any]) -> PlanRecord:
         enforce_cpu=value["enforce_cpu"],
         known_bad=value["known_bad"],
         rollback_of=value.get("rollback_of", ""),
+        approved_by=value.get("approved_by", ""),
+        approved_at_seconds=value.get("approved_at_seconds"),
         busy_before=tuple(_executor_from_json(executor) for executor in value["busy_before"]),
     )
 

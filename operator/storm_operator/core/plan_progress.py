@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from storm_operator.core.model import Executor, Plan, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
+from storm_operator.core.snapshot import ClusterSnapshot
 
 
 def moved_topologies(plan: Plan) -> tuple[str, ...]:
@@ -60,3 +61,9 @@ def count_kept(record: PlanRecord, workers: Mapping[WorkerSlot, WorkerSeen]) -> 
         for slot in record.plan.kept_workers
         if slot in workers and slot in before and workers[slot].pid == before[slot]
     )
+
+
+def supervisors_gone(plan: Plan, snapshot: ClusterSnapshot) -> tuple[str, ...]:
+    """Ids of the supervisors that the plan put executors on and that the cluster no longer has, sorted."""
+    alive = {supervisor.id for supervisor in snapshot.supervisors}
+    return tuple(sorted({slot.supervisor_id for slot in plan.target.slot_of.values()} - alive))

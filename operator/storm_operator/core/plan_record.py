@@ -10,6 +10,9 @@ from storm_operator.core.model import Executor, Plan, WorkerSlot, read_only
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
 
+AUTO = "auto"
+"""Approves a plan that needs no person's word."""
+
 ExecutorKey = tuple[str, int, int]
 """(topology id, first task, last task): an executor as agents and the scheduler name it."""
 
@@ -71,7 +74,8 @@ class PlanRecord:
     `workers_kept` counts the plan's kept workers whose process id did not change. `worker_pids_before` and
     `failures_before` (failed tuples by counter) are the readings from before the move that these are told by;
     `busy_before` are the executors that had tuples to work on, and so will show when they run again. `known_bad` is,
-    of a rollback, the hash of the target that it undoes, and `rollback_of` the id of that plan.
+    of a rollback, the hash of the target that it undoes, and `rollback_of` the id of that plan. `approved_by` is AUTO
+    or who said yes; empty until somebody has.
     """
 
     plan: Plan
@@ -92,6 +96,8 @@ class PlanRecord:
     enforce_cpu: bool = True
     known_bad: str = ""
     rollback_of: str = ""
+    approved_by: str = ""
+    approved_at_seconds: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("worker_pids_before", "failures_before"):

@@ -31,7 +31,8 @@ OUTDATING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """The plans that wait, as records in state Proposed; no two for the same topologies."""
+    """The plans that wait, as records in state Proposed; no two for the same topologies. One with `approved_by` is
+    carried out in the next pass."""
 
     waiting: tuple[PlanRecord, ...] = ()
 
@@ -93,7 +94,7 @@ def why_a_person_must_approve(plan: Plan, scheduling: SchedulingSettings) -> str
 
 
 def _missed_condition(plan: Plan, condition: AutoApproval) -> str:
-    gain, least = plan_gain_percent(plan), condition.minimum_gain_percent
+    gain, least = plan.gain_percent, condition.minimum_gain_percent
     if least is not None and (gain is None or gain < least):
         return f"its gain of {_shown(gain)}% is below the {least:g}% that need no approval"
     most = condition.maximum_restarted_workers
@@ -104,12 +105,6 @@ def _missed_condition(plan: Plan, condition: AutoApproval) -> str:
         when = "never pays back" if plan.payback_seconds is None else f"pays back in {plan.payback_seconds:.0f} s"
         return f"it {when}; up to {longest:g} s need no approval"
     return ""
-
-
-def plan_gain_percent(plan: Plan) -> float | None:
-    """Predicted fall of the network usage; None where there was none to begin with."""
-    before, after = plan.before.network_usage, plan.after.network_usage
-    return 100.0 * (before - after) / before if before > 0.0 else None
 
 
 def _shown(percent: float | None) -> str:

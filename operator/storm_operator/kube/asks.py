@@ -8,7 +8,7 @@ from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.plan_record import PlanState
 from storm_operator.kube.managed import Body, Registry, annotations_of, key_of
-from storm_operator.kube.rebalances import ASK_ANNOTATION, Ask, asked, plan_of, proposal_record, state_of
+from storm_operator.kube.rebalances import ASK_ANNOTATION, Ask, annotated_by, asked, plan_of, proposal_record, state_of
 
 WORDS = ", ".join(Ask)
 
@@ -40,6 +40,7 @@ def _without_ask(body: Body) -> Body:
     return {**body, "metadata": {**metadata, "annotations": others}}
 
 
+UNDER_WAY = ("Applying", "InForce", "Settling")
 APPROVED = "approved; it begins with the next pass"
 GONE = "it no longer stands: the cluster has changed since it was proposed"
 
@@ -55,7 +56,7 @@ def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop) -> str:
     if loop.memory.proposals.named(name) is None:
         return GONE
     if ask is Ask.APPROVE:
-        loop.desk.approve(name)
+        loop.desk.approve(name, annotated_by(body))
         return APPROVED
     if ask is Ask.REJECT:
         loop.desk.reject(name, "rejected by annotation")
@@ -68,23 +69,35 @@ def _roll_back(body: Body, loop: ControlLoop) -> str:
     plan = plan_of(body)
     if plan is None or state_of(body) != PlanState.VERIFIED.value:
         return f"it is {state_of(body)}: only a Verified plan can be rolled back"
-    back = loop.desk.propose_way_back(plan)
+    back = loop.desk.propose_way_back(plan, annotated_by(body))
     return f"plan {back.id} goes back to where its executors were"
+
+
+def close_lost(registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: str) -> None:
+    """Plans that were begun and that no journal knows, as after ZooKeeper was set up anew: nobody will finish them."""
+    begun = {record.plan.id for record in loop.memory.records}
+    for body in registry.rebalances():
+        namespace, name = key_of(body)
+        if body["spec"].get("clusterNimbus") == nimbus and state_of(body) in UNDER_WAY and name not in begun:
+            state = PlanState.EXPIRED.value
+            words = f"it was {state_of(body)}, and the journal in ZooKeeper does not know it: how it ended is not known"
+            kinds.patch_status(REBALANCES, namespace, name, {"state": state, "reason": state, "message": words})
 
 
 def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
     """Proposals that an earlier life of the operator showed still wait; those approved then begin now.
 
-    What was rejected or rolled back then is not proposed again.
+    What was rejected or rolled back then is not proposed again; what the loop has in its hands already is left to it.
     """
+    begun = {record.plan.id for record in loop.memory.records}
     for body in registry.rebalances():
         if body["spec"].get("clusterNimbus") != nimbus:
             continue
         if state_of(body) in (PlanState.REJECTED.value, PlanState.ROLLED_BACK.value):
             loop.memory.decisions = loop.memory.decisions.with_known_bad(body["spec"]["planHash"])
         record = proposal_record(body)
-        if record is None:
+        if record is None or record.plan.id in begun:
             continue
+        if record.known_bad:
+            loop.memory.decisions = loop.memory.decisions.with_known_bad(record.known_bad)
         loop.memory.proposals = loop.memory.proposals.having(record)
-        if state_of(body) == "Approved":
-            loop.desk.approve(record.plan.id)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.adapters.kube.errors import KubernetesError
-from storm_operator.kube.managed import Body, Key, Registry, key_of
+from storm_operator.kube.managed import Body, Key, key_of
 
 LOOK_SECONDS = 30.0
 TOLERATED_LOOKS = 3
@@ -21,10 +21,14 @@ def behind(listed: Mapping[Key, str], watched: Mapping[Key, str]) -> dict[Key, s
 
 @dataclass(slots=True)
 class WatchCanary:
-    """Lists what the operator watches every half minute. `list_topologies` asks the API server."""
+    """Lists what the operator watches every half minute, of one kind.
 
-    registry: Registry
-    list_topologies: Callable[[], tuple[Body, ...]]
+    `listed` asks the API server, for all of them or only some; `watched` gives what the watch has delivered.
+    """
+
+    kind: str
+    listed: Callable[[], Iterable[Body]]
+    watched: Callable[[], Iterable[Body]]
     say: Callable[[str], None]
     gaps: dict[Key, tuple[str, int]] = field(default_factory=dict)
     """By resource: the version that is missing and in how many looks it was."""
@@ -36,20 +40,19 @@ class WatchCanary:
     def look(self) -> None:
         """One comparison. An API server that does not answer says nothing about the watch."""
         try:
-            listed = {key_of(body): _version(body) for body in self.list_topologies()}
+            listed = _versions(self.listed())
         except KubernetesError as error:
             self.say(str(error))
             return
-        watched = {managed.key: _version(managed.body) for managed in self.registry.topologies()}
-        late = behind(listed, watched)
+        late = behind(listed, _versions(self.watched()))
         # Whatever version is missing now, a resource that has been behind all along counts on.
         self.gaps = {key: (version, self.gaps.get(key, ("", 0))[1] + 1) for key, version in late.items()}
 
     def problem(self) -> str:
         """Why the watch is taken for frozen; empty while it is not."""
         frozen = sorted(key for key, (_, looks) in self.gaps.items() if looks >= TOLERATED_LOOKS)
-        return f"the watch of StormTopologies is frozen: it has not seen {'/'.join(frozen[0])}" if frozen else ""
+        return f"the watch of {self.kind} is frozen: it has not seen {'/'.join(frozen[0])}" if frozen else ""
 
 
-def _version(body: Body) -> str:
-    return str(body["metadata"].get("resourceVersion", ""))
+def _versions(bodies: Iterable[Body]) -> dict[Key, str]:
+    return {key_of(body): str(body["metadata"].get("resourceVersion", "")) for body in bodies}

@@ -17,6 +17,7 @@ from storm_operator.core.parallelism import wanted_parallelism
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.kube.assignment_drift import AssignmentDrift
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.pod_limits import PodLimits
 from storm_operator.kube.scaling import ScaleState, merged_limits, scale_step
@@ -36,6 +37,7 @@ class ClusterCare:
     limits: PodLimits = field(init=False)
     namespaces: tuple[str, ...] = ()
     scale: ScaleState = ScaleState()
+    drift: AssignmentDrift = field(default_factory=AssignmentDrift)
 
     def __post_init__(self) -> None:
         self.limits = PodLimits(self.pods, self.say, time.time)
@@ -95,6 +97,7 @@ class ClusterCare:
             if resize.executors:
                 words = ", ".join(f"{name} {count}" for name, count in sorted(resize.executors.items()))
                 self.tell(topology.name, "Resized", f"executors are now to be: {words}", False)
+                self.drift.expect_resize(topology.id)
                 with contextlib.suppress(RebalanceInProgress):
                     assembly.client.rebalance(topology.name, executors=resize.executors)
 

@@ -59,6 +59,9 @@ class TopologyView:
     """Name of the last submission Job, and the fingerprint of what it submits."""
     retry_at_seconds: float | None = None
     """When a submission that failed is tried again."""
+    suspended_by_operator: bool | None = None
+    failed_attempts: int | None = None
+    """How often the submission was tried in vain so far, if that is so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +162,8 @@ def _degraded(view: TopologyView) -> Condition:
     return Condition("Degraded", False, "AsExpected", "")
 
 
-def with_times(conditions: list[Condition], old: Body, view: TopologyView) -> list[dict[str, Any]]:
-    """In the API's form; the time of a condition is that of the last change of its status."""
+def with_times(conditions: list[Condition], old: Body, now_seconds: float, generation: int) -> list[dict[str, Any]]:
+    """In the API's form; the time of a condition is that of the last change of its status (`old` has the former)."""
     known = {condition.get("type"): condition for condition in old.get("conditions") or ()}
     written = []
     for condition in conditions:
@@ -173,8 +176,8 @@ def with_times(conditions: list[Condition], old: Body, view: TopologyView) -> li
                 "status": status,
                 "reason": condition.reason,
                 "message": condition.message,
-                "lastTransitionTime": timestamp(view.now_seconds) if changed else before["lastTransitionTime"],
-                "observedGeneration": view.managed.generation,
+                "lastTransitionTime": timestamp(now_seconds) if changed else before["lastTransitionTime"],
+                "observedGeneration": generation,
             }
         )
     return written

@@ -14,7 +14,8 @@ from storm_operator.control_loop import PassReport
 from storm_operator.core.model import Hold
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.kube.managed import Body, Key, Managed, Registry
-from storm_operator.kube.rebalances import rebalance_body, rebalance_status, surplus
+from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state
+from storm_operator.kube.rebalances import rebalance_body, surplus
 from storm_operator.kube.status import is_news
 
 WARNING_STATES = frozenset({PlanState.FAILED, PlanState.ROLLED_BACK})
@@ -39,19 +40,20 @@ class Publisher:
     written: dict[Key, dict[str, Any]] = field(default_factory=dict)
     rebalances: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """By plan id: its namespace and the status that was written last."""
+    unshown: dict[str, PlanRecord] = field(default_factory=dict)
+    """By plan id: steps that could not be shown."""
 
     def on_pass(self, report: PassReport) -> None:
         self.last_report = report
+        for record in tuple(self.unshown.values()):
+            self._show(record)
 
     def on_record(self, record: PlanRecord) -> None:
         """Each step of a plan's life."""
-        self.say(f"plan {record.plan.id}: {record.state.value}: {record.message or record.plan.reason}")
+        self.say(f"plan {record.plan.id}: {shown_state(record)}: {record.message or record.plan.reason}")
         for topology_id in record.plan.topology_ids:
             self.last_record[topology_id] = record
-        try:
-            self._write_rebalance(record)
-        except KubernetesError as error:
-            self.say(f"plan {record.plan.id} goes on, but could not be shown: {error}")
+        self._show(record)
 
     def write_status(self, managed: Managed, status: Mapping[str, Any]) -> None:
         """Write the status if it says anything new."""
@@ -76,6 +78,14 @@ class Publisher:
             self.kinds.delete(REBALANCES, metadata["namespace"], metadata["name"])
             self.registry.forget_rebalance((metadata["namespace"], metadata["name"]))
 
+    def _show(self, record: PlanRecord) -> None:
+        self.unshown.pop(record.plan.id, None)
+        try:
+            self._write_rebalance(record)
+        except KubernetesError as error:
+            self.unshown[record.plan.id] = record
+            self.say(f"plan {record.plan.id} goes on, but could not be shown: {error}")
+
     def _write_rebalance(self, record: PlanRecord) -> None:
         plan = record.plan
         owner = next((o for o in map(self.owner_of, plan.topology_ids) if o is not None), None)
@@ -94,12 +104,12 @@ class Publisher:
             self._mark_rolled_back(namespace, record)
         if owner is not None:
             words = f"plan {plan.id}: {record.message or plan.reason}"
-            self.events.post(owner.body, f"Plan{record.state.value}", words, record.state in WARNING_STATES)
+            self.events.post(owner.body, f"Plan{shown_state(record)}", words, record.state in WARNING_STATES)
 
     def _mark_rolled_back(self, namespace: str, record: PlanRecord) -> None:
         """The plan that `record` undid points to it."""
-        state = PlanState.ROLLED_BACK.value
-        status = {"rolledBackBy": record.plan.id, "state": state, "reason": state}
+        _, before = self.rebalances.get(record.rollback_of) or self._found(record.rollback_of) or ("", {})
+        status = rolled_back_status(record, before, time.time())
         self.kinds.patch_status(REBALANCES, namespace, record.rollback_of, status)
 
     def _found(self, plan_id: str) -> tuple[str, dict[str, Any]] | None:

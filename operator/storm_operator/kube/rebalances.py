@@ -13,7 +13,6 @@ from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.model import Plan, Prediction, WorkerSlot
 from storm_operator.core.plan_json import plan_from_json, plan_to_json
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
-from storm_operator.core.proposals import plan_gain_percent
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.kube.managed import Body, Managed, annotations_of
 from storm_operator.kube.submission import label_value, owner_reference
@@ -21,6 +20,8 @@ from storm_operator.kube.submission import label_value, owner_reference
 KIND = "StormRebalance"
 ASK_ANNOTATION = "storm-operator.dev/rebalance"
 TOPOLOGY_LABEL = "storm-operator.dev/topology"
+APPROVED = "Approved"
+UNNAMED = "annotation"
 FINAL_STATES = frozenset(state.value for state in PlanState if state.is_final)
 
 
@@ -39,6 +40,21 @@ def asked(body: Body) -> Ask | str | None:
     if text is None:
         return None
     return Ask(text) if text in tuple(Ask) else text
+
+
+def annotated_by(body: Body) -> str:
+    """Who set the annotation, as far as Kubernetes tells: the field manager, e.g. `annotation (kubectl-annotate)`.
+
+    Which user that was only the API server's audit log knows.
+    """
+    path = ("f:metadata", "f:annotations", f"f:{ASK_ANNOTATION}")
+    for entry in body["metadata"].get("managedFields") or ():
+        fields: Any = entry.get("fieldsV1") or {}
+        for step in path:
+            fields = fields.get(step) if isinstance(fields, Mapping) else None
+        if fields is not None and entry.get("manager"):
+            return f"{UNNAMED} ({entry['manager']})"
+    return UNNAMED
 
 
 def state_of(body: Body) -> str:
@@ -78,8 +94,8 @@ def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str])
         "baseHash": assignment_hash(plan.base),
         "policy": plan.policy,
         "reason": plan.reason,
-        "gainPercent": _rounded(plan_gain_percent(plan)),
-        "paybackSeconds": _rounded(plan.payback_seconds),
+        "gainPercent": rounded(plan.gain_percent),
+        "paybackSeconds": rounded(plan.payback_seconds),
         "moveCount": len(plan.moves),
         "restartCount": len(plan.started_workers),
         "moves": moves,
@@ -105,44 +121,13 @@ def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str])
     }
 
 
-def rebalance_status(record: PlanRecord, before: Mapping[str, Any], now_seconds: float) -> dict[str, Any]:
-    """The status after a step of the plan's life; `before` is the status so far, whose times stay."""
-    state = record.state.value
-    times = dict(before.get("times") or {})
-    times.setdefault("proposed", timestamp(record.plan.created_at_seconds))
-    if record.state is PlanState.APPLYING:
-        times.setdefault("applying", timestamp(now_seconds))
-    if record.in_force_at_seconds is not None:
-        times.setdefault("inForce", timestamp(record.in_force_at_seconds))
-        if record.seconds_to_running is not None:
-            times.setdefault("running", timestamp(record.in_force_at_seconds + record.seconds_to_running))
-    if record.state.is_final:
-        times.setdefault("finished", timestamp(now_seconds))
-    measured = {"before": _outcome(record.before)}
-    if record.measured is not None:
-        measured["after"] = _outcome(record.measured)
-    status = {
-        "observedGeneration": 1,
-        "state": state,
-        "reason": state,
-        "message": record.message,
-        "times": times,
-        "measured": measured,
-        "workersKept": record.workers_kept,
-        "secondsToInForce": _rounded(record.seconds_to_in_force),
-        "secondsToRunning": _rounded(record.seconds_to_running),
-        "failedTuples": record.failed_tuples,
-        "rollbackOf": record.rollback_of or None,
-    }
-    return {key: value for key, value in status.items() if value is not None}
-
-
 def proposal_record(body: Body) -> PlanRecord | None:
     """A proposal of an earlier life of the operator, as the loop kept it; None when it waits no more."""
     plan = plan_of(body)
-    if plan is None or state_of(body) not in (PlanState.PROPOSED.value, "Approved"):
+    if plan is None or state_of(body) not in (PlanState.PROPOSED.value, APPROVED):
         return None
     status = body.get("status") or {}
+    rollback_of = str(status.get("rollbackOf", ""))
     return PlanRecord(
         plan=plan,
         method=ApplyMethod.REBALANCE,
@@ -150,7 +135,10 @@ def proposal_record(body: Body) -> PlanRecord | None:
         before=Outcome(None, None, None, None, None),
         started_at_seconds=plan.created_at_seconds,
         message=str(status.get("message", "")),
-        rollback_of=str(status.get("rollbackOf", "")),
+        known_bad=assignment_hash(plan.base) if rollback_of else "",
+        rollback_of=rollback_of,
+        approved_by=str(status.get("approvedBy") or UNNAMED) if state_of(body) == APPROVED else "",
+        approved_at_seconds=_seconds((status.get("times") or {}).get("approved")),
     )
 
 
@@ -170,8 +158,12 @@ def timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _seconds(time: str | None) -> float | None:
+    return None if time is None else datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+
+
 def _prediction(prediction: Prediction) -> dict[str, Any]:
-    return _known(
+    return known_figures(
         interSupervisorTuplesPerSecond=prediction.inter_supervisor_tuples_per_second,
         interWorkerTuplesPerSecond=prediction.inter_worker_tuples_per_second,
         networkUsage=prediction.network_usage,
@@ -181,19 +173,10 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
     )
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
-    return _known(
-        interSupervisorTuplesPerSecond=outcome.inter_supervisor_tuples_per_second,
-        ackedTuplesPerSecond=outcome.acked_per_second,
-        completeLatencyMeanMilliseconds=outcome.complete_latency_mean_ms,
-        completeLatencyP50Milliseconds=outcome.complete_latency_p50_ms,
-        completeLatencyP99Milliseconds=outcome.complete_latency_p99_ms,
-    )
+def known_figures(**values: float | None) -> dict[str, Any]:
+    """Those that are not None, rounded for people."""
+    return {name: rounded(value) for name, value in values.items() if value is not None}
 
 
-def _known(**values: float | None) -> dict[str, Any]:
-    return {name: _rounded(value) for name, value in values.items() if value is not None}
-
-
-def _rounded(value: float | None) -> float | None:
+def rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 2)

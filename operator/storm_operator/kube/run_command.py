@@ -16,7 +16,7 @@ import typer
 
 from storm_operator.adapters.kube.clients import KubeClients, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
-from storm_operator.adapters.kube.resources import TOPOLOGIES
+from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.assembly import DEFAULT_AGENT_PORT
 from storm_operator.kube.canary import WatchCanary
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
@@ -29,6 +29,7 @@ from storm_operator.kube.runners import Runners
 from storm_operator.kube.submission import JobSettings
 
 LOST_LEADERSHIP = 3
+PROPOSED = "status.state=Proposed"
 log = logging.getLogger("storm_operator")
 
 
@@ -130,15 +131,29 @@ class Operator:
         self._namespaces = namespaces
         self._gone: set[str] = set()
         self.runners = Runners(registry, self._make)
-        self._canary = WatchCanary(registry, lambda: clients.kinds.list(TOPOLOGIES, namespaces), log.info)
+        self._canaries = (
+            WatchCanary(
+                "StormTopologies",
+                lambda: clients.kinds.list(TOPOLOGIES, namespaces),
+                lambda: [managed.body for managed in registry.topologies()],
+                log.info,
+            ),
+            # Of plans, that are many and large, those that people are asked about.
+            WatchCanary(
+                "StormRebalances",
+                lambda: clients.kinds.list(REBALANCES, namespaces, PROPOSED),
+                registry.rebalances,
+                log.info,
+            ),
+        )
 
     def problem(self) -> str:
         """Why the operator should be started anew; empty when all is well, and while it waits to lead."""
-        return self.runners.problem() or self._canary.problem()
+        return "; ".join(filter(None, (self.runners.problem(), *(canary.problem() for canary in self._canaries))))
 
     def lead(self, stop: threading.Event, deletion_patience_seconds: float) -> None:
         """Until `stop`: watch, and run the loops."""
-        for target in (self.runners.run, self._canary.run):
+        for target in (self.runners.run, *(canary.run for canary in self._canaries)):
             threading.Thread(target=target, args=(stop,), name=target.__qualname__, daemon=True).start()
         watched = Watched(self._registry, self._gone, self._tell, lambda: datetime.now(UTC), deletion_patience_seconds)
         asyncio.run(self._watch(build_registry(watched), stop))

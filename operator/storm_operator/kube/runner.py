@@ -13,14 +13,14 @@ from storm_operator.adapters.kube.resources import REBALANCES
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
-from storm_operator.kube.asks import follow_asks, seed_proposals
+from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed, Registry, rightful
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
-from storm_operator.lifecycle_manager import LifecycleManager, Stage
+from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
 RETRY_SECONDS = 10.0
 CONNECT_PATIENCE_SECONDS = 10.0
@@ -53,7 +53,8 @@ class ClusterRunner:
     submitter: JobSubmitter | None = None
     publisher: Publisher = field(init=False)
     care: ClusterCare = field(init=False)
-    stages: dict[str, Stage] = field(default_factory=dict)
+    last_plans: dict[str, str] = field(default_factory=dict)
+    """By topology id: the plan that concerned it last, when the last pass began."""
     passes: int = 0
     failed_passes: int = 0
     last_pass_seconds: float = 0.0
@@ -100,10 +101,14 @@ class ClusterRunner:
         if specs:
             assembly.loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
         self.care.see(managed)
-        lifecycle.step(specs, time.time())
-        self._note_drift(lifecycle)
+        for name in specs:
+            _remind(lifecycle, name, self.owners[name])
+        lifecycle.step(specs, time.time(), assembly.loop.being_moved)
+        for name, words in lifecycle.repairs.items():
+            self._tell_owner(name, "Drift", words, True)
         follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say)
         assembly.loop.run_once(specs)
+        self._note_moves(assembly)
         if self.publisher.last_report is not None:
             self.care.follow(specs, self.publisher.last_report, assembly)
         self._publish(lifecycle)
@@ -119,6 +124,7 @@ class ClusterRunner:
                 # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
                 for body in self.kube.kinds.list(REBALANCES, tuple({one.key[0] for one in self.owners.values()})):
                     self.registry.put_rebalance(body)
+                close_lost(self.registry, self.kube.kinds, assembly.loop, self.nimbus)
                 seed_proposals(self.registry, assembly.loop, self.nimbus)
             except BaseException:
                 assembly.close()
@@ -165,17 +171,25 @@ class ClusterRunner:
                 now_seconds=time.time(),
                 job=self.submitter.last.get(name) if self.submitter else None,
                 retry_at_seconds=retry.not_before_seconds if retry else None,
+                failed_attempts=retry.failures if retry else None,
+                suspended_by_operator=name in lifecycle.suspended if progress else None,
             )
             self.publisher.write_status(one, status_of(view))
             self.publisher.trim_history(one, spec.rebalance_history_limit)
 
-    def _note_drift(self, lifecycle: LifecycleManager) -> None:
-        """A topology that ran a pass ago and must be submitted now was killed by somebody else."""
-        for name, progress in lifecycle.progress.items():
-            before, self.stages[name] = self.stages.get(name), progress.stage
-            owner = self.owners.get(name)
-            if before is Stage.RUNNING and progress.stage is Stage.SUBMITTING and owner is not None:
-                words = f"topology {name} was killed by somebody else; it is submitted again"
+    def _note_moves(self, assembly: Assembly) -> None:
+        """Executors that are elsewhere than in the last pass although no plan of ours moved them."""
+        report = self.publisher.last_report
+        if report is None or report.snapshot is None:
+            return
+        plans = {topology_id: record.plan.id for topology_id, record in self.publisher.last_record.items()}
+        planned = {topology_id for topology_id in plans if plans[topology_id] != self.last_plans.get(topology_id)}
+        self.last_plans = plans
+        pending = assembly.loop.memory.records[-1:] if assembly.loop.has_pending_plan else ()
+        planned |= {topology_id for record in pending for topology_id in record.plan.topology_ids}
+        for topology_id, words in self.care.drift.look(report.snapshot, planned).items():
+            owner = self._owner_of_id(topology_id)
+            if owner is not None:
                 self.publisher.tell(owner, "Drift", words, warning=True)
 
     def _refuse_late(self, one: Managed, owner: tuple[str, str]) -> None:
@@ -205,6 +219,16 @@ class ClusterRunner:
         if self.assembly is None:
             return {}
         return {supervisor_id: host for host, supervisor_id in self.assembly.storm.supervisor_ids().items()}
+
+
+def _remind(lifecycle: LifecycleManager, name: str, one: Managed) -> None:
+    """What an earlier life of the operator wrote of a topology that it left running, or suspended."""
+    status = one.body.get("status") or {}
+    topology_id = status.get("topologyId")
+    if topology_id and status.get("phase") != "Submitting":
+        suspended = bool(status.get("suspendedByOperator"))
+        stage = Stage.SUSPENDED if suspended else Stage.RUNNING
+        lifecycle.remember(name, Progress(stage, "", str(topology_id)), suspended)
 
 
 def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:

@@ -7,7 +7,6 @@ from typing import Any
 
 from storm_operator.core.model import Hold
 from storm_operator.core.plan_record import PlanState
-from storm_operator.core.proposals import plan_gain_percent
 from storm_operator.kube.conditions import (
     PAUSED,
     Condition,
@@ -18,8 +17,9 @@ from storm_operator.kube.conditions import (
     without_figures,
 )
 from storm_operator.kube.managed import Body, Managed
+from storm_operator.kube.rebalance_status import shown_state
 from storm_operator.kube.rebalances import timestamp
-from storm_operator.lifecycle_manager import Progress, Stage
+from storm_operator.lifecycle_manager import Stage
 
 NEWS_FRACTION = 0.1
 """Figures that changed by less than this share of themselves are no news: a steady topology is not written again."""
@@ -43,8 +43,8 @@ def status_of(view: TopologyView) -> dict[str, Any]:
         "phase": _phase(view),
         "message": _message(view),
         "nimbus": view.managed.nimbus,
-        "conditions": with_times(conditions_of(view), old, view),
-        "suspendedByOperator": bool(view.progress and view.progress.stage is Stage.SUSPENDED) or None,
+        "conditions": with_times(conditions_of(view), old, view.now_seconds, view.managed.generation),
+        "suspendedByOperator": _suspended_by_operator(view, old),
         "topologyId": _shown_topology_id(view, old),
         "lastPlan": _last_plan(view, old),
         "lastHold": _last_hold(view, old),
@@ -66,7 +66,6 @@ FIGURES = (
 
 def refused_status(managed: Managed, reason: str, message: str, now_seconds: float) -> dict[str, Any]:
     """The status of a resource that nothing can be done for, and why."""
-    view = TopologyView(managed, Progress(Stage.FAILED, message), None, None, None, now_seconds)
     conditions = [
         Condition("Submitted", False, reason, message),
         Condition("Ready", False, reason, message),
@@ -76,20 +75,19 @@ def refused_status(managed: Managed, reason: str, message: str, now_seconds: flo
         "observedGeneration": managed.generation,
         "phase": "Failed",
         "message": message,
-        "conditions": with_times(conditions, managed.body.get("status") or {}, view),
+        "conditions": with_times(conditions, managed.body.get("status") or {}, now_seconds, managed.generation),
     }
 
 
 def accepted_status(managed: Managed, now_seconds: float) -> dict[str, Any]:
     """The first status of a valid resource, before the loop has looked at it."""
-    view = TopologyView(managed, None, None, None, None, now_seconds)
     conditions = [Condition("Ready", False, "Accepted", "the spec is valid; the next pass acts on it")]
     return {
         "observedGeneration": managed.generation,
         "phase": "Pending",
         "message": "accepted",
         "nimbus": managed.nimbus,
-        "conditions": with_times(conditions, managed.body.get("status") or {}, view),
+        "conditions": with_times(conditions, managed.body.get("status") or {}, now_seconds, managed.generation),
     }
 
 
@@ -103,7 +101,7 @@ def _differs(old: Any, new: Any) -> bool:
     if isinstance(new, float) and isinstance(old, int | float) and not isinstance(old, bool):
         return abs(new - old) > NEWS_FRACTION * max(abs(new), abs(old))
     if isinstance(new, Mapping) and isinstance(old, Mapping):
-        return set(old) != set(new) or any(_differs(old[key], new[key]) for key in new)
+        return any(_differs(old.get(key), new.get(key)) for key in {*old, *new})
     if isinstance(new, list) and isinstance(old, list):
         return len(old) != len(new) or any(_differs(a, b) for a, b in zip(old, new, strict=True))
     return bool(old != new)
@@ -142,6 +140,13 @@ def _shown_topology_id(view: TopologyView, old: Body) -> str | None:
     return view.progress.topology_id or None
 
 
+def _suspended_by_operator(view: TopologyView, old: Body) -> bool | None:
+    """Read again by the next life of the operator, and when a pause ends: None is not written at all."""
+    if view.suspended_by_operator is None:
+        return old.get("suspendedByOperator")
+    return view.suspended_by_operator or None
+
+
 def _figures(view: TopologyView) -> dict[str, Any]:
     topology_id, snapshot = topology_id_of(view), view.snapshot
     if snapshot is None or not topology_id:
@@ -172,20 +177,26 @@ def _submission(view: TopologyView, old: Body) -> Any:
         "job": view.job[0],
         "fingerprint": view.job[1],
         "message": view.progress.message if failed else None,
+        "attempts": _failed_attempts(view, before),
         "retryAt": timestamp(view.retry_at_seconds) if failed and view.retry_at_seconds is not None else None,
     }
     if view.progress.stage is Stage.RUNNING:
         same = before and before.get("fingerprint") == view.job[1]
         submission["submittedAt"] = (before or {}).get("submittedAt") if same else None
         submission["submittedAt"] = submission["submittedAt"] or timestamp(view.now_seconds)
-    return {name: value for name, value in submission.items() if value is not None}
+    # None removes what was written before; what was not is not written at all.
+    return {name: value for name, value in submission.items() if value is not None or name in (before or {})}
+
+
+def _failed_attempts(view: TopologyView, before: Body | None) -> int | None:
+    if view.failed_attempts or view.job is None:
+        return view.failed_attempts
+    return (before or {}).get("attempts") if (before or {}).get("fingerprint") == view.job[1] else None
 
 
 def _percent_of_best(view: TopologyView) -> float | None:
-    if isinstance(view.decision, Hold):
-        return None if view.decision.gain_percent is None else round(100.0 - view.decision.gain_percent, 1)
-    gain = plan_gain_percent(view.decision) if view.decision is not None else None
-    return None if gain is None else round(100.0 - gain, 1)
+    gain = view.decision.gain_percent if view.decision is not None else None
+    return None if gain is None else round(100.0 - max(0.0, gain), 1)
 
 
 def _last_plan(view: TopologyView, old: Body) -> Any:
@@ -193,11 +204,11 @@ def _last_plan(view: TopologyView, old: Body) -> Any:
     if record is None:
         return old.get("lastPlan")
     before = old.get("lastPlan") or {}
-    same = before.get("id") == record.plan.id and before.get("state") == record.state.value
+    same = before.get("id") == record.plan.id and before.get("state") == shown_state(record)
     return {
         "id": record.plan.id,
         "rebalance": record.plan.id,
-        "state": record.state.value,
+        "state": shown_state(record),
         "message": record.message or record.plan.reason,
         "time": before["time"] if same and "time" in before else timestamp(view.now_seconds),
     }

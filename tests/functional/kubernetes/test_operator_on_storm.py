@@ -10,42 +10,13 @@ from typing import Any
 import pytest
 from eventually import eventually
 
-from kube_cluster import KubeCluster
 from operator_scene import OperatorProcess, PlayedKubelet, Scene
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.kube.rebalances import ASK_ANNOTATION
-from storm_operator.local.cluster import LocalCluster
-from storm_operator.local.paths import repository_root
 
 pytestmark = pytest.mark.functional
-
-NAMESPACE = "storm-tests"
-
-
-@pytest.fixture(scope="module")
-def scene(kube_api: KubeCluster, storm_cluster: LocalCluster, workloads_jar: Path) -> Scene:
-    root = repository_root()
-    assert root is not None
-    kube_api.install_crds(root / "crds")
-    kube_api.kubectl("create", "namespace", NAMESPACE)
-    return Scene(kube_api, storm_cluster, NAMESPACE, workloads_jar)
-
-
-@pytest.fixture(scope="module")
-def kubelet(scene: Scene) -> Iterator[PlayedKubelet]:
-    with PlayedKubelet(scene.kube, scene.namespace, scene.storm.storm_home) as kubelet:
-        yield kubelet
-
-
-@pytest.fixture
-def operator(scene: Scene, kubelet: PlayedKubelet, tmp_path: Path) -> Iterator[OperatorProcess]:
-    with OperatorProcess(scene.kube, scene.namespace, tmp_path / "operator.log") as operator:
-        for left in scene.all("stormtopologies"):  # by a test that failed
-            scene.delete(left["metadata"]["name"])
-        eventually(lambda: not scene.all("stormtopologies") + scene.all("stormrebalances"), "nothing is left")
-        yield operator
 
 
 @pytest.fixture
@@ -70,6 +41,7 @@ def test_topology_is_submitted_planned_verified_suspended_and_deleted(
     (verified,) = eventually(lambda: scene.rebalances("Verified"), "a plan is made, applied and verified")
     assert verified["spec"]["moveCount"] == len(verified["spec"]["moves"]) > 0
     assert verified["status"]["secondsToInForce"] > 0
+    assert verified["status"]["approvedBy"] == "auto"
     assert verified["status"]["measured"]["after"]["interSupervisorTuplesPerSecond"] == 0.0
     assert verified["metadata"]["ownerReferences"][0]["name"] == "words"
     ready = eventually(lambda: scene.condition("words", "Ready").get("status") == "True", "it is ready")
@@ -109,6 +81,9 @@ def test_exactly_the_approved_plan_is_carried_out_and_can_be_taken_back(
     (verified,) = eventually(lambda: scene.rebalances("Verified"), "it is carried out and verified")
     assert verified["metadata"]["name"] == second["metadata"]["name"]
     assert verified["spec"] == second["spec"]
+    assert verified["status"]["approvedBy"] == "annotation (kubectl-annotate)"
+    times = verified["status"]["times"]
+    assert times["proposed"] <= times["approved"] <= times["applying"] <= times["inForce"] <= times["finished"]
     assert ASK_ANNOTATION not in verified["metadata"].get("annotations", {})
 
     ask(scene, verified, "rollback")

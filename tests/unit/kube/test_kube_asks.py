@@ -12,10 +12,11 @@ from loop_scene import Scene as Loop
 from loop_scene import scene as loop_scene
 from loop_scene import with_mode
 from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.model import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
-from storm_operator.kube.asks import follow_asks, seed_proposals
+from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.managed import Registry
 from storm_operator.kube.rebalances import ASK_ANNOTATION, asked, plan_of
 
@@ -44,6 +45,10 @@ class Scene:
         follow_asks(self.registry, self.kinds, self.loop.loop, nimbus, self.said.append)
         return (self.kinds.statuses() or [{}])[-1]
 
+    def approved_by(self) -> str:
+        (waiting,) = self.loop.loop.memory.proposals.waiting
+        return waiting.approved_by
+
     def states(self) -> list[PlanState]:
         return [record.state for record in self.loop.audience.records if record.plan.id == self.plan.id]
 
@@ -61,7 +66,7 @@ class TestAsk:
         played.kinds.error = KubernetesError("annotate: down")
         with pytest.raises(KubernetesError):
             played.follow()
-        assert played.loop.loop.memory.approved == frozenset()
+        assert played.approved_by() == ""
 
     def test_is_carried_out_once_though_the_watch_lags_behind(self) -> None:
         played = Scene("rollback", state="Verified")
@@ -83,7 +88,7 @@ class TestAsk:
         played = Scene("Approve")
         message = played.follow()["message"]
         assert message == f"{ASK_ANNOTATION}: 'Approve' is not understood; it may be approve, reject, refresh, rollback"
-        assert played.loop.loop.memory.approved == frozenset()
+        assert played.approved_by() == ""
 
     def test_answer_is_said_too(self) -> None:
         played = Scene("approve")
@@ -146,7 +151,7 @@ class TestRollback:
         back = played.loop.audience.records[-1]
         assert message == f"plan {back.plan.id} goes back to where its executors were"
         assert (back.plan.base, back.plan.target) == (played.plan.target, played.plan.base)
-        assert back.plan.id in played.loop.loop.memory.approved
+        assert back.approved_by == "annotation"
 
     @pytest.mark.parametrize("state", ["Proposed", "Settling", "RolledBack"])
     def test_of_a_plan_that_is_not_verified_is_refused(self, state: str) -> None:
@@ -206,6 +211,47 @@ class TestRestart:
         after.run(RECOMMEND)
         (record,) = after.loop.memory.records
         assert (record.plan, record.rollback_of) == (known, "p-1")
+
+    def test_what_a_way_back_undoes_is_remembered_in_the_journal_too(self) -> None:
+        after, known = self.reborn("Approved", rollbackOf="p-1")
+        undone = assignment_hash(known.base)
+        assert undone in after.loop.memory.decisions.known_bad
+        after.run(RECOMMEND)
+        assert after.journal.kept is not None
+        assert after.journal.kept.known_bad == undone
+
+    def test_plan_that_is_being_carried_out_is_not_begun_again_though_its_resource_lags_behind(self) -> None:
+        before = Scene()
+        before.loop.loop.desk.approve(before.plan.id, "somebody")
+        before.loop.run(RECOMMEND)
+        after = loop_scene()
+        after.journal.kept = before.loop.journal.kept
+        after.loop.recover()
+        seed_proposals(registry_of(rebalance("Approved", of=before.plan)), after.loop, NIMBUS)
+        assert after.loop.memory.proposals.waiting == ()
+
+    @pytest.mark.parametrize("state", ["Applying", "InForce", "Settling"])
+    def test_plan_under_way_that_no_journal_knows_is_closed(self, state: str) -> None:
+        kinds, after = FakeKinds(), loop_scene()
+        close_lost(registry_of(rebalance(state)), kinds, after.loop, NIMBUS)
+        (status,) = kinds.statuses()
+        assert status["state"] == "Expired"
+        assert state in status["message"]
+
+    @pytest.mark.parametrize("state", ["Proposed", "Approved", "Verified", "RolledBack"])
+    def test_plan_that_is_not_under_way_is_left(self, state: str) -> None:
+        kinds = FakeKinds()
+        close_lost(registry_of(rebalance(state)), kinds, loop_scene().loop, NIMBUS)
+        assert kinds.calls == []
+
+    def test_plan_that_the_loop_goes_on_with_is_left(self) -> None:
+        before, kinds, after = Scene(), FakeKinds(), loop_scene()
+        before.loop.loop.desk.approve(before.plan.id, "somebody")
+        before.loop.run(RECOMMEND)
+        after.journal.kept = before.loop.journal.kept
+        after.loop.recover()
+        close_lost(registry_of(rebalance("Settling", of=before.plan)), kinds, after.loop, NIMBUS)
+        assert kinds.calls == []
 
 
 def test_plan_of_these_tests_is_one_that_is_read_back() -> None:

@@ -21,7 +21,9 @@ class Scene:
         self.error: Exception | None = None
         self.said: list[str] = []
         self.looks = 0
-        self.canary = WatchCanary(self.registry, self.list, self.said.append)
+        self.canary = WatchCanary(
+            "StormTopologies", self.list, lambda: [m.body for m in self.registry.topologies()], self.said.append
+        )
 
     def list(self) -> tuple[dict[str, Any], ...]:
         self.looks += 1

@@ -22,11 +22,13 @@ from kube_builders import (
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.control_loop import PassReport
 from storm_operator.core.model import Hold, HoldReason
-from storm_operator.core.plan_record import PlanState
+from storm_operator.core.plan_record import AUTO, PlanState
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.publisher import Publisher, decision_for
+from storm_operator.kube.rebalance_status import rebalance_status
 
 NAME = f"streams/{plan().id}"
+VERIFIED = plan_record(PlanState.VERIFIED, approved_by=AUTO, in_force_at_seconds=NOW_SECONDS)
 HOLD = Hold(HoldReason.NO_CHANGE, "as it should be")
 
 
@@ -135,6 +137,17 @@ class TestRecord:
         assert played.said[-1] == f"plan {plan().id} goes on, but could not be shown: create stormrebalances: down"
         assert played.publisher.last_record[TOPOLOGY_ID].state is PlanState.APPLYING
 
+    def test_step_that_could_not_be_shown_is_shown_by_the_next_pass(self) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record(PlanState.SETTLING))
+        played.kinds.error = KubernetesError("down")
+        played.publisher.on_record(plan_record(PlanState.VERIFIED))
+        played.publisher.on_pass(PassReport(NOW_SECONDS, None, None, ()))
+        played.kinds.error = None
+        for _ in range(2):
+            played.publisher.on_pass(PassReport(NOW_SECONDS, None, None, ()))
+        assert [status["state"] for status in played.kinds.statuses()] == ["Settling", "Verified"]
+
     def test_resource_that_could_not_be_made_is_made_at_the_next_step(self) -> None:
         played = Scene()
         played.kinds.error = KubernetesError("down")
@@ -148,11 +161,16 @@ class TestRecord:
         played.publisher.on_record(plan_record(PlanState.SETTLING, rollback_of="p-bad"))
         assert "rolledBackBy" not in played.kinds.statuses()[-1]
         played.publisher.on_record(plan_record(PlanState.VERIFIED, rollback_of="p-bad"))
-        assert played.kinds.calls[-1] == (
-            "status",
-            "streams/p-bad",
-            {"rolledBackBy": plan().id, "state": "RolledBack", "reason": "RolledBack"},
-        )
+        verb, name, written = played.kinds.calls[-1]
+        assert (verb, name) == ("status", "streams/p-bad")
+        assert (written["rolledBackBy"], written["state"], written["reason"]) == (plan().id, "RolledBack", "RolledBack")
+
+    def test_way_back_leaves_the_other_conditions_of_what_it_undid(self) -> None:
+        conditions = rebalance_status(VERIFIED, {}, NOW_SECONDS)["conditions"]
+        played = Scene(rebalance("Verified", of=plan("p-bad"), conditions=conditions))
+        played.publisher.on_record(plan_record(PlanState.VERIFIED, rollback_of="p-bad"))
+        written = {c["type"]: c["status"] for c in played.kinds.statuses()[-1]["conditions"]}
+        assert written == {"Approved": "True", "Enforced": "False", "Verified": "False"}
 
     @pytest.mark.parametrize(
         ("state", "warning"), [(PlanState.VERIFIED, False), (PlanState.FAILED, True), (PlanState.ROLLED_BACK, True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import jsonschema
 import pytest
@@ -26,21 +27,24 @@ from kube_builders import (
 from storm_operator.adapters.resource_schema import crd_file
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.model import Move
-from storm_operator.core.plan_record import Outcome, PlanState
+from storm_operator.core.plan_record import AUTO, Outcome, PlanState
+from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.kube.rebalances import (
+    ASK_ANNOTATION,
     FINAL_STATES,
     TOPOLOGY_LABEL,
     Ask,
+    annotated_by,
     asked,
     plan_of,
     proposal_record,
     rebalance_body,
-    rebalance_status,
     state_of,
     surplus,
     timestamp,
 )
 
+IN_FORCE = {"approved_by": AUTO, "in_force_at_seconds": NOW_SECONDS}
 MEASURED = Outcome(100.04, 300.0, 5.0, 4.0, 12.0)
 
 
@@ -72,7 +76,7 @@ class TestSpec:
 
     def test_says_what_is_won_and_when_it_has_paid(self) -> None:
         spec = rebalance_body(plan_record(), managed(), HOSTS)["spec"]
-        assert spec["gainPercent"] == 75.0
+        assert spec["gainPercent"] == 62.5
         assert spec["paybackSeconds"] == 71.23
         assert spec["prediction"]["before"]["interSupervisorTuplesPerSecond"] == 300.0
         assert spec["prediction"]["after"]["completeLatencyMilliseconds"] == 4.0
@@ -162,6 +166,55 @@ class TestStatus:
         assert rebalance_status(plan_record(rollback_of="p-1"), {}, NOW_SECONDS)["rollbackOf"] == "p-1"
         assert "rollbackOf" not in rebalance_status(plan_record(), {}, NOW_SECONDS)
 
+    def test_says_who_approved_it_and_when(self) -> None:
+        waiting = rebalance_status(plan_record(), {}, NOW_SECONDS)
+        assert "approvedBy" not in waiting
+        approved = plan_record(approved_by="annotation (kubectl-annotate)", approved_at_seconds=NOW_SECONDS + 2)
+        status = rebalance_status(approved, waiting, NOW_SECONDS + 3)
+        assert (status["state"], status["approvedBy"]) == ("Approved", "annotation (kubectl-annotate)")
+        assert status["times"] == {"proposed": NOW, "approved": timestamp(NOW_SECONDS + 2)}
+
+    @pytest.mark.parametrize(
+        ("fields", "expected"),
+        [
+            ({"state": PlanState.PROPOSED}, ("False", "False", "Unknown")),
+            ({"state": PlanState.PROPOSED, "approved_by": "annotation"}, ("True", "False", "Unknown")),
+            ({"state": PlanState.REJECTED}, ("False", "False", "Unknown")),
+            ({"state": PlanState.APPLYING, "approved_by": AUTO}, ("True", "False", "Unknown")),
+            (
+                {"state": PlanState.SETTLING, **IN_FORCE},
+                ("True", "True", "Unknown"),
+            ),
+            ({"state": PlanState.VERIFIED, **IN_FORCE}, ("True", "True", "True")),
+            (
+                {"state": PlanState.ROLLED_BACK, **IN_FORCE},
+                ("True", "False", "False"),
+            ),
+            (
+                {"state": PlanState.FAILED, **IN_FORCE},
+                ("True", "False", "Unknown"),
+            ),
+            (
+                {"state": PlanState.EXPIRED, **IN_FORCE},
+                ("True", "True", "Unknown"),
+            ),
+        ],
+    )
+    def test_conditions_say_how_far_it_has_come(self, fields: dict[str, Any], expected: tuple[str, ...]) -> None:
+        conditions = rebalance_status(plan_record(**fields), {}, NOW_SECONDS)["conditions"]
+        assert [c["type"] for c in conditions] == ["Approved", "Enforced", "Verified"]
+        assert tuple(c["status"] for c in conditions) == expected
+
+    def test_time_of_a_condition_is_that_of_its_last_change(self) -> None:
+        first = rebalance_status(plan_record(), {}, NOW_SECONDS)
+        again = rebalance_status(plan_record(PlanState.APPLYING, approved_by=AUTO), first, NOW_SECONDS + 9)
+        times = {c["type"]: c["lastTransitionTime"] for c in again["conditions"]}
+        assert times == {"Approved": timestamp(NOW_SECONDS + 9), "Enforced": NOW, "Verified": NOW}
+
+    def test_plan_that_nimbus_shows_is_in_force(self) -> None:
+        shown = plan_record(PlanState.APPLYING, in_force_at_seconds=NOW_SECONDS)
+        assert rebalance_status(shown, {}, NOW_SECONDS)["state"] == "InForce"
+
     def test_resource_without_a_status_is_proposed(self) -> None:
         assert state_of({"metadata": {}, "spec": {}}) == "Proposed"
 
@@ -183,6 +236,29 @@ class TestAsk:
         assert asked(rebalance()) is None
 
 
+class TestWhoAsks:
+    @staticmethod
+    def of(*managers: tuple[str, str]) -> str:
+        body = rebalance(ask="approve")
+        body["metadata"]["managedFields"] = [
+            {"manager": manager, "fieldsV1": {"f:metadata": {"f:annotations": {".": {}, f"f:{annotation}": {}}}}}
+            for manager, annotation in managers
+        ]
+        return annotated_by(body)
+
+    def test_is_the_manager_of_the_annotation(self) -> None:
+        assert self.of(("argocd", "other"), ("kubectl-annotate", ASK_ANNOTATION)) == "annotation (kubectl-annotate)"
+
+    def test_is_not_known_where_nobody_manages_it(self) -> None:
+        assert self.of(("argocd", "other")) == "annotation"
+        assert annotated_by(rebalance(ask="approve")) == "annotation"
+
+    def test_entries_of_another_form_are_passed_over(self) -> None:
+        body = rebalance(ask="approve")
+        body["metadata"]["managedFields"] = [{"manager": "x"}, {"manager": "y", "fieldsV1": {"f:metadata": None}}]
+        assert annotated_by(body) == "annotation"
+
+
 class TestProposalOfAnEarlierLife:
     @pytest.mark.parametrize("state", ["Proposed", "Approved"])
     def test_waits_on(self, state: str) -> None:
@@ -193,6 +269,18 @@ class TestProposalOfAnEarlierLife:
     @pytest.mark.parametrize("state", ["Applying", "Settling", *sorted(FINAL_STATES)])
     def test_that_waits_no_more_is_none(self, state: str) -> None:
         assert proposal_record(rebalance(state)) is None
+
+    def test_that_was_approved_still_is(self) -> None:
+        approved: dict[str, Any] = {
+            "approvedBy": "annotation (kubectl-annotate)",
+            "times": {"approved": timestamp(NOW_SECONDS + 2)},
+        }
+        record = proposal_record(rebalance("Approved", **approved))
+        assert record is not None
+        assert (record.approved_by, record.approved_at_seconds) == (approved["approvedBy"], NOW_SECONDS + 2)
+        proposed = proposal_record(rebalance("Proposed"))
+        assert proposed is not None
+        assert proposed.approved_by == ""
 
     def test_way_back_is_still_known_for_one(self) -> None:
         record = proposal_record(rebalance(rollbackOf="p-1"))

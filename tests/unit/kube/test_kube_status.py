@@ -39,6 +39,17 @@ from storm_operator.lifecycle_manager import Progress, Stage
 
 RUNNING = Progress(Stage.RUNNING, "", TOPOLOGY_ID)
 NO_CHANGE = Hold(HoldReason.NO_CHANGE, "adaptive proposes the assignment in force")
+FAILED_ONCE = TopologyView(
+    managed(),
+    Progress(Stage.FAILED, "submission job words-submit-1 failed"),
+    None,
+    None,
+    None,
+    NOW_SECONDS,
+    job=("words-submit-1", "abc"),
+    retry_at_seconds=NOW_SECONDS + 60.0,
+    failed_attempts=1,
+)
 PAUSED: dict[str, Any] = {"annotations": {"storm-operator.dev/paused": "true"}}
 LATER_SECONDS = NOW_SECONDS + 60.0
 LATER = "2027-01-15T08:01:00Z"
@@ -227,8 +238,22 @@ class TestFigures:
 
     def test_percent_of_best_is_what_a_change_would_leave(self) -> None:
         assert status_of(view(decision=replace(NO_CHANGE, gain_percent=12.34)))["percentOfBest"] == 87.7
-        assert status_of(view(decision=plan()))["percentOfBest"] == 25.0
+        assert status_of(view(decision=plan(gain_percent=12.34)))["percentOfBest"] == 87.7
         assert status_of(view(decision=NO_CHANGE))["percentOfBest"] is None
+
+    def test_urgent_plan_that_costs_more_leaves_what_is_in_force_the_best(self) -> None:
+        assert status_of(view(decision=plan(gain_percent=-20.0)))["percentOfBest"] == 100.0
+
+
+class TestSuspension:
+    def test_is_told_where_it_was_the_operators(self) -> None:
+        inactive = Progress(Stage.SUSPENDED, "its spouts are deactivated", TOPOLOGY_ID)
+        assert status_of(view(progress=inactive, suspended_by_operator=True))["suspendedByOperator"] is True
+        assert status_of(view(progress=inactive, suspended_by_operator=False))["suspendedByOperator"] is None
+
+    def test_is_kept_while_nobody_looks(self) -> None:
+        paused = with_status({"suspendedByOperator": True}, **PAUSED)
+        assert status_of(view(managed=paused, progress=None))["suspendedByOperator"] is True
 
 
 def slot_s1() -> Any:
@@ -283,14 +308,24 @@ class TestLastPlanAndHold:
 
 class TestSubmission:
     def test_failed_one_says_why_and_when_it_is_tried_again(self) -> None:
-        failed = Progress(Stage.FAILED, "submission job words-submit-1 failed")
-        status = status_of(view(progress=failed, job=("words-submit-1", "abc"), retry_at_seconds=LATER_SECONDS))
-        assert status["submission"] == {
+        assert status_of(FAILED_ONCE)["submission"] == {
             "job": "words-submit-1",
             "fingerprint": "abc",
             "message": "submission job words-submit-1 failed",
+            "attempts": 1,
             "retryAt": LATER,
         }
+
+    def test_that_succeeds_at_last_leaves_no_trouble_behind(self) -> None:
+        failed = with_status(status_of(FAILED_ONCE))
+        done = status_of(view(managed=failed, job=("words-submit-1", "abc")))["submission"]
+        assert (done["message"], done["retryAt"], done["attempts"]) == (None, None, 1)
+        assert done["submittedAt"] == NOW
+
+    def test_attempts_are_those_of_one_fingerprint(self) -> None:
+        failed = with_status(status_of(FAILED_ONCE))
+        done = status_of(view(managed=failed, job=("words-submit-2", "def")))["submission"]
+        assert done["attempts"] is None
 
     def test_time_is_that_of_the_submission_of_this_fingerprint(self) -> None:
         submitted = with_status(status_of(view(job=("words-submit-1", "abc"))))

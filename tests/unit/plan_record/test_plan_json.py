@@ -34,6 +34,7 @@ def full_record() -> PlanRecord:
         before=Prediction(1.0, 2.0, 3.0, 2, 4.0, None),
         after=Prediction(1.0, 2.0, 3.0, 1, 0.0, 5.0),
         payback_seconds=40.0,
+        gain_percent=12.0,
     )
     return PlanRecord(
         plan=plan,
@@ -48,6 +49,10 @@ def full_record() -> PlanRecord:
         failures_before={"storm_executor_failed_tuples_total{}": 3.0},
         busy_before=(count,),
         enforce_cpu=False,
+        known_bad="0123456789abcdef",
+        rollback_of="p-0",
+        approved_by="auto",
+        approved_at_seconds=13.0,
     )
 
 

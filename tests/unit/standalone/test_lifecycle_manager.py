@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.topology_spec import AdoptSource, JarSource, TopologySpec
 from storm_operator.jvm_submitter import JvmSubmitter, source_fingerprint
-from storm_operator.lifecycle_manager import FIRST_RETRY_SECONDS, LifecycleManager
+from storm_operator.lifecycle_manager import FIRST_RETRY_SECONDS, LifecycleManager, Progress, Stage
 
 
 @dataclass
@@ -69,3 +69,126 @@ def test_changed_jar_kills_the_old_topology_and_the_same_jar_does_not(tmp_path: 
     jar(path, "2")
     manager.step({"words": spec}, 1.0)
     assert storm.calls == ["kill words"]
+
+
+RUNNING = RunningTopology("words-1", "words", "ACTIVE")
+INACTIVE = RunningTopology("words-1", "words", "INACTIVE")
+LEAVING = RunningTopology("words-1", "words", "KILLED")
+
+
+class FakeSubmitter:
+    """What is submitted is the same whatever the spec says, and takes two steps."""
+
+    def fingerprint(self, spec: TopologySpec) -> str:
+        return "abc"
+
+    def submit(self, spec: TopologySpec, wanted: str) -> bool:
+        return False
+
+
+class TestDrift:
+    """What somebody else did between two steps."""
+
+    JAR = TopologySpec("words", JarSource("words.jar", "a.B"))
+    ADOPTED = TopologySpec("words", AdoptSource())
+
+    def steps(
+        self, spec: TopologySpec, *found: RunningTopology | None
+    ) -> tuple[list[str], FakeStorm, LifecycleManager]:
+        """What is told after each step."""
+        storm = FakeStorm()
+        manager = LifecycleManager(storm, FakeSubmitter(), lambda _: None)
+        told = []
+        for one in found:
+            storm.topologies = [one] if one else []
+            manager.step({"words": spec}, 0.0)
+            told.append(manager.repairs.get("words", ""))
+        return told, storm, manager
+
+    def test_steady_topology_has_none(self) -> None:
+        assert self.steps(self.JAR, RUNNING, RUNNING)[0] == ["", ""]
+
+    def test_killed_topology_is_told_once_and_submitted_again(self) -> None:
+        told, _, manager = self.steps(self.JAR, RUNNING, LEAVING, None, None)
+        assert told[1].startswith("it was killed by somebody else")
+        assert [told[0], *told[2:]] == ["", "", ""]
+        assert manager.progress["words"].stage is Stage.SUBMITTING
+
+    def test_topology_that_is_gone_at_once_is_told_too(self) -> None:
+        assert self.steps(self.JAR, RUNNING, None)[0][1] == "it was killed by somebody else; it is submitted again"
+
+    def test_adopted_topology_that_is_gone_is_waited_for(self) -> None:
+        told, _, _ = self.steps(self.ADOPTED, RUNNING, None)
+        assert told[1].startswith("it was killed by somebody else: no topology 'words' runs")
+
+    def test_what_was_replaced_here_was_killed_by_nobody_else(self) -> None:
+        old = RunningTopology("words-1", "words", "ACTIVE", "old")
+        assert self.steps(self.JAR, old, LEAVING, None)[0] == ["", "", ""]
+
+    def test_topology_that_was_submitted_anew_is_told(self) -> None:
+        told, _, _ = self.steps(self.ADOPTED, RUNNING, RunningTopology("words-2", "words", "ACTIVE"))
+        assert "words-1 is words-2 now" in told[1]
+
+    def test_deactivated_topology_is_activated_again(self) -> None:
+        told, storm, _ = self.steps(self.JAR, RUNNING, INACTIVE)
+        assert told[1] == "it was deactivated by somebody else; it is activated again"
+        assert storm.calls == ["activate words-1"]
+
+    def test_adopted_topology_that_its_owner_deactivated_is_left(self) -> None:
+        told, storm, _ = self.steps(self.ADOPTED, RUNNING, INACTIVE)
+        assert (told[1], storm.calls) == ("", [])
+
+    def test_suspended_topology_that_was_activated_is_deactivated_again(self) -> None:
+        told, storm, _ = self.steps(replace(self.JAR, suspend=True), RUNNING, RUNNING)
+        assert told[0] == ""
+        assert "activated by somebody else" in told[1]
+        assert storm.calls == ["deactivate words-1", "deactivate words-1"]
+
+    def test_topology_whose_spouts_a_plan_paused_is_left_alone(self) -> None:
+        storm = FakeStorm([RUNNING])
+        manager = LifecycleManager(storm, FakeSubmitter(), lambda _: None)
+        manager.step({"words": self.JAR}, 0.0)
+        storm.topologies = [INACTIVE]
+        manager.step({"words": self.JAR}, 1.0, being_moved=("words-1",))
+        assert (manager.repairs, storm.calls) == ({}, [])
+        assert manager.progress["words"].topology_id == "words-1"
+
+
+class TestEarlierLife:
+    def resumed(self, suspended: bool) -> list[str]:
+        storm = FakeStorm([INACTIVE])
+        manager = LifecycleManager(storm, FakeSubmitter(), lambda _: None)
+        manager.remember("words", Progress(Stage.SUSPENDED, "", "words-1"), suspended)
+        manager.step({"words": TopologySpec("words", AdoptSource())}, 0.0)
+        return storm.calls
+
+    def test_adopted_topology_that_it_suspended_is_resumed(self) -> None:
+        assert self.resumed(suspended=True) == ["activate words-1"]
+
+    def test_adopted_topology_that_its_owner_paused_is_left(self) -> None:
+        assert self.resumed(suspended=False) == []
+
+    def test_is_asked_only_of_what_this_one_does_not_know(self) -> None:
+        manager = LifecycleManager(FakeStorm([RUNNING]), FakeSubmitter(), lambda _: None)
+        manager.step({"words": TopologySpec("words", AdoptSource())}, 0.0)
+        manager.remember("words", Progress(Stage.SUSPENDED, "", "words-0"), True)
+        assert manager.progress["words"].topology_id == "words-1"
+        assert manager.suspended == set()
+
+    def test_who_is_activated_by_hand_is_no_longer_ours_to_resume(self) -> None:
+        storm = FakeStorm([RUNNING])
+        manager = LifecycleManager(storm, FakeSubmitter(), lambda _: None)
+        manager.remember("words", Progress(Stage.SUSPENDED, "", "words-1"), True)
+        spec = TopologySpec("words", AdoptSource())
+        manager.step({"words": spec}, 0.0)
+        storm.topologies = [INACTIVE]
+        manager.step({"words": spec}, 1.0)
+        assert storm.calls == []
+
+
+def test_another_source_is_tried_at_the_first_pace_again(tmp_path: Path) -> None:
+    manager = LifecycleManager(FakeStorm(), JvmSubmitter(None), lambda _: None)
+    for name, now in (("a.jar", 0.0), ("a.jar", 11.0), ("b.jar", 12.0)):
+        manager.step({"words": TopologySpec("words", JarSource(str(tmp_path / name), "a.B"))}, now)
+    assert manager.retries["words"].pause_seconds == FIRST_RETRY_SECONDS
+    assert manager.retries["words"].failures == 1

@@ -24,17 +24,17 @@ class OwnKinds:
     def __init__(self, client: ApiClient) -> None:
         self._api: Any = CustomObjectsApi(client)
 
-    def list(self, plural: str, namespaces: tuple[str, ...] = ()) -> tuple[Body, ...]:
-        """All objects of the namespaces; of the whole cluster when none is named."""
+    def list(self, plural: str, namespaces: tuple[str, ...] = (), field_selector: str = "") -> tuple[Body, ...]:
+        """All objects of the namespaces that `field_selector` fits; of the whole cluster when none is named."""
+        options: dict[str, Any] = {"_request_timeout": TIMEOUT_SECONDS}
+        if field_selector:
+            options["field_selector"] = field_selector
         with api_errors(f"list {plural}"):
             if not namespaces:
-                answers = [
-                    self._api.list_cluster_custom_object(GROUP, VERSION, plural, _request_timeout=TIMEOUT_SECONDS)
-                ]
+                answers = [self._api.list_cluster_custom_object(GROUP, VERSION, plural, **options)]
             else:
                 answers = [
-                    self._api.list_namespaced_custom_object(GROUP, VERSION, n, plural, _request_timeout=TIMEOUT_SECONDS)
-                    for n in namespaces
+                    self._api.list_namespaced_custom_object(GROUP, VERSION, n, plural, **options) for n in namespaces
                 ]
         return tuple(item for answer in answers for item in answer["items"])
 

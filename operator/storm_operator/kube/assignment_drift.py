@@ -1,0 +1,78 @@
+"""Notices executors that somebody else moved, added or took away: a person, or Storm's own scheduler."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from storm_operator.core.model import Assignment
+from storm_operator.core.snapshot import ClusterSnapshot
+
+GRACE_PASSES = 10
+"""So long after a change of our own another number of executors is taken for its effect."""
+
+
+@dataclass(slots=True)
+class AssignmentDrift:
+    """Compares each pass with the one before. All of it can be lost: a restarted operator compares from then on."""
+
+    last: dict[str, Assignment] = field(default_factory=dict)
+    """By topology id."""
+    planned: set[str] = field(default_factory=set)
+    """Ids of the topologies that plans of the last pass concerned."""
+    grace: dict[str, int] = field(default_factory=dict)
+    """By topology id: passes in which another number of executors is no surprise."""
+
+    def expect_resize(self, topology_id: str) -> None:
+        """We are asking Nimbus ourselves for another number of executors."""
+        self.grace[topology_id] = GRACE_PASSES
+
+    def look(self, snapshot: ClusterSnapshot, planned: Collection[str]) -> Mapping[str, str]:
+        """By topology id, what changed since the last look, in a sentence.
+
+        `planned` are those that plans of this pass concern: the snapshot that shows what they did is the next one's.
+        """
+        changed_by_us, self.planned = self.planned | set(planned), set(planned)
+        now = {topology.id: snapshot.assignment.restricted_to([topology.id]) for topology in snapshot.topologies}
+        alive = {supervisor.id for supervisor in snapshot.supervisors}
+        found = {}
+        for topology_id, present in now.items():
+            before = self.last.get(topology_id)
+            if before is None or not before.slot_of or not present.slot_of or topology_id in changed_by_us:
+                continue
+            words = _resized(before, present)
+            if words and self.grace.get(topology_id):
+                continue
+            words = words or _moved(before, present, alive)
+            if words:
+                found[topology_id] = words
+        # While Nimbus places a topology anew there is nothing to compare with: it keeps what it had before.
+        self.last = {
+            known: present if present.slot_of else self.last.get(known, present) for known, present in now.items()
+        }
+        self.grace = {known: left - 1 for known, left in self.grace.items() if left > 1 and known in now}
+        return found
+
+
+def _resized(before: Assignment, present: Assignment) -> str:
+    counts, counts_now = _counts(before), _counts(present)
+    changed = [name for name in sorted(counts | counts_now) if counts[name] != counts_now[name]]
+    if not changed:
+        return ""
+    words = ", ".join(f"{name} from {counts[name]} to {counts_now[name]}" for name in changed)
+    return f"somebody else changed the number of executors: {words}"
+
+
+def _moved(before: Assignment, present: Assignment, alive: Collection[str]) -> str:
+    moved = [e for e, slot in present.slot_of.items() if before.slot_of.get(e, slot) != slot]
+    lost = [e for e in moved if before.slot_of[e].supervisor_id not in alive]
+    if not moved:
+        return ""
+    if len(lost) == len(moved):
+        return f"Storm moved {len(moved)} executors whose supervisor is gone"
+    return f"{len(moved) - len(lost)} executors were moved, and by no plan of the operator"
+
+
+def _counts(assignment: Assignment) -> Counter[str]:
+    return Counter(executor.component for executor in assignment.slot_of)

@@ -1,0 +1,197 @@
+"""The operator's process is killed in the middle of a plan, at each step: its next life finishes that very plan."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eventually import eventually
+
+from operator_scene import OperatorProcess, PlayedKubelet, Scene
+from storm_by_hand import StormByHand
+from storm_operator.core.model import WorkerSlot
+from storm_operator.kube.rebalances import ASK_ANNOTATION
+
+pytestmark = pytest.mark.functional
+
+NAME = "mortal"
+REBALANCE_STEPS = {
+    "journal written": "after:PlanJournal.save:1",
+    "shown as StormRebalance": "after:OwnKinds.create:1",
+    "CPU limits raised": "after:CpuLimits.raise_for:1",
+    "plan written": "after:PlanStore.write_plan:1",
+    "Nimbus asked": "after:StormCluster.rebalance:1",
+    "in force, not noted": "before:PlanJournal.save:2",
+    "supervisors told": "after:StormCluster.tell_supervisors:1",
+    "running, not noted": "before:PlanJournal.save:3",
+    "settling": "after:PlanJournal.save:3",
+    "verified, journal not cleared": "before:PlanJournal.clear:1",
+}
+DRAIN_STEPS = {
+    "spouts paused": "after:StormCluster.deactivate:1",
+    "moved, spouts not resumed": "before:StormCluster.activate:1",
+}
+STEPS = [("Rebalance", step) for step in REBALANCE_STEPS] + [("Drain", step) for step in DRAIN_STEPS]
+
+Start = Callable[..., OperatorProcess]
+
+
+@pytest.fixture(scope="module")
+def lives() -> Iterator[int]:
+    return itertools.count(1)
+
+
+@pytest.fixture
+def start(scene: Scene, kubelet: PlayedKubelet, lives: Iterator[int], tmp_path: Path) -> Iterator[Start]:
+    """Starts an operator. A lease for each life: nobody needs to wait until that of a dead one lapses."""
+    started: list[OperatorProcess] = []
+
+    def start(dies_at: str | None = None) -> OperatorProcess:
+        life = next(lives)
+        log = tmp_path / f"life-{life}.log"
+        operator = OperatorProcess(scene.kube, scene.namespace, log, dies_at=dies_at, lease=f"life-{life}")
+        operator.start()
+        started.append(operator)
+        return operator
+
+    yield start
+    for operator in started:
+        operator.end(signal.SIGKILL)
+        print(operator.said())  # noqa: T201 - pytest shows it where the test failed
+
+
+@pytest.fixture(scope="module")
+def mortal(
+    scene: Scene, kubelet: PlayedKubelet, by_hand: StormByHand, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A topology that runs, submitted by an operator that has ended since; its id."""
+    log = tmp_path_factory.mktemp("operator") / "log"
+    with OperatorProcess(scene.kube, scene.namespace, log):
+        scene.apply(scene.topology(NAME, scheduling={"mode": "Observe"}))
+        eventually(lambda: scene.status(NAME).get("phase") == "Running", "it runs")
+    yield by_hand.id_of(NAME)
+    with OperatorProcess(scene.kube, scene.namespace, log):
+        scene.delete(NAME)
+        eventually(lambda: scene.is_gone(NAME), "the resource is gone")
+
+
+@pytest.fixture
+def scattered(scene: Scene, by_hand: StormByHand, mortal: str) -> None:
+    """Nothing is in progress, and a better place is to be found."""
+    by_hand.clear_journal()
+    scene.forget_plans()
+    by_hand.scatter(NAME)
+
+
+class Witness:
+    """Sees which worker processes there are: one that has started is not to be started again by the same plan."""
+
+    def __init__(self, by_hand: StormByHand) -> None:
+        self._by_hand = by_hand
+        self.seen: dict[WorkerSlot, set[int]] = {}
+
+    def look(self) -> None:
+        for slot, pid in self._by_hand.processes(NAME).items():
+            self.seen.setdefault(slot, set()).add(pid)
+
+    @property
+    def restarted_twice(self) -> dict[WorkerSlot, set[int]]:
+        return {slot: pids for slot, pids in self.seen.items() if len(pids) > 1}
+
+
+def scheduling(**fields: Any) -> dict[str, Any]:
+    return {"mode": "Enforce", "minimumGainPercent": 20, "periodSeconds": 2, "settlingSeconds": 3, **fields}
+
+
+def until_killed(operator: OperatorProcess, witness: Witness | None = None) -> None:
+    def has_ended() -> bool:
+        if witness is not None:
+            witness.look()
+        return operator.has_ended
+
+    eventually(has_ended, "the operator is killed at its step")
+    assert operator.end(signal.SIGKILL) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(("method", "step"), STEPS, ids=[f"{method}: {step}" for method, step in STEPS])
+def test_plan_in_progress_is_finished_and_not_begun_again(
+    scene: Scene, kubelet: PlayedKubelet, by_hand: StormByHand, mortal: str, scattered: None, start: Start,
+    method: str, step: str,
+) -> None:  # fmt: skip
+    scene.apply(
+        scene.topology(
+            NAME,
+            scheduling=scheduling(applyMethod=method),
+            resources={"thetaMillicores": 50, "floorMillicores": 50, "enforcement": "Executor"},
+        )
+    )
+    witness, submissions = Witness(by_hand), len(kubelet.started)
+    until_killed(start(dies_at=(REBALANCE_STEPS | DRAIN_STEPS)[step]), witness)
+    in_progress = by_hand.journal
+    assert in_progress is not None, "no lost plan"
+    shown = {body["metadata"]["name"] for body in scene.rebalances()}
+    assert shown <= {in_progress.plan.id}
+
+    start()
+
+    def is_over() -> bool:
+        witness.look()
+        return bool(scene.rebalances("Verified")) and by_hand.journal is None
+
+    eventually(is_over, "the next life finishes the plan")
+    (only,) = scene.rebalances()
+    assert only["metadata"]["name"] == in_progress.plan.id
+    assert only["status"]["secondsToInForce"] > 0
+    assert {"proposed", "inForce", "running", "finished"} <= only["status"]["times"].keys()
+    assert by_hand.assignment(NAME).slot_of == in_progress.plan.target.slot_of
+    assert witness.restarted_twice == {}, "no second apply"
+    assert len(kubelet.started) == submissions, "no second submission"
+    assert by_hand.id_of(NAME) == mortal
+    assert by_hand.status(NAME) == "ACTIVE"
+    shown_last = eventually(lambda: verified_plan(scene), "the StormTopology tells of it")
+    assert shown_last == in_progress.plan.id
+
+
+def verified_plan(scene: Scene) -> str | None:
+    last = scene.status(NAME).get("lastPlan", {})
+    return last["id"] if last.get("state") == "Verified" else None
+
+
+def test_approved_plan_is_carried_out_by_the_next_life(
+    scene: Scene, by_hand: StormByHand, scattered: None, start: Start
+) -> None:
+    scene.apply(scene.topology(NAME, scheduling=scheduling(approval={"mode": "Manual"})))
+    doomed = start(dies_at="before:PlanJournal.save:1")
+    (proposed,) = eventually(lambda: scene.rebalances("Proposed"), "a plan is proposed")
+    scene.annotate("stormrebalance", proposed["metadata"]["name"], f"{ASK_ANNOTATION}=approve")
+    until_killed(doomed)
+    assert by_hand.journal is None
+    assert scene.rebalances("Approved"), "that it is approved has been written"
+
+    start()
+    (verified,) = eventually(lambda: scene.rebalances("Verified"), "it is carried out")
+    assert [body["metadata"]["name"] for body in scene.rebalances()] == [proposed["metadata"]["name"]]
+    assert verified["spec"] == proposed["spec"]
+
+
+def test_way_back_is_finished_and_what_it_undoes_is_not_proposed_again(
+    scene: Scene, by_hand: StormByHand, scattered: None, start: Start
+) -> None:
+    before = by_hand.assignment(NAME)
+    scene.apply(scene.topology(NAME, scheduling=scheduling()))
+    doomed = start(dies_at="after:PlanJournal.save:4")  # three are the plan's, this is that of its way back
+    (verified,) = eventually(lambda: scene.rebalances("Verified"), "a plan is carried out")
+    scene.annotate("stormrebalance", verified["metadata"]["name"], f"{ASK_ANNOTATION}=rollback")
+    until_killed(doomed)
+
+    start()
+    (undone,) = eventually(lambda: scene.rebalances("RolledBack"), "the way back is carried out")
+    (back,) = scene.rebalances("Verified")
+    assert back["status"]["rollbackOf"] == undone["metadata"]["name"] == verified["metadata"]["name"]
+    assert by_hand.assignment(NAME).slot_of == before.slot_of
+    eventually(lambda: scene.status(NAME).get("lastHold", {}).get("reason") == "KnownBad", "it is remembered")
+    assert len(scene.rebalances()) == 2

@@ -1,0 +1,56 @@
+"""A supervisor dies while the plan that filled it settles: the plan says so, and the next one goes around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from eventually import eventually
+
+from operator_scene import OperatorProcess, Scene
+from storm_by_hand import StormByHand
+
+pytestmark = pytest.mark.functional
+
+NAME = "bereft"
+
+
+@pytest.fixture
+def stopped(scene: Scene) -> Iterator[list[str]]:
+    """Names of machines whose supervisors are to run again afterwards."""
+    machines: list[str] = []
+    yield machines
+    for machine in machines:
+        scene.storm.start_supervisor(machine)
+    scene.storm.wait_ready()
+
+
+def hosts_of(rebalance: dict[str, Any]) -> set[str]:
+    """Where the plan brings executors."""
+    return {move["to"].rpartition(":")[0] for move in rebalance["spec"]["moves"]}
+
+
+def test_plan_that_loses_its_supervisor_expires_and_is_planned_around(
+    scene: Scene, by_hand: StormByHand, operator: OperatorProcess, stopped: list[str]
+) -> None:
+    scene.apply(scene.topology(NAME, scheduling={"mode": "Observe"}))
+    eventually(lambda: scene.status(NAME).get("phase") == "Running", "it runs")
+    by_hand.scatter(NAME)
+    scene.apply(scene.topology(NAME, scheduling={"settlingSeconds": 600}))
+    (settling,) = eventually(lambda: scene.rebalances("Settling"), "a plan is in force")
+    used = {slot.supervisor_id for slot in by_hand.assignment(NAME).slot_of.values()}
+    assert len(used) == 1
+    (lost,) = used
+    machine = next(one for one in scene.storm.machines if one.host == by_hand.host_of(lost))
+
+    stopped.append(machine.name)
+    scene.storm.stop_supervisor(machine.name)
+    (expired,) = eventually(lambda: scene.rebalances("Expired"), "it is not waited for")
+    assert expired["metadata"]["name"] == settling["metadata"]["name"]
+    assert f"lost {lost}" in expired["status"]["message"]
+    (around,) = eventually(lambda: scene.rebalances("Settling"), "the next plan is in force")
+    assert machine.host not in hosts_of(around)
+    assert lost not in {slot.supervisor_id for slot in by_hand.assignment(NAME).slot_of.values()}
+    scene.delete(NAME)
+    eventually(lambda: scene.is_gone(NAME), "the resource is gone")

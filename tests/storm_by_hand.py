@@ -1,0 +1,117 @@
+"""What a person with access to Storm can see and do past the operator; also where its journal and plans are."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from storm_operator.adapters.submission import JarSubmission, submit_jar
+from storm_operator.assembly import Assembly, assemble
+from storm_operator.control_loop import PassReport
+from storm_operator.core.direct_plan import direct_plan
+from storm_operator.core.lifecycle import RunningTopology, by_name
+from storm_operator.core.model import Assignment, WorkerSlot
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
+from storm_operator.core.settings import ApplyMethod
+from storm_operator.local.cluster import LocalCluster
+from storm_operator.standalone_command import connection_of
+
+UNKNOWN = Outcome(None, None, None, None, None)
+
+
+class _Nobody:
+    def on_pass(self, report: PassReport) -> None: ...
+
+    def on_record(self, record: PlanRecord) -> None: ...
+
+
+class StormByHand:
+    """Topologies by name."""
+
+    def __init__(self, storm: LocalCluster) -> None:
+        self._parts: Assembly = assemble(connection_of(storm), _Nobody())
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> StormByHand:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._parts.close()
+
+    @property
+    def journal(self) -> PlanRecord | None:
+        """The plan in progress."""
+        return self._parts.loop.journal.load()
+
+    def clear_journal(self) -> None:
+        self._parts.loop.journal.clear()
+
+    def running(self, name: str) -> RunningTopology | None:
+        return by_name(self._parts.storm.running()).get(name)
+
+    def status(self, name: str) -> str | None:
+        """ACTIVE, INACTIVE, KILLED or REBALANCING; None when there is none."""
+        running = self.running(name)
+        return running.status if running else None
+
+    def id_of(self, name: str) -> str:
+        running = self.running(name)
+        assert running is not None, f"{name} does not run"
+        return running.id
+
+    def assignment(self, name: str) -> Assignment:
+        return self._parts.storm.read_assignment([self.id_of(name)])
+
+    def host_of(self, supervisor_id: str) -> str:
+        """While it lives."""
+        return next(host for host, known in self._parts.storm.supervisor_ids().items() if known == supervisor_id)
+
+    def processes(self, name: str) -> Mapping[WorkerSlot, int]:
+        """Process id of each worker that the topology is assigned to, as far as its agent sees it."""
+        own = set(self.assignment(name).slot_of.values())
+        return {slot: seen.pid for slot, seen in self._parts.loop.applier.probe.workers().items() if slot in own}
+
+    def executor_counts(self, name: str) -> Mapping[str, int]:
+        """By component."""
+        counts: dict[str, int] = {}
+        for executor in self._parts.client.topology_info(self.id_of(name)).executors:
+            counts[executor.component] = counts.get(executor.component, 0) + 1
+        return counts
+
+    def scatter(self, name: str) -> Assignment:
+        """Put the topology's executors in turn on two supervisors, and wait until they run there."""
+        base = self.assignment(name)
+        view = self._parts.storm.read_view({})
+        first, second = sorted(view.supervisors, key=lambda supervisor: supervisor.host)[:2]
+        free = [_free_slot(supervisor.slots, base) for supervisor in (first, second)]
+        target = Assignment(dict(zip(sorted(base.slot_of), itertools.cycle(free), strict=False)))
+        plan = direct_plan(base, target, f"by-hand-{next(self._numbers)}", 0.0, "scattered by hand")
+        record = PlanRecord(plan, ApplyMethod.REBALANCE, PlanState.PROPOSED, UNKNOWN, 0.0, enforce_cpu=False)
+        done = self._parts.loop.applier.apply(record, lambda _: None)
+        assert done.state is PlanState.SETTLING, done.message
+        assert not done.message, done.message
+        return target
+
+    def submit(self, jar: Path, main_class: str, args: Sequence[str]) -> None:
+        """As `storm jar`."""
+        assert self._parts.home is not None
+        submit_jar(JarSubmission(jar, main_class, tuple(args), {}), self._parts.home)
+
+    def rebalance(self, name: str, executors: Mapping[str, int]) -> None:
+        """As `storm rebalance NAME -w 0 -e COMPONENT=COUNT`."""
+        self._parts.client.rebalance(name, executors=executors)
+
+    def activate(self, name: str) -> None:
+        self._parts.client.activate(name)
+
+    def deactivate(self, name: str) -> None:
+        self._parts.client.deactivate(name)
+
+    def kill(self, name: str) -> None:
+        self._parts.storm.kill(name, 0)
+
+
+def _free_slot(slots: tuple[WorkerSlot, ...], taken: Assignment) -> WorkerSlot:
+    return next(slot for slot in slots if slot not in set(taken.slot_of.values()))

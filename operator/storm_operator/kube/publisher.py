@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from storm_operator.adapters.kube.errors import KubernetesError
@@ -16,6 +17,9 @@ from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.kube.managed import Body, Key, Managed, Registry
 from storm_operator.kube.rebalances import rebalance_body, rebalance_status, surplus
 from storm_operator.kube.status import is_news
+
+WATCH_PATIENCE_SECONDS = 30.0
+"""What was written is believed for so long; after that what the watch says counts, whoever wrote that."""
 
 WARNING_STATES = frozenset({PlanState.FAILED, PlanState.ROLLED_BACK})
 
@@ -36,9 +40,11 @@ class Publisher:
     last_report: PassReport | None = None
     last_record: dict[str, PlanRecord] = field(default_factory=dict)
     """By topology id: the last plan that concerned it."""
-    written: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    written: dict[Key, tuple[float, Body]] = field(default_factory=dict)
+    """By resource: when its status was written last, by `clock`, and what it says since."""
     rebalances: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """By plan id: its namespace and the status that was written last."""
+    clock: Callable[[], float] = time.monotonic
 
     def on_pass(self, report: PassReport) -> None:
         self.last_report = report
@@ -53,9 +59,17 @@ class Publisher:
         except KubernetesError as error:
             self.say(f"plan {record.plan.id} goes on, but could not be shown: {error}")
 
+    def as_known(self, managed: Managed) -> Managed:
+        """The resource with the status that was written last, while the watch may not have told of it yet."""
+        at, status = self.written.get(managed.key, (-math.inf, {}))
+        if self.clock() - at < WATCH_PATIENCE_SECONDS:
+            return replace(managed, body={**managed.body, "status": status})
+        self.written.pop(managed.key, None)
+        return managed
+
     def write_status(self, managed: Managed, status: Mapping[str, Any]) -> None:
         """Write the status if it says anything new."""
-        old: Body = self.written.get(managed.key) or managed.body.get("status") or {}
+        old: Body = self.as_known(managed).body.get("status") or {}
         if not is_news(old, status):
             return
         namespace, name = managed.key
@@ -64,7 +78,7 @@ class Publisher:
         except KubernetesError as error:
             self.say(str(error))
             return
-        self.written[managed.key] = {**old, **status}
+        self.written[managed.key] = self.clock(), {**old, **status}
 
     def tell(self, managed: Managed, reason: str, message: str, warning: bool = False) -> None:
         self.events.post(managed.body, reason, message, warning)

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import psutil
 import typer
-from many_resources import ABSENT_NIMBUS, START_SECONDS, create_resources, wait_until_all_have_status
+from many_resources import ABSENT_NIMBUS, START_SECONDS, bodies, create_resources, wait_until_all_have_status
 from rich.console import Console
 
 from kube_cluster import KubeCluster
@@ -42,7 +42,7 @@ class Cost:
     """Of one operator with `resources` StormTopologies and as many supervisor pods.
 
     `calls_to_settle` are all API calls from its start until nothing more was written; the figures at rest are of
-    `rest_seconds` after that.
+    `rest_seconds` after that. `never_looked_at` are resources that still have their very first status then.
     """
 
     nimbus: str
@@ -54,6 +54,7 @@ class Cost:
     rest_seconds: float
     calls_at_rest: int
     status_writes_at_rest: int
+    never_looked_at: int
     cpu_percent_at_rest: float
 
 
@@ -134,6 +135,7 @@ def _measure(
             rest_seconds=rest_seconds,
             calls_at_rest=len(at_rest),
             status_writes_at_rest=sum(map(_writes_status, at_rest)),
+            never_looked_at=sum(body["status"]["message"] == "accepted" for body in bodies(kube, namespace)),
             cpu_percent_at_rest=round(cpu_percent, 1),
         )
 

@@ -10,7 +10,7 @@ java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
 ##@ Start here
 .PHONY: help demo demo-k8s test
 help: ## Print this help
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup ## Real Storm, Storm's scheduler against storm-operator, a report in build/demo (DEMO_MINUTES=6)
 	$(BIN)/storm-operator demo --output build/demo $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
@@ -53,7 +53,8 @@ manifests: venv ## Make what is made from the CRDs: their reference, the chart's
 	cp crds/*.yaml charts/storm-operator/crds/
 
 ##@ Measure
-.PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle bench-many bench-placement bench-optimum bench-simulator \ bench-calibration
+.PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
+  bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -78,6 +79,11 @@ bench-plan: venv ## Plan quality and time beside KaHIP, METIS and Storm's Resour
 
 bench-plan-all: venv ## The same from 10 to 100,000 executors, into build/bench-plan and docs/images
 	PYTHONPATH=benchmarks $(BIN)/python -m plan.bench_plan --all $(PLAN_OPTIONS)
+bench-growth: setup ## 250 to 1,000 StormTopologies with as many played pods: memory, API calls, writes at rest
+	PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/growth.py
+
+bench-first-tuple: setup ## From kubectl apply to the first tuple, against storm jar by hand, on a real node (as root)
+	PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/first_tuple.py
 
 bench-placement: venv ## How long placement takes
 	$(BIN)/python benchmarks/placement.py

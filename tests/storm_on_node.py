@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kube_cluster import KubeCluster
+from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.submission import storm_options
 from storm_operator.local.paths import repository_root
 
 STORM, OPERATOR = "storm", "storm-operator"
@@ -16,6 +19,7 @@ NAMESPACE = "storm"
 OPERATOR_NAMESPACE = "storm-operator"
 NIMBUS = f"{STORM}-nimbus.{NAMESPACE}:6627"
 SUPERVISORS = "app.kubernetes.io/name=storm,app.kubernetes.io/component=supervisor"
+CLIENT = "client"
 INSTALL_TIMEOUT = "--timeout=240s"
 
 
@@ -90,6 +94,41 @@ class StormOnNode:
         """The CPU limit that the kernel holds the pod's workers to."""
         cgroup = self.kube.node.container_cgroup(NAMESPACE, pod, "supervisor")
         return cgroup_millicores(cgroup)
+
+    def start_client(self) -> None:
+        """A pod of Storm's image that does nothing, for `submit_by_hand`."""
+        image = ("--image=localhost/storm:dev", "--image-pull-policy=Never", "--restart=Never")
+        overrides = json.dumps({"spec": {"terminationGracePeriodSeconds": 1}})
+        command = (f"--overrides={overrides}", "--command", "--", "sleep", "infinity")
+        self.kube.kubectl("run", CLIENT, "-n", NAMESPACE, *image, *command)
+        self.kube.kubectl("wait", "--for=condition=Ready", f"pod/{CLIENT}", "-n", NAMESPACE, "--timeout=60s")
+
+    def submit_by_hand(self, jar: Mapping[str, Any]) -> None:
+        """What `storm jar` does: one JVM that runs the main class. `jar` as in a StormTopology's spec."""
+        host, _, port = NIMBUS.partition(":")
+        properties = {
+            "storm.home": "/opt/storm",
+            "storm.jar": jar["path"],
+            "storm.options": storm_options({"nimbus.seeds": [host], "nimbus.thrift.port": int(port)}),
+            "storm.conf.file": "",
+            "storm.dependency.jars": "",
+            "storm.dependency.artifacts": "{}",
+        }
+        self.kube.kubectl(
+            *("exec", CLIENT, "-n", NAMESPACE, "--", "java", "-Xmx256m", "-XX:+UseSerialGC"),
+            *("-XX:TieredStopAtLevel=1", *(f"-D{key}={value}" for key, value in properties.items()), "-cp"),
+            *(f"/opt/storm/lib-worker/*:/opt/storm/extlib/*:{jar['path']}", jar["mainClass"], *jar["args"]),
+        )
+
+    @contextmanager
+    def nimbus(self) -> Iterator[NimbusClient]:
+        """From this machine, at its pod's address."""
+        (pod,) = self.all("pods", "-l", "app.kubernetes.io/component=nimbus")
+        client = NimbusClient([f"{pod['status']['podIP']}:6627"])
+        try:
+            yield client
+        finally:
+            client.close()
 
     def logs(self) -> str:
         """What the operator said, for a test that failed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
 from storm_operator.core.snapshot_json import dump_snapshot
 
 WINDOW_PERIODS = 1.5
+DEFAULT_AGENT_PORT = 9464
 EXIT_CLUSTER = 1
 EXIT_BAD_INPUT = 2
 
@@ -31,24 +32,28 @@ def snapshot(
     nimbus: Annotated[list[str], typer.Option(metavar="HOST:PORT", help="A Nimbus (repeatable).")],
     zookeeper: Annotated[str, typer.Option(metavar="HOST:PORT,...", help="Storm's ZooKeeper: it knows the slots.")],
     agent: Annotated[
-        list[str] | None, typer.Option(metavar="HOST=URL", help="The agent of a supervisor (repeatable).")
+        list[str] | None,
+        typer.Option(metavar="HOST=URL", help="The agent of a supervisor that is not where --agent-port says."),
     ] = None,
     prometheus: Annotated[
         str | None, typer.Option(metavar="URL", help="A Prometheus that scrapes the agents, instead of --agent.")
     ] = None,
+    agent_port: Annotated[
+        int, typer.Option(min=1, max=65535, help="The agents' port on the supervisors' hosts.")
+    ] = DEFAULT_AGENT_PORT,
     period: Annotated[float, typer.Option(min=1.0, help="Seconds between the two readings.")] = 10.0,
     storm_root: Annotated[str, typer.Option(help="storm.zookeeper.root")] = DEFAULT_STORM_ROOT,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Where to write it (default: stdout).")] = None,
 ) -> None:
     """Write a snapshot of a live cluster: what `storm-operator plan` reads. Takes one period."""
     try:
-        source = metrics_source(agent or (), prometheus)
         client = NimbusClient(nimbus)
+        session = ZooKeeperSession(zookeeper)
+        cluster = StormCluster(client, session, storm_root)
+        source = metrics_source(agent or (), prometheus, cluster.supervisor_ids, agent_port)
     except ValueError as error:
         _fail(str(error), EXIT_BAD_INPUT)
-    session = ZooKeeperSession(zookeeper)
     try:
-        cluster = StormCluster(client, session, storm_root)
         taken = take_snapshot(lambda: cluster.read_view({}), source, period, time.time, time.sleep)
     except AdapterError as error:
         _fail(str(error), EXIT_CLUSTER)
@@ -63,14 +68,21 @@ def snapshot(
         _write(file, dump_snapshot(taken))
 
 
-def metrics_source(agents: Sequence[str], prometheus: str | None) -> MetricsSource:
-    """The source that the options name; ValueError unless it is exactly one."""
-    if bool(agents) == (prometheus is not None):
-        raise ValueError("expected either --agent HOST=URL for each supervisor, or --prometheus URL")
+def metrics_source(
+    agents: Sequence[str], prometheus: str | None, hosts: Callable[[], Iterable[str]], agent_port: int
+) -> MetricsSource:
+    """The Prometheus, or the agents on `hosts`: those named where they are said to be. ValueError when both are."""
+    if agents and prometheus is not None:
+        raise ValueError("expected either --agent HOST=URL or --prometheus URL: one of them is asked, not both")
     if prometheus is not None:
         return PrometheusSource(_checked_url("--prometheus", prometheus))
-    targets = parse_agents(agents)
-    return ScrapeSource(lambda: targets)
+    named = parse_agents(agents)
+    return ScrapeSource(lambda: agent_urls(hosts(), agent_port, named))
+
+
+def agent_urls(hosts: Iterable[str], agent_port: int, named: Mapping[str, str]) -> Mapping[str, str]:
+    """URL of each host's agent: the one that was named, else the usual one."""
+    return {**{host: f"http://{host}:{agent_port}/metrics" for host in hosts}, **named}
 
 
 def parse_agents(texts: Sequence[str]) -> Mapping[str, str]:

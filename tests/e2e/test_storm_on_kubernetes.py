@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from eventually import eventually
 
 from kube_cluster import KubeCluster, KubeClusterError
-from storm_on_node import NAMESPACE, OPERATOR_NAMESPACE, StormOnNode, word_count
+from storm_on_node import CLIENT, NAMESPACE, NIMBUS, OPERATOR, OPERATOR_NAMESPACE, StormOnNode, word_count
 
 pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(900)]
 
+ROOT = Path(__file__).parents[2]
 MACHINES = 3
 WHOLE_SECONDS = 30.0
 """Longer than Storm takes to notice that a worker is gone."""
@@ -99,6 +103,43 @@ def test_empty_pods_go_and_come_back_when_asked_for(storm: StormOnNode, words: s
     eventually(lambda: storm.is_ready(words), "the topology is whole")
     storm.patch(words, {"supervisors": {"minimum": MACHINES, "maximum": MACHINES}})
     eventually(lambda: len(storm.supervisors()) == MACHINES, "pods come back")
+
+
+def test_flux_definition_from_a_config_map_is_submitted(storm: StormOnNode) -> None:
+    example = str(ROOT / "examples" / "wordcount-flux.yaml")
+    storm.kube.kubectl("apply", "-n", NAMESPACE, "-f", example)
+    eventually(lambda: storm.status("wordcount-flux").get("phase") == "Running", "the Flux topology runs")
+    storm.kube.kubectl("delete", "-n", NAMESPACE, "-f", example, "--timeout=120s")
+
+
+def test_topology_that_runs_already_is_adopted_and_outlives_its_resource(storm: StormOnNode) -> None:
+    adopted = str(ROOT / "examples" / "adopted.yaml")
+    storm.start_client()
+    storm.submit_by_hand(word_count("payments")["spec"]["jar"])
+    with storm.nimbus() as nimbus:
+        submitted = nimbus.cluster_info().topology_named("payments")
+        assert submitted is not None
+        storm.kube.kubectl("apply", "-n", NAMESPACE, "-f", adopted)
+        eventually(lambda: storm.is_ready("payments"), "it is adopted and measured")
+        assert storm.status("payments")["topologyId"] == submitted.id
+        storm.kube.kubectl("delete", "-n", NAMESPACE, "-f", adopted, "--timeout=120s")
+        still = nimbus.cluster_info().topology_named("payments")
+        assert still is not None
+        assert (still.id, still.status) == (submitted.id, "ACTIVE")
+        nimbus.kill("payments")
+    storm.kube.kubectl("delete", "pod", CLIENT, "-n", NAMESPACE)
+
+
+def test_snapshot_of_the_live_cluster_can_be_planned_with(storm: StormOnNode, words: str, tmp_path: Path) -> None:
+    taken = storm.kube.kubectl(
+        *("exec", "-n", OPERATOR_NAMESPACE, f"deployment/{OPERATOR}", "--", "storm-operator", "snapshot"),
+        *("--nimbus", NIMBUS, "--zookeeper", f"storm-zookeeper.{NAMESPACE}:2181"),
+    )
+    (tmp_path / "cluster.json").write_text(taken)
+    assert words in [topology["name"] for topology in json.loads(taken)["topologies"]]
+    command = [sys.executable, "-m", "storm_operator", "plan", "--snapshot", str(tmp_path / "cluster.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_nothing_is_left_behind(storm: StormOnNode, words: str) -> None:

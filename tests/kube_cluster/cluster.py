@@ -15,6 +15,7 @@ from typing import Any
 import requests
 
 from kube_cluster.access import token_of, write_kubeconfig
+from kube_cluster.audit import Call, read_calls
 from kube_cluster.binaries import ensure_programs, program_path
 from kube_cluster.cache import Say
 from kube_cluster.errors import KubeClusterError
@@ -37,10 +38,16 @@ class KubeCluster:
     ...     cluster.kubectl("get", "namespaces")
     """
 
-    def __init__(self, name: str = "kube", node: bool = False, logs_dir: Path | None = None) -> None:
-        """`logs_dir`: where the daemons' logs stay after the end; without it they go with the cluster."""
+    def __init__(
+        self, name: str = "kube", node: bool = False, logs_dir: Path | None = None, audit: bool = False
+    ) -> None:
+        """`logs_dir`: where the daemons' logs stay after the end; without it they go with the cluster.
+
+        `audit`: keep account of what ServiceAccounts ask of the API server, see `audit_calls`.
+        """
         self.name = name
         self._has_node = node
+        self._audit = audit
         self._kept_logs_dir = logs_dir
         self._layout: KubeLayout | None = None
 
@@ -59,7 +66,7 @@ class KubeCluster:
 
         Raises KubeClusterError, and leaves nothing behind then.
         """
-        layout = plan(self.name, self._has_node, os.getpid() if owned else None, self._kept_logs_dir)
+        layout = plan(self.name, self._has_node, os.getpid() if owned else None, self._kept_logs_dir, self._audit)
         bring_up(layout, say)
         self._layout = layout
 
@@ -163,6 +170,12 @@ class KubeCluster:
         """A kubeconfig file with a token of an existing ServiceAccount; its namespace is the default one there."""
         token = self.kubectl("create", "token", name, "-n", namespace, f"--duration={TOKEN_HOURS}h").strip()
         return write_kubeconfig(self.layout, self.layout.kubeconfig_of(f"{namespace}.{name}"), token, namespace)
+
+    def audit_calls(self, user: str) -> tuple[Call, ...]:
+        """All that a ServiceAccount's user has asked of the API server since the start, oldest first."""
+        if not self.layout.audit:
+            raise KubeClusterError(f"cluster {self.name!r} keeps no account: KubeCluster(..., audit=True)")
+        return read_calls(self.layout.audit_log, user)
 
     @property
     def node(self) -> Node:

@@ -58,7 +58,14 @@ def _api_server(layout: KubeLayout) -> Daemon:
         # Nobody resolves the node's name.
         "--kubelet-preferred-address-types=InternalIP",
         "--profiling=false",
+        *_audit_options(layout),
     )
+
+
+def _audit_options(layout: KubeLayout) -> tuple[str, ...]:
+    if not layout.audit:
+        return ()
+    return f"--audit-policy-file={layout.audit_policy}", f"--audit-log-path={layout.audit_log}"
 
 
 def _controller_manager(layout: KubeLayout) -> Daemon:

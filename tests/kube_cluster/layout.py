@@ -20,7 +20,7 @@ class KubeLayout:
 
     `block` is the third of its addresses: 10.BLOCK.0.0/24 for the node, 10.BLOCK.1.0/24 for pods, 10.BLOCK.2.0/24 for
     services. `owner_pid` is the process whose end ends the cluster; None for one that stays until `down`. Logs go with
-    the cluster unless there is a `kept_logs_dir`.
+    the cluster unless there is a `kept_logs_dir`. `audit`: what ServiceAccounts ask of the API server is written down.
     """
 
     name: str
@@ -29,6 +29,7 @@ class KubeLayout:
     api_port: int
     owner_pid: int | None = None
     kept_logs_dir: Path | None = None
+    audit: bool = False
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -84,6 +85,14 @@ class KubeLayout:
     def client_cache(self) -> Path:
         """What kubectl and helm would else leave in the user's home."""
         return self.root / "client-cache"
+
+    @property
+    def audit_policy(self) -> Path:
+        return self.root / "audit-policy.json"
+
+    @property
+    def audit_log(self) -> Path:
+        return self.root / "audit.log"
 
     @property
     def etcd_socket(self) -> Path:

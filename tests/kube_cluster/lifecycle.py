@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from kube_cluster.access import write_keys, write_kubeconfigs
+from kube_cluster.audit import write_policy
 from kube_cluster.binaries import CONTROL_PLANE, NODE, ensure_programs
 from kube_cluster.cache import Say
 from kube_cluster.errors import KubeClusterError
@@ -28,11 +29,11 @@ KEEPER_START_SECONDS = 20.0
 PACKAGES = Path(__file__).parent.parent
 
 
-def plan(name: str, node: bool, owner_pid: int | None, kept_logs_dir: Path | None) -> KubeLayout:
+def plan(name: str, node: bool, owner_pid: int | None, kept_logs_dir: Path | None, audit: bool = False) -> KubeLayout:
     """Choose addresses and ports."""
     port = first_free_ports(preferred_port(API_PORT, mark_of(name)), 1)
     block = free_block(name) if node else API_SERVER_BLOCK
-    return KubeLayout(name, node, block, port, owner_pid, kept_logs_dir)
+    return KubeLayout(name, node, block, port, owner_pid, kept_logs_dir, audit)
 
 
 def bring_up(layout: KubeLayout, say: Say) -> None:
@@ -54,6 +55,8 @@ def bring_up(layout: KubeLayout, say: Say) -> None:
         layout.logs_dir.mkdir(parents=True, exist_ok=True)
         write_keys(layout)
         write_kubeconfigs(layout)
+        if layout.audit:
+            write_policy(layout.audit_policy)
         if layout.node:
             write_configuration(layout)
             create_network(layout)

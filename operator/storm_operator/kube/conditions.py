@@ -117,6 +117,8 @@ def _submitted(view: TopologyView) -> Condition:
 def _measured(view: TopologyView) -> Condition:
     if view.snapshot is None or not topology_id_of(view):
         return _unknown("MetricsReady", view, "it does not run yet")
+    if not is_placed(view):
+        return _unknown("MetricsReady", view, "none of its executors is placed yet")
     own = [e for e in view.snapshot.completeness.missing_executors if e.topology_id == topology_id_of(view)]
     if own:
         problems = "; ".join(view.snapshot.completeness.problems[:3])
@@ -181,6 +183,13 @@ def with_times(conditions: list[Condition], old: Body, now_seconds: float, gener
             }
         )
     return written
+
+
+def is_placed(view: TopologyView) -> bool:
+    """Whether the last pass saw executors of it anywhere; a topology may be younger than that pass."""
+    topology_id = topology_id_of(view)
+    placed = view.snapshot.assignment.slot_of if view.snapshot is not None else ()
+    return any(executor.topology_id == topology_id for executor in placed)
 
 
 def topology_id_of(view: TopologyView) -> str:

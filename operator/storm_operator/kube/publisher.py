@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from storm_operator.adapters.kube.errors import KubernetesError
@@ -17,6 +18,9 @@ from storm_operator.kube.managed import Body, Key, Managed, Registry
 from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state
 from storm_operator.kube.rebalances import rebalance_body, surplus
 from storm_operator.kube.status import is_news
+
+WATCH_PATIENCE_SECONDS = 30.0
+"""What was written is believed for so long; after that what the watch says counts, whoever wrote that."""
 
 WARNING_STATES = frozenset({PlanState.FAILED, PlanState.ROLLED_BACK})
 
@@ -37,11 +41,13 @@ class Publisher:
     last_report: PassReport | None = None
     last_record: dict[str, PlanRecord] = field(default_factory=dict)
     """By topology id: the last plan that concerned it."""
-    written: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    written: dict[Key, tuple[float, Body]] = field(default_factory=dict)
+    """By resource: when its status was written last, by `clock`, and what it says since."""
     rebalances: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """By plan id: its namespace and the status that was written last."""
     unshown: dict[str, PlanRecord] = field(default_factory=dict)
     """By plan id: steps that could not be shown."""
+    clock: Callable[[], float] = time.monotonic
 
     def on_pass(self, report: PassReport) -> None:
         self.last_report = report
@@ -55,9 +61,17 @@ class Publisher:
             self.last_record[topology_id] = record
         self._show(record)
 
+    def as_known(self, managed: Managed) -> Managed:
+        """The resource with the status that was written last, while the watch may not have told of it yet."""
+        at, status = self.written.get(managed.key, (-math.inf, {}))
+        if self.clock() - at < WATCH_PATIENCE_SECONDS:
+            return replace(managed, body={**managed.body, "status": status})
+        self.written.pop(managed.key, None)
+        return managed
+
     def write_status(self, managed: Managed, status: Mapping[str, Any]) -> None:
         """Write the status if it says anything new."""
-        old: Body = self.written.get(managed.key) or managed.body.get("status") or {}
+        old: Body = self.as_known(managed).body.get("status") or {}
         if not is_news(old, status):
             return
         namespace, name = managed.key
@@ -66,7 +80,7 @@ class Publisher:
         except KubernetesError as error:
             self.say(str(error))
             return
-        self.written[managed.key] = {**old, **status}
+        self.written[managed.key] = self.clock(), {**old, **status}
 
     def tell(self, managed: Managed, reason: str, message: str, warning: bool = False) -> None:
         self.events.post(managed.body, reason, message, warning)

@@ -13,6 +13,7 @@ from storm_operator.adapters.kube.resources import REBALANCES
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
+from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
@@ -23,6 +24,8 @@ from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
 RETRY_SECONDS = 10.0
+LOOK_SECONDS = 0.5
+"""Between passes it is looked so often whether anybody wants something new."""
 CONNECT_PATIENCE_SECONDS = 10.0
 
 
@@ -33,6 +36,10 @@ class RunnerSettings:
     jobs: JobSettings
     agent_port: int
     prometheus: str | None = None
+
+
+Wishes = frozenset[tuple[str, int, bool]]
+"""Of each resource its uid, its generation, and whether it is paused: all that its owner can want."""
 
 
 @dataclass(slots=True)
@@ -55,6 +62,7 @@ class ClusterRunner:
     care: ClusterCare = field(init=False)
     last_plans: dict[str, str] = field(default_factory=dict)
     """By topology id: the plan that concerned it last, when the last pass began."""
+    attended: Wishes = frozenset()
     passes: int = 0
     failed_passes: int = 0
     last_pass_seconds: float = 0.0
@@ -69,18 +77,36 @@ class ClusterRunner:
         """Until `stop`. Topologies are left running under the plans in force."""
         while not stop.is_set():
             started = time.monotonic()
-            period = RETRY_SECONDS
             self.passes += 1
-            try:
-                period = self.run_pass()
-            except AdapterError as error:
-                self.failed_passes += 1
-                self.say(f"{self.nimbus}: {error}")
-                self._tell_trouble(str(error))
+            period = self._unless_out_of_reach(self.run_pass)
             self.last_pass_at = time.monotonic()
             self.last_pass_seconds = self.last_pass_at - started
-            stop.wait(max(0.0, period - (time.monotonic() - started)))
+            self._rest(stop, started + (RETRY_SECONDS if period is None else period))
         self.close()
+
+    def _unless_out_of_reach(self, act: Callable[[], float | None]) -> float | None:
+        """What `act` returns; None when a peer is in its way, which the resources' statuses then say."""
+        try:
+            return act()
+        except AdapterError as error:
+            self.failed_passes += 1
+            self.say(f"{self.nimbus}: {error}")
+            self._tell_trouble(str(error))
+            return None
+
+    def _rest(self, stop: threading.Event, until: float) -> None:
+        """Until the next pass is due. New and changed resources are attended to once they have come to rest."""
+        before = self.attended
+        while not stop.wait(max(0.0, min(LOOK_SECONDS, until - time.monotonic()))):
+            if time.monotonic() >= until:
+                return
+            now = self._wishes()
+            if now == before != self.attended and self.lifecycle is not None:
+                self._unless_out_of_reach(self.attend)
+            before = now
+
+    def _wishes(self) -> Wishes:
+        return frozenset((one.uid, one.generation, one.is_paused) for one in self.registry.of_cluster(self.nimbus))
 
     def close(self) -> None:
         if self.assembly is not None:
@@ -89,6 +115,26 @@ class ClusterRunner:
 
     def run_pass(self) -> float:
         """One pass; returns the seconds from its beginning to that of the next."""
+        assembly, lifecycle, specs = self._follow_wishes()
+        if specs:
+            assembly.loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
+        self.care.see(self.registry.of_cluster(self.nimbus))
+        follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say)
+        assembly.loop.run_once(specs)
+        self._note_moves(assembly)
+        if self.publisher.last_report is not None:
+            self.care.follow(specs, self.publisher.last_report, assembly)
+        self._publish(lifecycle)
+        return assembly.loop.period_seconds
+
+    def attend(self) -> None:
+        """As much of a pass as needs no measurement: nobody waits a whole period for a submission to begin."""
+        _, lifecycle, _ = self._follow_wishes()
+        self._publish(lifecycle)
+
+    def _follow_wishes(self) -> tuple[Assembly, LifecycleManager, Mapping[str, TopologySpec]]:
+        """Submit, replace, suspend, kill: what the resources want. Returns the specs of those that are managed."""
+        self.attended = self._wishes()
         managed = self.registry.of_cluster(self.nimbus)
         self.owners, late = rightful(managed)
         for one in managed:
@@ -98,21 +144,12 @@ class ClusterRunner:
         self._let_go(assembly)
         active = {name: one for name, one in self.owners.items() if not one.is_being_deleted and not one.is_paused}
         specs = {name: one.spec for name, one in active.items() if one.spec is not None}
-        if specs:
-            assembly.loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
-        self.care.see(managed)
         for name in specs:
             _remind(lifecycle, name, self.owners[name])
         lifecycle.step(specs, time.time(), assembly.loop.being_moved)
         for name, words in lifecycle.repairs.items():
             self._tell_owner(name, "Drift", words, True)
-        follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say)
-        assembly.loop.run_once(specs)
-        self._note_moves(assembly)
-        if self.publisher.last_report is not None:
-            self.care.follow(specs, self.publisher.last_report, assembly)
-        self._publish(lifecycle)
-        return assembly.loop.period_seconds
+        return assembly, lifecycle, specs
 
     def _connect(self) -> tuple[Assembly, LifecycleManager]:
         """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""
@@ -163,7 +200,7 @@ class ClusterRunner:
             topology_id = progress.topology_id if progress else ""
             report = self.publisher.last_report
             view = TopologyView(
-                managed=one,
+                managed=self.publisher.as_known(one),
                 progress=progress,
                 snapshot=report.snapshot if report else None,
                 decision=decision_for(report, topology_id) if not one.is_paused else None,
@@ -200,11 +237,13 @@ class ClusterRunner:
         words = (
             f"topology {name!r} belongs to the older StormTopology {owner[0]}/{owner[1]}; choose another topologyName"
         )
-        self.publisher.write_status(one, refused_status(one, "NameTaken", words, time.time()))
+        status = refused_status(self.publisher.as_known(one), "NameTaken", words, time.time())
+        self.publisher.write_status(one, status)
 
     def _tell_trouble(self, words: str) -> None:
         for one in self.owners.values():
-            view = TopologyView(one, None, None, None, None, time.time(), trouble=words)
+            known = self.publisher.as_known(one)
+            view = TopologyView(known, None, None, None, None, time.time(), trouble=words)
             self.publisher.write_status(one, status_of(view))
 
     def _tell_owner(self, name: str, reason: str, message: str, warning: bool) -> None:

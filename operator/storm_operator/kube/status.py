@@ -149,7 +149,8 @@ def _suspended_by_operator(view: TopologyView, old: Body) -> bool | None:
 
 def _figures(view: TopologyView) -> dict[str, Any]:
     topology_id, snapshot = topology_id_of(view), view.snapshot
-    if snapshot is None or not topology_id:
+    # A topology may be younger than the last pass, which then knows nothing of it.
+    if snapshot is None or all(topology.id != topology_id for topology in snapshot.topologies):
         return {}
     slots = set(snapshot.assignment.restricted_to([topology_id]).slot_of.values())
     figures: dict[str, Any] = {

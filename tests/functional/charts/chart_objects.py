@@ -57,12 +57,16 @@ class Helm:
 
     def template(self, chart: str, *values: str, chart_folder: Path | None = None) -> Rendered:
         """The chart with `key=value` settings, hooks included; HelmRefused when helm will not render it."""
-        folder = chart_folder or CHARTS / chart
-        text = self._run(
-            *("template", RELEASE, str(folder), "--namespace", NAMESPACE, "--kube-version", KUBERNETES_VERSION),
+        text = self.template_text(chart, *values, chart_folder=chart_folder)
+        return Rendered(tuple(document for document in yaml.safe_load_all(text) if document))
+
+    def template_text(self, chart: str, *values: str, chart_folder: Path | None = None, crds: bool = False) -> str:
+        """The same as YAML, as helm sends it; `crds`: with what is in the chart's folder of that name."""
+        return self._run(
+            *("template", RELEASE, str(chart_folder or CHARTS / chart), "--namespace", NAMESPACE),
+            *("--kube-version", KUBERNETES_VERSION, *(("--include-crds",) if crds else ())),
             *_set(values),
         )
-        return Rendered(tuple(document for document in yaml.safe_load_all(text) if document))
 
     def notes(self, chart: str, copy_to: Path, *values: str) -> str:
         """What an installation would tell its user. Helm renders notes only there, so a chart copy makes them data."""

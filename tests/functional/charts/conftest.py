@@ -12,7 +12,7 @@ from kube_cluster import KubeCluster
 from kube_cluster.binaries import CONTROL_PLANE, ensure_programs, obstacle
 from kube_cluster.for_pytest import build_first, skip_unless_possible
 
-PROGRAMS = (*CONTROL_PLANE, "helm")
+PROGRAMS = (*CONTROL_PLANE, "helm", "kubeconform")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

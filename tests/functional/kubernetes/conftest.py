@@ -25,6 +25,7 @@ NAMESPACE = "storm-tests"
 def pytest_collection_finish(session: pytest.Session) -> None:
     if not obstacle(PROGRAMS):
         build_first(session, "kube_api", lambda say: ensure_programs(PROGRAMS, say))
+        build_first(session, "accounted_kube", lambda say: ensure_programs((*CONTROL_PLANE, "kwok"), say))
 
 
 @pytest.fixture(scope="session")

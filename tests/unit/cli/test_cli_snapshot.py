@@ -12,7 +12,7 @@ from builders import chain_topology, placed, supervisors
 from storm_operator.adapters.errors import NimbusUnreachable
 from storm_operator.adapters.metrics import PrometheusSource, ScrapeSource
 from storm_operator.cli import app
-from storm_operator.cli_snapshot import metrics_source, parse_agents, take_snapshot
+from storm_operator.cli_snapshot import agent_urls, metrics_source, parse_agents, take_snapshot
 from storm_operator.core.metrics_window import MetricsWindow
 from storm_operator.core.model import Assignment
 from storm_operator.core.snapshot_builder import ClusterView
@@ -72,14 +72,21 @@ def test_agents_by_host_and_metrics_is_the_default_path() -> None:
 
 
 def test_the_source_is_agents_or_prometheus() -> None:
-    assert isinstance(metrics_source(["h1=http://h1:9464"], None), ScrapeSource)
-    assert isinstance(metrics_source([], "http://prometheus:9090"), PrometheusSource)
+    assert isinstance(metrics_source(["h1=http://h1:9464"], None, list, 9464), ScrapeSource)
+    assert isinstance(metrics_source([], None, list, 9464), ScrapeSource)
+    assert isinstance(metrics_source([], "http://prometheus:9090", list, 9464), PrometheusSource)
+
+
+def test_agents_are_on_the_supervisors_hosts_unless_they_are_named() -> None:
+    assert agent_urls(["h1", "h2"], 9000, {"h2": "http://elsewhere:1/metrics"}) == {
+        "h1": "http://h1:9000/metrics",
+        "h2": "http://elsewhere:1/metrics",
+    }
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected either --agent HOST=URL for each supervisor, or --prometheus URL"),
         (["--agent", "h=http://h:1", "--prometheus", "http://p:1"], "expected either --agent"),
         (["--agent", "http://h:1"], "--agent is 'http://h:1': expected HOST=URL"),
         (["--agent", "h=ftp://h:1"], "--agent is 'ftp://h:1': expected a URL such as"),

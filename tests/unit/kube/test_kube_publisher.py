@@ -24,7 +24,7 @@ from storm_operator.control_loop import PassReport
 from storm_operator.core.model import Hold, HoldReason
 from storm_operator.core.plan_record import AUTO, PlanState
 from storm_operator.kube.managed import Managed
-from storm_operator.kube.publisher import Publisher, decision_for
+from storm_operator.kube.publisher import WATCH_PATIENCE_SECONDS, Publisher, decision_for
 from storm_operator.kube.rebalance_status import rebalance_status
 
 NAME = f"streams/{plan().id}"
@@ -58,6 +58,21 @@ class TestStatus:
         played.publisher.write_status(managed(), {"phase": "Running"})
         played.publisher.write_status(managed(), {"phase": "Running"})
         assert len(played.kinds.calls) == 1
+
+    def test_that_somebody_else_wrote_over_is_written_again_once_the_watch_must_have_told(self) -> None:
+        played, moment = Scene(), [0.0]
+        played.publisher.clock = lambda: moment[0]
+        played.publisher.write_status(managed(), {"phase": "Running"})
+        moment[0] = WATCH_PATIENCE_SECONDS
+        played.publisher.write_status(managed(status={"phase": "Pending"}), {"phase": "Running"})
+        assert played.kinds.statuses() == [{"phase": "Running"}, {"phase": "Running"}]
+
+    def test_is_known_before_the_watch_tells_of_it(self) -> None:
+        played = Scene()
+        played.publisher.write_status(managed(status={"message": "as before"}), {"phase": "Running"})
+        known = played.publisher.as_known(managed(status={"message": "as before"}))
+        assert known.body["status"] == {"message": "as before", "phase": "Running"}
+        assert known.key == managed().key
 
     def test_slow_drift_of_a_figure_is_told_when_it_has_added_up(self) -> None:
         played = Scene()

@@ -24,7 +24,7 @@ from kube_builders import (
     topology_body,
 )
 from storm_operator.adapters.resource_schema import crd_file
-from storm_operator.core.model import Hold, HoldReason
+from storm_operator.core.model import Assignment, Hold, HoldReason
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, TopologyRates
 from storm_operator.kube.conditions import FINE_HOLDS, TopologyView
@@ -128,6 +128,19 @@ class TestConditions:
         assert judged(status, "MetricsReady") == ("False", "Incomplete")
         assert condition(status, "MetricsReady")["message"] == "1 executors are not measured: agent s1 is silent"
         assert judged(status, "Ready") == ("False", "Incomplete")
+
+    def test_topology_that_no_pass_has_seen_yet_is_not_ready(self) -> None:
+        earlier = replace(picture(), topologies=(), assignment=Assignment({}))
+        status = status_of(view(snapshot=earlier))
+        assert judged(status, "MetricsReady") == ("Unknown", "Unknown")
+        assert judged(status, "Ready") == ("False", "Unknown")
+        assert status["workersUsed"] is status["supervisorsUsed"] is None
+
+    def test_topology_without_a_worker_is_not_ready(self) -> None:
+        status = status_of(view(snapshot=replace(picture(), assignment=Assignment({}))))
+        assert judged(status, "Ready") == ("False", "Unknown")
+        assert condition(status, "Ready")["message"] == "none of its executors is placed yet"
+        assert status["workersUsed"] == 0
 
     def test_another_topology_that_is_not_measured_is_no_matter(self) -> None:
         stranger = replace(WORDS.executors[0], topology_id="other-1-1")

@@ -1,0 +1,113 @@
+"""What an operator with nothing to do asks of the API server: the server's audit log tells. Pods are played by KWOK."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from eventually import eventually
+
+from kube_cluster import KubeCluster
+from kube_cluster.audit import Call
+from kube_cluster.binaries import CONTROL_PLANE
+from kube_cluster.for_pytest import skip_unless_possible
+from kube_cluster.kwok import PlayedNodes
+from kube_cluster.prerequisites import missing_for_api_server
+from operator_scene import OperatorProcess
+from storm_operator.local.paths import repository_root
+
+pytestmark = pytest.mark.functional
+
+NAMESPACE, ACCOUNT = "rest", "operator"
+USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+RESOURCES, PODS = 30, 40
+PASSES = 3
+WRITES = ("create", "update", "patch", "delete")
+
+
+@pytest.fixture(scope="module")
+def accounted_kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
+    """An API server that keeps account, with played supervisor pods."""
+    skip_unless_possible((*CONTROL_PLANE, "kwok"), missing_for_api_server())
+    root = repository_root()
+    assert root is not None
+    name, logs = f"rest{os.getpid() % 1_000_000}", tmp_path_factory.mktemp("kube-logs")
+    with KubeCluster(name, logs_dir=logs, audit=True) as cluster, PlayedNodes(cluster, 2) as nodes:
+        cluster.install_crds(root / "crds")
+        cluster.kubectl("create", "namespace", NAMESPACE)
+        cluster.kubectl("create", "serviceaccount", ACCOUNT, "-n", NAMESPACE)
+        grant = ("--clusterrole=cluster-admin", f"--serviceaccount={NAMESPACE}:{ACCOUNT}")
+        cluster.kubectl("create", "rolebinding", ACCOUNT, *grant, "-n", NAMESPACE)
+        nodes.add_pods(NAMESPACE, [played_pod(number) for number in range(PODS)])
+        yield cluster
+
+
+def played_pod(number: int) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/name": "storm", "app.kubernetes.io/component": "supervisor"}
+    spec = {"containers": [{"name": "supervisor", "image": "none"}], "tolerations": [{"operator": "Exists"}]}
+    metadata = {"name": f"storm-supervisor-{number}", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def test_played_pods_run_on_played_nodes(accounted_kube: KubeCluster) -> None:
+    running = ("get", "pods", "-n", NAMESPACE, "--field-selector=status.phase=Running", "-o", "name")
+    assert len(accounted_kube.kubectl(*running).split()) == PODS
+    assert len(accounted_kube.kubectl("get", "nodes", "-o", "name").split()) == 2
+
+
+def test_only_the_account_s_own_calls_are_told(accounted_kube: KubeCluster) -> None:
+    before = accounted_kube.audit_calls(USER)
+    kubeconfig = accounted_kube.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+    accounted_kube.kubectl("get", "pod", "storm-supervisor-0", "-n", NAMESPACE)
+    accounted_kube.kubectl("get", "pod", "storm-supervisor-1", "-n", NAMESPACE, kubeconfig=kubeconfig)
+    eventually(lambda: len(accounted_kube.audit_calls(USER)) > len(before), "the call is in the log", 30.0)
+    assert Call("get", "pods", "storm-supervisor-1") in accounted_kube.audit_calls(USER)
+    assert Call("get", "pods", "storm-supervisor-0") not in accounted_kube.audit_calls(USER)
+
+
+def test_idle_operator_writes_nothing(accounted_kube: KubeCluster, tmp_path: Path) -> None:
+    kubeconfig = accounted_kube.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+    with OperatorProcess(accounted_kube, NAMESPACE, tmp_path / "operator.log", kubeconfig) as operator:
+        for number in range(RESOURCES):
+            accounted_kube.kubectl("create", "-f", "-", input=resource(number))
+        eventually(lambda: len(out_of_reach(accounted_kube)) == RESOURCES, "each says that its Nimbus is away")
+        wait_for_passes(operator, 1)
+        before = writes(accounted_kube)
+        wait_for_passes(operator, PASSES)
+        assert writes(accounted_kube)[len(before) :] == []
+
+
+def resource(number: int) -> str:
+    return f"""
+apiVersion: storm-operator.dev/v1alpha1
+kind: StormTopology
+metadata: {{name: topology-{number}, namespace: {NAMESPACE}}}
+spec: {{nimbus: "127.0.0.1:1", adopt: {{}}}}
+"""
+
+
+def out_of_reach(kube: KubeCluster) -> list[str]:
+    found = json.loads(kube.kubectl("get", "stormtopologies", "-n", NAMESPACE, "-o", "json"))["items"]
+    return [body["metadata"]["name"] for body in found if "ClusterUnreachable" in json.dumps(body.get("status", {}))]
+
+
+def writes(kube: KubeCluster) -> list[Call]:
+    """To anything but the Lease, which says that the operator lives."""
+    return [call for call in kube.audit_calls(USER) if call.verb in WRITES and call.what != "leases"]
+
+
+def wait_for_passes(operator: OperatorProcess, more: int) -> None:
+    """Until the loop has begun and ended so many more passes than those under way now."""
+    until = passes(operator) + more + 1
+    eventually(lambda: passes(operator) >= until, f"{more} more passes")
+
+
+def passes(operator: OperatorProcess) -> int:
+    text = requests.get(f"http://127.0.0.1:{operator.metrics_port}/metrics", timeout=10).text
+    (line,) = [line for line in text.splitlines() if line.startswith("storm_operator_passes_total{")]
+    return int(float(line.split()[-1]))

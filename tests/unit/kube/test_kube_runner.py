@@ -1,0 +1,105 @@
+"""Between two passes of a cluster's loop: what owners want is attended to at once, and only that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import Mock
+
+import pytest
+
+from kube_builders import NIMBUS, registry_of, topology_body
+from storm_operator.adapters.errors import NimbusUnreachable
+from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry
+from storm_operator.kube.runner import ClusterRunner
+
+Act = Callable[[Registry], object]
+
+
+class Scene:
+    """A runner between two passes; `looks` says what users do before each look."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.registry = registry_of(topology_body())
+        kube: Any = SimpleNamespace(kinds=Mock(), events=Mock(), pods=Mock())
+        self.said: list[str] = []
+        self.runner = ClusterRunner(NIMBUS, self.registry, kube, cast("Any", None), self.said.append, set())
+        self.runner.lifecycle = Mock()
+        self.runner.attended = self.runner._wishes()
+        self.attended_at: list[int] = []
+        self.look = 0
+        self.failure: Exception | None = None
+        monkeypatch.setattr(ClusterRunner, "attend", self.attend)
+
+    def attend(self) -> None:
+        self.runner.attended = self.runner._wishes()
+        self.attended_at.append(self.look)
+        if self.failure is not None:
+            raise self.failure
+
+    def rest(self, *looks: Act) -> list[int]:
+        """Rest for so many looks; returns in which of them it attended to something."""
+
+        def wait(_: float) -> bool:
+            self.look += 1
+            if self.look > len(looks):
+                return True
+            looks[self.look - 1](self.registry)
+            return False
+
+        self.runner._rest(Mock(wait=wait), until=math.inf)
+        return self.attended_at
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+def nothing(_: Registry) -> None:
+    return None
+
+
+def create(name: str) -> Act:
+    return lambda registry: registry.put_topology(topology_body(name))
+
+
+def change(**metadata: Any) -> Act:
+    body = topology_body()
+    return lambda registry: registry.put_topology({**body, "metadata": {**body["metadata"], **metadata}})
+
+
+def test_nothing_is_done_while_nobody_wants_anything(scene: Scene) -> None:
+    assert scene.rest(nothing, nothing, nothing) == []
+
+
+def test_new_resource_is_attended_to_once(scene: Scene) -> None:
+    assert scene.rest(create("more"), nothing, nothing, nothing) == [2]
+
+
+def test_many_that_come_together_are_attended_to_together(scene: Scene) -> None:
+    assert scene.rest(create("a"), create("b"), create("c"), nothing, nothing) == [4]
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"generation": 99}, {"annotations": {PAUSED_ANNOTATION: "true"}}], ids=["spec", "pause"]
+)
+def test_change_of_mind_is_attended_to(scene: Scene, metadata: dict[str, Any]) -> None:
+    assert scene.rest(change(**metadata), nothing, nothing) == [2]
+
+
+def test_status_that_was_written_is_no_wish(scene: Scene) -> None:
+    assert scene.rest(change(resourceVersion="99"), nothing, nothing) == []
+
+
+def test_what_fails_is_told_and_waits_for_the_next_pass(scene: Scene) -> None:
+    scene.failure = NimbusUnreachable("Nimbus is away")
+    assert scene.rest(create("more"), nothing, nothing, nothing) == [2]
+    assert scene.said == [f"{NIMBUS}: Nimbus is away"]
+
+
+def test_before_the_first_pass_came_through_there_is_nobody_to_attend(scene: Scene) -> None:
+    scene.runner.lifecycle = None
+    assert scene.rest(create("more"), nothing, nothing) == []

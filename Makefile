@@ -23,7 +23,7 @@ test: setup test-unit test-plugin test-functional ## All tests on this machine, 
 ##@ Tests and checks
 .PHONY: test-unit test-plugin test-functional test-e2e lint types verify manifests
 test-unit: venv ## Pure Python tests, under a minute
-	$(BIN)/pytest tests/unit tests/scenario -q
+	$(BIN)/pytest tests/unit tests/scenario -q -n auto
 
 test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	./mvnw -q -B -f operator/storm-plugin/pom.xml verify

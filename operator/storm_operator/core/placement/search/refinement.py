@@ -30,7 +30,7 @@ from storm_operator.core.placement.search.step_prices import (
 
 MOST_ROUNDS = 4
 MOST_PASSES = 8
-EXCHANGES_TRIED = 2
+EXCHANGES_TRIED = 4
 """Supervisors that a vertex tries to get onto by an exchange: those that its traffic wants most."""
 RELIEF_TRIED = 64
 """From an overloaded supervisor exchanges with all others are tried, unless there are more."""

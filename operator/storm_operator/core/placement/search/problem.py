@@ -135,7 +135,10 @@ def to_assignment(problem: Problem, place: Ints, in_force: Assignment) -> Assign
     """
     part_of_problem = frozenset(problem.executors)
     slot_of = {e: s for e, s in in_force.slot_of.items() if e not in part_of_problem}
-    before = {slot: frozenset(executors) for slot, executors in in_force.workers().items()}
+    living_in: dict[WorkerSlot, list[Executor]] = {}
+    for executor, slot in in_force.slot_of.items():
+        living_in.setdefault(slot, []).append(executor)
+    before = {slot: frozenset(executors) for slot, executors in living_in.items()}
     for column, workers in _workers(problem, place).items():
         slots = [WorkerSlot(problem.supervisors[column], port) for port in problem.free_ports[column]]
         for slot, members in match_slots(workers, slots, before).items():
@@ -215,16 +218,20 @@ def _homes(
     group_of: Ints,
 ) -> tuple[Ints, npt.NDArray[np.bool_], Ints, Ints]:
     """Where everyone lives now, and which workers could be kept as they are (the largest of each group and place)."""
-    row = {executor: at for at, executor in enumerate(executors)}
     home = np.full(len(executors), NOWHERE, dtype=np.int64)
     settled = np.zeros(len(executors), dtype=np.bool_)
+    rows_in: dict[WorkerSlot, list[int]] = {}
+    for row, executor in enumerate(executors):
+        slot = in_force.slot_of.get(executor)
+        if slot is not None:
+            rows_in.setdefault(slot, []).append(row)
     kept_on: list[dict[int, list[int]]] = [{} for _ in column]
-    for slot, members in in_force.workers().items():
-        at = column.get(slot.supervisor_id, NOWHERE)
-        rows = [row[executor] for executor in members if executor in row]
+    for slot in sorted(rows_in):
+        rows, at = rows_in[slot], column.get(slot.supervisor_id, NOWHERE)
         home[rows] = at
         its_groups = set(group_of[rows].tolist())
-        if at == NOWHERE or len(rows) < len(members) or len(its_groups) != 1 or slot.port not in free_ports[at]:
+        # A slot that an executor outside the problem holds is no free port.
+        if at == NOWHERE or len(its_groups) != 1 or slot.port not in free_ports[at]:
             continue
         group = its_groups.pop()
         if len(rows) > len(kept_on[at].get(group, ())):

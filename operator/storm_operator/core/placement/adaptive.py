@@ -29,8 +29,8 @@ LARGE_CHANGE = 0.05
 """When the search moves this share of the executors, the assignment in force is no longer near the best one."""
 HOPELESS = 0.3
 """When this share of the executors would move at once, one by one is no way to a good placement."""
-MOST_PATIENCE, LEAST_PATIENCE = 400, 10
-PATIENCE_EDGES = 600_000
+MOST_PATIENCE, LEAST_PATIENCE = 400, 20
+PATIENCE_EDGES = 300_000
 """Kicks in vain, times pairs of executors with traffic, until the search ends: so much time is affordable."""
 
 
@@ -56,7 +56,7 @@ def place_adaptive(snapshot: ClusterSnapshot, demand: Demand, settings: Placemen
 def _placements(problem: Problem) -> Iterator[Settled]:
     """Placements from each start, the one from the assignment in force first.
 
-    In large clusters a placement of which hardly anything is worth moving is not thrown away for a fresh start.
+    A placement of which nothing (in large clusters: hardly anything) is worth moving needs no fresh start beside it.
     """
     if not len(problem.executors):
         return
@@ -64,7 +64,7 @@ def _placements(problem: Problem) -> Iterator[Settled]:
     if patience or restless(problem) < HOPELESS:
         from_home = settle(problem, problem.home, patience)
         yield from_home
-        if not patience and from_home.moved < LARGE_CHANGE * len(problem.home):
+        if from_home.moved <= (0 if patience else LARGE_CHANGE * len(problem.home)):
             return
     partitioned = partition(problem)
     yield settle(problem, relabel(problem, partitioned), patience)
@@ -74,7 +74,7 @@ def _placements(problem: Problem) -> Iterator[Settled]:
 
 def _patience(problem: Problem) -> int:
     """How many kicks in a row may fail before the search ends; none where each would take too long."""
-    patience = min(MOST_PATIENCE, PATIENCE_EDGES // (1000 + problem.traffic.nnz))
+    patience = min(MOST_PATIENCE, PATIENCE_EDGES // (500 + problem.traffic.nnz))
     return patience if patience >= LEAST_PATIENCE else 0
 
 

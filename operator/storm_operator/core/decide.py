@@ -84,6 +84,8 @@ def _not_worth_it(
 
 
 def _known_bad(change: ProposedChange, memory: DecisionMemory) -> Hold | None:
+    if not memory.known_bad:
+        return None
     target_hash = assignment_hash(change.target)
     if target_hash not in memory.known_bad:
         return None
@@ -127,6 +129,7 @@ def _payback_too_long(change: ProposedChange, maximum_seconds: float) -> Hold | 
 
 
 def _plan(change: ProposedChange, demand: Demand, policy: str, now_seconds: float, plan_id: str) -> Plan:
+    limits = ((executor, demand.millicores.get(executor)) for executor in change.target.slot_of)
     return Plan(
         id=plan_id,
         created_at_seconds=now_seconds,
@@ -138,7 +141,7 @@ def _plan(change: ProposedChange, demand: Demand, policy: str, now_seconds: floa
         moves=change.diff.moves,
         restarted_workers=change.diff.restarted_workers,
         kept_workers=change.diff.kept_workers,
-        cpu_limits_millicores={e: demand.millicores[e] for e in change.target.slot_of if e in demand.millicores},
+        cpu_limits_millicores={e: limit for e, limit in limits if limit is not None},
         before=change.before,
         after=change.after,
         payback_seconds=change.payback_seconds,

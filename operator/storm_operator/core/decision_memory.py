@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from storm_operator.core.model import Assignment, read_only
+from storm_operator.core.model import Assignment, in_order, read_only
 from storm_operator.core.plan_record import PlanRecord, PlanState
 
 KNOWN_BAD_KEPT = 20
@@ -56,6 +56,7 @@ def assignment_hash(assignment: Assignment) -> str:
     """The same for equal assignments in any process: 16 hexadecimal digits."""
     lines = [
         f"{executor.topology_id} {executor.label} {slot.supervisor_id} {slot.port}"
-        for executor, slot in sorted(assignment.slot_of.items())
+        for executor in in_order(assignment.slot_of)
+        for slot in (assignment.slot_of[executor],)
     ]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -23,7 +23,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from storm_operator.core.forecast import LEAST_PER_SECOND, forecast_load, measured_loads
-from storm_operator.core.model import Demand, Executor, Topology
+from storm_operator.core.model import Demand, Executor, Topology, in_order
 from storm_operator.core.settings import Enforcement, ResourceSettings
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad
 
@@ -57,7 +57,7 @@ def estimate_demand(snapshot: ClusterSnapshot, previous: Demand | None, settings
 def executors_without_demand(snapshot: ClusterSnapshot, demand: Demand) -> tuple[Executor, ...]:
     """The executors of the snapshot's topologies whose need nobody can tell, sorted."""
     return tuple(
-        sorted(
+        in_order(
             executor
             for topology in snapshot.topologies
             for executor in topology.executors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storm_operator.core.model import Assignment, Move, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, Move, WorkerSlot, in_order, slots_in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,15 @@ class PlanDiff:
 def diff_assignments(base: Assignment, target: Assignment) -> PlanDiff:
     """From `base` to `target`. An executor that `target` does not place is no move, but its worker changes."""
     before, after = base.workers(), target.workers()
-    slots = sorted(set(before) | set(after))
+    slots = slots_in_order(before.keys() | after.keys())
     return PlanDiff(
-        moves=tuple(
-            Move(executor, base.slot_of.get(executor), slot)
-            for executor, slot in sorted(target.slot_of.items())
-            if base.slot_of.get(executor) != slot
-        ),
+        moves=tuple(Move(e, base.slot_of.get(e), target.slot_of[e]) for e in in_order(moved_executors(base, target))),
         restarted_workers=tuple(slot for slot in slots if before.get(slot) != after.get(slot)),
         kept_workers=tuple(slot for slot in slots if before.get(slot) == after.get(slot)),
     )
+
+
+def moved_executors(base: Assignment, target: Assignment) -> list[Executor]:
+    """Those that `target` places, and not where `base` does; in no order."""
+    before = base.slot_of
+    return [executor for executor, slot in target.slot_of.items() if before.get(executor) != slot]

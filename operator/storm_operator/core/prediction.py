@@ -1,9 +1,7 @@
 """What an assignment would do to traffic, CPU and latency, as far as measured rates can tell.
 
 Complete latency is scaled from what was measured: the part of it that the network explains in the assignment in force
-is replaced by what the network would take in the new one. The network part of a topology is the longest path through
-its component graph, every edge weighing half a round trip, averaged over the tuples that flow between its executors;
-where acks are measured, the way from the last bolt over the acker back to the spout belongs to the path.
+is replaced by what the network would take in the new one (`network_paths`).
 
 Limits: queueing, CPU contention and the cost of serialisation are taken to stay as they are, so that relief of an
 overloaded supervisor shows as less overload, not as less latency; of parallel branches only the slowest counts, by
@@ -12,25 +10,14 @@ its mean; what a tuple pays between two workers of one supervisor is the measure
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-import networkx as nx
-
-from storm_operator.core.model import (
-    ACKER_COMPONENT,
-    Assignment,
-    ComponentKind,
-    Demand,
-    Executor,
-    Prediction,
-    Topology,
-    WorkerSlot,
-)
-from storm_operator.core.placement.objective import network_usage, overloaded_millicores
+from storm_operator.core.model import Assignment, Demand, Prediction, Topology
+from storm_operator.core.network_paths import network_paths_ms, number_components
+from storm_operator.core.placed_traffic import place_traffic, rows_of_topologies
+from storm_operator.core.placement.objective import SeenAssignment, see
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-
-EdgeDelays = Mapping[tuple[str, str], float]
 
 
 def predict(
@@ -42,73 +29,54 @@ def predict(
     verification will measure them; overload counts everything that shares the supervisors.
     """
     topology_ids = settings.movable or frozenset(topology.id for topology in snapshot.topologies)
-    own = assignment.restricted_to(topology_ids)
-    return Prediction(
-        inter_supervisor_tuples_per_second=snapshot.traffic.inter_supervisor(own),
-        inter_worker_tuples_per_second=snapshot.traffic.inter_worker(own),
-        network_usage=network_usage(snapshot, own),
-        supervisors_used=len(own.used_supervisors()),
-        overloaded_millicores=overloaded_millicores(snapshot, assignment, demand, settings),
-        complete_latency_ms=predict_complete_latency_ms(snapshot, assignment, topology_ids),
+    in_force, then = (see(snapshot, a, demand, settings) for a in (snapshot.assignment, assignment))
+    return predict_change(snapshot, in_force, then, topology_ids)[1]
+
+
+def predict_change(
+    snapshot: ClusterSnapshot, in_force: SeenAssignment, then: SeenAssignment, topology_ids: Collection[str]
+) -> tuple[Prediction, Prediction]:
+    """As `predict`, for the topologies named: of the assignment in force, and of another one."""
+    components = number_components(snapshot.traffic, [t for t in snapshot.topologies if t.id in topology_ids])
+    loopback_ms = snapshot.distances.loopback_ms
+    paths, paths_then = (network_paths_ms(components, seen.traffic, loopback_ms) for seen in (in_force, then))
+    return (
+        _prediction(snapshot, in_force, topology_ids, _slowest_ms(snapshot, paths, paths)),
+        _prediction(snapshot, then, topology_ids, _slowest_ms(snapshot, paths, paths_then)),
     )
 
 
-def predict_complete_latency_ms(
-    snapshot: ClusterSnapshot, assignment: Assignment, topology_ids: frozenset[str]
-) -> float | None:
-    """Mean complete latency of the slowest of `topology_ids`; None where none was measured."""
+def network_path_ms(snapshot: ClusterSnapshot, topology: Topology, assignment: Assignment) -> float:
+    """The network's part of the complete latency of `topology`'s slowest tuple trees."""
+    traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
+    components = number_components(snapshot.traffic, [topology])
+    return network_paths_ms(components, traffic, snapshot.distances.loopback_ms)[topology.id]
+
+
+def _prediction(
+    snapshot: ClusterSnapshot, seen: SeenAssignment, topology_ids: Collection[str], complete_latency_ms: float | None
+) -> Prediction:
+    own = seen.traffic.within(rows_of_topologies(snapshot.traffic, topology_ids))
+    return Prediction(
+        inter_supervisor_tuples_per_second=own.inter_supervisor(),
+        inter_worker_tuples_per_second=own.inter_worker(),
+        network_usage=own.network_usage(snapshot.distances.loopback_ms),
+        supervisors_used=len(seen.assignment.restricted_to(topology_ids).used_supervisors()),
+        overloaded_millicores=seen.overloaded_millicores,
+        complete_latency_ms=complete_latency_ms,
+    )
+
+
+def _slowest_ms(snapshot: ClusterSnapshot, in_force: Mapping[str, float], then: Mapping[str, float]) -> float | None:
+    """Mean complete latency of the slowest topology; None where none was measured. Both are paths by topology id."""
     predicted = []
-    for topology in snapshot.topologies:
-        measured_ms = _measured_latency_ms(snapshot, topology)
-        if measured_ms is not None and topology.id in topology_ids:
-            elsewhere_ms = max(0.0, measured_ms - network_path_ms(snapshot, topology, snapshot.assignment))
-            predicted.append(elsewhere_ms + network_path_ms(snapshot, topology, assignment))
+    for topology_id, path_ms in then.items():
+        measured_ms = _measured_latency_ms(snapshot, topology_id)
+        if measured_ms is not None:
+            predicted.append(max(0.0, measured_ms - in_force[topology_id]) + path_ms)
     return max(predicted, default=None)
 
 
-def network_path_ms(snapshot: ClusterSnapshot, topology: Topology, assignment: Assignment) -> float:
-    """Milliseconds that a tuple tree of `topology` spends between executors, along the slowest path."""
-    delays = _edge_delays_ms(snapshot, topology, assignment)
-    spouts = [component.name for component in topology.components if component.kind is ComponentKind.SPOUT]
-    way_back = max((delays.get((ACKER_COMPONENT, spout), 0.0) for spout in spouts), default=0.0)
-    arrivals = _arrivals_ms({edge: delay for edge, delay in delays.items() if ACKER_COMPONENT not in edge})
-    acked = [delay + delays.get((component, ACKER_COMPONENT), 0.0) for component, delay in arrivals.items()]
-    return max(acked, default=0.0) + way_back
-
-
-def _arrivals_ms(delays: EdgeDelays) -> Mapping[str, float]:
-    """How long after its start the slowest tuple of a tree reaches each component.
-
-    A cycle counts as one place: how often a tuple goes round is not known.
-    """
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_edges_from(delays)
-    places = nx.condensation(graph)
-    place_of: Mapping[str, int] = places.graph["mapping"]
-    arrival = dict.fromkeys(places, 0.0)
-    for place in nx.topological_sort(places):
-        for source, target in graph.out_edges(places.nodes[place]["members"]):
-            if place_of[target] != place:
-                arrival[place_of[target]] = max(arrival[place_of[target]], arrival[place] + delays[source, target])
-    return {component: arrival[place] for component, place in place_of.items()}
-
-
-def _edge_delays_ms(snapshot: ClusterSnapshot, topology: Topology, assignment: Assignment) -> EdgeDelays:
-    """Half a round trip for each pair of components, averaged over the tuples between their placed executors."""
-    known, slot_of = frozenset(topology.executors), assignment.slot_of
-
-    def place_of(executor: Executor) -> tuple[str, WorkerSlot] | None:
-        return (executor.component, slot_of[executor]) if executor in known and executor in slot_of else None
-
-    tuples: dict[tuple[str, str], float] = {}
-    delay: dict[tuple[str, str], float] = {}
-    for (source, a), (target, b), rate in snapshot.traffic.within(topology.id).flows_between(place_of).summed():
-        edge = (source, target)
-        tuples[edge] = tuples.get(edge, 0.0) + rate
-        delay[edge] = delay.get(edge, 0.0) + rate * snapshot.distances.between(a, b) / 2.0
-    return {edge: delay[edge] / tuples[edge] for edge in tuples}
-
-
-def _measured_latency_ms(snapshot: ClusterSnapshot, topology: Topology) -> float | None:
-    rates = snapshot.rates.get(topology.id)
+def _measured_latency_ms(snapshot: ClusterSnapshot, topology_id: str) -> float | None:
+    rates = snapshot.rates.get(topology_id)
     return None if rates is None or rates.latency is None or rates.latency.count <= 0.0 else rates.latency.mean_ms

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Move, Prediction, Supervisor
-from storm_operator.core.placement.objective import (
-    Cost,
-    cost_of,
-    network_usage,
-    overloaded_millicores,
-    prices_of,
-    restart_cost,
-)
-from storm_operator.core.plan_diff import PlanDiff, diff_assignments
-from storm_operator.core.prediction import predict
+from storm_operator.core.placed_traffic import rows_of_topologies
+from storm_operator.core.placement.objective import Prices, SeenAssignment, cost_seen, prices_of, see
+from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors
+from storm_operator.core.prediction import predict_change
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -80,15 +74,16 @@ def examine_proposal(
     base, target = _changed_part(snapshot.assignment, proposal, snapshot, settings)
     if base.slot_of == target.slot_of:
         return None
-    executors_moved = len(diff_assignments(base, target).moves)
-    target = _in_free_slots(snapshot, target)
-    diff = diff_assignments(base, target)
+    executors_moved = len(moved_executors(base, target))
     if not executors_moved:
         return None
-    in_force, then = snapshot.assignment, snapshot.assignment.with_moves(target.slot_of)
-    concerned = replace(settings, movable=frozenset(move.executor.topology_id for move in diff.moves))
-    before, after = (predict(snapshot, assignment, demand, concerned) for assignment in (in_force, then))
-    cost_before, cost_after = (cost_of(snapshot, assignment, demand, settings) for assignment in (in_force, then))
+    target = _in_free_slots(snapshot, target)
+    diff = diff_assignments(base, target)
+    in_force = see(snapshot, snapshot.assignment, demand, settings)
+    then = see(snapshot, snapshot.assignment.with_moves(target.slot_of), demand, settings)
+    before, after = predict_change(snapshot, in_force, then, {move.executor.topology_id for move in diff.moves})
+    prices = prices_of(snapshot, settings)
+    cost_before, cost_after = (cost_seen(snapshot, seen, prices) for seen in (in_force, then))
     saved = cost_before.running - cost_after.running
     return ProposedChange(
         base=base,
@@ -97,10 +92,12 @@ def examine_proposal(
         executors_moved=executors_moved,
         before=before,
         after=after,
-        running_cost=_cost_of_movable(snapshot, cost_before, settings),
+        running_cost=cost_before.running - _network_of_others(snapshot, in_force, prices, settings),
         saved_cost=saved,
-        payback_seconds=_one_off_cost(snapshot, then, settings) / saved if saved > 0.0 else None,
-        trouble=_without_place(diff.moves, snapshot) or _relieved_overload(snapshot, demand, then, settings),
+        payback_seconds=(
+            cost_after.restarts * settings.scheduling.expected_life_seconds / saved if saved > 0.0 else None
+        ),
+        trouble=_without_place(diff.moves, snapshot) or _relieved_overload(snapshot, in_force, then, settings),
     )
 
 
@@ -116,22 +113,17 @@ def _changed_part(
     """Assignment in force and proposal, of those movable topologies that the proposal changes."""
     existing = {executor for topology in snapshot.topologies for executor in topology.executors}
     base = Assignment({e: slot for e, slot in in_force.slot_of.items() if e in existing})
-    moves = diff_assignments(base, proposal.restricted_to(settings.movable)).moves
-    changed = {move.executor.topology_id for move in moves}
+    changed = {executor.topology_id for executor in moved_executors(base, proposal)} & settings.movable
     return base.restricted_to(changed), proposal.restricted_to(changed)
 
 
-def _cost_of_movable(snapshot: ClusterSnapshot, cost: Cost, settings: PlacementSettings) -> float:
-    """Running cost without the network of the others, which no plan can lower and no gain is to be measured by."""
+def _network_of_others(
+    snapshot: ClusterSnapshot, in_force: SeenAssignment, prices: Prices, settings: PlacementSettings
+) -> float:
+    """What the network of the topologies that must not move costs: no plan can lower it, no gain is measured by it."""
     others = {topology.id for topology in snapshot.topologies} - settings.movable
-    between_workers_ms = prices_of(snapshot, settings).between_workers_ms
-    return cost.running - network_usage(snapshot, snapshot.assignment.restricted_to(others), between_workers_ms)
-
-
-def _one_off_cost(snapshot: ClusterSnapshot, then: Assignment, settings: PlacementSettings) -> float:
-    """Tuple-ms that the restarts cost altogether."""
-    spread = restart_cost(snapshot, snapshot.assignment, then, settings)
-    return spread * settings.scheduling.expected_life_seconds
+    traffic = in_force.traffic.within(rows_of_topologies(snapshot.traffic, others))
+    return traffic.network_usage(prices.between_workers_ms)
 
 
 def _without_place(moves: tuple[Move, ...], snapshot: ClusterSnapshot) -> Trouble | None:
@@ -141,13 +133,12 @@ def _without_place(moves: tuple[Move, ...], snapshot: ClusterSnapshot) -> Troubl
 
 
 def _relieved_overload(
-    snapshot: ClusterSnapshot, demand: Demand, then: Assignment, settings: PlacementSettings
+    snapshot: ClusterSnapshot, in_force: SeenAssignment, then: SeenAssignment, settings: PlacementSettings
 ) -> Trouble | None:
     """The worst overload of a supervisor that the change relieves; None when it relieves none, or only shifts it."""
-    left, left_then = (overloaded_millicores(snapshot, a, demand, settings) for a in (snapshot.assignment, then))
-    if left_then > 0.0 and left_then >= left:
+    if then.overloaded_millicores > 0.0 and then.overloaded_millicores >= in_force.overloaded_millicores:
         return None
-    needed, needed_then = (_demand_by_supervisor(a, demand) for a in (snapshot.assignment, then))
+    needed, needed_then = in_force.wanted_millicores, then.wanted_millicores
     found = []
     for supervisor in snapshot.supervisors:
         need = needed.get(supervisor.id, 0.0)
@@ -175,13 +166,6 @@ def _overload_of(
             is_urgent=False,
         )
     return None
-
-
-def _demand_by_supervisor(assignment: Assignment, demand: Demand) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for executor, slot in assignment.slot_of.items():
-        sums[slot.supervisor_id] = sums.get(slot.supervisor_id, 0.0) + demand.millicores.get(executor, 0.0)
-    return sums
 
 
 def _count(number: int, noun: str) -> str:

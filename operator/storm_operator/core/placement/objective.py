@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, read_only
+from storm_operator.core.placed_traffic import PlacedTraffic, place_traffic
 from storm_operator.core.settings import PlacementSettings
-from storm_operator.core.snapshot import ClusterSnapshot, Distances
+from storm_operator.core.snapshot import ClusterSnapshot
 
 LEAST_TUPLES_PER_SECOND = 1.0
 """An executor counts as at least this much traffic: restarting idle workers is cheap but not free."""
@@ -95,12 +96,36 @@ def usable_millicores(snapshot: ClusterSnapshot, settings: PlacementSettings) ->
 
 def cost_of(snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings) -> Cost:
     """What `assignment` costs, restarts being counted from the assignment in force (`snapshot.assignment`)."""
-    prices = prices_of(snapshot, settings)
+    return cost_seen(snapshot, see(snapshot, assignment, demand, settings), prices_of(snapshot, settings))
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAssignment:
+    """An assignment with what many figures ask about it: its traffic, and the demand beyond what may be filled."""
+
+    assignment: Assignment
+    traffic: PlacedTraffic
+    wanted_millicores: Mapping[str, float]
+    """Demand by supervisor; those without any are absent."""
+    overloaded_millicores: float
+
+
+def see(
+    snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
+) -> SeenAssignment:
+    """`assignment` under the rates and distances of `snapshot` and the CPU of `demand`."""
+    wanted = wanted_millicores(assignment, demand)
+    traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
+    return SeenAssignment(assignment, traffic, wanted, _overload(wanted, usable_millicores(snapshot, settings)))
+
+
+def cost_seen(snapshot: ClusterSnapshot, seen: SeenAssignment, prices: Prices) -> Cost:
+    """As `cost_of`, from what is known already."""
     return Cost(
-        network=network_usage(snapshot, assignment, prices.between_workers_ms),
-        overload=overloaded_millicores(snapshot, assignment, demand, settings) * prices.per_overloaded_millicore,
-        supervisors=len(assignment.used_supervisors()) * prices.per_supervisor,
-        restarts=_restarts(snapshot.assignment, assignment, prices),
+        network=seen.traffic.network_usage(prices.between_workers_ms),
+        overload=seen.overloaded_millicores * prices.per_overloaded_millicore,
+        supervisors=len(seen.assignment.used_supervisors()) * prices.per_supervisor,
+        restarts=_restarts(snapshot.assignment, seen.assignment, prices),
     )
 
 
@@ -124,22 +149,28 @@ def network_usage(snapshot: ClusterSnapshot, assignment: Assignment, between_wor
 
     `between_workers_ms` replaces the measured loopback between two workers of one supervisor.
     """
-    distances = snapshot.distances
-    if between_workers_ms is not None and between_workers_ms != distances.loopback_ms:
-        distances = Distances(distances.round_trip_ms, between_workers_ms, distances.default_ms)
-    flows = snapshot.traffic.flows_between(assignment.slot_of.get)
-    return sum(rate * distances.between(a, b) for a, b, rate in flows.summed() if a != b)
+    loopback_ms = snapshot.distances.loopback_ms if between_workers_ms is None else between_workers_ms
+    return place_traffic(snapshot.traffic, snapshot.distances, assignment).network_usage(loopback_ms)
 
 
 def overloaded_millicores(
     snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
 ) -> float:
     """Demand beyond what placement may fill, summed over the supervisors of the snapshot."""
+    return _overload(wanted_millicores(assignment, demand), usable_millicores(snapshot, settings))
+
+
+def wanted_millicores(assignment: Assignment, demand: Demand) -> Mapping[str, float]:
+    """Demand by supervisor; those without any executor are absent."""
     wanted: dict[str, float] = {}
-    for executor in in_order(assignment.slot_of):
-        supervisor_id = assignment.slot_of[executor].supervisor_id
-        wanted[supervisor_id] = wanted.get(supervisor_id, 0.0) + demand.millicores.get(executor, 0.0)
-    usable = usable_millicores(snapshot, settings)
+    # In order, so that sums are the same to the last bit whatever the order of the input.
+    for slot, executors in assignment.workers().items():
+        for executor in executors:
+            wanted[slot.supervisor_id] = wanted.get(slot.supervisor_id, 0.0) + demand.millicores.get(executor, 0.0)
+    return wanted
+
+
+def _overload(wanted: Mapping[str, float], usable: Mapping[str, float]) -> float:
     return sum(max(0.0, wanted.get(supervisor_id, 0.0) - usable[supervisor_id]) for supervisor_id in sorted(usable))
 
 

@@ -1,0 +1,106 @@
+"""Network paths, all topologies at once, against their plain definition on random clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from builders import graph_topology, snapshot, supervisors
+from storm_operator.core.model import (
+    ACKER_COMPONENT,
+    Assignment,
+    Component,
+    ComponentKind,
+    Edge,
+    Executor,
+    Topology,
+    WorkerSlot,
+)
+from storm_operator.core.network_paths import edge_delays, number_components
+from storm_operator.core.placed_traffic import place_traffic
+from storm_operator.core.snapshot import ClusterSnapshot, Distances
+
+SEEDS = range(8)
+EDGES = (("s", "a"), ("t", "a"), ("a", "b"), ("t", "b"), ("b", "c"))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_edge_delays_are_the_mean_over_the_tuples_between_two_components(seed: int) -> None:
+    picture, then = random_cluster(np.random.default_rng(seed))
+    components = number_components(picture.traffic, picture.topologies)
+    traffic = place_traffic(picture.traffic, picture.distances, then)
+    found = edge_delays(components, traffic, picture.distances.loopback_ms)
+    by_name = {
+        (components.names[source], components.names[target]): delay
+        for source, target, delay in zip(found.sources, found.targets, found.delay_ms, strict=True)
+    }
+    expected = {
+        ((topology.id, source), (topology.id, target)): delay
+        for topology in picture.topologies
+        for (source, target), delay in plain_edge_delays(picture, topology, then).items()
+    }
+    assert by_name == pytest.approx(expected)
+    assert expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_traffic_under_an_assignment_is_that_of_its_pairs(seed: int) -> None:
+    picture, then = random_cluster(np.random.default_rng(seed))
+    traffic = place_traffic(picture.traffic, picture.distances, then)
+    slot_of = then.slot_of
+    pairs = [(slot_of[a], slot_of[b], rate) for a, b, rate in picture.traffic.pairs() if a in slot_of and b in slot_of]
+    assert traffic.network_usage(0.5) == pytest.approx(
+        sum(rate * replace(picture.distances, loopback_ms=0.5).between(a, b) for a, b, rate in pairs)
+    )
+    assert traffic.inter_worker() == pytest.approx(picture.traffic.inter_worker(then))
+    assert traffic.inter_supervisor() == pytest.approx(picture.traffic.inter_supervisor(then))
+
+
+def plain_edge_delays(
+    picture: ClusterSnapshot, topology: Topology, assignment: Assignment
+) -> dict[tuple[str, str], float]:
+    tuples: dict[tuple[str, str], float] = {}
+    delay: dict[tuple[str, str], float] = {}
+    slot_of = {e: slot for e, slot in assignment.slot_of.items() if e in topology.executors}
+    for a, b, rate in picture.traffic.pairs():
+        if a in slot_of and b in slot_of:
+            edge = (a.component, b.component)
+            tuples[edge] = tuples.get(edge, 0.0) + rate
+            delay[edge] = delay.get(edge, 0.0) + rate * picture.distances.between(slot_of[a], slot_of[b]) / 2.0
+    return {edge: delay[edge] / tuples[edge] for edge in tuples}
+
+
+def random_cluster(rng: np.random.Generator) -> tuple[ClusterSnapshot, Assignment]:
+    """Two acked topologies with two spouts each; some distances unmeasured, one executor without a place."""
+    machines = supervisors(4)
+    ids = [machine.id for machine in machines]
+    distances = Distances({(a, b): rng.uniform(1.0, 9.0) for a in ids for b in ids if a < b}, 0.2, 5.0)
+    topologies = [random_topology(name, rng) for name in ("one", "two")]
+    executors = [executor for topology in topologies for executor in topology.executors]
+    rates = {
+        (a, b): rng.uniform(1.0, 50.0)
+        for topology in topologies
+        for a in topology.executors
+        for b in topology.executors
+        if exchange(a, b) and rng.random() < 0.8
+    }
+    rates[executors[0], Executor("two", 99, 99, "gone")] = 7.0
+    slots = [WorkerSlot(name, port) for name in ids for port in (6700, 6701)]
+    then = Assignment({executor: slots[rng.integers(len(slots))] for executor in executors[1:]})
+    return replace(snapshot(topologies, machines, then.slot_of, rates=rates), distances=distances), then
+
+
+def random_topology(name: str, rng: np.random.Generator) -> Topology:
+    sizes = {component: int(rng.integers(1, 4)) for component in ("s", "t", "a", "b", "c")}
+    plain = graph_topology(name, sizes, [Edge(source, "default", target, "shuffle") for source, target in EDGES])
+    acker = Executor(name, 50, 50, ACKER_COMPONENT)
+    components = (*plain.components, Component(ACKER_COMPONENT, ComponentKind.ACKER, 1))
+    return replace(plain, components=components, executors=(*plain.executors, acker))
+
+
+def exchange(a: Executor, b: Executor) -> bool:
+    if a.component == ACKER_COMPONENT:
+        return b.component in {"s", "t"}
+    return b.component == ACKER_COMPONENT or (a.component, b.component) in EDGES

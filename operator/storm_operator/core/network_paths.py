@@ -4,7 +4,11 @@ The network path of a topology is the longest path through its component graph, 
 averaged over the tuples that flow between its executors. A cycle counts as one place: how often a tuple goes round is
 not known. Arrays over the components of all topologies at once.
 
-Where acks are measured, the way from the last bolt over the acker back to the spout belongs to the path.
+Where acks are measured, the path is the network's part of what Storm calls complete latency and our hook counts.
+Storm's acker takes the time from the first message that it sees about a tuple tree, mostly the spout's own, to the last
+one (Storm 2.8, Acker and AckObject); the spout passes that figure on as it is (SpoutExecutor.tupleActionFn), to its
+hooks too. So the way of the last ack to the acker counts, the way of the spout's message to the acker is taken off, and
+the way of the acker's answer to the spout is no part of it.
 """
 
 from __future__ import annotations
@@ -83,13 +87,10 @@ def network_paths_ms(components: NumberedComponents, traffic: PlacedTraffic, loo
     to_acker_ms = np.full(len(components.names), np.nan)
     acks = is_acker[edges.targets]
     to_acker_ms[edges.sources[acks]] = edges.delay_ms[acks]
-    to_spout_ms = np.zeros(len(components.names))
-    answers = is_acker[edges.sources]
-    to_spout_ms[edges.targets[answers]] = edges.delay_ms[answers]
     place_of = _cycles_as_one(tuples, len(components.names))
     for spouts in components.spouts():
         arrival_ms = _arrivals_ms(tuples, place_of, spouts)
-        np.maximum(paths, _complete_ms(components, arrival_ms, to_acker_ms, to_spout_ms), out=paths)
+        np.maximum(paths, _complete_ms(components, arrival_ms, to_acker_ms, spouts), out=paths)
     return {topology.id: path for topology, path in zip(components.topologies, paths.tolist(), strict=True)}
 
 
@@ -127,11 +128,15 @@ def _arrivals_ms(edges: EdgeDelays, place_of: Ints, spouts: Ints) -> Floats:
         arrival = later
 
 
-def _complete_ms(
-    components: NumberedComponents, arrival_ms: Floats, to_acker_ms: Floats, to_spout_ms: Floats
-) -> Floats:
-    """By topology, until the last ack is back at the spout."""
-    acked, way_back = np.zeros(len(components.topologies)), np.zeros(len(components.topologies))
-    np.maximum.at(acked, components.topology_of, arrival_ms + np.nan_to_num(to_acker_ms))
-    np.maximum.at(way_back, components.topology_of, to_spout_ms)
-    return acked + way_back
+def _complete_ms(components: NumberedComponents, arrival_ms: Floats, to_acker_ms: Floats, spouts: Ints) -> Floats:
+    """By topology, from the first message at the acker to the last; where nobody acks, to the last arrival."""
+    complete = np.zeros(len(components.topologies))
+    np.maximum.at(complete, components.topology_of, arrival_ms)
+    has_acks = np.zeros(len(complete), dtype=np.bool_)
+    acking = ~np.isnan(to_acker_ms)
+    has_acks[components.topology_of[acking]] = True
+    last = np.zeros(len(complete))
+    np.maximum.at(last, components.topology_of[acking], arrival_ms[acking] + to_acker_ms[acking])
+    first = np.zeros(len(complete))
+    first[components.topology_of[spouts]] = np.nan_to_num(to_acker_ms[spouts])
+    return np.where(has_acks, np.maximum(last - first, 0.0), complete)

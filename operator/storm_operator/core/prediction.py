@@ -1,7 +1,8 @@
 """What an assignment would do to traffic, CPU and latency, as far as measured rates can tell.
 
 Complete latency is scaled from what was measured: the part of it that the network explains in the assignment in force
-is replaced by what the network would take in the new one (`network_paths`).
+is replaced by what the network would take in the new one (`network_paths`: as Storm's ackers measure it, without the
+first message's way to the acker and without the acker's answer to the spout).
 
 Limits: queueing, CPU contention and the cost of serialisation are taken to stay as they are, so that relief of an
 overloaded supervisor shows as less overload, not as less latency; of parallel branches only the slowest counts, by

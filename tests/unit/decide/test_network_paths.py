@@ -18,7 +18,7 @@ from storm_operator.core.model import (
     Topology,
     WorkerSlot,
 )
-from storm_operator.core.network_paths import edge_delays, number_components
+from storm_operator.core.network_paths import edge_delays, network_paths_ms, number_components
 from storm_operator.core.placed_traffic import place_traffic
 from storm_operator.core.snapshot import ClusterSnapshot, Distances
 
@@ -56,6 +56,39 @@ def test_traffic_under_an_assignment_is_that_of_its_pairs(seed: int) -> None:
     )
     assert traffic.inter_worker() == pytest.approx(picture.traffic.inter_worker(then))
     assert traffic.inter_supervisor() == pytest.approx(picture.traffic.inter_supervisor(then))
+
+
+@pytest.mark.parametrize("with_acks", [True, False])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_paths_are_the_longest_way_of_any_spouts_trees(seed: int, with_acks: bool) -> None:
+    picture, then = random_cluster(np.random.default_rng(seed))
+    if not with_acks:
+        then = Assignment({e: slot for e, slot in then.slot_of.items() if e.component != ACKER_COMPONENT})
+    traffic = place_traffic(picture.traffic, picture.distances, then)
+    components = number_components(picture.traffic, picture.topologies)
+    paths = network_paths_ms(components, traffic, picture.distances.loopback_ms)
+    expected = {
+        topology.id: max(plain_path_ms(spout, plain_edge_delays(picture, topology, then)) for spout in ("s", "t"))
+        for topology in picture.topologies
+    }
+    assert paths == pytest.approx(expected)
+    assert max(expected.values()) > 0.0
+
+
+def plain_path_ms(spout: str, delays: dict[tuple[str, str], float]) -> float:
+    """From the spout's message at the acker to the last ack there; without acks to the last arrival anywhere."""
+    has_acks = any(target == ACKER_COMPONENT for _, target in delays)
+
+    def last_from(component: str, at_ms: float) -> float:
+        ack_ms = delays.get((component, ACKER_COMPONENT), -np.inf) if has_acks else 0.0
+        onward = [
+            last_from(target, at_ms + delay)
+            for (source, target), delay in delays.items()
+            if source == component and target != ACKER_COMPONENT
+        ]
+        return max(at_ms + ack_ms, *onward, -np.inf)
+
+    return max(0.0, last_from(spout, 0.0) - delays.get((spout, ACKER_COMPONENT), 0.0))
 
 
 def plain_edge_delays(

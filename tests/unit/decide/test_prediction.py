@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from builders import (
@@ -15,7 +17,15 @@ from builders import (
     snapshot,
     supervisors,
 )
-from storm_operator.core.model import Assignment, Component, ComponentKind, Edge, Executor, Topology
+from storm_operator.core.model import (
+    ACKER_COMPONENT,
+    Assignment,
+    Component,
+    ComponentKind,
+    Edge,
+    Executor,
+    Topology,
+)
 from storm_operator.core.prediction import network_path_ms, predict
 from storm_operator.core.settings import PlacementSettings
 
@@ -58,17 +68,42 @@ def test_the_slowest_branch_counts() -> None:
     assert network_path_ms(picture, fork, Assignment(here)) == pytest.approx(2)
 
 
-def test_the_way_over_the_acker_belongs_to_the_path() -> None:
+def acked_chain() -> Topology:
     plain = chain_topology("t", ("spout", 1), ("bolt", 1))
-    spout, bolt = plain.executors
-    acker = Executor("t", 3, 3, "__acker")
-    acked = Topology(
-        "t", "t", (*plain.components, Component("__acker", ComponentKind.ACKER, 1)), plain.edges, (spout, bolt, acker)
+    acker = Executor("t", 3, 3, ACKER_COMPONENT)
+    components = (*plain.components, Component(ACKER_COMPONENT, ComponentKind.ACKER, 1))
+    return replace(plain, components=components, executors=(*plain.executors, acker))
+
+
+@pytest.mark.parametrize(
+    ("spout", "bolt", "acker", "path_ms"),
+    [
+        ("s1", "s1", "s2", 0),  # both messages are as long under way: the acker sees no time between them
+        ("s1", "s2", "s2", 0),  # the spout's message takes as long as its tuple, the ack no time
+        ("s1", "s2", "s1", 4),  # the acker hears at once of the tree; the tuple goes there, its ack comes back
+        ("s1", "s2", "s3", 2),
+    ],
+)
+def test_latency_is_what_the_acker_sees(spout: str, bolt: str, acker: str, path_ms: float) -> None:
+    acked = acked_chain()
+    first, second, third = acked.executors
+    here = placed(acked, {"spout": spout, "bolt": bolt, ACKER_COMPONENT: acker})
+    rates = {(first, second): 10.0, (first, third): 10.0, (second, third): 10.0, (third, first): 10.0}
+    picture = snapshot([acked], supervisors(3), here, rates=rates)
+    assert network_path_ms(picture, acked, Assignment(here)) == pytest.approx(path_ms)
+
+
+def test_each_spout_begins_trees_of_its_own() -> None:
+    """The near spout's message to the acker says nothing about the trees of the far one."""
+    plain = graph_topology(
+        "t", {"near": 1, "far": 1, "bolt": 1}, [Edge(spout, "d", "bolt", "shuffle") for spout in ("near", "far")]
     )
-    here = placed(acked, {"spout": "s1", "bolt": "s1", "__acker": "s2"})
-    rates = {(spout, bolt): 10.0, (spout, acker): 10.0, (bolt, acker): 10.0, (acker, spout): 10.0}
-    picture = snapshot([acked], supervisors(2), here, rates=rates)
-    assert network_path_ms(picture, acked, Assignment(here)) == pytest.approx(4)
+    acker = Executor("t", 4, 4, ACKER_COMPONENT)
+    components = (*plain.components, Component(ACKER_COMPONENT, ComponentKind.ACKER, 1))
+    acked = replace(plain, components=components, executors=(*plain.executors, acker))
+    here = placed(acked, {"near": "s1", "far": "s2", "bolt": "s1", ACKER_COMPONENT: "s1"})
+    rates = even_traffic(plain, 10) | {(executor, acker): 10.0 for executor in plain.executors}
+    assert network_path_ms(snapshot([acked], supervisors(2), here, rates=rates), acked, Assignment(here)) == 0
 
 
 def test_a_cycle_does_not_hang() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from storm_operator.core.demand import estimate_demand
 from storm_operator.core.model import Demand, Executor
@@ -46,7 +46,9 @@ def estimate_group_demand(snapshot: ClusterSnapshot, groups: Sequence[Group], pr
     rounded: dict[Executor, float] = {}
     raw: dict[Executor, float] = {}
     for group in (*groups, Group(SchedulingSettings(), ResourceSettings(), others)):
-        part = estimate_demand(snapshot, previous, group.resources, phi=group.scheduling.history_periods)
-        rounded |= {e: value for e, value in part.millicores.items() if e.topology_id in group.topology_ids}
-        raw |= {e: value for e, value in part.raw_millicores.items() if e.topology_id in group.topology_ids}
+        members = frozenset(group.topology_ids)
+        own = replace(snapshot, topologies=tuple(t for t in snapshot.topologies if t.id in members))
+        part = estimate_demand(own, previous, group.resources, phi=group.scheduling.history_periods)
+        rounded.update(part.millicores)
+        raw.update(part.raw_millicores)
     return Demand(rounded, raw)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 
 from storm_operator.core.model import read_only
 
@@ -78,7 +79,7 @@ class MetricsWindow:
 
     def __post_init__(self) -> None:
         names: dict[str, list[SeriesKey]] = {}
-        for key in sorted(self.series):
+        for key in sorted(self.series, key=attrgetter("name", "labels")):  # C compares those, not Python
             names.setdefault(key.name, []).append(key)
         object.__setattr__(self, "series", read_only(self.series))
         object.__setattr__(self, "_by_name", read_only({name: tuple(keys) for name, keys in names.items()}))

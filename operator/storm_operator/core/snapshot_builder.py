@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.latency_histogram import summarize_latency, upper_bound
 from storm_operator.core.load_history import load_period, with_period
-from storm_operator.core.metrics_window import MetricsWindow
+from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
 from storm_operator.core.model import (
     Assignment,
     ComponentKind,
@@ -21,6 +21,7 @@ from storm_operator.core.model import (
     Supervisor,
     Topology,
     WorkerSlot,
+    in_order,
 )
 from storm_operator.core.snapshot import (
     ClusterSnapshot,
@@ -40,7 +41,8 @@ from storm_operator.core.window_readings import (
     problems_of_values,
 )
 
-LATENCY = "storm_complete_latency_seconds"
+LATENCY_BUCKET = "storm_complete_latency_seconds_bucket"
+LATENCY_SUM = "storm_complete_latency_seconds_sum"
 ROUND_TRIP = "storm_supervisor_round_trip_seconds"
 AVAILABILITY = "storm_supervisor_availability_ratio"
 CAPACITY = "storm_supervisor_cpu_capacity_cores"
@@ -48,6 +50,7 @@ SUPERVISOR_CPU = "storm_supervisor_cpu_seconds_total"
 NAMED_EXECUTORS = 6
 
 Readings = Mapping[Executor, ExecutorReading]
+Histograms = Sequence[tuple[SeriesKey, SeriesWindow]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ def build_snapshot(
     supervisor_cpu = _supervisor_cpu_millicores(view, readings_in)
     complete_loads = {executor: reading.load for executor, reading in complete.items()}
     period = load_period(view.topologies, complete_loads, supervisor_cpu, now_seconds, period_seconds)
+    histograms = _histograms_by_topology(window)
     problems = (
         *view.problems,
         *window.problems,
@@ -97,7 +101,7 @@ def build_snapshot(
         distances=_distances(view, readings_in),
         completeness=_completeness(readings, problems),
         supervisor_cpu_millicores=supervisor_cpu,
-        rates={topology.id: _rates(topology, complete, located, window) for topology in view.topologies},
+        rates={topology.id: _rates(topology, complete, located, histograms) for topology in view.topologies},
         worker_pids=_worker_pids(view, readings_in, hosts),
         history=with_period(history, period),
     )
@@ -194,7 +198,7 @@ def _problems_of_executors(view: ClusterView, readings: Readings, hosts: Mapping
     """One sentence for each worker and reason: executors of a worker mostly share their fate."""
     groups: dict[tuple[str, str, WorkerSlot, str], list[str]] = {}
     names = {topology.id: topology.name for topology in view.topologies}
-    for executor in sorted(readings):
+    for executor in in_order(readings):
         slot, reason = view.assignment.slot_of[executor], readings[executor].missing
         if reason:
             if slot.supervisor_id not in hosts:
@@ -216,7 +220,7 @@ def _rates(
     topology: Topology,
     complete: Readings,
     located: Mapping[Executor, tuple[str, ExecutorReading]],
-    window: MetricsWindow,
+    histograms: Mapping[str, Histograms],
 ) -> TopologyRates:
     """Acked and failed roots per second, unknown unless all spouts were read; latency of those that were."""
     spouts = [e for e in topology.executors if topology.component(e.component).kind is ComponentKind.SPOUT]
@@ -225,7 +229,7 @@ def _rates(
     return TopologyRates(
         acked_per_second=_sum_if_known(acked),
         failed_per_second=_sum_if_known(failed),
-        latency=_latency(topology, {e.label: located[e][0] for e in spouts if e in located}, window),
+        latency=_latency(histograms.get(topology.id, ()), {e.label: located[e][0] for e in spouts if e in located}),
     )
 
 
@@ -234,23 +238,30 @@ def _sum_if_known(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) if known and len(known) == len(values) else None
 
 
-def _latency(topology: Topology, host_of: Mapping[str, str], window: MetricsWindow) -> LatencySummary | None:
+def _histograms_by_topology(window: MetricsWindow) -> Mapping[str, Histograms]:
+    found: dict[str, list[tuple[SeriesKey, SeriesWindow]]] = {}
+    for name in (LATENCY_BUCKET, LATENCY_SUM):
+        for key, series in window.named(name):
+            found.setdefault(key.label("topology_id"), []).append((key, series))
+    return found
+
+
+def _latency(histograms: Histograms, host_of: Mapping[str, str]) -> LatencySummary | None:
+    """`histograms` are those of one topology; `host_of` has the agents of its executors that were read."""
     buckets: dict[float, float] = {}
     sum_seconds = 0.0
-    for name in (f"{LATENCY}_bucket", f"{LATENCY}_sum"):
-        for key, series in window.named(name):
-            of_this = key.label("topology_id") == topology.id
-            if not of_this or host_of.get(key.label("executor")) != key.label("supervisor"):
-                continue
-            if math.isnan(series.increase):
-                return None
-            if name.endswith("_sum"):
-                sum_seconds += series.increase
-                continue
-            bound = upper_bound(key.label("le"))
-            if bound is None:
-                return None
-            buckets[bound] = buckets.get(bound, 0.0) + series.increase
+    for key, series in histograms:
+        if host_of.get(key.label("executor")) != key.label("supervisor"):
+            continue
+        if math.isnan(series.increase):
+            return None
+        if key.name == LATENCY_SUM:
+            sum_seconds += series.increase
+            continue
+        bound = upper_bound(key.label("le"))
+        if bound is None:
+            return None
+        buckets[bound] = buckets.get(bound, 0.0) + series.increase
     return summarize_latency(buckets, sum_seconds)
 
 

@@ -192,7 +192,7 @@ def gauge(series: SeriesWindow | None) -> float | None:
 
 def problems_of_values(window: MetricsWindow) -> tuple[str, ...]:
     """One sentence for readings that no counter or gauge can have (NaN, infinite, negative): they are ignored."""
-    bad = [key for key, series in sorted(window.series.items()) if not _is_believable(key.name, series)]
+    bad = sorted(key for key, series in window.series.items() if not _is_believable(key.name, series))
     if not bad:
         return ()
     named = ", ".join(f"{key} = {window.series[key].last.value:g}" for key in bad[:NAMED_BAD_SERIES])

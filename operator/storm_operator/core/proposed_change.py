@@ -76,7 +76,11 @@ class ProposedChange:
 def examine_proposal(
     snapshot: ClusterSnapshot, demand: Demand, proposal: Assignment, settings: PlacementSettings
 ) -> ProposedChange | None:
-    """What `proposal` changes for the movable topologies; None when it is the assignment in force."""
+    """What `proposal` changes for the movable topologies; None when it is the assignment in force.
+
+    A supervisor is filled by what executors are given, but overloaded only by what they need: between the two lies the
+    slack of Liu's rounding, and noise within it moves nobody.
+    """
     base, target = _changed_part(snapshot.assignment, proposal, snapshot, settings)
     if base.slot_of == target.slot_of:
         return None
@@ -88,7 +92,8 @@ def examine_proposal(
     in_force, then = snapshot.assignment, snapshot.assignment.with_moves(target.slot_of)
     concerned = replace(settings, movable=frozenset(move.executor.topology_id for move in diff.moves))
     before, after = (predict(snapshot, assignment, demand, concerned) for assignment in (in_force, then))
-    cost_before, cost_after = (cost_of(snapshot, assignment, demand, settings) for assignment in (in_force, then))
+    needs = demand.unrounded()
+    cost_before, cost_after = (cost_of(snapshot, assignment, needs, settings) for assignment in (in_force, then))
     saved = cost_before.running - cost_after.running
     return ProposedChange(
         base=base,
@@ -100,7 +105,7 @@ def examine_proposal(
         running_cost=_cost_of_movable(snapshot, cost_before, settings),
         saved_cost=saved,
         payback_seconds=_one_off_cost(snapshot, then, settings) / saved if saved > 0.0 else None,
-        trouble=_without_place(diff.moves, snapshot) or _relieved_overload(snapshot, demand, then, settings),
+        trouble=_without_place(diff.moves, snapshot) or _relieved_overload(snapshot, needs, then, settings),
     )
 
 

@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from storm_operator.core.damped_trend import damped_trend as core_damped_trend
 from storm_operator.core.forecast import Point, forecast_series
 
 Method = Callable[[Sequence[Point], float], float]
@@ -46,6 +47,13 @@ def damped_line(points: Sequence[Point], at_seconds: float, damping: float) -> f
     """The least-squares line with `damping` times its slope, around the points' mean."""
     middle = mean(points, at_seconds)
     return max(0.0, middle + damping * (_unbounded_line(points, at_seconds) - middle))
+
+
+def chosen(points: Sequence[Point], at_seconds: float) -> float:
+    """`DampedTrend` as the operator has it: alpha, beta and damping 0.5."""
+    found = core_damped_trend(points, at_seconds, PERIOD_SECONDS)
+    assert found is not None
+    return found
 
 
 def damped_trend(points: Sequence[Point], at_seconds: float, alpha: float, beta: float, damping: float) -> float:
@@ -99,11 +107,13 @@ METHODS: Mapping[str, Method] = {
     "theil-sen": theil_sen,
     "line without spikes": line_without_spikes,
     **{f"line, slope times {d:g}": partial(damped_line, damping=d) for d in (0.25, 0.5, 0.75)},
+    "damped trend 0.5/0.5/0.5": chosen,
     **{
         f"damped trend {a:g}/{b:g}/{d:g}": partial(damped_trend, alpha=a, beta=b, damping=d)
         for a in (0.5, 0.8)
         for b in (0.2, 0.5)
         for d in (0.5, 0.8)
+        if (a, b, d) != (0.5, 0.5, 0.5)
     },
 }
 """The line first: it is what the others must beat."""

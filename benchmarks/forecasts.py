@@ -16,9 +16,9 @@ from typing import Annotated
 
 import numpy as np
 import typer
-
 from forecast_methods import METHODS, PERIOD_SECONDS, Method
 from reaction.cases import LOADS, WORKLOADS, changing_load, scenario
+
 from storm_operator.core.forecast import Point
 from storm_operator.simulated_loop import even_start
 from storm_operator.simulator.engine import Engine

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
 from reaction.cases import LOADS, WORKLOADS, changing_load, noisy_constant, scenario, specs
+
 from storm_operator.simulated_loop import simulate
 from storm_operator.simulation_report import SimulationReport
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from storm_operator.core.settings import SchedulingSettings, Trigger
+from storm_operator.core.settings import Forecast, SchedulingSettings, Trigger
 from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario
@@ -129,5 +129,7 @@ def specs(workload: Workload, policy: str) -> dict[str, TopologySpec]:
     """`adaptive` with our defaults; the published schedulers as published, by their own triggers."""
     scheduling = SchedulingSettings(policy=policy)
     if policy != "adaptive":
-        scheduling = SchedulingSettings(policy=policy, trigger=Trigger.POLICY, cool_down_seconds=0.0)
+        scheduling = SchedulingSettings(
+            policy=policy, trigger=Trigger.POLICY, cool_down_seconds=0.0, forecast=Forecast.LINE
+        )
     return {workload.name: TopologySpec(workload.name, AdoptSource(), scheduling=scheduling)}

@@ -6,8 +6,8 @@ Ten minutes, a seed for each workload; `make bench-reaction` plays an hour with 
 from __future__ import annotations
 
 import pytest
-
 from reaction.cases import WORKLOADS, noisy_constant, scenario, specs
+
 from storm_operator.simulated_loop import simulate
 
 TEN_MINUTES = 600.0

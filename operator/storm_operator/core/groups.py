@@ -46,7 +46,10 @@ def estimate_group_demand(snapshot: ClusterSnapshot, groups: Sequence[Group], pr
     rounded: dict[Executor, float] = {}
     raw: dict[Executor, float] = {}
     for group in (*groups, Group(SchedulingSettings(), ResourceSettings(), others)):
-        part = estimate_demand(snapshot, previous, group.resources, phi=group.scheduling.history_periods)
+        scheduling = group.scheduling
+        part = estimate_demand(
+            snapshot, previous, group.resources, phi=scheduling.history_periods, forecast=scheduling.forecast
+        )
         rounded |= {e: value for e, value in part.millicores.items() if e.topology_id in group.topology_ids}
         raw |= {e: value for e, value in part.raw_millicores.items() if e.topology_id in group.topology_ids}
     return Demand(rounded, raw)

@@ -25,7 +25,16 @@ STORM = "storm"
 POLICIES = ("adaptive", "liu", "aniello-online", "t-storm", "even", STORM)
 HOUR_SECONDS = 3600.0
 NOISE_INTERVALS_SECONDS = (1.0, 10.0)
-COUNTS = ("over_core_seconds", "under_core_seconds", "failed_tuples", "plans", "restarts", "latency_p50_ms")
+COUNTS = (
+    "over_core_seconds",
+    "under_core_seconds",
+    "failed_tuples",
+    "unsent_tuples",
+    "plans",
+    "restarts",
+    "supervisors_used",
+    "latency_p50_ms",
+)
 MOST_PLANS_AFTER_FIRST = 1
 
 Row = dict[str, Any]
@@ -70,6 +79,7 @@ def figures(report: SimulationReport) -> Row:
         "failed_tuples": round(sums.failed, 1),
         "plans": len(report.plans),
         "restarts": sum(plan.restarted_workers for plan in report.plans),
+        "supervisors_used": round(report.mean_of("supervisors_used"), 2),
         "latency_p50_ms": report.median_latency_ms(),
         "acked_share": sums.acked / sums.offered if sums.offered else None,
         "unsent_tuples": round(sums.unsent, 1),

@@ -54,7 +54,8 @@ manifests: venv ## Make what is made from the CRDs: their reference, the chart's
 
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
-  bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple
+  bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
+  bench-reaction bench-forecasts
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -87,6 +88,12 @@ bench-first-tuple: setup ## From kubectl apply to the first tuple, against storm
 
 bench-placement: venv ## How long placement takes
 	$(BIN)/python benchmarks/placement.py
+
+bench-reaction: venv ## Step, sine, random, spike, noise: CPU over and under, failed tuples, plans; an hour of noise
+	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m reaction.bench_reaction $(REACTION_OPTIONS)
+
+bench-forecasts: venv ## Ways to forecast load on recorded series: error and CPU missing; the last line is JSON
+	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/forecasts.py
 
 bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters; the last line is JSON
 	$(BIN)/python benchmarks/optimum.py

@@ -160,6 +160,7 @@ FIELDS = (
     Case("spec.scheduling.applyMethod", scheduling(applyMethod="Drain"), scheduling(applyMethod="Kill")),
     Case("spec.scheduling.separation", scheduling(separation="Never"), scheduling(separation="Sometimes")),
     Case("spec.scheduling.trigger", scheduling(trigger="Policy"), scheduling(trigger="policy")),
+    Case("spec.scheduling.forecast", scheduling(forecast="Line"), scheduling(forecast="line")),
     Case("spec.scheduling.periodSeconds", scheduling(periodSeconds=1.5), scheduling(periodSeconds=0)),
     Case("spec.scheduling.coolDownSeconds", scheduling(coolDownSeconds=0), scheduling(coolDownSeconds=-1)),
     Case("spec.scheduling.minimumGainPercent", scheduling(minimumGainPercent=0), scheduling(minimumGainPercent=-1)),

@@ -89,7 +89,9 @@ class Proposal:
 def propose(snapshot: ClusterSnapshot, settings: Settings) -> Proposal:
     """What the policy would do at the moment of the snapshot, with every topology in it movable."""
     scheduling = settings.scheduling
-    demand = estimate_demand(snapshot, None, settings.resources, phi=scheduling.history_periods)
+    demand = estimate_demand(
+        snapshot, None, settings.resources, phi=scheduling.history_periods, forecast=scheduling.forecast
+    )
     placement = PlacementSettings(
         scheduling=scheduling,
         movable=frozenset(topology.id for topology in snapshot.topologies),

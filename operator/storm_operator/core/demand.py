@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 
 from storm_operator.core.forecast import LEAST_PER_SECOND, forecast_load, measured_loads
 from storm_operator.core.model import Demand, Executor, Topology, in_order
-from storm_operator.core.settings import Enforcement, ResourceSettings
+from storm_operator.core.settings import Enforcement, Forecast, ResourceSettings
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad
 
 IDLE_FRACTION = 0.05
@@ -39,14 +39,21 @@ AT_LIMIT_FRACTION = 0.95
 ROUNDING_NOISE = 1e-9
 
 
-def estimate_demand(snapshot: ClusterSnapshot, previous: Demand | None, settings: ResourceSettings, phi: int) -> Demand:
+def estimate_demand(
+    snapshot: ClusterSnapshot,
+    previous: Demand | None,
+    settings: ResourceSettings,
+    phi: int,
+    forecast: Forecast = Forecast.LINE,
+) -> Demand:
     """CPU in millicores for every executor whose component's load and CPU are known; the others are absent.
 
-    `previous` is the demand of the period before (None at the start); `phi` the periods to look back over.
+    `previous` is the demand of the period before (None at the start); `phi` the periods to look back over;
+    `forecast` is how they are continued, as Liu does unless told otherwise.
     """
     needs: dict[Executor, float] = {}
     for topology in snapshot.topologies:
-        for component, need in component_needs(topology, snapshot, phi).items():
+        for component, need in component_needs(topology, snapshot, phi, forecast).items():
             needs.update(_share_out(need, topology.executors_of(component), snapshot))
     raw = {executor: _steady(executor, need, previous, snapshot, settings) for executor, need in needs.items()}
     return Demand(
@@ -66,10 +73,12 @@ def executors_without_demand(snapshot: ClusterSnapshot, demand: Demand) -> tuple
     )
 
 
-def component_needs(topology: Topology, snapshot: ClusterSnapshot, phi: int) -> Mapping[str, float]:
+def component_needs(
+    topology: Topology, snapshot: ClusterSnapshot, phi: int, method: Forecast = Forecast.LINE
+) -> Mapping[str, float]:
     """Liu's R (eq. 3): millicores that each component needs next; unknown ones are absent."""
     window = snapshot.history[-phi:]
-    forecasts = forecast_load(topology, window, phi, snapshot.traffic)
+    forecasts = forecast_load(topology, window, phi, snapshot.traffic, method)
     needs = {}
     for name, forecast in forecasts.items():
         loads = [load for _, load in measured_loads(topology, name, window)]

@@ -1,7 +1,8 @@
 """How much each component will have to process in the next control period (Liu et al., section III-A.1).
 
-A component's arrivals are forecast twice: from its own past, by linear least squares over the last phi periods, and
-from its parents, as what they will have to process times what they emit for each tuple. The larger one wins.
+A component's arrivals are forecast twice: from its own past, by linear least squares over the last phi periods (or
+by `damped_trend`), and from its parents, as what they will have to process times what they emit for each tuple. The
+larger one wins.
 
 Where the paper is silent or disagrees with itself:
 
@@ -24,7 +25,9 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from storm_operator.core.damped_trend import damped_trend
 from storm_operator.core.model import ComponentKind, Topology
+from storm_operator.core.settings import Forecast
 from storm_operator.core.snapshot import ComponentLoad, LoadPeriod
 from storm_operator.core.traffic import TrafficMatrix
 
@@ -49,12 +52,17 @@ class LoadForecast:
 
 
 def forecast_load(
-    topology: Topology, history: Sequence[LoadPeriod], phi: int, traffic: TrafficMatrix | None = None
+    topology: Topology,
+    history: Sequence[LoadPeriod],
+    phi: int,
+    traffic: TrafficMatrix | None = None,
+    method: Forecast = Forecast.LINE,
 ) -> Mapping[str, LoadForecast]:
     """The load of each component in the period after `history`, which is oldest first.
 
     With fewer than `phi` periods those there are count; with one, its value is repeated. A component that nobody
-    measured and whose parents are unknown too is absent. `traffic` is that of the newest period.
+    measured and whose parents are unknown too is absent. `traffic` is that of the newest period. `method` is how a
+    component's own past is continued: as Liu does unless told otherwise.
     """
     window = tuple(history[-phi:])
     measured = {component.name: measured_loads(topology, component.name, window) for component in topology.components}
@@ -62,7 +70,7 @@ def forecast_load(
     forecasts: dict[str, LoadForecast] = {}
     for name in _parents_first(topology):
         series = [load for _, load in measured[name]]
-        own = forecast_series([(at, load.arrived_per_second) for at, load in measured[name]], _next_period_end(window))
+        own = _continued([(at, load.arrived_per_second) for at, load in measured[name]], window, method)
         inherited = _load_from_parents(topology, name, forecasts, measured, shares)
         known = [value for value in (own, inherited) if value is not None]
         if known:
@@ -94,6 +102,13 @@ def forecast_series(points: Sequence[Point], at_seconds: float) -> float | None:
     times = [time - at_seconds for time, _ in points]
     line = statistics.linear_regression(times, [value for _, value in points])
     return max(0.0, line.intercept)
+
+
+def _continued(points: Sequence[Point], window: Sequence[LoadPeriod], method: Forecast) -> float | None:
+    end = _next_period_end(window)
+    if method is Forecast.LINE or not window:
+        return forecast_series(points, end)
+    return damped_trend(points, end, window[-1].period_seconds)
 
 
 def _as_source(load: ComponentLoad) -> ComponentLoad:

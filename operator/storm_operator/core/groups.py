@@ -46,9 +46,11 @@ def estimate_group_demand(snapshot: ClusterSnapshot, groups: Sequence[Group], pr
     rounded: dict[Executor, float] = {}
     raw: dict[Executor, float] = {}
     for group in (*groups, Group(SchedulingSettings(), ResourceSettings(), others)):
-        members = frozenset(group.topology_ids)
+        members, scheduling = frozenset(group.topology_ids), group.scheduling
         own = replace(snapshot, topologies=tuple(t for t in snapshot.topologies if t.id in members))
-        part = estimate_demand(own, previous, group.resources, phi=group.scheduling.history_periods)
+        part = estimate_demand(
+            own, previous, group.resources, phi=scheduling.history_periods, forecast=scheduling.forecast
+        )
         rounded.update(part.millicores)
         raw.update(part.raw_millicores)
     return Demand(rounded, raw)

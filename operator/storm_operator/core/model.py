@@ -220,6 +220,11 @@ class Demand:
         object.__setattr__(self, "millicores", read_only(self.millicores))
         object.__setattr__(self, "raw_millicores", read_only(self.raw_millicores))
 
+    def unrounded(self) -> Demand:
+        """The bare needs in place of what is given: without the slack that rounding up adds, and never above it."""
+        bare = {e: min(given, self.raw_millicores.get(e, given)) for e, given in self.millicores.items()}
+        return Demand(bare, self.raw_millicores)
+
     def total(self, executors: Iterable[Executor]) -> float:
         """Millicores of `executors` together; an executor without a demand counts nothing."""
         return sum(self.millicores.get(executor, 0.0) for executor in executors)

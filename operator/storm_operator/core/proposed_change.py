@@ -70,7 +70,11 @@ class ProposedChange:
 def examine_proposal(
     snapshot: ClusterSnapshot, demand: Demand, proposal: Assignment, settings: PlacementSettings
 ) -> ProposedChange | None:
-    """What `proposal` changes for the movable topologies; None when it is the assignment in force."""
+    """What `proposal` changes for the movable topologies; None when it is the assignment in force.
+
+    A supervisor is filled by what executors are given, but overloaded only by what they need: between the two lies the
+    slack of Liu's rounding, and noise within it moves nobody.
+    """
     base, target = _changed_part(snapshot.assignment, proposal, snapshot, settings)
     if base.slot_of == target.slot_of:
         return None
@@ -83,7 +87,8 @@ def examine_proposal(
     then = see(snapshot, snapshot.assignment.with_moves(target.slot_of), demand, settings)
     before, after = predict_change(snapshot, in_force, then, {move.executor.topology_id for move in diff.moves})
     prices = prices_of(snapshot, settings)
-    cost_before, cost_after = (cost_seen(snapshot, seen, prices) for seen in (in_force, then))
+    needed, needed_then = (see_needs(snapshot, seen, demand.unrounded(), settings) for seen in (in_force, then))
+    cost_before, cost_after = (cost_seen(snapshot, seen, prices) for seen in (needed, needed_then))
     saved = cost_before.running - cost_after.running
     return ProposedChange(
         base=base,
@@ -97,7 +102,7 @@ def examine_proposal(
         payback_seconds=(
             cost_after.restarts * settings.scheduling.expected_life_seconds / saved if saved > 0.0 else None
         ),
-        trouble=_without_place(diff.moves, snapshot) or _relieved_overload(snapshot, in_force, then, settings),
+        trouble=_without_place(diff.moves, snapshot) or _relieved_overload(snapshot, needed, needed_then, settings),
     )
 
 

@@ -33,6 +33,13 @@ class Trigger(StrEnum):
     POLICY = "Policy"  # the policy by its own, published trigger alone
 
 
+class Forecast(StrEnum):
+    """How the load of the next period is told from that of the last ones."""
+
+    LINE = "Line"  # Liu's least-squares line
+    DAMPED_TREND = "DampedTrend"  # level and fading trend: misses by less on most loads
+
+
 class ApplyMethod(StrEnum):
     """How a plan is put in force."""
 
@@ -120,6 +127,7 @@ class SchedulingSettings:
     rollback_margin_percent: float = _option(25.0, "a plan that makes latency or traffic worse by more is rolled back")
     settling_seconds: float = _option(20.0, "time between plan in force and the comparison with its prediction")
     history_periods: int = _option(5, "Liu's phi: periods that forecast and demand look back over")
+    forecast: Forecast = _option(Forecast.DAMPED_TREND, "how the load of the next period is forecast")
     minimum_completeness: float = _option(1.0, "least share of executors with metrics, else Hold")
     maximum_age_seconds: float = _option(15.0, "metrics older than this are stale: Hold")
     headroom_fraction: float = _option(0.9, "share of a supervisor's capacity that placement may fill")

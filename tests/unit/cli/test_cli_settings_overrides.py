@@ -38,7 +38,7 @@ def test_the_last_one_wins_and_the_defaults_stay() -> None:
 
 @pytest.mark.parametrize("name", setting_names())
 def test_every_name_that_is_offered_can_be_set(name: str) -> None:
-    values = ("1", "Always", "Gain", "Enforce", "Rebalance", "Pod")
+    values = ("1", "Always", "Gain", "Line", "Enforce", "Rebalance", "Pod")
     for value in values:
         try:
             override_settings(Settings(), [f"{name}={value}"])

@@ -9,7 +9,7 @@ docs/explanation/objective.md has the formula and what each weight means.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, read_only
 from storm_operator.core.placed_traffic import PlacedTraffic, place_traffic
@@ -117,6 +117,15 @@ def see(
     wanted = wanted_millicores(assignment, demand)
     traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
     return SeenAssignment(assignment, traffic, wanted, _overload(wanted, usable_millicores(snapshot, settings)))
+
+
+def see_needs(
+    snapshot: ClusterSnapshot, seen: SeenAssignment, needs: Demand, settings: PlacementSettings
+) -> SeenAssignment:
+    """The same assignment under the CPU of `needs`."""
+    wanted = wanted_millicores(seen.assignment, needs)
+    overload = _overload(wanted, usable_millicores(snapshot, settings))
+    return replace(seen, wanted_millicores=wanted, overloaded_millicores=overload)
 
 
 def cost_seen(snapshot: ClusterSnapshot, seen: SeenAssignment, prices: Prices) -> Cost:

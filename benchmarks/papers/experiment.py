@@ -39,11 +39,10 @@ class Case:
     scenario: Callable[[int], Scenario]
     contestants: tuple[Contestant, ...]
     figures: Callable[[Run], Figures]
-    topology: str = ""
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """By contestant and figure, in the figure's own unit."""
-    prepare: Callable[[Scenario, Contestant, int], Contestant] | None = None
-    """Turns a contestant that depends on another one's run into what it is with this seed."""
+    prepare: Callable[[Scenario, Contestant, int], tuple[Scenario, Contestant]] | None = None
+    """For what depends on another run: this contestant's own scenario, and the contestant as it is with this seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ def figures_of(case: Case, contestant: Contestant, seed: int) -> Figures:
     """One run of a case."""
     scenario = case.scenario(seed)
     if case.prepare is not None:
-        contestant = case.prepare(scenario, contestant, seed)
+        scenario, contestant = case.prepare(scenario, contestant, seed)
     return case.figures(play(scenario, contestant))
 
 

@@ -22,7 +22,8 @@ from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor, Si
 from storm_operator.simulator.workloads import LIU_REGULAR, http_monitor, word_count
 
 WARM_UP_SECONDS = 60.0
-MEASURED_SECONDS = 1200.0
+MEASURED_SECONDS = 600.0
+"""One up and down of figure 6, where the paper has two."""
 WORKERS = 3
 WORD_COUNT_CPU_MS = {"sentences": 0.03, "split": 0.09, "count": 0.012}
 PARALLELISM = dict.fromkeys(("sentences", "split", "count"), 4)
@@ -46,7 +47,7 @@ def _scenario(name: str, topologies: tuple[SimulatedTopology, ...], seed: int, c
     ports = (6700, 6701, 6702, 6703)
     machines = tuple(SimulatedSupervisor(f"node-{n}", f"node-{n}", ports, 1000.0 * cores) for n in (1, 2, 3))
     seconds = WARM_UP_SECONDS + MEASURED_SECONDS
-    return Scenario(name, ClusterModel(machines, topologies), seconds, warm_up_seconds=WARM_UP_SECONDS, seed=seed)
+    return Scenario(name, ClusterModel(machines, topologies), seconds, warm_up_seconds=WARM_UP_SECONDS, seed=seed, step_seconds=1.0, drawn_trees=16)
 
 
 def _words(load: LoadShape, **more: object) -> SimulatedTopology:
@@ -108,20 +109,24 @@ def table(topology: str, run: Run) -> Figures:
     return figures
 
 
-def _equal_to_liu(scenario: Scenario, contestant: Contestant, seed: int) -> Contestant:
+def _equal_to_liu(scenario: Scenario, contestant: Contestant, seed: int) -> tuple[Scenario, Contestant]:
     if contestant.name != EQUAL:
-        return contestant
+        return scenario, contestant
     limits = [noted for noted in play(scenario, LIU).limits if noted]
     means = {name: statistics.fmean(noted[name] for noted in limits if name in noted) for name in limits[-1]}
     per_executor = statistics.fmean(means.values())
-    return replace(
+    equal = replace(
         contestant,
         parameters=(("cpu_millicores", float(math.ceil(per_executor))),),
         component_millicores=tuple(sorted(means.items())),
     )
+    return scenario, equal
 
 
 FIELD = (DEFAULT, r_storm(30), r_storm(70), Contestant(EQUAL, policy="r-storm", acts=False), LIU, ADAPTIVE)
+
+SHARED = Contestant("r-storm, shared", policy="r-storm", acts=False)
+ISOLATED = Contestant("r-storm, isolated", policy="r-storm", acts=False, fixed_millicores=400.0)
 
 
 def _published(*rows: tuple[str, float, float, float]) -> dict[str, dict[str, float]]:
@@ -141,5 +146,32 @@ CASES = (
             ("liu", 7.6, 140995.0, 699.0),
         ),
         prepare=_equal_to_liu,
+    ),
+    Case(
+        "WordCount, random load",
+        at_random,
+        FIELD,
+        partial(table, "wordcount"),
+        published=_published(
+            ("r-storm (30%)", 14263.0, 85097.0, 2830.0),
+            ("r-storm (70%)", 4.8, 107120.0, 0.0),
+            (EQUAL, 1857.1, 106940.0, 0.0),
+            ("liu", 66.5, 97474.0, 1225.0),
+        ),
+        prepare=_equal_to_liu,
+    ),
+    Case(
+        "HTTP monitor",
+        http,
+        (DEFAULT, Contestant(EQUAL, policy="r-storm", acts=False), LIU, ADAPTIVE),
+        partial(table, "http-monitor"),
+        published=_published((EQUAL, 638.0, 530330.0, 0.0), ("liu", 499.0, 545530.0, 1881.0)),
+        prepare=_equal_to_liu,
+    ),
+    Case(
+        "A at a constant rate beside B's changing load",
+        side_by_side,
+        (SHARED, ISOLATED, LIU, ADAPTIVE),
+        partial(table, "A"),
     ),
 )

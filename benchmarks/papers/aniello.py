@@ -3,6 +3,7 @@
 Eight nodes with five slots and two cores of 2.8 GHz. Eight workers: the paper's alpha of 0 to 0.2 gives 4 to 8
 executors a slot for 30 executors only then. Complete latency is measured, acknowledgement included, where the papers
 have the time to the last bolt. What a bolt computes is not told: next to nothing, as in the chain of the papers.
+Shuffle is blind, as in the Storm of 2013, which did not prefer near tasks yet.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor, Si
 from storm_operator.simulator.workloads import grand_challenge_query1, reference_chain
 
 WORKERS = 8
+HEADLINE = "latency_ms"
 WARM_UP_SECONDS, MEASURED_SECONDS = 120.0, 120.0
 LAN_ROUND_TRIP_MS = 0.5
 CHAIN_CPU_MS = dict.fromkeys(("spout", "simple", "stateful", "ack"), 0.05)
@@ -39,7 +41,7 @@ def _scenario(topology: SimulatedTopology, seed: int) -> Scenario:
 
 def mixed_chain(seed: int) -> Scenario:
     """Figure 3: seven stages; four executors of the spout, three of each simple and two of each stateful bolt."""
-    topology = reference_chain(400.0, 7, cpu_ms=CHAIN_CPU_MS, num_workers=WORKERS, ackers=3)
+    topology = reference_chain(400.0, 7, cpu_ms=CHAIN_CPU_MS, num_workers=WORKERS, ackers=3, load_aware=False)
     return _scenario(topology, seed)
 
 
@@ -47,7 +49,13 @@ def even_chain(stages: int, replication: int, rate_each: float, seed: int) -> Sc
     """Figures 4 to 9: every component with `replication` executors, each of the spout's at `rate_each`."""
     parallelism = dict.fromkeys(("spout", "simple", "stateful", "ack"), replication)
     topology = reference_chain(
-        rate_each * replication, stages, parallelism, CHAIN_CPU_MS, num_workers=WORKERS, ackers=replication
+        rate_each * replication,
+        stages,
+        parallelism,
+        CHAIN_CPU_MS,
+        num_workers=WORKERS,
+        ackers=replication,
+        load_aware=False,
     )
     return _scenario(topology, seed)
 
@@ -55,7 +63,7 @@ def even_chain(stages: int, replication: int, rate_each: float, seed: int) -> Sc
 def query1(seed: int) -> Scenario:
     """Figure 10: 32 sensors at 200 Hz."""
     cpu_ms = {"sensor": 0.01, "speed": 0.02, "analysis": 0.03}
-    return _scenario(grand_challenge_query1(cpu_ms=cpu_ms, num_workers=WORKERS, ackers=2), seed)
+    return _scenario(grand_challenge_query1(cpu_ms=cpu_ms, num_workers=WORKERS, ackers=2, load_aware=False), seed)
 
 
 def latency(run: Run) -> Figures:
@@ -89,15 +97,27 @@ CHAIN_PUBLISHED = {
 }
 
 CASES = (
-    Case("reference chain, 7 stages, 4/3/2 executors", mixed_chain, FIELD, latency, CHAIN_PUBLISHED),
+    Case("reference chain, 7 stages, 4/3/2 executors", mixed_chain, FIELD, latency, CHAIN_PUBLISHED, headline=HEADLINE),
     *(
-        Case(f"chain, {stages} stages, {copies} executors each", partial(even_chain, stages, copies, 100.0), FIELD, latency)
+        Case(
+            f"chain, {stages} stages, {copies} executors each",
+            partial(even_chain, stages, copies, 100.0),
+            FIELD,
+            latency,
+            headline=HEADLINE,
+        )
         for copies in (2, 4)
-        for stages in (3, 5, 7)
+        for stages in (3, 7)
     ),
     *(
-        Case(f"chain, 5 stages, 5 executors each, alpha {alpha}", partial(even_chain, 5, 5, 1000.0), _with_alpha(alpha), latency)
+        Case(
+            f"chain, 5 stages, 5 executors each, alpha {alpha}",
+            partial(even_chain, 5, 5, 1000.0),
+            _with_alpha(alpha),
+            latency,
+            headline=HEADLINE,
+        )
         for alpha in (0.0, 0.2)
     ),
-    Case("Grand Challenge, query 1", query1, FIELD, latency, QUERY_PUBLISHED),
+    Case("Grand Challenge, query 1", query1, FIELD, latency, QUERY_PUBLISHED, headline=HEADLINE),
 )

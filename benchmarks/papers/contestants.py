@@ -30,9 +30,8 @@ class Contestant:
     """A scheduler by its name in the tables.
 
     `acts`: it schedules while topologies run; else it places them once, when they are submitted. `holds_to_cpu`: it
-    enforces the CPU that it gives. `fixed_millicores`: each executor but Storm's own is held to so much throughout, one of
-    `component_millicores` to what is given there.
-    `is_ours`: with all defaults, by the operator's own trigger.
+    enforces the CPU that it gives. `fixed_millicores`: each executor but Storm's own is held to so much throughout,
+    one of `component_millicores` to what is given there. `is_ours`: with all defaults, by the operator's own trigger.
     """
 
     name: str

@@ -43,6 +43,8 @@ class Case:
     """By contestant and figure, in the figure's own unit."""
     prepare: Callable[[Scenario, Contestant, int], tuple[Scenario, Contestant]] | None = None
     """For what depends on another run: this contestant's own scenario, and the contestant as it is with this seed."""
+    headline: str = ""
+    """The figure that contestants are compared with the first one by; empty: the first of the figures."""
 
 
 @dataclass(frozen=True, slots=True)

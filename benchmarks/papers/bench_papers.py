@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 from papers.experiment import Case, Figures, figures_of, spreads
+from papers.picture import picture_of
 from papers.tables import Document, page_of
 
 PAPERS = {
@@ -91,6 +92,10 @@ def main(
     output.mkdir(parents=True, exist_ok=True)
     (output / "results.json").write_text(json.dumps(documents, indent=1) + "\n", encoding="utf-8")
     (output / "tables.md").write_text(page_of(documents), encoding="utf-8")
+    for name in PAPERS:
+        own = [document for document in documents if document["paper"] == PAPERS[name]]
+        if own:
+            (output / f"{name}.svg").write_text(picture_of(own), encoding="utf-8")
     sys.stdout.write(page_of(documents))
     summary = {"seconds": round(time.monotonic() - began, 1), "seeds": seeds, "medians": medians_of(documents)}
     sys.stdout.write(json.dumps(summary) + "\n")

@@ -55,7 +55,7 @@ manifests: venv ## Make what is made from the CRDs: their reference, the chart's
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-reaction bench-forecasts
+  bench-reaction bench-forecasts bench-papers
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -99,6 +99,9 @@ bench-optimum: venv ## How far adaptive is from the proven optimum on small clus
 	$(BIN)/python benchmarks/optimum.py
 bench-simulator: venv ## How much faster than real time 10,000 executors are simulated; the last line is JSON
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulator_speed.py
+
+bench-papers: venv ## Each paper's experiment on the simulator, its figures beside ours (PAPERS_OPTIONS); the last line is JSON
+	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m papers.bench_papers $(PAPERS_OPTIONS)
 
 bench-calibration: setup ## Simulated against real, same topologies and placements: the error; the last line is JSON
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibration.py

@@ -1,0 +1,96 @@
+"""Who competes: schedulers as their papers run them, and ours with its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from storm_operator.core.demand import estimate_demand
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, Executor, Infeasible
+from storm_operator.core.placement.registry import policy_named
+from storm_operator.core.settings import (
+    Enforcement,
+    PlacementSettings,
+    ResourceSettings,
+    SchedulingSettings,
+    Trigger,
+)
+from storm_operator.core.topology_spec import AdoptSource, TopologySpec
+from storm_operator.simulated_loop import Scenario, even_start
+from storm_operator.simulator.engine import Engine
+from storm_operator.simulator.measure import Meter
+from storm_operator.simulator.model import ClusterModel
+
+NEVER = 1e9
+Parameters = tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A scheduler by its name in the tables.
+
+    `acts`: it schedules while topologies run; else it places them once, when they are submitted. `holds_to_cpu`: it
+    enforces the CPU that it gives. `fixed_millicores`: each executor but Storm's own is held to so much throughout,
+    one of `component_millicores` to what is given there. `is_ours`: with all defaults, by the operator's own trigger.
+    """
+
+    name: str
+    policy: str = "even"
+    parameters: Parameters = ()
+    acts: bool = True
+    holds_to_cpu: bool = False
+    fixed_millicores: float | None = None
+    component_millicores: Parameters = ()
+    is_ours: bool = False
+
+    def specs(self, model: ClusterModel) -> dict[str, TopologySpec] | None:
+        """The settings under which the loop manages the topologies; None where nobody does."""
+        if not self.acts:
+            return None
+        if self.is_ours:
+            return {topology.name: TopologySpec(topology.name, AdoptSource()) for topology in model.topologies}
+        scheduling = SchedulingSettings(
+            policy=self.policy,
+            parameters=tuple(sorted(self.parameters)),
+            trigger=Trigger.POLICY,
+            cool_down_seconds=0.0,
+            rollback_margin_percent=NEVER,
+            settling_seconds=0.0,
+        )
+        enforcement = Enforcement.EXECUTOR if self.holds_to_cpu else Enforcement.NONE
+        resources = ResourceSettings(enforcement=enforcement)
+        return {
+            topology.name: TopologySpec(topology.name, AdoptSource(), scheduling=scheduling, resources=resources)
+            for topology in model.topologies
+        }
+
+    def start(self, scenario: Scenario) -> Assignment:
+        """Where the topologies are when the experiment begins: whoever acts later takes over from Storm's default."""
+        given = scenario.start if scenario.start is not None else even_start(scenario.model)
+        if self.acts or self.policy == "even":
+            return given
+        return placed_at_submission(scenario.model, given, self.policy, self.parameters)
+
+    def fixed_limits(self, executors: Iterable[Executor]) -> Mapping[Executor, float]:
+        own = dict(self.component_millicores)
+        limits = {e: own.get(e.component, self.fixed_millicores) for e in executors if e.component != ACKER_COMPONENT}
+        return {executor: limit for executor, limit in limits.items() if limit is not None}
+
+
+DEFAULT = Contestant("default", acts=False)
+ADAPTIVE = Contestant("adaptive", policy="adaptive", is_ours=True)
+
+
+def placed_at_submission(model: ClusterModel, start: Assignment, policy: str, parameters: Parameters) -> Assignment:
+    """What a policy that knows nothing but topologies and machines makes; ValueError when it finds no place."""
+    engine = Engine(model, start)
+    snapshot = Meter(engine).read()
+    settings = PlacementSettings(
+        scheduling=SchedulingSettings(policy=policy, parameters=tuple(sorted(parameters))),
+        movable=frozenset(topology.id for topology in model.topologies),
+    )
+    demand = estimate_demand(snapshot, None, ResourceSettings(), settings.scheduling.history_periods)
+    placed = policy_named(policy)(snapshot, demand, settings)
+    if isinstance(placed, Infeasible):
+        raise ValueError(f"{policy}: {placed.reason}")
+    return placed

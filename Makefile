@@ -54,7 +54,7 @@ manifests: venv ## Make what is made from the CRDs: their reference, the chart's
 
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
-  bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple
+  bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple bench-real
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -95,6 +95,9 @@ bench-simulator: venv ## How much faster than real time 10,000 executors are sim
 
 bench-calibration: setup ## Simulated against real, same topologies and placements: the error; the last line is JSON
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibration.py
+
+bench-real: setup ## Our schedulers against Storm's own on a real local cluster, taking turns; the last line is JSON
+	PYTHONPATH=tests $(BIN)/python benchmarks/real_cluster.py $(REAL_OPTIONS)
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars lock clean

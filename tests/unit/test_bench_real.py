@@ -6,7 +6,7 @@ import math
 
 import pytest
 import real_cluster
-from calibration_cases import ExecutorFigures, Measured
+from calibration_cases import MACHINE_MILLICORES, MACHINES, WORKLOADS, ExecutorFigures, Measured, Workload
 from real_figures import contenders_in, figures_table, ratios, ratios_table, summary, turn_order, with_range
 
 from storm_operator.core.model import Decision, Hold, HoldReason
@@ -100,13 +100,13 @@ def test_nobody_always_comes_first() -> None:
     assert sorted(turn_order(("a", "b", "c"), 5)) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("workload", real_cluster.WORKLOADS, ids=lambda workload: workload.name)
-def test_what_is_declared_fits_and_needs_every_supervisor(workload: real_cluster.Workload) -> None:
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_what_is_declared_fits_and_needs_every_supervisor(workload: Workload) -> None:
     executors = len(workload.simulated("any", "low").as_topology().executors)
-    percent_of_machine = real_cluster.MACHINE_MILLICORES / 10.0
+    percent_of_machine = MACHINE_MILLICORES / 10.0
     on_one_machine = percent_of_machine // real_cluster.declared_percent(executors)
-    assert executors <= on_one_machine * real_cluster.MACHINES
-    assert executors > on_one_machine * (real_cluster.MACHINES - 1)
+    assert executors <= on_one_machine * MACHINES
+    assert executors > on_one_machine * (MACHINES - 1)
     assert executors * real_cluster.COMPONENT_HEAP_MB <= real_cluster.WORKER_HEAP_MB
 
 

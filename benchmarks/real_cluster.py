@@ -68,7 +68,7 @@ WORKER_HEAP_MB, COMPONENT_HEAP_MB = 768, 32
 WARM_UP_SECONDS = 15.0
 SETTLE_LOW_SECONDS, SETTLE_SATURATED_SECONDS = 8.0, 20.0
 REBALANCE_SECONDS = 4.0
-LIMIT_SECONDS = {"low": 100.0, "saturated": 120.0}
+LIMIT_SECONDS = 120.0
 CALM_PASSES = 5  # as many as demand looks back over
 CALM = (
     HoldReason.NO_CHANGE,
@@ -119,6 +119,7 @@ class Arena:
     workload: Workload
     rate_file: Path
     console: Console
+    limit_seconds: float = LIMIT_SECONDS
 
     def play(self, contender: str, turn: int, seconds: float) -> Iterator[Measured]:
         """Put `contender` in charge and measure it at each load."""
@@ -128,7 +129,7 @@ class Arena:
         for load_name in LOADS:
             self._offer(load_name)
             if contender not in STORMS_OWN:
-                self._manage(contender, LIMIT_SECONDS[load_name])
+                self._manage(contender)
             self._settle(load_name)
             yield measure_placement(self.bench, self.workload, contender, load_name, turn, machines, seconds)
 
@@ -173,13 +174,13 @@ class Arena:
             slot in workers and executor_key(executor) in workers[slot].at_work for executor, slot in slot_of.items()
         )
 
-    def _manage(self, policy: str, limit_seconds: float) -> None:
+    def _manage(self, policy: str) -> None:
         """Run the control loop with `policy` until it is calm, or the time is over; then nothing changes any more."""
         specs = {name: managed(spec, policy) for name, spec in self.bench.specs.items()}
         loop = self.bench.assembly.loop
         loop.period_seconds = PERIOD_SECONDS
         reports: list[PassReport] = []
-        deadline = time.monotonic() + limit_seconds
+        deadline = time.monotonic() + self.limit_seconds
         while not is_calm(reports) and (time.monotonic() < deadline or loop.has_pending_plan):
             began = time.monotonic()
             reports.append(loop.run_once(specs))
@@ -203,7 +204,13 @@ def managed(spec: TopologySpec, policy: str) -> TopologySpec:
 
 
 def measure(
-    workloads: Sequence[Workload], contenders: Sequence[str], turns: int, seconds: float, keep: Path, console: Console
+    workloads: Sequence[Workload],
+    contenders: Sequence[str],
+    turns: int,
+    seconds: float,
+    limit_seconds: float,
+    keep: Path,
+    console: Console,
 ) -> list[Measured]:
     """Every workload on a cluster of its own; what is measured is kept case by case."""
     found: list[Measured] = []
@@ -218,7 +225,7 @@ def measure(
             args = (*workload.args(rate_file), *declarations(executors))
             bench = Bench.submit(cluster, str(workloads_jar()), workload.name, args, executors, workload.main_class)
             try:
-                arena = Arena(cluster, bench, workload, rate_file, console)
+                arena = Arena(cluster, bench, workload, rate_file, console, limit_seconds)
                 for turn in range(turns):
                     for contender in turn_order(contenders, turn):
                         for case in arena.play(contender, turn, seconds):
@@ -253,6 +260,7 @@ def workloads_named(names: str) -> tuple[Workload, ...]:
 def main(
     turns: int = 3,
     seconds: float = 15.0,
+    limit_seconds: Annotated[float, typer.Option(help="Longest time in which a policy may settle.")] = LIMIT_SECONDS,
     workloads: Annotated[str, typer.Option(help="Which workloads, in this order.")] = "wordcount,chain,http",
     policies: Annotated[str, typer.Option(help="Further policies by name, e.g. liu,aniello-online,t-storm.")] = "",
     measured: Annotated[Path | None, typer.Option(help="Do not measure: take what an earlier run measured.")] = None,
@@ -262,7 +270,7 @@ def main(
     console = Console(file=sys.stderr, width=160)
     contenders = (*STORMS_OWN, ADAPTIVE, *filter(None, policies.split(",")))
     chosen = workloads_named(workloads)
-    cases = load(measured) if measured else measure(chosen, contenders, turns, seconds, keep, console)
+    cases = load(measured) if measured else measure(chosen, contenders, turns, seconds, limit_seconds, keep, console)
     print(figures_table(cases))
     print()
     print(ratios_table([row for other in STORMS_OWN for row in ratios(cases, ADAPTIVE, other)]))

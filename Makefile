@@ -55,7 +55,7 @@ manifests: venv ## Make what is made from the CRDs: their reference, the chart's
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-reaction bench-forecasts bench-papers
+  bench-reaction bench-forecasts bench-papers bench-real
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -105,6 +105,9 @@ bench-papers: venv ## Each paper's experiment on the simulator, its figures besi
 
 bench-calibration: setup ## Simulated against real, same topologies and placements: the error; the last line is JSON
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibration.py
+
+bench-real: setup ## Our schedulers against Storm's own on a real local cluster, taking turns; the last line is JSON
+	PYTHONPATH=tests $(BIN)/python benchmarks/real_cluster.py $(REAL_OPTIONS)
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars lock clean

@@ -188,12 +188,12 @@ def measure_workload(workload: Workload, jar: str, plugin_jar: Path, turn: int, 
                 for load, settle in (("saturated", 25.0), ("low", 8.0)):
                     write_rate(rate_file, workload.rates[load])
                     time.sleep(settle)
-                    yield _measure(bench, workload, kind, load, turn, machines, seconds)
+                    yield measure_placement(bench, workload, kind, load, turn, machines, seconds)
         finally:
             bench.close()
 
 
-def _measure(
+def measure_placement(
     bench: Bench,
     workload: Workload,
     placement: str,
@@ -202,6 +202,7 @@ def _measure(
     machines: tuple[Supervisor, ...],
     seconds: float,
 ) -> Measured:
+    """What the topology does over the next `seconds`; `placement` is what to call where it is."""
     watching = {
         name: replace(spec, scheduling=SchedulingSettings(mode=Mode.OBSERVE)) for name, spec in bench.specs.items()
     }

@@ -13,7 +13,7 @@ from storm_operator.simulated_loop import simulate
 TEN_MINUTES = 600.0
 
 
-@pytest.mark.parametrize(("seed", "name"), enumerate(WORKLOADS))
+@pytest.mark.parametrize(("seed", "name"), list(enumerate(WORKLOADS)))
 def test_noise_moves_nobody(seed: int, name: str) -> None:
     """The noise is held for a control period: what is drawn anew every second is averaged out before it is seen."""
     workload = WORKLOADS[name]

@@ -35,6 +35,8 @@ class Outage:
 
     answers: bool
     until_seconds: float
+    availability: float
+    """Under which that was drawn."""
 
 
 @dataclass(slots=True)
@@ -108,8 +110,12 @@ class ClusterState:
         availability = self.availability_of(supervisor, now_seconds)
         if availability >= 1.0:
             return 0.0
-        outage = self._outages.setdefault(supervisor.id, Outage(True, now_seconds))
+        outage = self._outages.setdefault(supervisor.id, Outage(False, now_seconds, availability))
         mean_answering = supervisor.outage_seconds * availability / (1.0 - availability)
+        if outage.answers and outage.availability != availability:
+            # The time until the next outage has no memory: under another availability it is drawn anew.
+            outage.until_seconds = now_seconds + float(self._random.exponential(mean_answering))
+        outage.availability = availability
         while outage.until_seconds <= now_seconds:
             outage.answers = not outage.answers
             mean = mean_answering if outage.answers else supervisor.outage_seconds

@@ -152,3 +152,12 @@ def test_the_share_of_time_that_a_supervisor_answers_is_its_availability() -> No
 def test_faults_name_supervisors_that_exist() -> None:
     with pytest.raises(ValueError, match="'s9' is no supervisor; there are"):
         cluster(spout_and_bolts(1.0, 1.0), faults=(SupervisorDies("s9", 1.0),))
+
+
+def test_outages_begin_soon_after_the_availability_has_dropped() -> None:
+    model = cluster(spout_and_bolts(1.0, 1.0), faults=(AvailabilityDrops("s1", 1000.0, 0.8),))
+    rare = replace(model.supervisors[0], availability=0.99999)
+    state = engine(replace(model, supervisors=(rare, *model.supervisors[1:])), seed=3).cluster
+    silent = [state.silent_for_seconds(rare, 1.0 * n) > 0.0 for n in range(21_000)]
+    assert not any(silent[:1000])
+    assert 0.1 < sum(silent[1000:]) / 20_000 < 0.3

@@ -29,8 +29,8 @@ LARGE_CHANGE = 0.05
 """When the search moves this share of the executors, the assignment in force is no longer near the best one."""
 HOPELESS = 0.3
 """When this share of the executors would move at once, one by one is no way to a good placement."""
-MOST_PATIENCE, LEAST_PATIENCE = 400, 20
-PATIENCE_EDGES = 300_000
+MOST_PATIENCE, LEAST_PATIENCE = 2000, 20
+PATIENCE_EDGES = 150_000
 """Kicks in vain, times pairs of executors with traffic, until the search ends: so much time is affordable."""
 
 
@@ -74,7 +74,7 @@ def _placements(problem: Problem) -> Iterator[Settled]:
 
 def _patience(problem: Problem) -> int:
     """How many kicks in a row may fail before the search ends; none where each would take too long."""
-    patience = min(MOST_PATIENCE, PATIENCE_EDGES // (500 + problem.traffic.nnz))
+    patience = min(MOST_PATIENCE, PATIENCE_EDGES // (50 + problem.traffic.nnz))
     return patience if patience >= LEAST_PATIENCE else 0
 
 

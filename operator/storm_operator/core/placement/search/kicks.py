@@ -94,7 +94,19 @@ def _used_column(state: Partition, rng: np.random.Generator) -> int:
 def _send(search: Search, state: Partition, awake: Flags, vertex: int, column: int) -> float:
     """Move `vertex`, whatever it costs; what it does."""
     wake(search, awake, vertex)
-    return moved(search, state, vertex, column)
+    change = moved(search, state, vertex, column)
+    if state.load[column] > search.machines.room[column]:
+        _wake_crowd(state, awake, column)
+    return change
+
+
+@leaf
+def _wake_crowd(state: Partition, awake: Flags, column: int) -> None:
+    """Where CPU is short, anyone may have to leave, not only who came last."""
+    vertex = state.first[column]
+    while vertex != NOWHERE:
+        awake[vertex] = True
+        vertex = state.after[vertex]
 
 
 @inner

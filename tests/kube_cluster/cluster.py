@@ -165,6 +165,7 @@ class KubeCluster:
         for name in names:
             plural = name.partition("/")[2]
             wait_for(partial(self._lists, plural), READY_SECONDS, f"{plural} was not served")
+            wait_for(partial(self._explains, plural), READY_SECONDS, f"{plural} was not described")
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """A kubeconfig file with a token of an existing ServiceAccount; its namespace is the default one there."""
@@ -203,6 +204,13 @@ class KubeCluster:
             # No certificate yet, or nobody listens yet.
             return False
         return answer.ok
+
+    def _explains(self, plural: str) -> bool:
+        """Descriptions (OpenAPI) are published a little later than the resource itself."""
+        try:
+            return bool(self.kubectl("explain", plural))
+        except KubeClusterError:
+            return False
 
     def _lists(self, plural: str) -> bool:
         try:

@@ -76,7 +76,6 @@ class ObjectiveWeights:
     need no change between 10 and 100,000 tuples/s, or between a rack and a wide area.
     """
 
-    inter_worker_factor: float = _option(1.0, "weight of the measured loopback between workers of one supervisor")
     overload_per_millicore: float = _option(1.0, "price of a millicore of demand beyond a supervisor's headroom")
     supervisor_in_use: float = _option(
         1.0, "price of all supervisors in use now: as if every tuple made this many more typical round trips"

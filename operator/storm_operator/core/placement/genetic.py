@@ -152,11 +152,12 @@ def _mutated(rng: np.random.Generator, children: Ints, arrays: ExecutorArrays, s
 
 
 def _distances(snapshot: ClusterSnapshot, arrays: ExecutorArrays) -> Floats:
-    """Milliseconds between supervisors; 0 on one, where a topology has one worker."""
+    """Milliseconds between supervisors, all counted; 0 on one, where a topology has one worker."""
     known, ids = snapshot.distances, [machine.id for machine in arrays.machines]
-    return np.array([[0.0 if a == b else known.round_trip_ms.get((a, b), known.default_ms) for b in ids] for a in ids])
+    hop_ms = known.worker_hop_ms
+    return np.array([[0.0 if a == b else hop_ms + known.between_supervisors(a, b) for b in ids] for a in ids])
 
 
 def _demands(snapshot: ClusterSnapshot, demand: Demand) -> Mapping[Executor, float]:
-    """As in the objective: what is demanded, and nothing for executors without a demand."""
-    return {e: demand.millicores.get(e, 0.0) for topology in snapshot.topologies for e in topology.executors}
+    """As in the objective: what is to be made room for, and nothing for executors without a demand."""
+    return {e: demand.room_millicores.get(e, 0.0) for topology in snapshot.topologies for e in topology.executors}

@@ -57,7 +57,7 @@ def prices_of(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Prices:
     """What overload, a supervisor and a restart cost in this cluster, in tuple-ms/s."""
     scheduling = settings.scheduling
     weights = scheduling.weights
-    typical_ms = max(snapshot.distances.default_ms, LEAST_DISTANCE_MS)
+    typical_ms = max(snapshot.distances.typical_ms, LEAST_DISTANCE_MS)
     shares = _traffic_shares(snapshot)
     all_traffic_one_hop = sum(shares.values()) * typical_ms
     supervisors_in_force = max(1, len(snapshot.assignment.used_supervisors()))
@@ -75,7 +75,7 @@ def prices_of(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Prices:
                 if executor in snapshot.assignment.slot_of
             }
         ),
-        between_workers_ms=weights.inter_worker_factor * snapshot.distances.loopback_ms,
+        between_workers_ms=snapshot.distances.between_workers_ms,
     )
 
 
@@ -119,11 +119,11 @@ def see(
     return SeenAssignment(assignment, traffic, wanted, _overload(wanted, usable_millicores(snapshot, settings)))
 
 
-def see_needs(
-    snapshot: ClusterSnapshot, seen: SeenAssignment, needs: Demand, settings: PlacementSettings
+def see_demand(
+    snapshot: ClusterSnapshot, seen: SeenAssignment, demand: Demand, settings: PlacementSettings
 ) -> SeenAssignment:
-    """The same assignment under the CPU of `needs`."""
-    wanted = wanted_millicores(seen.assignment, needs)
+    """The same assignment under the CPU of another `demand`."""
+    wanted = wanted_millicores(seen.assignment, demand)
     overload = _overload(wanted, usable_millicores(snapshot, settings))
     return replace(seen, wanted_millicores=wanted, overloaded_millicores=overload)
 
@@ -153,13 +153,10 @@ def restarted_workers(base: Assignment, target: Assignment) -> tuple[WorkerSlot,
     return tuple(slot for slot, executors in target.workers().items() if before.get(slot) != executors)
 
 
-def network_usage(snapshot: ClusterSnapshot, assignment: Assignment, between_workers_ms: float | None = None) -> float:
-    """Tuples per second times distance over all executor pairs that are placed, in tuple-ms/s.
-
-    `between_workers_ms` replaces the measured loopback between two workers of one supervisor.
-    """
-    loopback_ms = snapshot.distances.loopback_ms if between_workers_ms is None else between_workers_ms
-    return place_traffic(snapshot.traffic, snapshot.distances, assignment).network_usage(loopback_ms)
+def network_usage(snapshot: ClusterSnapshot, assignment: Assignment) -> float:
+    """Tuples per second times distance over all executor pairs that are placed, in tuple-ms/s."""
+    distances = snapshot.distances
+    return place_traffic(snapshot.traffic, distances, assignment).network_usage(distances.between_workers_ms)
 
 
 def overloaded_millicores(
@@ -170,12 +167,12 @@ def overloaded_millicores(
 
 
 def wanted_millicores(assignment: Assignment, demand: Demand) -> Mapping[str, float]:
-    """Demand by supervisor; those without any executor are absent."""
+    """What is to be made room for on each supervisor; those without any executor are absent."""
     wanted: dict[str, float] = {}
     # In order, so that sums are the same to the last bit whatever the order of the input.
     for slot, executors in assignment.workers().items():
         for executor in executors:
-            wanted[slot.supervisor_id] = wanted.get(slot.supervisor_id, 0.0) + demand.millicores.get(executor, 0.0)
+            wanted[slot.supervisor_id] = wanted.get(slot.supervisor_id, 0.0) + demand.room_millicores.get(executor, 0.0)
     return wanted
 
 

@@ -129,7 +129,7 @@ def build_exact_model(
     taken = dict.fromkeys(column_of, 0.0)
     for executor, slot in obstacles.items():
         if slot.supervisor_id in taken:
-            taken[slot.supervisor_id] += demand.millicores.get(executor, 0.0)
+            taken[slot.supervisor_id] += demand.room_millicores.get(executor, 0.0)
     keepable = _keepable(snapshot.assignment, number_of, column_of, free_slots, group_of, prices.restart_of)
     fixed = cost_of(snapshot, Assignment(obstacles), demand, settings)
     restarts = sum(prices.restart_of.get(e, 0.0) for e in executors)
@@ -139,7 +139,7 @@ def build_exact_model(
         group_of=group_of,
         groups=groups,
         free_slots=free_slots,
-        demand=tuple(demand.millicores.get(executor, 0.0) for executor in executors),
+        demand=tuple(demand.room_millicores.get(executor, 0.0) for executor in executors),
         room=tuple(usable[machine.id] - taken[machine.id] for machine in machines),
         in_use_anyway=tuple(any(slot.supervisor_id == machine.id for slot in held) for machine in machines),
         pairs=_pairs(snapshot, number_of, group_of, hop, prices.between_workers_ms),

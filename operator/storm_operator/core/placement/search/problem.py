@@ -95,7 +95,7 @@ def build_problem(
     for executor in in_order(obstacles):
         slot = obstacles[executor]
         if slot.supervisor_id in column:
-            fixed_load[column[slot.supervisor_id]] += demand.millicores.get(executor, 0.0)
+            fixed_load[column[slot.supervisor_id]] += demand.room_millicores.get(executor, 0.0)
             fixed_in_use[column[slot.supervisor_id]] = True
     prices = prices_of(snapshot, settings)
     usable = usable_millicores(snapshot, settings)
@@ -113,7 +113,7 @@ def build_problem(
         zone_of=zone_of,
         zone_ms=zone_ms,
         between_workers_ms=prices.between_workers_ms,
-        demand=np.array([demand.millicores.get(executor, 0.0) for executor in executors], dtype=np.float64),
+        demand=np.array([demand.room_millicores.get(executor, 0.0) for executor in executors], dtype=np.float64),
         usable=np.array([usable[machine.id] for machine in machines], dtype=np.float64),
         fixed_load=fixed_load,
         fixed_in_use=fixed_in_use,
@@ -190,14 +190,14 @@ def _zones(distances: Distances, supervisors: tuple[str, ...]) -> tuple[Ints, Fl
         (column[a], column[b], ms) for (a, b), ms in distances.round_trip_ms.items() if a in column and b in column
     ]
     if not measured:
-        return np.zeros(size, dtype=np.int64), np.full((1, 1), distances.default_ms)
+        return np.zeros(size, dtype=np.int64), np.full((1, 1), distances.typical_ms)
     matrix = np.full((size, size), distances.default_ms)
     rows, columns, ms = zip(*measured, strict=True)
     matrix[list(rows), list(columns)] = ms
     matrix = (matrix + matrix.T) / 2.0
     zone_of = _alike(matrix)
     members = [int(np.argmax(zone_of == zone)) for zone in range(int(zone_of.max()) + 1)]
-    return zone_of, matrix[members][:, members]
+    return zone_of, matrix[members][:, members] + distances.worker_hop_ms
 
 
 def _alike(matrix: Floats) -> Ints:

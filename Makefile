@@ -139,7 +139,7 @@ $(WORKLOADS_JAR): $(call java_sources,examples/workloads/src examples/workloads/
 
 lock: venv ## Pin all versions anew
 	$(BIN)/pip install -q uv
-	$(BIN)/uv pip compile -q pyproject.toml --group dev --python-version 3.11 --universal --no-header -o requirements.lock --no-emit-index-url
+	$(BIN)/uv pip compile -q pyproject.toml --all-extras --group dev --python-version 3.11 --universal --no-header -o requirements.lock --no-emit-index-url
 
 clean: ## Remove what was built (caches outside the tree stay)
 	rm -rf build .venv operator/storm-plugin/target examples/workloads/target operator/*.egg-info

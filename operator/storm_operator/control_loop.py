@@ -16,7 +16,7 @@ from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.decide import decide, in_excluded_window
-from storm_operator.core.groups import Group, estimate_group_demand, group_by_settings
+from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups, group_by_settings
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.model import Decision, Demand, Hold, HoldReason, Plan
 from storm_operator.core.placement.registry import policy_named
@@ -29,6 +29,7 @@ from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.core.verify import judge
 from storm_operator.core.way_back import way_back_from
 from storm_operator.loop_ports import Journal, Listener, LoopMemory, Observer, PassReport
+from storm_operator.step_times import StepTimes
 
 __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
 
@@ -50,6 +51,7 @@ class ControlLoop:
     new_plan_id: Callable[[float], str]
     period_seconds: float = 10.0
     memory: LoopMemory = field(default_factory=LoopMemory)
+    times: StepTimes = field(default_factory=StepTimes)
 
     @property
     def desk(self) -> ApprovalDesk:
@@ -71,24 +73,32 @@ class ControlLoop:
             report = self._pass(specs, now)
         except AdapterError as error:
             report = PassReport(now, None, None, (((), Hold(HoldReason.CLUSTER_UNREACHABLE, str(error))),))
+        report = replace(report, step_seconds=self.times.seconds())
         self.listener.on_pass(report)
         return report
 
     def _pass(self, specs: Mapping[str, TopologySpec], now: float) -> PassReport:
+        self.times.clear()
         self._finish_interrupted()
-        snapshot = self._observe(specs, now)
+        with self.times.step("observe"):
+            snapshot = self._observe(specs, now)
         groups = group_by_settings(snapshot, specs)
         if not groups:
             hold = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
             return PassReport(now, snapshot, None, (((), hold),))
-        demand = estimate_group_demand(snapshot, groups, self.memory.demand)
+        with self.times.step("forecast"):
+            forecasts = forecast_groups(snapshot, groups)
+            demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand)
         self.memory.demand = demand
-        self._verify_if_settled(snapshot, groups, now)
-        decisions = self._decide_for_all(groups, snapshot, demand)
+        with self.times.step("verify"):
+            self._verify_if_settled(snapshot, groups, now)
+        with self.times.step("decide_and_apply"):
+            decisions = self._decide_for_all(groups, snapshot, demand)
         trusted = not any(isinstance(made, Hold) and made.reason in UNTRUSTED for _, made in decisions)
-        self._follow_cpu_limits(groups, demand if trusted else None)
-        self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
-        return PassReport(now, snapshot, demand, decisions)
+        with self.times.step("cpu_limits"):
+            self._follow_cpu_limits(groups, demand if trusted else None)
+            self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
+        return PassReport(now, snapshot, demand, decisions, forecasts)
 
     def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from storm_operator.core.decision_memory import DecisionMemory
+from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.model import Decision, Demand
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import Proposals
@@ -53,6 +54,35 @@ class PassReport:
     demand: Demand | None
     decisions: tuple[tuple[tuple[str, ...], Decision], ...]
     """(topology ids, decision) for each group, in order."""
+    forecasts: Mapping[ComponentKey, LoadForecast] = field(default_factory=dict)
+    """What each component is expected to have to process in the period that begins with this pass."""
+    step_seconds: Mapping[str, float] = field(default_factory=dict)
+    """How long each step of the pass took, in the order in which they ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Several listeners as one. What goes wrong in one of them is said, and stops neither the others nor the loop."""
+
+    listeners: tuple[Listener, ...]
+    say: Callable[[str], None]
+
+    def on_pass(self, report: PassReport) -> None:
+        for listener in self.listeners:
+            try:
+                listener.on_pass(report)
+            except Exception as error:
+                self._complain(listener, error)
+
+    def on_record(self, record: PlanRecord) -> None:
+        for listener in self.listeners:
+            try:
+                listener.on_record(record)
+            except Exception as error:
+                self._complain(listener, error)
+
+    def _complain(self, listener: Listener, error: Exception) -> None:
+        self.say(f"{type(listener).__name__} could not take in what the loop did: {type(error).__name__}: {error}")
 
 
 @dataclass(slots=True)

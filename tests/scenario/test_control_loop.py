@@ -184,3 +184,13 @@ def test_plan_that_can_never_be_in_force_ends_with_the_reason() -> None:
     played.cluster.clock.on_sleep = schedule
     played.run(seconds=600.0)
     assert last_state(played) is PlanState.SETTLING
+
+
+def test_pass_tells_what_it_expects_and_how_long_its_steps_took() -> None:
+    played = scene()
+    played.run()
+    report = played.audience.reports[-1]
+    assert report.snapshot is not None
+    components = {(t.id, component.name) for t in report.snapshot.topologies for component in t.components}
+    assert set(report.forecasts) == components
+    assert set(report.step_seconds) == {"observe", "forecast", "verify", "decide_and_apply", "cpu_limits"}

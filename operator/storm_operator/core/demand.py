@@ -22,7 +22,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from storm_operator.core.forecast import LEAST_PER_SECOND, forecast_load, measured_loads
+from storm_operator.core.forecast import LEAST_PER_SECOND, ComponentKey, LoadForecast, forecast_loads, measured_loads
 from storm_operator.core.model import Demand, Executor, Topology, in_order
 from storm_operator.core.settings import Enforcement, Forecast, ResourceSettings
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad
@@ -51,9 +51,20 @@ def estimate_demand(
     `previous` is the demand of the period before (None at the start); `phi` the periods to look back over;
     `forecast` is how they are continued, as Liu does unless told otherwise.
     """
+    return demand_of_forecasts(snapshot, forecast_loads(snapshot, phi, forecast), previous, settings, phi)
+
+
+def demand_of_forecasts(
+    snapshot: ClusterSnapshot,
+    forecasts: Mapping[ComponentKey, LoadForecast],
+    previous: Demand | None,
+    settings: ResourceSettings,
+    phi: int,
+) -> Demand:
+    """`estimate_demand` where the loads to come are known already, whoever forecast them."""
     needs: dict[Executor, float] = {}
     for topology in snapshot.topologies:
-        for component, need in component_needs(topology, snapshot, phi, forecast).items():
+        for component, need in component_needs(topology, snapshot, forecasts, phi).items():
             needs.update(_share_out(need, topology.executors_of(component), snapshot))
     raw = {executor: _steady(executor, need, previous, snapshot, settings) for executor, need in needs.items()}
     return Demand(
@@ -74,15 +85,15 @@ def executors_without_demand(snapshot: ClusterSnapshot, demand: Demand) -> tuple
 
 
 def component_needs(
-    topology: Topology, snapshot: ClusterSnapshot, phi: int, method: Forecast = Forecast.LINE
+    topology: Topology, snapshot: ClusterSnapshot, forecasts: Mapping[ComponentKey, LoadForecast], phi: int
 ) -> Mapping[str, float]:
     """Liu's R (eq. 3): millicores that each component needs next; unknown ones are absent."""
     window = snapshot.history[-phi:]
-    forecasts = forecast_load(topology, window, phi, snapshot.traffic, method)
     needs = {}
-    for name, forecast in forecasts.items():
+    for name in (component.name for component in topology.components):
+        forecast = forecasts.get((topology.id, name))
         loads = [load for _, load in measured_loads(topology, name, window)]
-        if loads:
+        if forecast is not None and loads:
             kappa = cpu_per_tuple(loads)
             needs[name] = loads[-1].cpu_millicores if kappa is None else forecast.to_process_per_second * kappa
     return needs

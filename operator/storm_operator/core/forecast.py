@@ -28,7 +28,7 @@ import networkx as nx
 from storm_operator.core.damped_trend import damped_trend
 from storm_operator.core.model import ComponentKind, Topology
 from storm_operator.core.settings import Forecast
-from storm_operator.core.snapshot import ComponentLoad, LoadPeriod
+from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPeriod
 from storm_operator.core.traffic import TrafficMatrix
 
 LEAST_PER_SECOND = 1e-6
@@ -49,6 +49,21 @@ class LoadForecast:
     def to_process_per_second(self) -> float:
         """Liu's psi (eq. 1): arrivals, and the backlog if it has been growing."""
         return self.arrivals_per_second + max(0.0, self.queue_growth_per_second)
+
+
+ComponentKey = tuple[str, str]
+"""(topology id, component)."""
+
+
+def forecast_loads(
+    snapshot: ClusterSnapshot, phi: int, method: Forecast = Forecast.LINE
+) -> Mapping[ComponentKey, LoadForecast]:
+    """The load of every component of the snapshot's topologies in its next period; unknown ones are absent."""
+    return {
+        (topology.id, component): forecast
+        for topology in snapshot.topologies
+        for component, forecast in forecast_load(topology, snapshot.history, phi, snapshot.traffic, method).items()
+    }
 
 
 def forecast_load(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from storm_operator.core.demand import estimate_demand
+from storm_operator.core.demand import demand_of_forecasts
+from storm_operator.core.forecast import ComponentKey, LoadForecast, forecast_loads
 from storm_operator.core.model import Demand, Executor
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -39,18 +40,39 @@ def group_by_settings(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpe
     return tuple(sorted(groups, key=lambda group: (-max(priority[i] for i in group.topology_ids), group.topology_ids)))
 
 
-def estimate_group_demand(snapshot: ClusterSnapshot, groups: Sequence[Group], previous: Demand | None) -> Demand:
+def forecast_groups(snapshot: ClusterSnapshot, groups: Sequence[Group]) -> Mapping[ComponentKey, LoadForecast]:
+    """The next period's load of all components, by each group's own settings; of unmanaged ones by the defaults."""
+    found: dict[ComponentKey, LoadForecast] = {}
+    for group, own in _with_the_unmanaged(snapshot, groups):
+        found.update(forecast_loads(own, group.scheduling.history_periods, group.scheduling.forecast))
+    return found
+
+
+def estimate_group_demand(
+    snapshot: ClusterSnapshot,
+    groups: Sequence[Group],
+    forecasts: Mapping[ComponentKey, LoadForecast],
+    previous: Demand | None,
+) -> Demand:
     """Demand of all topologies, each group's by its own settings; that of unmanaged ones by the defaults."""
-    managed = {topology_id for group in groups for topology_id in group.topology_ids}
-    others = tuple(topology.id for topology in snapshot.topologies if topology.id not in managed)
     rounded: dict[Executor, float] = {}
     raw: dict[Executor, float] = {}
-    for group in (*groups, Group(SchedulingSettings(), ResourceSettings(), others)):
-        members, scheduling = frozenset(group.topology_ids), group.scheduling
-        own = replace(snapshot, topologies=tuple(t for t in snapshot.topologies if t.id in members))
-        part = estimate_demand(
-            own, previous, group.resources, phi=scheduling.history_periods, forecast=scheduling.forecast
-        )
+    for group, own in _with_the_unmanaged(snapshot, groups):
+        part = demand_of_forecasts(own, forecasts, previous, group.resources, group.scheduling.history_periods)
         rounded.update(part.millicores)
         raw.update(part.raw_millicores)
     return Demand(rounded, raw)
+
+
+def _with_the_unmanaged(
+    snapshot: ClusterSnapshot, groups: Sequence[Group]
+) -> tuple[tuple[Group, ClusterSnapshot], ...]:
+    """Each group and the snapshot of its topologies alone; last, those that nobody manages, under the defaults."""
+    managed = {topology_id for group in groups for topology_id in group.topology_ids}
+    others = tuple(topology.id for topology in snapshot.topologies if topology.id not in managed)
+    parts = (*groups, Group(SchedulingSettings(), ResourceSettings(), others))
+    return tuple((group, _only(snapshot, frozenset(group.topology_ids))) for group in parts)
+
+
+def _only(snapshot: ClusterSnapshot, topology_ids: frozenset[str]) -> ClusterSnapshot:
+    return replace(snapshot, topologies=tuple(t for t in snapshot.topologies if t.id in topology_ids))

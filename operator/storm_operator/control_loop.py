@@ -261,7 +261,9 @@ class ControlLoop:
             enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
             for topology_id in group.topology_ids:
                 if topology_id in unsettled:
-                    continue  # its limits are those of the plan
+                    if enforced and demand is not None:
+                        self.applier.limits.rise(topology_id, demand.millicores)
+                    continue  # else its limits are those of the plan
                 if enforced:
                     self.memory.limited |= {topology_id}
                     if demand is not None:

@@ -58,12 +58,18 @@ ComponentKey = tuple[str, str]
 def forecast_loads(
     snapshot: ClusterSnapshot, phi: int, method: Forecast = Forecast.LINE
 ) -> Mapping[ComponentKey, LoadForecast]:
-    """The load of every component of the snapshot's topologies in its next period; unknown ones are absent."""
-    return {
-        (topology.id, component): forecast
-        for topology in snapshot.topologies
-        for component, forecast in forecast_load(topology, snapshot.history, phi, snapshot.traffic, method).items()
-    }
+    """The load of every component of the snapshot's topologies in its next period; unknown ones are absent.
+
+    By any method but Liu's own line, all that waits in queues now is to be worked off in that period: in a saturated
+    topology queues are as long as they get, so that they grow no more, and back-pressure keeps from the arrivals what
+    sources would send.
+    """
+    found = {}
+    for topology in snapshot.topologies:
+        waiting = {} if method is Forecast.LINE else _waiting_per_second(topology, snapshot)
+        loads = forecast_load(topology, snapshot.history, phi, snapshot.traffic, method, waiting)
+        found.update({(topology.id, component): load for component, load in loads.items()})
+    return found
 
 
 def forecast_load(
@@ -72,6 +78,7 @@ def forecast_load(
     phi: int,
     traffic: TrafficMatrix | None = None,
     method: Forecast = Forecast.LINE,
+    waiting_per_second: Mapping[str, float] | None = None,
 ) -> Mapping[str, LoadForecast]:
     """The load of each component in the period after `history`, which is oldest first.
 
@@ -90,8 +97,19 @@ def forecast_load(
         known = [value for value in (own, inherited) if value is not None]
         if known:
             growth = statistics.fmean(load.queue_growth_per_second for load in series) if series else 0.0
-            forecasts[name] = LoadForecast(max(known), growth)
+            waiting = 0.0 if waiting_per_second is None else waiting_per_second.get(name, 0.0)
+            forecasts[name] = LoadForecast(max(known), max(growth, waiting))
     return forecasts
+
+
+def _waiting_per_second(topology: Topology, snapshot: ClusterSnapshot) -> Mapping[str, float]:
+    """Tuples that wait at each component, by the seconds of a period; those of which nobody knows count nothing."""
+    waiting: dict[str, float] = {}
+    for executor in topology.executors:
+        load = snapshot.loads.get(executor)
+        if load is not None and load.queue_length is not None:
+            waiting[executor.component] = waiting.get(executor.component, 0.0) + load.queue_length
+    return {component: tuples / snapshot.period_seconds for component, tuples in waiting.items()}
 
 
 def measured_loads(

@@ -77,7 +77,9 @@ def number_components(traffic: TrafficMatrix, topologies: Sequence[Topology]) ->
     )
 
 
-def network_paths_ms(components: NumberedComponents, traffic: PlacedTraffic, between_workers_ms: float) -> Mapping[str, float]:
+def network_paths_ms(
+    components: NumberedComponents, traffic: PlacedTraffic, between_workers_ms: float
+) -> Mapping[str, float]:
     """By topology id, the network's part of the complete latency of the slowest tuple trees."""
     edges = edge_delays(components, traffic, between_workers_ms)
     paths = np.zeros(len(components.topologies))
@@ -103,7 +105,9 @@ def edge_delays(components: NumberedComponents, traffic: PlacedTraffic, between_
     edges, edge_of = np.unique(sources[own] * count + targets[own], return_inverse=True)
     tuples = traffic.per_second[own]
     sums = np.bincount(edge_of, weights=tuples, minlength=len(edges))
-    round_trips = np.bincount(edge_of, weights=tuples * traffic.between_ms(between_workers_ms)[own], minlength=len(edges))
+    round_trips = np.bincount(
+        edge_of, weights=tuples * traffic.between_ms(between_workers_ms)[own], minlength=len(edges)
+    )
     return EdgeDelays(edges // count, edges % count, round_trips / sums / 2.0)
 
 

@@ -12,6 +12,7 @@ from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_exec
 from storm_operator.core.prediction import predict_change
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.worker_overhead import worker_overhead
 
 BUSY_FRACTION = 0.95
 """A supervisor that uses this share of its capacity is overloaded, whatever its demand is thought to be."""
@@ -144,10 +145,11 @@ def _relieved_overload(
     if then.overloaded_millicores > 0.0 and then.overloaded_millicores >= in_force.overloaded_millicores:
         return None
     needed, needed_then = in_force.wanted_millicores, then.wanted_millicores
+    overhead = worker_overhead(snapshot)
     found = []
     for supervisor in snapshot.supervisors:
         need = needed.get(supervisor.id, 0.0)
-        trouble = _overload_of(supervisor, need, snapshot, settings)
+        trouble = _overload_of(supervisor, need * overhead, snapshot, settings)
         if trouble is not None and needed_then.get(supervisor.id, 0.0) < need:
             found.append((trouble.is_urgent, need, trouble))
     return max(found, key=lambda item: item[:2])[2] if found else None

@@ -23,7 +23,7 @@ class Separation(StrEnum):
 
     ALWAYS = "Always"
     NEVER = "Never"
-    AUTO = "Auto"  # together while nothing is expected to move
+    AUTO = "Auto"  # where the state that restarts lose costs more than the hops between workers
 
 
 class Trigger(StrEnum):
@@ -118,7 +118,7 @@ class SchedulingSettings:
     period_seconds: float = _option(10.0, "control period: measure, decide, maybe act")
     mode: Mode = _option(Mode.ENFORCE, "what the operator may do")
     apply_method: ApplyMethod = _option(ApplyMethod.REBALANCE, "how a plan is put in force")
-    separation: Separation = _option(Separation.ALWAYS, "stateful and stateless executors in separate workers")
+    separation: Separation = _option(Separation.AUTO, "stateful and stateless executors in separate workers")
     trigger: Trigger = _option(Trigger.GAIN, "who decides that a proposal is worth its restarts")
     cool_down_seconds: float = _option(60.0, "least time between two plans, overload excepted")
     minimum_gain_percent: float = _option(10.0, "least predicted fall of the objective, overload excepted")
@@ -130,6 +130,9 @@ class SchedulingSettings:
     minimum_completeness: float = _option(1.0, "least share of executors with metrics, else Hold")
     maximum_age_seconds: float = _option(15.0, "metrics older than this are stale: Hold")
     headroom_fraction: float = _option(0.9, "share of a supervisor's capacity that placement may fill")
+    spare_fraction: float = _option(
+        0.2, "share of the most that an executor needed lately which placement keeps free on top"
+    )
     expected_life_seconds: float = _option(
         300.0, "time that a plan is expected to last; restart costs are spread over it"
     )

@@ -23,8 +23,9 @@ from storm_operator.core.traffic import TrafficMatrix
 DEFAULT_LOOPBACK_ROUND_TRIP_MS = 0.1
 
 MEASURED_WORKER_HOP_MS = 1.3
-"""What leaving a worker costs beside the network, there and back: serialising, queueing for the network's threads, being
-flushed and read. Measured on real workers (docs/explanation/separation.md): 0.67 ms a way, 0.5 to 0.7 in the calibration."""
+"""What leaving a worker costs beside the network, there and back: serialising, queueing for the network's threads,
+being flushed and read. Measured on real workers: 0.67 ms a way (docs/explanation/separation.md), 0.47 to 0.74 ms where the
+simulator was calibrated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from builders import component_load, even_traffic, history, placement_settings, same_demand, snapshot
+from builders import even_traffic, placement_settings, same_demand, snapshot
 from placement_cases import (
     Case,
     acked_chain,
@@ -28,7 +28,9 @@ from storm_operator.core.placement.search.port_repair import repair_ports
 from storm_operator.core.placement.search.problem import Problem, build_problem, to_assignment
 from storm_operator.core.placement.search.refinement import refine
 from storm_operator.core.placement.search.step_prices import moved, put_all, total_cost
+from storm_operator.core.placement.separation import cheaper_together
 from storm_operator.core.settings import Separation
+from storm_operator.core.snapshot import Distances
 from storm_operator.core.traffic import TrafficMatrix
 
 
@@ -150,29 +152,31 @@ def test_two_chatting_groups_stay_in_their_racks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arrivals", "workers"),
+    ("round_trip_ms", "worker_hop_ms", "workers"),
     [
-        ([300.0, 305.0, 298.0, 301.0, 300.0], 1),  # calm: together
-        ([300.0, 330.0, 360.0, 390.0, 420.0], 2),  # rising: something will move
-        ([300.0, 300.0, 300.0], 2),  # too little history to tell
+        (4.0, 0.0, 2),  # hops cost next to nothing: state is worth more
+        (4.0, 1.3, 1),
+        (100.0, 1.3, 2),  # restarts are priced by the typical round trip
     ],
 )
-def test_auto_puts_together_what_is_calm(arrivals: list[float], workers: int) -> None:
+def test_auto_separates_where_state_costs_more_than_hops(
+    round_trip_ms: float, worker_hop_ms: float, workers: int
+) -> None:
     case = measured_example(Separation.AUTO)
-    names = [component.name for component in case.snapshot.topologies[0].components]
-    periods = history("example", {name: [component_load(rate) for rate in arrivals] for name in names})
-    case = replace(case, snapshot=replace(case.snapshot, history=periods))
+    distances = Distances({}, default_ms=round_trip_ms, worker_hop_ms=worker_hop_ms)
+    case = replace(case, snapshot=replace(case.snapshot, distances=distances))
     assert list(workers_by_supervisor(place(case), "example").values()) == [workers]
 
 
-def test_auto_keeps_apart_what_could_not_take_a_swing() -> None:
+def test_auto_leaves_apart_what_is_apart_where_the_change_does_not_pay() -> None:
     case = measured_example(Separation.AUTO)
-    case = case.in_force(place(case.under(separation=Separation.ALWAYS)))
-    names = [component.name for component in case.snapshot.topologies[0].components]
-    periods = history("example", {name: [component_load(300.0)] * 5 for name in names})
-    case = replace(case, snapshot=replace(case.snapshot, history=periods))
-    full = replace(case, demand=same_demand(case.snapshot.topologies, 220.0))
-    assert len(place(full).workers()) == 2
+    distances = Distances({}, default_ms=4.0, worker_hop_ms=1.3)
+    case = replace(case, snapshot=replace(case.snapshot, distances=distances))
+    apart = case.in_force(place(case.under(separation=Separation.ALWAYS)))
+    assert len(place(apart).workers()) == 1
+    slow = replace(apart, settings=replace(apart.settings, restart_seconds=20.0))
+    assert cheaper_together(slow.snapshot, slow.settings) == {"example"}
+    assert len(place(slow).workers()) == 2
 
 
 def laid_out(problem: Problem, rng: np.random.Generator) -> tuple[Search, Partition]:

@@ -42,7 +42,7 @@ def total(case: Case, assignment: Assignment) -> float:
 
 
 def models_of(case: Case) -> list[ExactModel]:
-    ways = ways_to_separate(case.snapshot, case.demand, case.settings)
+    ways = ways_to_separate(case.snapshot, case.settings)
     models = [build_exact_model(case.snapshot, case.demand, case.settings, together) for together in ways]
     return [model for model in models if model.has_slots]
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
-from storm_operator.core.placement.objective import prices_of, usable_millicores
+from storm_operator.core.placement.objective import prices_of, room_for_executors
 from storm_operator.core.placement.parameters import SEED, Parameter, read_parameters
 from storm_operator.core.placement.search_when_due import PARAMETERS as SEARCH_PARAMETERS
 from storm_operator.core.placement.search_when_due import search_when_due
@@ -65,7 +65,7 @@ class RunningCost:
 
     def __init__(self, snapshot: ClusterSnapshot, settings: PlacementSettings, arrays: ExecutorArrays) -> None:
         prices = prices_of(snapshot, settings)
-        usable = usable_millicores(snapshot, settings)
+        usable = room_for_executors(snapshot, settings)
         self._arrays = arrays
         self._per_millicore = prices.per_overloaded_millicore
         self._per_supervisor = prices.per_supervisor

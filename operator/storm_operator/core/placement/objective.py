@@ -15,6 +15,7 @@ from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, 
 from storm_operator.core.placed_traffic import PlacedTraffic, place_traffic
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.worker_overhead import worker_overhead
 
 LEAST_TUPLES_PER_SECOND = 1.0
 """An executor counts as at least this much traffic: restarting idle workers is cheap but not free."""
@@ -49,6 +50,8 @@ class Prices:
     per_supervisor: float
     restart_of: Mapping[Executor, float]
     """What restarting the worker of each running executor costs, per executor, spread over the plan's life."""
+    state_of: Mapping[Executor, float]
+    """The part of that which the state of each stateful executor makes, also of those that run nowhere yet."""
     between_workers_ms: float
     """What a tuple pays between two workers of one supervisor."""
 
@@ -63,24 +66,24 @@ def prices_of(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Prices:
     supervisors_in_force = max(1, len(snapshot.assignment.used_supervisors()))
     disturbed = typical_ms * settings.restart_seconds / max(scheduling.expected_life_seconds, 1.0)
     stateful = stateful_executors(snapshot)
+    state_of = {e: share * disturbed * weights.state_lost for e, share in shares.items() if e in stateful}
     return Prices(
         per_overloaded_millicore=weights.overload_per_millicore * all_traffic_one_hop,
         per_supervisor=weights.supervisor_in_use * all_traffic_one_hop / supervisors_in_force,
         restart_of=read_only(
             {
-                executor: share
-                * disturbed
-                * (weights.worker_restart + (weights.state_lost if executor in stateful else 0.0))
+                executor: share * disturbed * weights.worker_restart + state_of.get(executor, 0.0)
                 for executor, share in shares.items()
                 if executor in snapshot.assignment.slot_of
             }
         ),
+        state_of=read_only(state_of),
         between_workers_ms=snapshot.distances.between_workers_ms,
     )
 
 
 def usable_millicores(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Mapping[str, float]:
-    """What placement may fill of each supervisor: capacity times headroom.
+    """What may be filled of each supervisor: capacity times headroom.
 
     A supervisor whose capacity nobody measured counts as the smallest one that was measured, so that it is not
     filled on hope; when none was measured there is no limit to keep.
@@ -92,6 +95,12 @@ def usable_millicores(snapshot: ClusterSnapshot, settings: PlacementSettings) ->
         s.id: headroom * (assumed if s.cpu_capacity_millicores is None else s.cpu_capacity_millicores)
         for s in snapshot.supervisors
     }
+
+
+def room_for_executors(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Mapping[str, float]:
+    """Millicores of each supervisor that executors may fill: the usable ones less what their workers need beside."""
+    overhead = worker_overhead(snapshot)
+    return {at: usable / overhead for at, usable in usable_millicores(snapshot, settings).items()}
 
 
 def cost_of(snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings) -> Cost:
@@ -116,7 +125,7 @@ def see(
     """`assignment` under the rates and distances of `snapshot` and the CPU of `demand`."""
     wanted = wanted_millicores(assignment, demand)
     traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
-    return SeenAssignment(assignment, traffic, wanted, _overload(wanted, usable_millicores(snapshot, settings)))
+    return SeenAssignment(assignment, traffic, wanted, _overload(wanted, room_for_executors(snapshot, settings)))
 
 
 def see_demand(
@@ -124,7 +133,7 @@ def see_demand(
 ) -> SeenAssignment:
     """The same assignment under the CPU of another `demand`."""
     wanted = wanted_millicores(seen.assignment, demand)
-    overload = _overload(wanted, usable_millicores(snapshot, settings))
+    overload = _overload(wanted, room_for_executors(snapshot, settings))
     return replace(seen, wanted_millicores=wanted, overloaded_millicores=overload)
 
 
@@ -163,7 +172,7 @@ def overloaded_millicores(
     snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
 ) -> float:
     """Demand beyond what placement may fill, summed over the supervisors of the snapshot."""
-    return _overload(wanted_millicores(assignment, demand), usable_millicores(snapshot, settings))
+    return _overload(wanted_millicores(assignment, demand), room_for_executors(snapshot, settings))
 
 
 def wanted_millicores(assignment: Assignment, demand: Demand) -> Mapping[str, float]:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
-from storm_operator.core.placement.objective import cost_of, prices_of, stateful_executors, usable_millicores
+from storm_operator.core.placement.objective import cost_of, prices_of, room_for_executors, stateful_executors
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -125,7 +125,7 @@ def build_exact_model(
     group_of, groups = _groups(executors, stateful_executors(snapshot), together)
     prices = prices_of(snapshot, settings)
     hop = _hops(snapshot, tuple(column_of), prices.between_workers_ms)
-    usable = usable_millicores(snapshot, settings)
+    usable = room_for_executors(snapshot, settings)
     taken = dict.fromkeys(column_of, 0.0)
     for executor, slot in obstacles.items():
         if slot.supervisor_id in taken:

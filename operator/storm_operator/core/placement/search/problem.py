@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
-from storm_operator.core.placement.objective import prices_of, stateful_executors, usable_millicores
+from storm_operator.core.placement.objective import prices_of, room_for_executors, stateful_executors
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot, Distances
@@ -98,7 +98,7 @@ def build_problem(
             fixed_load[column[slot.supervisor_id]] += demand.room_millicores.get(executor, 0.0)
             fixed_in_use[column[slot.supervisor_id]] = True
     prices = prices_of(snapshot, settings)
-    usable = usable_millicores(snapshot, settings)
+    usable = room_for_executors(snapshot, settings)
     group_of, groups = _groups(executors, stateful_executors(snapshot), together)
     free_ports = tuple(tuple(sorted(slot.port for slot in machine.slots if slot not in held)) for machine in machines)
     home, settled, kept_group, kept_size = _homes(snapshot.assignment, executors, column, free_ports, group_of)

@@ -77,6 +77,10 @@ class ObjectiveWeights:
     """
 
     overload_per_millicore: float = _option(1.0, "price of a millicore of demand beyond a supervisor's headroom")
+    overfull_per_megabyte: float = _option(1.0, "price of a MB of declared memory beyond what a supervisor declares")
+    tuple_lost: float = _option(
+        100.0, "price of a tuple that a supervisor which does not answer loses, in typical round trips"
+    )
     supervisor_in_use: float = _option(
         1.0, "price of all supervisors in use now: as if every tuple made this many more typical round trips"
     )

@@ -24,7 +24,7 @@ DEFAULT_LOOPBACK_ROUND_TRIP_MS = 0.1
 
 MEASURED_WORKER_HOP_MS = 1.3
 """What leaving a worker costs beside the network, there and back: serialising, queueing for the network's threads,
-being flushed and read. Measured on real workers: 0.67 ms a way (docs/explanation/separation.md), 0.47 to 0.74 ms where the
+being flushed and read. Measured on real workers: 0.67 ms a way (docs/explanation/separation.md); 0.47 to 0.74 where the
 simulator was calibrated."""
 
 

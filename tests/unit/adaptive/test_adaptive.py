@@ -10,6 +10,7 @@ import pytest
 
 from builders import even_traffic, placement_settings, same_demand, snapshot
 from placement_cases import (
+    FIRST_PORT,
     Case,
     acked_chain,
     large_case,
@@ -18,9 +19,15 @@ from placement_cases import (
     random_case,
     workers_by_supervisor,
 )
-from storm_operator.core.model import Assignment, Infeasible, Supervisor
+from storm_operator.core.model import Assignment, Infeasible, Supervisor, WorkerSlot
 from storm_operator.core.placement.adaptive import place_adaptive
-from storm_operator.core.placement.objective import cost_of, network_usage, overloaded_millicores, restarted_workers
+from storm_operator.core.placement.objective import (
+    cost_of,
+    network_usage,
+    overfull_megabytes,
+    overloaded_millicores,
+    restarted_workers,
+)
 from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.kicks import kick_and_settle
 from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition, move
@@ -173,10 +180,45 @@ def test_auto_leaves_apart_what_is_apart_where_the_change_does_not_pay() -> None
     distances = Distances({}, default_ms=4.0, worker_hop_ms=1.3)
     case = replace(case, snapshot=replace(case.snapshot, distances=distances))
     apart = case.in_force(place(case.under(separation=Separation.ALWAYS)))
-    assert len(place(apart).workers()) == 1
-    slow = replace(apart, settings=replace(apart.settings, restart_seconds=20.0))
-    assert cheaper_together(slow.snapshot, slow.settings) == {"example"}
-    assert len(place(slow).workers()) == 2
+    assert cheaper_together(apart.snapshot, apart.settings) == {"example"}
+    assert place(apart) == apart.snapshot.assignment
+    quick = replace(apart, settings=replace(apart.settings, restart_seconds=1.0))
+    assert len(place(quick).workers()) == 1
+
+
+def test_a_supervisor_that_answers_less_than_others_is_left() -> None:
+    case = settled_on_s1()
+    assert place(case) == case.snapshot.assignment
+    machines = tuple(replace(m, availability=0.85 if m.id == "s1" else 1.0) for m in case.snapshot.supervisors)
+    left = place(replace(case, snapshot=replace(case.snapshot, supervisors=machines)))
+    assert left.used_supervisors() in (("s2",), ("s3",))
+
+
+def test_all_answering_equally_little_is_no_reason_to_move() -> None:
+    case = settled_on_s1()
+    machines = tuple(replace(machine, availability=0.85) for machine in case.snapshot.supervisors)
+    same = replace(case, snapshot=replace(case.snapshot, supervisors=machines))
+    assert place(same) == case.snapshot.assignment
+
+
+def test_declared_memory_is_kept_to_where_it_can_be() -> None:
+    """Eight executors of 300 MB: three fit a supervisor of 1,000 MB, so that one would be enough for their CPU."""
+    case = measured_example(Separation.NEVER)
+    topology = case.snapshot.topologies[0]
+    components = tuple(replace(component, declared_memory_mb=300.0) for component in topology.components)
+    machines = tuple(replace(machine, memory_mb=1000.0) for machine in case.snapshot.supervisors)
+    declared = replace(case.snapshot, topologies=(replace(topology, components=components),), supervisors=machines)
+    case = replace(case, snapshot=declared)
+    assert overfull_megabytes(declared, place(case)) == 0.0
+    too_small = tuple(replace(machine, memory_mb=600.0) for machine in machines)
+    least_bad = place(replace(case, snapshot=replace(declared, supervisors=too_small)))
+    assert overfull_megabytes(replace(declared, supervisors=too_small), least_bad) == pytest.approx(8 * 300 - 3 * 600)
+
+
+def settled_on_s1() -> Case:
+    case = measured_example(Separation.NEVER)
+    slot = WorkerSlot("s1", FIRST_PORT)
+    return case.in_force(Assignment(dict.fromkeys(case.snapshot.topologies[0].executors, slot)))
 
 
 def laid_out(problem: Problem, rng: np.random.Generator) -> tuple[Search, Partition]:

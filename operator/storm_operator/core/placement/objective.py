@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, read_only
 from storm_operator.core.placed_traffic import PlacedTraffic, place_traffic
+from storm_operator.core.placement.capacity import declared_memory_mb, memory_capacities
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead
@@ -29,13 +30,15 @@ class Cost:
 
     network: float
     overload: float
+    """Of CPU and of memory."""
     supervisors: float
     restarts: float
+    losses: float = 0.0
 
     @property
     def running(self) -> float:
         """The cost that goes on as long as the assignment is in force: everything but the way there."""
-        return self.network + self.overload + self.supervisors
+        return self.network + self.overload + self.supervisors + self.losses
 
     @property
     def total(self) -> float:
@@ -47,7 +50,12 @@ class Prices:
     """The weights turned into tuple-ms/s for one cluster in one period."""
 
     per_overloaded_millicore: float
+    per_overfull_megabyte: float
     per_supervisor: float
+    share_of: Mapping[Executor, float]
+    """Tuples per second that count as each executor's; their sum is the traffic of the cluster."""
+    loss_ms: Mapping[str, float]
+    """What a tuple on each supervisor costs for the time in which it does not answer."""
     restart_of: Mapping[Executor, float]
     """What restarting the worker of each running executor costs, per executor, spread over the plan's life."""
     state_of: Mapping[Executor, float]
@@ -69,7 +77,10 @@ def prices_of(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Prices:
     state_of = {e: share * disturbed * weights.state_lost for e, share in shares.items() if e in stateful}
     return Prices(
         per_overloaded_millicore=weights.overload_per_millicore * all_traffic_one_hop,
+        per_overfull_megabyte=weights.overfull_per_megabyte * all_traffic_one_hop,
         per_supervisor=weights.supervisor_in_use * all_traffic_one_hop / supervisors_in_force,
+        share_of=read_only(shares),
+        loss_ms={s.id: (1.0 - s.availability) * weights.tuple_lost * typical_ms for s in snapshot.supervisors},
         restart_of=read_only(
             {
                 executor: share * disturbed * weights.worker_restart + state_of.get(executor, 0.0)
@@ -117,6 +128,8 @@ class SeenAssignment:
     wanted_millicores: Mapping[str, float]
     """Demand by supervisor; those without any are absent."""
     overloaded_millicores: float
+    overfull_megabytes: float
+    """Declared memory beyond what supervisors declare."""
 
 
 def see(
@@ -125,7 +138,8 @@ def see(
     """`assignment` under the rates and distances of `snapshot` and the CPU of `demand`."""
     wanted = wanted_millicores(assignment, demand)
     traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
-    return SeenAssignment(assignment, traffic, wanted, _overload(wanted, room_for_executors(snapshot, settings)))
+    overload = _excess(wanted, room_for_executors(snapshot, settings))
+    return SeenAssignment(assignment, traffic, wanted, overload, overfull_megabytes(snapshot, assignment))
 
 
 def see_demand(
@@ -133,7 +147,7 @@ def see_demand(
 ) -> SeenAssignment:
     """The same assignment under the CPU of another `demand`."""
     wanted = wanted_millicores(seen.assignment, demand)
-    overload = _overload(wanted, room_for_executors(snapshot, settings))
+    overload = _excess(wanted, room_for_executors(snapshot, settings))
     return replace(seen, wanted_millicores=wanted, overloaded_millicores=overload)
 
 
@@ -141,9 +155,11 @@ def cost_seen(snapshot: ClusterSnapshot, seen: SeenAssignment, prices: Prices) -
     """As `cost_of`, from what is known already."""
     return Cost(
         network=seen.traffic.network_usage(prices.between_workers_ms),
-        overload=seen.overloaded_millicores * prices.per_overloaded_millicore,
+        overload=seen.overloaded_millicores * prices.per_overloaded_millicore
+        + seen.overfull_megabytes * prices.per_overfull_megabyte,
         supervisors=len(seen.assignment.used_supervisors()) * prices.per_supervisor,
         restarts=_restarts(snapshot.assignment, seen.assignment, prices),
+        losses=_losses(seen.assignment, prices),
     )
 
 
@@ -172,7 +188,7 @@ def overloaded_millicores(
     snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
 ) -> float:
     """Demand beyond what placement may fill, summed over the supervisors of the snapshot."""
-    return _overload(wanted_millicores(assignment, demand), room_for_executors(snapshot, settings))
+    return _excess(wanted_millicores(assignment, demand), room_for_executors(snapshot, settings))
 
 
 def wanted_millicores(assignment: Assignment, demand: Demand) -> Mapping[str, float]:
@@ -185,7 +201,29 @@ def wanted_millicores(assignment: Assignment, demand: Demand) -> Mapping[str, fl
     return wanted
 
 
-def _overload(wanted: Mapping[str, float], usable: Mapping[str, float]) -> float:
+def overfull_megabytes(snapshot: ClusterSnapshot, assignment: Assignment) -> float:
+    """Declared memory beyond what supervisors declare, summed over them; 0 where nobody declares any."""
+    declared = declared_memory_mb(snapshot)
+    if not declared:
+        return 0.0
+    wanted: dict[str, float] = {}
+    for slot, executors in assignment.workers().items():
+        megabytes = sum(declared.get(executor, 0.0) for executor in executors)
+        wanted[slot.supervisor_id] = wanted.get(slot.supervisor_id, 0.0) + megabytes
+    return _excess(wanted, memory_capacities(snapshot))
+
+
+def _losses(assignment: Assignment, prices: Prices) -> float:
+    if not any(prices.loss_ms.values()):
+        return 0.0
+    return sum(
+        prices.share_of.get(executor, 0.0) * prices.loss_ms.get(slot.supervisor_id, 0.0)
+        for slot, executors in assignment.workers().items()
+        for executor in executors
+    )
+
+
+def _excess(wanted: Mapping[str, float], usable: Mapping[str, float]) -> float:
     return sum(max(0.0, wanted.get(supervisor_id, 0.0) - usable[supervisor_id]) for supervisor_id in sorted(usable))
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
+from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
 from storm_operator.core.placement.objective import prices_of, room_for_executors, stateful_executors
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
@@ -47,6 +48,14 @@ class Problem:
     demand: Floats
     usable: Floats
     fixed_load: Floats
+    memory: Floats
+    """MB that executors are declared to need."""
+    usable_memory: Floats
+    fixed_memory: Floats
+    share: Floats
+    """Tuples per second that are lost with each executor."""
+    loss_ms: Floats
+    """What a tuple on each supervisor costs for the time in which it does not answer."""
     fixed_in_use: npt.NDArray[np.bool_]
     free_ports: tuple[tuple[int, ...], ...]
     """Ports of each supervisor that no obstacle holds, sorted."""
@@ -60,7 +69,13 @@ class Problem:
     """[supervisor, n-th]: how many executors they have."""
     restart_price: Floats
     overload_price: float
+    overfull_price: float
     supervisor_price: float
+
+    @property
+    def is_risky(self) -> npt.NDArray[np.bool_]:
+        """Which supervisors answer less than most."""
+        return self.loss_ms > (np.median(self.loss_ms) if len(self.loss_ms) else 0.0)
 
     def distances_ms(self) -> Floats:
         """Between all supervisors; the diagonal is what two workers of one supervisor pay."""
@@ -99,6 +114,8 @@ def build_problem(
             fixed_in_use[column[slot.supervisor_id]] = True
     prices = prices_of(snapshot, settings)
     usable = room_for_executors(snapshot, settings)
+    megabytes, memory_of = declared_memory_mb(snapshot), memory_capacities(snapshot)
+    fixed_memory = by_supervisor(snapshot, settings, megabytes) if megabytes else dict.fromkeys(column, 0.0)
     group_of, groups = _groups(executors, stateful_executors(snapshot), together)
     free_ports = tuple(tuple(sorted(slot.port for slot in machine.slots if slot not in held)) for machine in machines)
     home, settled, kept_group, kept_size = _homes(snapshot.assignment, executors, column, free_ports, group_of)
@@ -116,6 +133,11 @@ def build_problem(
         demand=np.array([demand.room_millicores.get(executor, 0.0) for executor in executors], dtype=np.float64),
         usable=np.array([usable[machine.id] for machine in machines], dtype=np.float64),
         fixed_load=fixed_load,
+        memory=np.array([megabytes.get(executor, 0.0) for executor in executors], dtype=np.float64),
+        usable_memory=np.array([memory_of[machine.id] for machine in machines], dtype=np.float64),
+        fixed_memory=np.array([fixed_memory[machine.id] for machine in machines], dtype=np.float64),
+        share=np.array([prices.share_of.get(executor, 0.0) for executor in executors], dtype=np.float64),
+        loss_ms=np.array([prices.loss_ms[machine.id] for machine in machines], dtype=np.float64),
         fixed_in_use=fixed_in_use,
         free_ports=free_ports,
         home=home,
@@ -124,6 +146,7 @@ def build_problem(
         kept_size=kept_size,
         restart_price=np.array([prices.restart_of.get(executor, 0.0) for executor in executors], dtype=np.float64),
         overload_price=prices.per_overloaded_millicore,
+        overfull_price=prices.per_overfull_megabyte,
         supervisor_price=prices.per_supervisor,
     )
 

@@ -13,6 +13,7 @@ from placement_cases import (
     FIRST_PORT,
     Case,
     acked_chain,
+    burdened,
     large_case,
     measured_example,
     placed_or_fail,
@@ -231,7 +232,7 @@ def laid_out(problem: Problem, rng: np.random.Generator) -> tuple[Search, Partit
 
 @pytest.mark.parametrize("seed", range(12))
 def test_costs_kept_move_by_move_are_those_of_the_objective(seed: int) -> None:
-    case = random_case(seed, obstacles=False)
+    case = burdened(random_case(seed, obstacles=False), seed)
     problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
     rng = np.random.default_rng(seed)
     search, state = laid_out(problem, rng)
@@ -246,7 +247,7 @@ def test_costs_kept_move_by_move_are_those_of_the_objective(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_what_refinement_and_kicks_say_that_they_save_is_what_they_save(seed: int) -> None:
-    case = random_case(seed, obstacles=False)
+    case = burdened(random_case(seed, obstacles=False), seed)
     problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
     rng = np.random.default_rng(seed)
     search, state = laid_out(problem, rng)

@@ -28,6 +28,9 @@ class CounterLedger:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, series: Hashable) -> bool:
+        return series in self._entries
+
     def total(self, series: Hashable, incarnation: Hashable, value: float, now_seconds: float) -> float:
         """The count of `series` over all its incarnations, of which the present one shows `value`.
 

@@ -43,7 +43,7 @@ def is_writer_alive(pid: int, written_at_seconds: float) -> bool:
 def thread_start_ticks(pid: int, tid: int) -> int | None:
     """When the thread started, in clock ticks after boot; with its tid it names the thread uniquely."""
     try:
-        stat = (PROC / str(pid) / "task" / str(tid) / "stat").read_text()
+        stat = _read_of_thread(pid, tid, "stat")
         # The name, field 2, is in parentheses and may hold anything, so count from its end.
         return int(stat.rpartition(")")[2].split()[START_TIME_FIELD - 3])
     except (OSError, ValueError, IndexError):
@@ -57,9 +57,15 @@ def is_thread_of(pid: int, tid: int) -> bool:
 def thread_cpu_seconds(pid: int, tid: int) -> float | None:
     """Seconds that the thread has been on a CPU since it started."""
     try:
-        return int((PROC / str(pid) / "task" / str(tid) / "schedstat").read_text().split()[0]) / NANOSECONDS
+        return int(_read_of_thread(pid, tid, "schedstat").split()[0]) / NANOSECONDS
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _read_of_thread(pid: int, tid: int, name: str) -> str:
+    # Hundreds of times in each scrape: a Path for each would take longer than the reading.
+    with open(f"{PROC}/{pid}/task/{tid}/{name}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        return file.read()
 
 
 def process_use(pid: int) -> ProcessUse | None:

@@ -8,12 +8,11 @@ import signal
 import threading
 import time
 from http import HTTPStatus
-
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from importlib.metadata import version
 
 from storm_operator.agent.enforcement_switch import EnforcementSwitch
-from storm_operator.agent.exporter import AgentCollector
+from storm_operator.agent.exporter import AgentExporter
+from storm_operator.agent.families import CONTENT_TYPE
 from storm_operator.agent.http_server import Response, serve
 from storm_operator.agent.limits import LimitsReader
 from storm_operator.agent.machine import Machine
@@ -50,9 +49,15 @@ class AgentService:
             if options.zookeeper and options.enforce
             else None
         )
-        self._registry = CollectorRegistry()
-        self._registry.register(
-            AgentCollector(options.host, self._folder, machine, self._switch, self._peers.report, time.time)
+        self._exporter = AgentExporter(
+            options.host,
+            self._folder,
+            machine,
+            self._switch,
+            self._peers.report,
+            time.time,
+            version("storm-operator"),
+            options.pair_limit,
         )
 
     def start(self) -> int:
@@ -97,7 +102,7 @@ class AgentService:
             goodbye.join(ZOOKEEPER_GOODBYE_SECONDS)
 
     def _metrics(self) -> Response:
-        return Response(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self._registry))
+        return Response(HTTPStatus.OK, CONTENT_TYPE, self._exporter.text())
 
     def _health(self) -> Response:
         idle_seconds = time.monotonic() - self._last_step_seconds

@@ -1,7 +1,6 @@
 """From a worker's snapshot to counters and gauges. Pure: one snapshot in, readings out.
 
-Names and labels are the contract's (docs/reference/interfaces.md, "Agent metrics"). What the worker does not know
-has no reading.
+Names and labels are those of `metric_contract`. What the worker does not know has no reading.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def executor_labels(worker: WorkerSnapshot, executor: ExecutorReading) -> tuple[
 
 
 def counter_readings(worker: WorkerSnapshot) -> Iterator[Reading]:
-    """All that only rises while the worker lives."""
+    """All that only rises while the worker lives, but for the traffic between pairs of tasks."""
     topology_id = worker.topology_id
     for executor in worker.executors:
         labels = executor_labels(worker, executor)
@@ -44,15 +43,12 @@ def counter_readings(worker: WorkerSnapshot) -> Iterator[Reading]:
             ("failed", executor.failed),
         ):
             if value is not None:
-                yield Reading(f"storm_executor_{what}_tuples", labels, value)
+                yield Reading(f"storm_executor_{what}_tuples_total", labels, value)
     for row in worker.executed_from:
         labels = (topology_id, str(row.task), row.source_component, row.stream)
-        yield Reading("storm_task_executed_tuples", labels, row.tuples)
+        yield Reading("storm_task_executed_tuples_total", labels, row.tuples)
     for sent in worker.transferred:
-        yield Reading("storm_task_transferred_tuples", (topology_id, str(sent.task), sent.stream), sent.tuples)
-    for pair in worker.traffic:
-        labels = (topology_id, str(pair.source_task), pair.stream, str(pair.target_task))
-        yield Reading("storm_traffic_tuples", labels, pair.tuples)
+        yield Reading("storm_task_transferred_tuples_total", (topology_id, str(sent.task), sent.stream), sent.tuples)
 
 
 def gauge_readings(worker: WorkerSnapshot) -> Iterator[Reading]:

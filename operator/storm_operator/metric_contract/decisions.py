@@ -23,8 +23,8 @@ DECISION_METRICS = (
         ("nimbus", "state", "policy"),
         NUMBER,
         "state and policy",
-        "Plans that reached the state (Proposed, Applying, Settling, Verified, RolledBack, Failed, Expired, Rejected); a "
-        "plan counts once in each state of its life.",
+        "Plans that reached the state (Proposed, Applying, Settling, Verified, RolledBack, Failed, Expired, Rejected); "
+        "a plan counts once in each state of its life.",
     ),
     operator_metric(
         "topology_plans_total",
@@ -44,7 +44,9 @@ DECISION_METRICS = (
         "The last plan that concerned the topology, and how far it came.",
         2_000,
     ),
-    operator_metric("last_plan_timestamp_seconds", TOPOLOGY, SECONDS, _LAST_PLAN, "When it was made, since 1970.", 2_000),
+    operator_metric(
+        "last_plan_timestamp_seconds", TOPOLOGY, SECONDS, _LAST_PLAN, "When it was made, since 1970.", 2_000
+    ),
     operator_metric("last_plan_moves", TOPOLOGY, NUMBER, _LAST_PLAN, "Executors that it moves.", 2_000),
     operator_metric("last_plan_restarted_workers", TOPOLOGY, NUMBER, _LAST_PLAN, "Workers that it restarts.", 2_000),
     operator_metric(
@@ -52,7 +54,7 @@ DECISION_METRICS = (
         ("nimbus", "topology", "stage"),
         PER_SECOND,
         f"{_LAST_PLAN} and stage",
-        "Traffic between supervisors of all topologies of the plan. stage: before, predicted, measured (once verified).",
+        "Traffic between supervisors, all topologies of the plan. stage: before, predicted, measured (once verified).",
         6_000,
     ),
     operator_metric(
@@ -63,8 +65,12 @@ DECISION_METRICS = (
         "Mean complete latency of the slowest topology of the plan. stage as above.",
         6_000,
     ),
-    operator_metric("last_plan_payback_seconds", TOPOLOGY, SECONDS, _LAST_PLAN, "When its cost was to be earned.", 2_000),
-    operator_metric("last_plan_gain_ratio", TOPOLOGY, RATIO, _LAST_PLAN, "Fall of the objective that it promised.", 2_000),
+    operator_metric(
+        "last_plan_payback_seconds", TOPOLOGY, SECONDS, _LAST_PLAN, "When its cost was to be earned.", 2_000
+    ),
+    operator_metric(
+        "last_plan_gain_ratio", TOPOLOGY, RATIO, _LAST_PLAN, "Fall of the objective that it promised.", 2_000
+    ),
     operator_metric("last_plan_in_force_seconds", TOPOLOGY, SECONDS, _LAST_PLAN, "From decision to in force.", 2_000),
     operator_metric(
         "last_plan_running_seconds",
@@ -74,7 +80,9 @@ DECISION_METRICS = (
         "From in force until every moved executor ran again.",
         2_000,
     ),
-    operator_metric("last_plan_failed_tuples", TOPOLOGY, TUPLES, _LAST_PLAN, "Tuple trees that failed meanwhile.", 2_000),
+    operator_metric(
+        "last_plan_failed_tuples", TOPOLOGY, TUPLES, _LAST_PLAN, "Tuple trees that failed meanwhile.", 2_000
+    ),
     operator_metric(
         "best_known_gain_ratio",
         TOPOLOGY,
@@ -89,7 +97,9 @@ DECISION_METRICS = (
         OF_TOPOLOGY,
         "How much more the placement in force costs than the best one found: 0 is as good as known, 0.1 is 10% more.",
     ),
-    operator_metric("holding", ("nimbus", "reason"), NUMBER, "reason", "Groups of topologies left as they are, by reason."),
+    operator_metric(
+        "holding", ("nimbus", "reason"), NUMBER, "reason", "Groups of topologies left as they are, by reason."
+    ),
     operator_metric(
         "holds_total", ("nimbus", "reason"), NUMBER, "reason", "Decisions to leave a group of topologies as it is."
     ),

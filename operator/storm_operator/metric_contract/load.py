@@ -65,7 +65,7 @@ TOPOLOGY_METRICS = (
         COMPONENT,
         PER_SECOND,
         OF_COMPONENT,
-        "What the pass before had forecast for that same period: less the measured arrivals it is the forecast's error.",
+        "What the pass before had forecast for that same period: less the measured ones it is the forecast's error.",
     ),
     operator_metric(
         "component_next_arrival_tuples_per_second",
@@ -74,7 +74,9 @@ TOPOLOGY_METRICS = (
         OF_COMPONENT,
         "Arrivals forecast for the period that has begun.",
     ),
-    operator_metric("component_queue_tuples", COMPONENT, TUPLES, OF_COMPONENT, "Tuples waiting in its executors' queues."),
+    operator_metric(
+        "component_queue_tuples", COMPONENT, TUPLES, OF_COMPONENT, "Tuples waiting in its executors' queues."
+    ),
     operator_metric(
         "component_queue_growth_tuples_per_second",
         COMPONENT,
@@ -85,7 +87,11 @@ TOPOLOGY_METRICS = (
     operator_metric("component_executors", COMPONENT, NUMBER, OF_COMPONENT, "Its executors."),
     operator_metric("component_cpu_used_cores", COMPONENT, CORES, OF_COMPONENT, "CPU that its executors used."),
     operator_metric(
-        "component_cpu_demand_cores", COMPONENT, CORES, OF_COMPONENT, "CPU that its executors are to have next (rounded up)."
+        "component_cpu_demand_cores",
+        COMPONENT,
+        CORES,
+        OF_COMPONENT,
+        "CPU that its executors are to have next (rounded up).",
     ),
     operator_metric(
         "executor_cpu_demand_cores",
@@ -98,8 +104,12 @@ TOPOLOGY_METRICS = (
 )
 
 SUPERVISOR_METRICS = (
-    operator_metric("supervisor_cpu_capacity_cores", SUPERVISOR_SEEN, CORES, OF_SUPERVISOR, "CPU that its workers may use."),
-    operator_metric("supervisor_cpu_used_cores", SUPERVISOR_SEEN, CORES, OF_SUPERVISOR, "CPU that everything there used."),
+    operator_metric(
+        "supervisor_cpu_capacity_cores", SUPERVISOR_SEEN, CORES, OF_SUPERVISOR, "CPU that its workers may use."
+    ),
+    operator_metric(
+        "supervisor_cpu_used_cores", SUPERVISOR_SEEN, CORES, OF_SUPERVISOR, "CPU that everything there used."
+    ),
     operator_metric(
         "supervisor_cpu_demand_cores",
         SUPERVISOR_SEEN,
@@ -122,14 +132,16 @@ SUPERVISOR_METRICS = (
         "1 when figures of its agent went into the last pass, 0 when there were none.",
     ),
     operator_metric("supervisor_executors", SUPERVISOR_SEEN, NUMBER, OF_SUPERVISOR, "Managed executors there."),
-    operator_metric("supervisor_workers", SUPERVISOR_SEEN, NUMBER, OF_SUPERVISOR, "Workers of managed topologies there."),
+    operator_metric(
+        "supervisor_workers", SUPERVISOR_SEEN, NUMBER, OF_SUPERVISOR, "Workers of managed topologies there."
+    ),
     operator_metric(
         "supervisor_traffic_tuples_per_second",
         ("nimbus", "source", "target"),
         PER_SECOND,
         "ordered pair of supervisors that exchange tuples, own pair included",
-        "Tuples from one supervisor (host) to another, over all topologies. Beyond the bound the smallest are folded into "
-        f'source and target "{OTHER}".',
+        "Tuples from one supervisor (host) to another, over all topologies. Beyond the bound the smallest are folded "
+        f'into source and target "{OTHER}".',
         2_500,
     ),
 )

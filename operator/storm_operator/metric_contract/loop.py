@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from storm_operator.metric_contract.metric import (
     BYTES,
-    Exporter,
-    Kind,
-    Metric,
     CLUSTER,
     NIMBUS,
     NUMBER,
     ONE,
     RATIO,
     SECONDS,
+    Exporter,
+    Kind,
+    Metric,
     durations,
     operator_metric,
 )
@@ -26,7 +26,9 @@ LOOP_METRICS = (
     ),
     operator_metric("leader", (), NUMBER, "process", "1 while this process is the one that acts, else 0."),
     operator_metric("topologies", NIMBUS, NUMBER, CLUSTER, "Topologies that are managed."),
-    operator_metric("period_seconds", NIMBUS, SECONDS, CLUSTER, "Time from the beginning of a pass to that of the next."),
+    operator_metric(
+        "period_seconds", NIMBUS, SECONDS, CLUSTER, "Time from the beginning of a pass to that of the next."
+    ),
     operator_metric("passes_total", NIMBUS, NUMBER, CLUSTER, "Passes of the loop, failed ones included."),
     operator_metric(
         "failed_passes_total", NIMBUS, NUMBER, CLUSTER, "Passes that found Nimbus, ZooKeeper or the API out of reach."
@@ -67,13 +69,21 @@ LOOP_METRICS = (
     operator_metric(
         "omitted_series", ("nimbus", "metric"), NUMBER, "metric with a bound", "Series that a bound keeps from export."
     ),
-    operator_metric("metrics_completeness_ratio", NIMBUS, RATIO, CLUSTER, "Placed executors whose figures are complete."),
-    operator_metric("metrics_age_seconds", NIMBUS, SECONDS, CLUSTER, "Age of the oldest figures used in the last pass."),
-    operator_metric("metrics_problems", NIMBUS, NUMBER, CLUSTER, "What was missing or doubtful in the last pass, in notes."),
+    operator_metric(
+        "metrics_completeness_ratio", NIMBUS, RATIO, CLUSTER, "Placed executors whose figures are complete."
+    ),
+    operator_metric(
+        "metrics_age_seconds", NIMBUS, SECONDS, CLUSTER, "Age of the oldest figures used in the last pass."
+    ),
+    operator_metric(
+        "metrics_problems", NIMBUS, NUMBER, CLUSTER, "What was missing or doubtful in the last pass, in notes."
+    ),
 )
 
 PROCESS_METRICS = tuple(
-    Metric(Exporter.OPERATOR, name, Kind.COUNTER if name.endswith("_total") else Kind.GAUGE, (), unit, "process", meaning)
+    Metric(
+        Exporter.OPERATOR, name, Kind.COUNTER if name.endswith("_total") else Kind.GAUGE, (), unit, "process", meaning
+    )
     for name, unit, meaning in (
         ("process_cpu_seconds_total", SECONDS, "CPU time of the operator's process."),
         ("process_resident_memory_bytes", BYTES, "Its resident memory."),

@@ -71,6 +71,4 @@ def durations(
     name: str, labels: tuple[str, ...], one_for_each: str, meaning: str, buckets: tuple[float, ...]
 ) -> Metric:
     full_name = f"storm_operator_{name}"
-    return Metric(
-        Exporter.OPERATOR, full_name, Kind.HISTOGRAM, labels, SECONDS, one_for_each, meaning, buckets=buckets
-    )
+    return Metric(Exporter.OPERATOR, full_name, Kind.HISTOGRAM, labels, SECONDS, one_for_each, meaning, buckets=buckets)

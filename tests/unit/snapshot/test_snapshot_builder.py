@@ -223,7 +223,7 @@ def test_impossible_values_are_unknown_and_named(scrapes: Scrapes, bad: float) -
 
 
 def test_network_coordinates_may_be_negative(scrapes: Scrapes) -> None:
-    scrapes.add("storm_supervisor_coordinate_milliseconds", -3.0, -2.0, supervisor=HOST1, dimension="x")
+    scrapes.add("storm_supervisor_coordinate_seconds", -3.0, -2.0, supervisor=HOST1, dimension="x")
     assert build(scrapes).completeness.problems == ()
 
 

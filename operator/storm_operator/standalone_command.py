@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,10 @@ import typer
 from rich.console import Console
 
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
+from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
+from storm_operator.loop_ports import Audience, Listener
 from storm_operator.standalone import TerminalListener, TopologyFolder, run_forever, stop_on_signals
 
 
@@ -34,6 +37,14 @@ def standalone(
         Path | None, typer.Option(help="A Storm installation, to submit topologies with (jar and flux).")
     ] = None,
     storm_conf_dir: Annotated[Path | None, typer.Option(help="Folder of the storm.yaml to submit with.")] = None,
+    history: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Record every period to this folder or s3:// prefix.")
+    ] = None,
+    history_cluster: Annotated[
+        str | None, typer.Option(help="Name of the cluster there; else that of --local, or Nimbus' address.")
+    ] = None,
+    history_days: Annotated[float, typer.Option(min=1.0, help="Recorded days that are kept.")] = 400.0,
+    history_gigabytes: Annotated[float, typer.Option(min=0.01, help="Recorded gigabytes that are kept.")] = 20.0,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     console = Console(highlight=False, log_path=False)
@@ -63,8 +74,15 @@ def standalone(
     def say(sentence: str) -> None:
         console.log(sentence)
 
+    recorder: HistoryRecorder | None = None
+    if history is not None:
+        settings = HistorySettings(history, history_cluster or local, history_days, history_gigabytes)
+        recorder = recorder_for(settings, connection.nimbus[0], say)
+    listeners: list[Listener] = [TerminalListener(say)]
+    if recorder is not None:
+        listeners.append(recorder)
     try:
-        assembly = assemble(connection, TerminalListener(say))
+        assembly = assemble(connection, Audience(tuple(listeners), say))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     stop = stop_on_signals()
@@ -73,7 +91,17 @@ def standalone(
         run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
     finally:
         assembly.close()
+        if recorder is not None:
+            recorder.close()
     say("ended; topologies are left running under the plans in force")
+
+
+def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:
+    """A recorder at work; a usage error when there can be none."""
+    try:
+        return start_recorder(settings, nimbus, say)
+    except NoHistory as error:
+        raise typer.BadParameter(f"--history: {error}") from error
 
 
 def connection_to_local(name: str) -> ClusterConnection:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from rich.console import Console
 
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
-from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
+from storm_operator.history.settings import HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener
@@ -74,15 +75,32 @@ def standalone(
     def say(sentence: str) -> None:
         console.log(sentence)
 
-    recorder: HistoryRecorder | None = None
-    if history is not None:
-        settings = HistorySettings(history, history_cluster or local, history_days, history_gigabytes)
-        recorder = recorder_for(settings, connection.nimbus[0], say)
-    listeners: list[Listener] = [TerminalListener(say)]
-    if recorder is not None:
-        listeners.append(recorder)
+    recorded = HistorySettings(history, history_cluster or local, history_days, history_gigabytes) if history else None
+    with listening(recorded, connection.nimbus[0], say) as listener:
+        manage(folder, connection, listener, say)
+    say("ended; topologies are left running under the plans in force")
+
+
+@contextmanager
+def listening(recorded: HistorySettings | None, nimbus: str, say: Callable[[str], None]) -> Iterator[Listener]:
+    """Who hears of the loop: the terminal, and the history where it is recorded. A usage error when it cannot be."""
+    if recorded is None:
+        yield TerminalListener(say)
+        return
     try:
-        assembly = assemble(connection, Audience(tuple(listeners), say))
+        recorder = start_recorder(recorded, nimbus, say)
+    except NoHistory as error:
+        raise typer.BadParameter(f"--history: {error}") from error
+    try:
+        yield Audience((TerminalListener(say), recorder), say)
+    finally:
+        recorder.close()
+
+
+def manage(folder: Path, connection: ClusterConnection, listener: Listener, say: Callable[[str], None]) -> None:
+    """Until Ctrl-C or SIGTERM."""
+    try:
+        assembly = assemble(connection, listener)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     stop = stop_on_signals()
@@ -91,17 +109,6 @@ def standalone(
         run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
     finally:
         assembly.close()
-        if recorder is not None:
-            recorder.close()
-    say("ended; topologies are left running under the plans in force")
-
-
-def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:
-    """A recorder at work; a usage error when there can be none."""
-    try:
-        return start_recorder(settings, nimbus, say)
-    except NoHistory as error:
-        raise typer.BadParameter(f"--history: {error}") from error
 
 
 def connection_to_local(name: str) -> ClusterConnection:

@@ -25,8 +25,8 @@ from storm_operator.core.model import Component, Decision, Demand, Executor, Exe
 from storm_operator.core.plan_record import Outcome, PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot, TopologyRates
 
-Columns = Mapping[str, Sequence[Any]]
-"""Values by column; all of one length."""
+Columns = Mapping[str, Any]
+"""Values by column: sequences or arrays, all of one length."""
 Decisions = Sequence[tuple[tuple[str, ...], Decision]]
 LOAD = tuple(one.name for one in fields(ExecutorLoad))
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.placement.search.arrays import afresh, with_bonds
 from storm_operator.core.placement.search.coarsening import contract, match
 from storm_operator.core.placement.search.emptying import empty_supervisors
 from storm_operator.core.placement.search.growth import grow
 from storm_operator.core.placement.search.partition_state import Graph, Machines, Partition, Search, empty_partition
-from storm_operator.core.placement.search.problem import Floats, Ints, Problem
+from storm_operator.core.placement.search.problem import Problem
 from storm_operator.core.placement.search.refinement import refine
 from storm_operator.core.placement.search.step_prices import put_all
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Ints
 from storm_operator.core.placement.search.compiled import compiled
 from storm_operator.core.placement.search.kicks import kick_and_settle
 from storm_operator.core.placement.search.multilevel import improve_partition
-from storm_operator.core.placement.search.partition_state import NOWHERE, Ints, Partition, Search, empty_partition, put
+from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition, put
 from storm_operator.core.placement.search.port_repair import repair_ports
 from storm_operator.core.placement.search.problem import Problem
 from storm_operator.core.placement.search.refinement import best_move

@@ -18,6 +18,7 @@ from storm_operator.adapters.kube.clients import KubeClients, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.assembly import DEFAULT_AGENT_PORT
+from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.kube.canary import WatchCanary
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
 from storm_operator.kube.health import serve_health
@@ -29,6 +30,7 @@ from storm_operator.kube.runners import Runners
 from storm_operator.kube.submission import JobSettings
 
 LOST_LEADERSHIP = 3
+PROFILE_KEY = "profile.json"
 PROPOSED = "status.state=Proposed"
 log = logging.getLogger("storm_operator")
 
@@ -59,6 +61,15 @@ def run(
         str | None,
         typer.Option(envvar=env("PROMETHEUS"), metavar="URL", help="Ask this Prometheus instead of the agents."),
     ] = None,
+    learned_profile: Annotated[
+        str | None,
+        typer.Option(
+            envvar=env("LEARNED_PROFILE"),
+            metavar="NAME",
+            help="ConfigMap with the learned profile (key profile.json) of topologies that name none, each in its "
+            "own namespace.",
+        ),
+    ] = None,
     deletion_patience_seconds: Annotated[
         float,
         typer.Option(
@@ -88,7 +99,10 @@ def run(
     clients = connect(log.info)
     lease = Lease(clients.api, terms, lambda: datetime.now(UTC))
     settings = RunnerSettings(
-        JobSettings(storm_image, storm_image_pull_policy, submitter_service_account), agent_port, prometheus
+        JobSettings(storm_image, storm_image_pull_policy, submitter_service_account),
+        agent_port,
+        prometheus,
+        ConfigMapKey(learned_profile, PROFILE_KEY) if learned_profile else None,
     )
     operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()))
     serve_health(health_port, operator.problem)

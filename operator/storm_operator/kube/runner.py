@@ -13,11 +13,12 @@ from storm_operator.adapters.kube.resources import REBALANCES
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
-from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.topology_spec import ConfigMapKey, TopologySpec
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed, Registry, rightful
+from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
@@ -36,6 +37,8 @@ class RunnerSettings:
     jobs: JobSettings
     agent_port: int
     prometheus: str | None = None
+    learned_profile: ConfigMapKey | None = None
+    """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
 
 
 Wishes = frozenset[tuple[str, int, bool]]
@@ -155,7 +158,7 @@ class ClusterRunner:
         """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""
         if self.assembly is None or self.lifecycle is None:
             connection = discover(self.nimbus, self.settings)
-            assembly = assemble(connection, self.publisher, machines=self.care)
+            assembly = assemble(connection, self.publisher, machines=self.care, profiles=self._profiles())
             try:
                 assembly.loop.recover()
                 # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
@@ -172,6 +175,14 @@ class ClusterRunner:
             )
             self.lifecycle = assembly.lifecycle(self.say, self.submitter)
         return self.assembly, self.lifecycle
+
+    def _profiles(self) -> ProfileMaps:
+        return ProfileMaps(
+            self.nimbus,
+            self.kube.config_map_text,
+            lambda name: self.owners[name].key[0],
+            self.settings.learned_profile,
+        )
 
     def _let_go(self, assembly: Assembly) -> None:
         """Topologies whose resource is being deleted: killed, or left running, as their spec says."""
@@ -210,6 +221,7 @@ class ClusterRunner:
                 retry_at_seconds=retry.not_before_seconds if retry else None,
                 failed_attempts=retry.failures if retry else None,
                 suspended_by_operator=name in lifecycle.suspended if progress else None,
+                forecasts=report.forecasts if report else {},
             )
             self.publisher.write_status(one, status_of(view))
             self.publisher.trim_history(one, spec.rebalance_history_limit)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
@@ -34,6 +35,12 @@ def standalone(
         Path | None, typer.Option(help="A Storm installation, to submit topologies with (jar and flux).")
     ] = None,
     storm_conf_dir: Annotated[Path | None, typer.Option(help="Folder of the storm.yaml to submit with.")] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What the pipeline learned from this cluster's history; changes are followed."
+        ),
+    ] = None,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     console = Console(highlight=False, log_path=False)
@@ -64,7 +71,8 @@ def standalone(
         console.log(sentence)
 
     try:
-        assembly = assemble(connection, TerminalListener(say))
+        profiles = None if profile is None else ProfileFile(profile, connection.name)
+        assembly = assemble(connection, TerminalListener(say), profiles=profiles)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     stop = stop_on_signals()

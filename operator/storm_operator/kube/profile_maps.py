@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ class ProfileMaps:
     namespace_of: Callable[[str], str]
     default: ConfigMapKey | None = None
     clock: Callable[[], float] = time.monotonic
-    _readings: dict[Place, tuple[float, str, ProfileReading]] = field(default_factory=dict)
+    _readings: dict[Place, tuple[float, str | None, ProfileReading]] = field(default_factory=dict)
     """When each was read, its text, what it says."""
 
     def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
@@ -45,14 +46,15 @@ class ProfileMaps:
 
     def _reading(self, place: Place) -> ProfileReading:
         now = self.clock()
-        read_at, text, reading = self._readings.get(place, (-REREAD_SECONDS, "", NoProfile("")))
+        read_at, text, reading = self._readings.get(place, (-math.inf, None, NoProfile("not read yet")))
         if now - read_at < REREAD_SECONDS:
             return reading
         namespace, at = place
+        new_text = None
         try:
             new_text = self.text_of(namespace, at.name, at.key, "learned profile")
         except AdapterError as error:
-            new_text, reading = "", NoProfile(str(error))
+            reading = NoProfile(str(error))
         else:
             if new_text != text:
                 reading = read_profile(new_text, f"{at.key} of ConfigMap {namespace}/{at.name}")

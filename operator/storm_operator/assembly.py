@@ -26,6 +26,7 @@ from storm_operator.apply_ports import MachineLimits, NoMachineLimits
 from storm_operator.control_loop import ControlLoop, Listener
 from storm_operator.jvm_submitter import JvmSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Submitter
+from storm_operator.loop_ports import NoProfiles, ProfileSource
 
 DEFAULT_AGENT_PORT = 9464
 METRICS_RETENTION_SECONDS = 120.0
@@ -43,6 +44,11 @@ class ClusterConnection:
     prometheus: str | None = None
     storm_home: Path | None = None
     storm_conf_dir: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What the cluster is called in its history and in what is learned from that: its first Nimbus."""
+        return self.nimbus[0]
 
 
 class Machines(MachineLimits, Protocol):
@@ -91,11 +97,12 @@ def assemble(
     listener: Listener,
     retention_seconds: float = METRICS_RETENTION_SECONDS,
     machines: Machines | None = None,
+    profiles: ProfileSource | None = None,
 ) -> Assembly:
     """The parts for `connection`. Nothing is asked of any peer yet. ValueError for an address that is none.
 
     `retention_seconds` is how far back windows of scraped metrics may reach. `machines` None: the CPU of supervisors
-    is what their agents measure, and nobody changes it.
+    is what their agents measure, and nobody changes it. `profiles` None: nothing was learned from history.
     """
     client = NimbusClient(connection.nimbus)
     session = ZooKeeperSession(connection.zookeeper)
@@ -122,6 +129,7 @@ def assemble(
         clock=clock,
         listener=listener,
         new_plan_id=new_plan_id,
+        profiles=profiles or NoProfiles(),
     )
     return Assembly(loop, storm, client, store, metrics, session, _home(connection))
 

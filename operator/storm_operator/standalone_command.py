@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
 from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
@@ -46,6 +47,12 @@ def standalone(
     ] = None,
     history_days: Annotated[float, typer.Option(min=1.0, help="Recorded days that are kept.")] = 400.0,
     history_gigabytes: Annotated[float, typer.Option(min=0.01, help="Recorded gigabytes that are kept.")] = 20.0,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What the pipeline learned from this cluster's history; changes are followed."
+        ),
+    ] = None,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     console = Console(highlight=False, log_path=False)
@@ -73,7 +80,8 @@ def standalone(
             until_ended.callback(recorder.close)
             listeners.append(recorder)
         try:
-            assembly = assemble(connection, Audience(tuple(listeners), say))
+            profiles = None if profile is None else ProfileFile(profile, connection.name)
+            assembly = assemble(connection, Audience(tuple(listeners), say), profiles=profiles)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
         until_ended.callback(assembly.close)

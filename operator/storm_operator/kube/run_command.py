@@ -18,6 +18,7 @@ from storm_operator.adapters.kube.clients import KubeClients, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.assembly import DEFAULT_AGENT_PORT
+from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.canary import WatchCanary
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
@@ -30,6 +31,7 @@ from storm_operator.kube.runners import Runners
 from storm_operator.kube.submission import JobSettings
 
 LOST_LEADERSHIP = 3
+PROFILE_KEY = "profile.json"
 PROPOSED = "status.state=Proposed"
 log = logging.getLogger("storm_operator")
 
@@ -70,6 +72,15 @@ def run(
     history_gigabytes: Annotated[
         float, typer.Option(envvar=env("HISTORY_GIGABYTES"), min=0.01, help="Recorded gigabytes kept of each cluster.")
     ] = 20.0,
+    learned_profile: Annotated[
+        str | None,
+        typer.Option(
+            envvar=env("LEARNED_PROFILE"),
+            metavar="NAME",
+            help="ConfigMap with the learned profile (key profile.json) of topologies that name none, each in its "
+            "own namespace.",
+        ),
+    ] = None,
     deletion_patience_seconds: Annotated[
         float,
         typer.Option(
@@ -103,6 +114,7 @@ def run(
         agent_port,
         prometheus,
         HistorySettings(history, None, history_days, history_gigabytes) if history else None,
+        ConfigMapKey(learned_profile, PROFILE_KEY) if learned_profile else None,
     )
     operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()))
     serve_health(health_port, operator.problem)

@@ -13,12 +13,13 @@ from storm_operator.adapters.kube.resources import REBALANCES
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
-from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.topology_spec import ConfigMapKey, TopologySpec
 from storm_operator.history.settings import HistoryRecorder, HistorySettings, recorder_or_none
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed, Registry, rightful
+from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
@@ -39,6 +40,8 @@ class RunnerSettings:
     agent_port: int
     prometheus: str | None = None
     history: HistorySettings | None = None
+    learned_profile: ConfigMapKey | None = None
+    """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
 
 
 Wishes = frozenset[tuple[str, int, bool]]
@@ -164,7 +167,8 @@ class ClusterRunner:
             connection = discover(self.nimbus, self.settings)
             self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
             listeners = tuple(filter(None, (self.publisher, self.recorder)))
-            assembly = assemble(connection, Audience(listeners, self.say), machines=self.care)
+            audience = Audience(listeners, self.say)
+            assembly = assemble(connection, audience, machines=self.care, profiles=self._profiles())
             try:
                 assembly.loop.recover()
                 # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
@@ -181,6 +185,14 @@ class ClusterRunner:
             )
             self.lifecycle = assembly.lifecycle(self.say, self.submitter)
         return self.assembly, self.lifecycle
+
+    def _profiles(self) -> ProfileMaps:
+        return ProfileMaps(
+            self.nimbus,
+            self.kube.config_map_text,
+            lambda name: self.owners[name].key[0],
+            self.settings.learned_profile,
+        )
 
     def _let_go(self, assembly: Assembly) -> None:
         """Topologies whose resource is being deleted: killed, or left running, as their spec says."""
@@ -219,6 +231,7 @@ class ClusterRunner:
                 retry_at_seconds=retry.not_before_seconds if retry else None,
                 failed_attempts=retry.failures if retry else None,
                 suspended_by_operator=name in lifecycle.suspended if progress else None,
+                forecasts=report.forecasts if report else {},
             )
             self.publisher.write_status(one, status_of(view))
             self.publisher.trim_history(one, spec.rebalance_history_limit)

@@ -140,8 +140,7 @@ class AgentExporter:
             totals.update(self._traffic_totals(worker, now_seconds))
             topology_ids.add(worker.topology_id)
         folded = self._folding.fold(totals, now_seconds)
-        for pair, tuples in folded.pairs:
-            families.add(TRAFFIC, pair, tuples)
+        families.add_all(TRAFFIC, folded.pairs)
         for row, tuples in folded.folds:
             families.add(TRAFFIC, (*row, OTHER), tuples)
         for topology_id in sorted(topology_ids):
@@ -150,12 +149,11 @@ class AgentExporter:
             families.add("storm_traffic_folded_tuples_total", (topology_id,), tuples)
 
     def _traffic_totals(self, worker: WorkerSnapshot, now_seconds: float) -> dict[Pair, float]:
-        topology_id, incarnation, total = worker.topology_id, worker.incarnation, self._ledger.total
-        totals = {}
-        for source_task, stream, target_task, tuples in worker.traffic:
-            pair = topology_id, source_task, stream, target_task
-            totals[pair] = total(pair, incarnation, tuples, now_seconds)
-        return totals
+        topology_id = worker.topology_id
+        readings = (
+            ((topology_id, source, stream, target), tuples) for source, stream, target, tuples in worker.traffic
+        )
+        return self._ledger.totals(readings, worker.incarnation, now_seconds)
 
     def _latency_series(
         self, worker: WorkerSnapshot, now_seconds: float

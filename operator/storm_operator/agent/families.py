@@ -32,7 +32,7 @@ class SeriesNames:
     def of(self, name: str, labels: Labels) -> str:
         """`labels` are the values of the metric's labels without the first one, the supervisor."""
         key = name, labels
-        text = self._of_last_scrape.get(key) or self._asked.get(key)
+        text = self._of_last_scrape.get(key)
         if text is None:
             text = series_text(name, _metric_of(name).labels, (self._supervisor, *labels))
         self._asked[key] = text
@@ -40,7 +40,7 @@ class SeriesNames:
 
     def of_bucket(self, labels: Labels, bound: str) -> str:
         key = LATENCY, (*labels, bound)
-        text = self._of_last_scrape.get(key) or self._asked.get(key)
+        text = self._of_last_scrape.get(key)
         if text is None:
             names = (*_metric_of(LATENCY).labels, "le")
             text = series_text(f"{LATENCY}_bucket", names, (self._supervisor, *labels, bound))
@@ -60,6 +60,11 @@ class Families:
         """Adds the value of a counter or gauge; None, which is unknown, adds nothing."""
         if value is not None:
             self._lines[name].append(f"{self._names.of(name, labels)}{value!r}\n")
+
+    def add_all(self, name: str, values: Iterable[tuple[Labels, float]]) -> None:
+        """As `add`, for thousands of series of one metric."""
+        name_of = self._names.of
+        self._lines[name] += [f"{name_of(name, labels)}{value!r}\n" for labels, value in values]
 
     def latency(self, labels: Labels, buckets: Iterable[tuple[str, float]], sum_seconds: float) -> None:
         """One histogram of complete latency; `buckets` are (upper bound, cumulative count), the last infinite."""

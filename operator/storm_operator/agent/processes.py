@@ -5,6 +5,7 @@ A worker's own count of CPU would be a sampled one; the kernel's is exact, to th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ CREATE_TIME_TOLERANCE_SECONDS = 1.0  # the kernel tells it in ticks after a boot
 LOG_WRITER_CLASS = "org.apache.storm.LogWriter"
 
 PROC = Path("/proc")
+LONGEST_OF_THREAD_BYTES = 4096
+"""Of what the kernel says of a thread in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +66,12 @@ def thread_cpu_seconds(pid: int, tid: int) -> float | None:
 
 
 def _read_of_thread(pid: int, tid: int, name: str) -> str:
-    # Hundreds of times in each scrape: a Path for each would take longer than the reading.
-    with open(f"{PROC}/{pid}/task/{tid}/{name}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-        return file.read()
+    # Hundreds of times in each scrape: a Path and a text file for each would take longer than the reading.
+    descriptor = os.open(f"{PROC}/{pid}/task/{tid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, LONGEST_OF_THREAD_BYTES).decode("utf-8", "replace")
+    finally:
+        os.close(descriptor)
 
 
 def process_use(pid: int) -> ProcessUse | None:

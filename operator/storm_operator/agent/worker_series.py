@@ -5,10 +5,10 @@ Names and labels are those of `metric_contract`. What the worker does not know h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from storm_operator.agent.worker_snapshot import ExecutorReading, WorkerSnapshot
+from storm_operator.agent.worker_snapshot import ExecutorReading, LatencyReading, WorkerSnapshot
 
 
 class Reading(NamedTuple):
@@ -68,14 +68,19 @@ def latency_histograms(worker: WorkerSnapshot) -> Iterator[LatencyHistogram]:
         rows = [row for row in worker.complete_latency if executor.task_start <= row.task <= executor.task_end]
         if not rows:
             continue
-        bounds = sorted({bound for row in rows for bound, _ in row.buckets})
-        # A task whose buckets lack a bound counts there what it had at its next lower one.
-        counts = [sum(_count_up_to(row.buckets, bound) for row in rows) for bound in bounds]
         yield LatencyHistogram(
             labels=(worker.topology_id, executor.component, executor.label),
             sum_seconds=sum(row.sum_ms for row in rows) / 1000.0,
-            buckets=tuple((bound / 1000.0, count) for bound, count in zip(bounds, counts, strict=True)),
+            buckets=tuple((bound / 1000.0, count) for bound, count in _summed_buckets(rows)),
         )
+
+
+def _summed_buckets(rows: Sequence[LatencyReading]) -> Iterable[tuple[float, float]]:
+    """A task whose buckets lack a bound counts there what it had at its next lower one."""
+    if len(rows) == 1:
+        return rows[0].buckets
+    bounds = sorted({bound for row in rows for bound, _ in row.buckets})
+    return [(bound, sum(_count_up_to(row.buckets, bound) for row in rows)) for bound in bounds]
 
 
 def _count_up_to(buckets: tuple[tuple[float, float], ...], bound: float) -> float:

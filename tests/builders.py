@@ -208,7 +208,7 @@ def placement_settings(
 ) -> PlacementSettings:
     """Settings under which every one of `topologies` may be moved."""
     return PlacementSettings(
-        scheduling=scheduling or SchedulingSettings(),
+        scheduling=scheduling or SchedulingSettings(minimum_periods=1),
         movable=frozenset(topology.id for topology in topologies),
         restart_seconds=restart_seconds,
     )

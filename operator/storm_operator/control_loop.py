@@ -46,7 +46,7 @@ __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "Pass
 KEPT_RECORDS = 50
 PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
-UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE, HoldReason.WARMING_UP)
+UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE)
 
 
 @dataclass(slots=True)

@@ -12,15 +12,11 @@ from dataclasses import replace
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
 from storm_operator.core.excluded_windows import window_over
-from storm_operator.core.lasting_demand import LEAST_POINTS
 from storm_operator.core.measurement_check import check_measurements
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger
 from storm_operator.core.snapshot import ClusterSnapshot
-
-LEAST_PERIODS = LEAST_POINTS
-"""What could wait is not moved before so many periods were seen: a plan is made for the load to come."""
 
 __all__ = ["DecisionMemory", "assignment_hash", "decide", "in_excluded_window"]
 
@@ -84,8 +80,8 @@ def _not_worth_it(
     """The rules that an urgent change is excepted from."""
     if change.is_urgent:
         return None
-    if scheduling.trigger is Trigger.GAIN and len(snapshot.history) < min(LEAST_PERIODS, scheduling.history_periods):
-        return _too_little_seen(change, len(snapshot.history))
+    if scheduling.trigger is Trigger.GAIN and len(snapshot.history) < scheduling.minimum_periods:
+        return _too_little_seen(change, len(snapshot.history), scheduling.minimum_periods)
     cooling_down = _cooling_down(change, scheduling.cool_down_seconds, memory, now_seconds)
     if cooling_down is not None or scheduling.trigger is Trigger.POLICY:
         return cooling_down
@@ -94,10 +90,11 @@ def _not_worth_it(
     )
 
 
-def _too_little_seen(change: ProposedChange, periods: int) -> Hold:
+def _too_little_seen(change: ProposedChange, periods: int, least_periods: int) -> Hold:
+    """A plan is made for the load to come: whether that rises takes some periods to tell."""
     return Hold(
         HoldReason.WARMING_UP,
-        f"load was seen for {periods} of {LEAST_PERIODS} periods; whether it rises is not known yet "
+        f"load was seen for {periods} of {least_periods} periods; whether it rises is not known yet "
         f"(proposed: {change.what_moves})",
     )
 

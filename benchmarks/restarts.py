@@ -1,8 +1,9 @@
 """How many workers restart when load has changed: from the assignment in force, against a plan made from scratch.
 
-`adaptive` is in force; then every topology's rates and demand change by its own factor, and it plans twice: from what
-is in force, and from scratch. The fresh plan is then given to the supervisors, which are equal, so that as many of its
-workers as possible are those in force (an optimal matching), which is the best that it could do.
+What is in force was made from scratch. Then every topology's rates and demand change by a factor of its own, and
+`adaptive` plans twice: from what is in force, and from scratch again. The fresh plan is then given to the supervisors,
+which are equal, so that as many of its workers as possible are those in force (an optimal matching): the best that it
+could do.
 
 At the default price of restarts `adaptive` leaves traffic as it is where saving it is not worth the restarts. To
 compare at equal traffic the price is lowered until its plan has at most 2% more than the fresh one. The last line is
@@ -60,7 +61,7 @@ class Comparison:
 def compare(scale: Scale, swing: float) -> Comparison:
     """One cluster; `swing` is the standard deviation of the logarithm of each topology's factor."""
     instance = make_instance(scale)
-    in_force = placed(instance)
+    in_force = placed(from_scratch(instance))
     changed = with_other_load(instance.in_force(in_force), swing, scale.seed)
     fresh = placed(from_scratch(changed))
     fresh_share = share_between(changed, fresh)

@@ -30,6 +30,15 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     python3 -m pip --python /opt/venv/bin/python install --requirement direct-dependencies.txt --constraint requirements.lock
 
 
+# What the operator needs beside: recording history. Storm's image, which has agents and submissions only, goes without.
+FROM dependencies AS operator-dependencies
+RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["history"], sep="\n")' \
+        > history-dependencies.txt
+RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=secret,id=pip_config,target=/etc/pip.conf \
+    python3 -m pip --python /opt/venv/bin/python install --requirement history-dependencies.txt --constraint requirements.lock
+
+
 # The project's own package, apart from its dependencies, so that a changed line of ours is a small layer.
 FROM dependencies AS package
 COPY README.md LICENSE ./
@@ -86,7 +95,7 @@ WORKDIR /tmp
 
 
 FROM runtime AS operator
-COPY --from=dependencies /opt/venv /opt/venv
+COPY --from=operator-dependencies /opt/venv /opt/venv
 COPY --from=package /opt/package /opt/venv
 # Placement's machine code, for any x86-64 or ARM64 machine: compiling it takes half a minute that no pod should spend.
 ENV NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/tmp/machine-code STORM_OPERATOR_MACHINE_CODE=/opt/machine-code

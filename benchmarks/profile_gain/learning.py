@@ -15,7 +15,7 @@ VALID_SECONDS = 14 * 86_400.0
 def learn(
     series: Mapping[str, Series], cycle_seconds: float, bin_seconds: float, tolerance: Mapping[str, float]
 ) -> Mapping[str, Backtest]:
-    """A backtest for each component, with the season of its arrivals; `tolerance` by component, in tuples per second."""
+    """A backtest for each component, with the season of its arrivals; `tolerance` in tuples per second."""
     return {name: judge(one, cycle_seconds, bin_seconds, tolerance[name]) for name, one in series.items()}
 
 

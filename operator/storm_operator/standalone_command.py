@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +12,10 @@ from rich.console import Console
 
 from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
+from storm_operator.history.settings import HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
+from storm_operator.loop_ports import Audience, Listener, ProfileSource
 from storm_operator.standalone import TerminalListener, TopologyFolder, run_forever, stop_on_signals
 
 
@@ -41,6 +45,15 @@ def standalone(
             metavar="FILE", help="What the pipeline learned from this cluster's history; changes are followed."
         ),
     ] = None,
+    history: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Record every period to this folder or s3:// prefix.")
+    ] = None,
+    history_cluster: Annotated[
+        str | None,
+        typer.Option(help="Name of the cluster there and in --profile; else that of --local, or Nimbus' address."),
+    ] = None,
+    history_days: Annotated[float, typer.Option(min=1.0, help="Recorded days that are kept.")] = 400.0,
+    history_gigabytes: Annotated[float, typer.Option(min=0.01, help="Recorded gigabytes that are kept.")] = 20.0,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     console = Console(highlight=False, log_path=False)
@@ -70,9 +83,39 @@ def standalone(
     def say(sentence: str) -> None:
         console.log(sentence)
 
+    recorded = HistorySettings(history, history_cluster or local, history_days, history_gigabytes) if history else None
+    learned = ProfileFile(profile, history_cluster or local or connection.nimbus[0]) if profile else None
+    with listening(recorded, connection.nimbus[0], say) as listener:
+        manage(folder, connection, listener, say, learned)
+    say("ended; topologies are left running under the plans in force")
+
+
+@contextmanager
+def listening(recorded: HistorySettings | None, nimbus: str, say: Callable[[str], None]) -> Iterator[Listener]:
+    """Who hears of the loop: the terminal, and the history where it is recorded. A usage error when it cannot be."""
+    if recorded is None:
+        yield TerminalListener(say)
+        return
     try:
-        profiles = None if profile is None else ProfileFile(profile, connection.name)
-        assembly = assemble(connection, TerminalListener(say), profiles=profiles)
+        recorder = start_recorder(recorded, nimbus, say)
+    except NoHistory as error:
+        raise typer.BadParameter(f"--history: {error}") from error
+    try:
+        yield Audience((TerminalListener(say), recorder), say)
+    finally:
+        recorder.close()
+
+
+def manage(
+    folder: Path,
+    connection: ClusterConnection,
+    listener: Listener,
+    say: Callable[[str], None],
+    profiles: ProfileSource | None = None,
+) -> None:
+    """Until Ctrl-C or SIGTERM."""
+    try:
+        assembly = assemble(connection, listener, profiles=profiles)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     stop = stop_on_signals()
@@ -81,7 +124,6 @@ def standalone(
         run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
     finally:
         assembly.close()
-    say("ended; topologies are left running under the plans in force")
 
 
 def connection_to_local(name: str) -> ClusterConnection:

@@ -76,14 +76,15 @@ def _number(name: str, meaning: str, required: bool = False, least: float | None
     return Column(name, Kind.NUMBER, meaning, required, least, since)
 
 
-BOOKKEEPING = (
+_WHEN = (
     _whole("schema_version", "version of these tables that the row was written by", required=True),
     _text("run_id", "which life of which recorder wrote the row", required=True),
     Column("period_end", Kind.TIME, "when the period ended", required=True),
-    _number("period_seconds", "its length", required=True),
-    _whole("rows_in_period", "how many rows of this table the recorder wrote for this period", required=True),
 )
+_HOW_MANY = _whole("rows_in_period", "how many rows of this table the recorder wrote for this period", required=True)
+BOOKKEEPING = (*_WHEN, _number("period_seconds", "its length", required=True), _HOW_MANY)
 """The first columns of every table."""
+_EVEN_UNSEEN = (*_WHEN, _number("period_seconds", "its length; null where the cluster could not be seen"), _HOW_MANY)
 
 _EXECUTOR_ID = (
     _text("topology_id", "Storm's id of the topology", required=True),
@@ -220,7 +221,7 @@ DECISIONS = Table(
     "What was decided for a group of topologies at the end of a period",
     ("period_end", "topology_ids"),
     (
-        *BOOKKEEPING,
+        *_EVEN_UNSEEN,
         _text("topology_ids", "the group, sorted, with commas between", required=True),
         _text("decision", "Plan, or Hold", required=True),
         _text("reason", "of a Hold its one word, of a plan its sentence"),
@@ -249,10 +250,10 @@ _PREDICTION = (
 
 PLANS = Table(
     "plans",
-    "One state that a plan came into; the row of its newest state says all that is known of it",
-    ("plan_id", "state"),
+    "A state that a plan came into during a pass; the newest row of a plan says all that is known of it",
+    ("period_end", "plan_id", "state"),
     (
-        *BOOKKEEPING,
+        *_EVEN_UNSEEN,
         _text("plan_id", "the plan", required=True),
         _text("state", "Proposed, Applying, Settling, Verified, RolledBack, Failed, Expired, Rejected", required=True),
         _text("policy", "policy that proposed it", required=True),
@@ -266,7 +267,6 @@ PLANS = Table(
         _number("seconds_to_running", "from then until every moved executor ran again"),
         _whole("moves", "executors that move"),
         _whole("restarted_workers", "workers started by it"),
-        _whole("moved_stateful", "stateful executors among the moved"),
         _number("failed_tuples", "failed while it was put in force"),
         _number("gain_percent", "predicted fall of the objective", least=None),
         _number("payback_seconds", "after which it was to have repaid its restarts"),

@@ -14,6 +14,7 @@ from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
 from storm_operator.core.topology_spec import ConfigMapKey, TopologySpec
+from storm_operator.history.settings import HistoryRecorder, HistorySettings, recorder_or_none
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
@@ -23,6 +24,7 @@ from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
+from storm_operator.loop_ports import Audience
 
 RETRY_SECONDS = 10.0
 LOOK_SECONDS = 0.5
@@ -39,6 +41,7 @@ class RunnerSettings:
     prometheus: str | None = None
     learned_profile: ConfigMapKey | None = None
     """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
+    history: HistorySettings | None = None
 
 
 Wishes = frozenset[tuple[str, int, bool]]
@@ -61,6 +64,7 @@ class ClusterRunner:
     assembly: Assembly | None = None
     lifecycle: LifecycleManager | None = None
     submitter: JobSubmitter | None = None
+    recorder: HistoryRecorder | None = None
     publisher: Publisher = field(init=False)
     care: ClusterCare = field(init=False)
     last_plans: dict[str, str] = field(default_factory=dict)
@@ -115,6 +119,9 @@ class ClusterRunner:
         if self.assembly is not None:
             self.assembly.close()
             self.assembly = None
+        if self.recorder is not None:
+            self.recorder.close()
+            self.recorder = None
 
     def run_pass(self) -> float:
         """One pass; returns the seconds from its beginning to that of the next."""
@@ -158,7 +165,10 @@ class ClusterRunner:
         """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""
         if self.assembly is None or self.lifecycle is None:
             connection = discover(self.nimbus, self.settings)
-            assembly = assemble(connection, self.publisher, machines=self.care, profiles=self._profiles())
+            self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
+            listeners = tuple(filter(None, (self.publisher, self.recorder)))
+            audience = Audience(listeners, self.say)
+            assembly = assemble(connection, audience, machines=self.care, profiles=self._profiles())
             try:
                 assembly.loop.recover()
                 # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.

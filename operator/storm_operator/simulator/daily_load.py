@@ -34,9 +34,10 @@ class Spike:
 
 @dataclass(frozen=True, slots=True)
 class DailyLoad:
-    """`base` tuples per second at night; a `LoadShape`. A `day_seconds` shorter than a day compresses all but the noise.
+    """`base` tuples per second at night; a `LoadShape`. Shorter `day_seconds` compress all but the noise.
 
-    `spikes` come daily, up to `late_seconds` (of a real day) late; `unknown_spikes` come once, at any time.
+    `spikes` of a length in `spike_seconds` come daily, up to `late_seconds` late (both of a real day);
+    `unknown_spikes` of half that length come once, at any time.
     `level_deviation` is that of the logarithm of a day's level, `noise` that of a factor drawn every `noise_seconds`.
     """
 
@@ -45,6 +46,7 @@ class DailyLoad:
     day_seconds: float = DAY_SECONDS
     spikes: int = 8
     unknown_spikes: int = 2
+    spike_seconds: tuple[float, float] = (120.0, 600.0)
     late_seconds: float = 30.0
     level_deviation: float = 0.08
     noise: float = 0.05
@@ -53,13 +55,15 @@ class DailyLoad:
     def rate_at(self, seconds: float) -> float:
         day = math.floor(seconds / self.day_seconds)
         draw = np.random.default_rng((self.seed, NOISE, math.floor(seconds / self.noise_seconds))).standard_normal()
-        return self._steady(np.array([seconds]), day)[0] * max(0.0, 1.0 + self.noise * float(draw))
+        steady = float(self._steady(np.array([seconds]), day)[0])
+        return steady * max(0.0, 1.0 + self.noise * float(draw))
 
     def means(self, day: int, interval_seconds: float) -> Floats:
         """Mean rate in each interval of a day, noise drawn once for each."""
         each = max(1, round(interval_seconds))
         count = round(self.day_seconds / interval_seconds)
-        at = day * self.day_seconds + (np.arange(count * each) + 0.5) * (interval_seconds / each)
+        steps = np.arange(count * each, dtype=np.float64)
+        at = day * self.day_seconds + (steps + 0.5) * (interval_seconds / each)
         steady = self._steady(at, day).reshape(count, each).mean(axis=1)
         draws = np.random.default_rng((self.seed, NOISE, day)).standard_normal(count)
         return np.asarray(steady * np.maximum(0.0, 1.0 + self.noise * draws))
@@ -82,7 +86,7 @@ def _day(load: DailyLoad, day: int) -> tuple[float, tuple[Spike, ...]]:
     compressed = load.day_seconds / DAY_SECONDS
     common = np.random.default_rng((load.seed, COMMON))
     quarters = np.sort(common.choice(QUARTERS, load.spikes, replace=False)) * (load.day_seconds / QUARTERS)
-    heights, lengths = common.uniform(1.5, 3.0, load.spikes), common.uniform(120.0, 600.0, load.spikes)
+    heights, lengths = common.uniform(1.5, 3.0, load.spikes), common.uniform(*load.spike_seconds, load.spikes)
     own = np.random.default_rng((load.seed, OWN, day))
     level = math.exp(load.level_deviation * float(own.standard_normal()))
     known = [
@@ -94,7 +98,11 @@ def _day(load: DailyLoad, day: int) -> tuple[float, tuple[Spike, ...]]:
         for quarter, height, length in zip(quarters, heights, lengths, strict=True)
     ]
     unknown = [
-        _spike(own.uniform(0.0, load.day_seconds), own.uniform(60.0, 300.0) * compressed, own.uniform(1.5, 3.0))
+        _spike(
+            own.uniform(0.0, load.day_seconds),
+            own.uniform(*load.spike_seconds) * compressed / 2.0,
+            own.uniform(1.5, 3.0),
+        )
         for _ in range(load.unknown_spikes)
     ]
     return level, tuple(known + unknown)

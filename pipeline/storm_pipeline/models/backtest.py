@@ -25,8 +25,8 @@ Forecaster = Callable[[Window, float, float], float | None]
 PHI = 5
 JUDGED_CYCLES = 3
 """So many of the last cycles are forecast; each costs as much as all before it are long."""
-SHORT_WEIGHT = 9.0
-"""Too little CPU is that much worse than as much too much: the loss whose minimum is the 90% quantile."""
+SHORT_WEIGHT = 100.0
+"""A tuple that waits for want of CPU is that much worse than one that was expected in vain."""
 USUAL_TOLERANCE = 0.1
 """Of the mean load: the room that an allocation leaves, where nobody knows better."""
 READY_QUANTILES = (0.5, 0.7, 0.8, 0.9)
@@ -72,7 +72,7 @@ class Backtest:
 
 
 def forecasts(series: Series, forecaster: Forecaster, first: int, last: int, phi: int = PHI) -> Floats:
-    """What `forecaster` says of the periods `first..last-1`, each from the `phi` before it; NaN where it says nothing."""
+    """What `forecaster` says of periods `first..last-1`, each from the `phi` before it; NaN where it says nothing."""
     times, values = series.times.tolist(), series.values.tolist()
     found = np.full(last - first, np.nan)
     for index in range(first, last):
@@ -106,7 +106,7 @@ def error_of(forecast: Floats, actual: Floats, tolerance: float | None = None) -
 
 def loss(error: ForecastError) -> float:
     """What forecasters are ranked by: less is better."""
-    return SHORT_WEIGHT * error.short_percent + error.over_percent
+    return SHORT_WEIGHT * error.short_percent + error.error_percent
 
 
 def judge(
@@ -121,7 +121,7 @@ def judge(
 
     `tolerance` is that of `error_of`.
 
-    Of a season's shapes the one that is short by least counts, each held to ask for no more in the mean than Liu's line.
+    Of a season's shapes the best counts, each held to ask for no more in the mean than Liu's line.
     """
     origins = series.cycles(cycle_seconds)[FEWEST_CYCLES:][-JUDGED_CYCLES:]
     first = int(np.searchsorted(series.times, origins[0], side="right")) if origins else min(phi, len(series.times))

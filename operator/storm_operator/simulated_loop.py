@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from storm_operator.apply import Applier
 from storm_operator.control_loop import ControlLoop, Listener, PassReport
-from storm_operator.core.model import Assignment, Hold
+from storm_operator.core.decision import Hold
+from storm_operator.core.model import Assignment
 from storm_operator.core.placement.even import deal_out, interleaved_free_slots
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod

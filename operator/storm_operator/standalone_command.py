@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
-from storm_operator.history.settings import HistorySettings, NoHistory, start_recorder
+from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
-from storm_operator.loop_ports import Audience, Listener, ProfileSource
+from storm_operator.loop_ports import Audience, Listener
 from storm_operator.standalone import TerminalListener, TopologyFolder, run_forever, stop_on_signals
 
 
@@ -57,6 +57,44 @@ def standalone(
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     console = Console(highlight=False, log_path=False)
+
+    def say(sentence: str) -> None:
+        console.log(sentence)
+
+    _check_paths(folder, storm_home, storm_conf_dir)
+    connection = _connection(
+        local,
+        nimbus,
+        zookeeper,
+        storm_root=zookeeper_root,
+        agent_port=agent_port,
+        agents=dict(parse_agent(text) for text in agent or ()),
+        prometheus=prometheus,
+        storm_home=storm_home,
+        storm_conf_dir=storm_conf_dir,
+    )
+    with ExitStack() as until_ended:
+        listeners: list[Listener] = [TerminalListener(say)]
+        if history is not None:
+            settings = HistorySettings(history, history_cluster or local, history_days, history_gigabytes)
+            recorder = recorder_for(settings, connection.nimbus[0], say)
+            until_ended.callback(recorder.close)
+            listeners.append(recorder)
+        learned = ProfileFile(profile, history_cluster or local or connection.nimbus[0]) if profile else None
+        try:
+            assembly = assemble(connection, Audience(tuple(listeners), say), profiles=learned)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        until_ended.callback(assembly.close)
+        stop = stop_on_signals()
+        say(
+            f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this, topologies are left running"
+        )
+        run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
+    say("ended; topologies are left running under the plans in force")
+
+
+def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | None) -> None:
     if not folder.is_dir():
         raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
     if (storm_home is None) != (storm_conf_dir is None):
@@ -64,66 +102,25 @@ def standalone(
     for option, path in (("--storm-home", storm_home), ("--storm-conf-dir", storm_conf_dir)):
         if path is not None and not path.is_dir():
             raise typer.BadParameter(f"{option}: {path} is no folder")
+
+
+def _connection(
+    local: str | None, nimbus: Sequence[str] | None, zookeeper: str | None, **others: Any
+) -> ClusterConnection:
+    """To the local cluster of that name, or to what the other options describe; a usage error where neither is told."""
     if local is not None:
-        connection = connection_to_local(local)
-    elif nimbus and zookeeper:
-        connection = ClusterConnection(
-            nimbus=tuple(nimbus),
-            zookeeper=zookeeper,
-            storm_root=zookeeper_root,
-            agent_port=agent_port,
-            agents=dict(parse_agent(text) for text in agent or ()),
-            prometheus=prometheus,
-            storm_home=storm_home,
-            storm_conf_dir=storm_conf_dir,
-        )
-    else:
+        return connection_to_local(local)
+    if not nimbus or not zookeeper:
         raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
-
-    def say(sentence: str) -> None:
-        console.log(sentence)
-
-    recorded = HistorySettings(history, history_cluster or local, history_days, history_gigabytes) if history else None
-    learned = ProfileFile(profile, history_cluster or local or connection.nimbus[0]) if profile else None
-    with listening(recorded, connection.nimbus[0], say) as listener:
-        manage(folder, connection, listener, say, learned)
-    say("ended; topologies are left running under the plans in force")
+    return ClusterConnection(nimbus=tuple(nimbus), zookeeper=zookeeper, **others)
 
 
-@contextmanager
-def listening(recorded: HistorySettings | None, nimbus: str, say: Callable[[str], None]) -> Iterator[Listener]:
-    """Who hears of the loop: the terminal, and the history where it is recorded. A usage error when it cannot be."""
-    if recorded is None:
-        yield TerminalListener(say)
-        return
+def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:
+    """A recorder at work; a usage error when there can be none."""
     try:
-        recorder = start_recorder(recorded, nimbus, say)
+        return start_recorder(settings, nimbus, say)
     except NoHistory as error:
         raise typer.BadParameter(f"--history: {error}") from error
-    try:
-        yield Audience((TerminalListener(say), recorder), say)
-    finally:
-        recorder.close()
-
-
-def manage(
-    folder: Path,
-    connection: ClusterConnection,
-    listener: Listener,
-    say: Callable[[str], None],
-    profiles: ProfileSource | None = None,
-) -> None:
-    """Until Ctrl-C or SIGTERM."""
-    try:
-        assembly = assemble(connection, listener, profiles=profiles)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-    stop = stop_on_signals()
-    say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this and leaves topologies running")
-    try:
-        run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
-    finally:
-        assembly.close()
 
 
 def connection_to_local(name: str) -> ClusterConnection:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from storm_operator.core.decision import Decision, Hold, HoldReason
 from storm_operator.core.forecast import ComponentKey, LoadForecast
-from storm_operator.core.model import Decision, Hold, HoldReason
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot

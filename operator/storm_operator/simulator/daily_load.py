@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from storm_operator.simulator.arrays import Floats
+from storm_operator.core.arrays import Floats
 
 DAY_SECONDS = 86_400.0
 QUARTERS = 96

@@ -49,7 +49,8 @@ def standalone(
         str | None, typer.Option(metavar="PATH", help="Record every period to this folder or s3:// prefix.")
     ] = None,
     history_cluster: Annotated[
-        str | None, typer.Option(help="Name of the cluster there; else that of --local, or Nimbus' address.")
+        str | None,
+        typer.Option(help="Name of the cluster there and in --profile; else that of --local, or Nimbus' address."),
     ] = None,
     history_days: Annotated[float, typer.Option(min=1.0, help="Recorded days that are kept.")] = 400.0,
     history_gigabytes: Annotated[float, typer.Option(min=0.01, help="Recorded gigabytes that are kept.")] = 20.0,
@@ -92,7 +93,7 @@ def standalone(
         if metrics_port is not None:
             until_ended.callback(_serve(metrics, metrics_port).shutdown)
         try:
-            profiles = None if profile is None else ProfileFile(profile, connection.name)
+            profiles = ProfileFile(profile, history_cluster or local or connection.nimbus[0]) if profile else None
             assembly = assemble(
                 connection, Audience(tuple(listeners), say), profiles=profiles, calls=metrics.calls(nimbus_name)
             )

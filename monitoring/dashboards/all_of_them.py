@@ -28,6 +28,8 @@ PLAN_MARK = {
     "tagKeys": "topology,policy",
 }
 """How Grafana's Prometheus plugin words an annotation. The SDK has no words for it."""
+SETTINGS_OF_INTERVALS = ("auto", "auto_count", "auto_min")
+"""What the SDK says of every variable, but Grafana's schema only knows of one kind, which is not used here."""
 
 
 def documents() -> dict[str, Document]:
@@ -38,6 +40,9 @@ def documents() -> dict[str, Document]:
 
 def document(dashboard: build.Dashboard) -> Document:
     made: Document = json.loads(json.dumps(dashboard.build(), cls=JSONEncoder))
+    for variable in made["templating"]["list"]:
+        for setting in SETTINGS_OF_INTERVALS:
+            variable.pop(setting, None)
     for annotation in made["annotations"]["list"]:
         annotation.update(PLAN_MARK)
     for number, panel in enumerate(made["panels"], start=1):

@@ -18,6 +18,7 @@ def operator_health() -> build.Dashboard:
             Section("The loop", _loop()),
             Section("Calls to others", _calls()),
             Section("What it sees", _sight()),
+            Section("What it takes", _process()),
         ),
     )
 
@@ -166,8 +167,27 @@ def _calls() -> tuple[AnyPanel, ...]:
             f"sum by (peer, verb) (increase({calls}[$__range]))",
             f"sum by (peer, verb) (increase({times}_sum{some}[$__range]))"
             f" / (sum by (peer, verb) (increase({times}_count{some}[$__range])) > 0)",
-            f'sum by (peer, verb) (increase({calls.replace("}", "")},outcome!="ok"}}[$__range]))',
+            f'sum by (peer, verb) (increase({calls.replace("}", "")},outcome!="ok"}}[$__range]))'
+            f" or sum by (peer, verb) (increase({calls}[$__range])) * 0",
             sort_by="Calls",
+        ),
+    )
+
+
+def _process() -> tuple[AnyPanel, ...]:
+    own = "and on (instance) storm_operator_build_info"
+    return (
+        lines(
+            "CPU of the operator",
+            "Cores that each operator's process uses. It looks for placements, which may take a core for a while.",
+            "suffix: cores",
+            Query(f"rate(process_cpu_seconds_total[$__rate_interval]) {own}", "{{instance}}"),
+        ),
+        lines(
+            "Memory of the operator",
+            "Resident memory of each operator's process.",
+            "bytes",
+            Query(f"process_resident_memory_bytes {own}", "{{instance}}"),
         ),
     )
 
@@ -203,6 +223,7 @@ def _sight() -> tuple[AnyPanel, ...]:
             (Column("nimbus", "Cluster"), Column("metric", "Metric"), Column("Value", "Left out", decimals=0)),
             f"max by (nimbus, metric) (storm_operator_omitted_series{{{CLUSTERS}}})",
             width=12,
+            height=6,
         ),
         rows(
             "Which operators run",
@@ -214,5 +235,6 @@ def _sight() -> tuple[AnyPanel, ...]:
             ),
             "max by (instance, version, mode) (storm_operator_build_info)",
             width=12,
+            height=6,
         ),
     )

@@ -57,7 +57,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             width=3,
         ),
         figure(
-            "Traffic between supervisors",
+            "Between supervisors",
             "Share of all tuples that cross from one supervisor to another. Less is better: they pay for the network.",
             "percentunit",
             f"sum({INTER}) / sum(storm_operator_traffic_tuples_per_second{{{T}}})",

@@ -117,8 +117,8 @@ def _between() -> tuple[AnyPanel, ...]:
             "The 20 pairs that exchanged most over the time looked at; the darker, the more tuples per second.",
             "suffix: tuples/s",
             Query(
-                f"sum by (source, target) ({PAIRS}) and topk(20, sum by (source, target) "
-                f"(sum_over_time({PAIRS}[$__range] @ end())))",
+                f"{BETWEEN} and topk(20, sum by (source, target) (sum_over_time({PAIRS}[$__range] @ end()))"
+                f" unless {DIAGONAL})",
                 "{{source}} \u2192 {{target}}",
             ),
         ),

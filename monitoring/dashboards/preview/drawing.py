@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -104,15 +105,17 @@ def _dashed(panel: Document) -> Callable[[str], bool]:
 def _axis(unit: str, answered: AnsweredPanel) -> tuple[float, str, str]:
     """What to multiply values by, what to put behind ticks, and their format."""
     if unit == "percentunit":
-        return 1.0, "", ".0%"
+        return 1.0, "", ".0%" if _most(answered) > 0.05 else ".2%"
     if unit == "s":
-        most = max(
-            (abs(v) for answer in answered.answers for s in answer.series for _, v in s.points if v == v), default=0
-        )
-        return (1000.0, " ms", "") if most < 1 else (1.0, " s", "")
+        return (1000.0, " ms", "") if _most(answered) < 1 else (1.0, " s", "")
     if unit == "bytes":
         return 1.0, "B", "~s"
     return 1.0, " req/s" if unit == "reqps" else unit_suffix(unit), ""
+
+
+def _most(answered: AnsweredPanel) -> float:
+    series = [one for answer in answered.answers for one in answer.series]
+    return max((abs(value) for one in series for _, value in one.points if math.isfinite(value)), default=0.0)
 
 
 def _mark_plans(figure: go.Figure, dashboard: AnsweredDashboard) -> None:
@@ -139,10 +142,11 @@ def _history(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
         z=values,
         colorscale=HEAT,
         zmin=0,
+        zmax=_most(answered) or 1,
         ygap=2,
         colorbar=bar,
     )
-    figure.update_yaxes(autorange="reversed", tickfont={"size": 9})
+    figure.update_yaxes(autorange="reversed", tickfont={"size": 9}, dtick=1)
     return figure
 
 
@@ -205,11 +209,15 @@ def _table(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
 
 
 def _html_table(table: Table, cell: Callable[[str, Cell], str]) -> str:
-    head = "".join(f"<th>{html.escape(title)}</th>" for title in table.columns)
+    head = "".join(f'<th class="{_kind_of(title, table)}">{html.escape(title)}</th>' for title in table.columns)
     body = "".join(
         "<tr>" + "".join(cell(title, row.get(title)) for title in table.columns) + "</tr>" for row in table.rows
     )
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _kind_of(title: str, table: Table) -> str:
+    return "number" if any(isinstance(row.get(title), float) for row in table.rows) else "text"
 
 
 def _plain_cell(value: Cell, settings: Mapping[str, Any]) -> str:
@@ -256,8 +264,8 @@ def _blank(panel: Document) -> go.Figure:
             "font": {"size": 11, "family": "DejaVu Sans, sans-serif"},
             "legend": {"orientation": "h", "yanchor": "top", "y": -0.16, "x": 0},
             "showlegend": True,
-            "xaxis": {"automargin": True},
-            "yaxis": {"automargin": True},
+            "xaxis": {"automargin": True, "tickformat": "%H:%M", "ticklabelstandoff": 4},
+            "yaxis": {"automargin": True, "ticklabelstandoff": 6},
             "colorway": [
                 "#4e79a7",
                 "#f28e2b",

@@ -33,7 +33,7 @@ h1 {{ font-size: 20px; margin: 0; }}
 table {{ border-collapse: collapse; width: 100%; font-size: 12px; }}
 td, th {{ padding: 4px 8px; border-bottom: 1px solid #e7eaef; text-align: left; white-space: nowrap; }}
 th {{ font-weight: bold; color: #555e6d; }}
-td.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
 td.link {{ color: #1a5fb4; }}
 .bars td {{ border: 0; }} .track {{ width: 60%; }} .track div {{ height: 16px; min-width: 2px; }}
 """

@@ -47,10 +47,12 @@ verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
 	diff -r crds charts/storm-operator/crds
+	diff -r monitoring/rules charts/storm-operator/rules
 
-manifests: venv ## Make what is made from the CRDs: their reference, the chart's copy
+manifests: venv ## Make what is made or copied: the CRDs' reference, the chart's copies of CRDs and rules
 	$(BIN)/python .ci/crd_reference.py
 	cp crds/*.yaml charts/storm-operator/crds/
+	cp monitoring/rules/*.yml charts/storm-operator/rules/
 
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \

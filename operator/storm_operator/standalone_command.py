@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
+from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
+from storm_operator.loop_ports import Audience, Listener
 from storm_operator.standalone import TerminalListener, TopologyFolder, run_forever, stop_on_signals
 
 
@@ -34,9 +38,54 @@ def standalone(
         Path | None, typer.Option(help="A Storm installation, to submit topologies with (jar and flux).")
     ] = None,
     storm_conf_dir: Annotated[Path | None, typer.Option(help="Folder of the storm.yaml to submit with.")] = None,
+    history: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Record every period to this folder or s3:// prefix.")
+    ] = None,
+    history_cluster: Annotated[
+        str | None, typer.Option(help="Name of the cluster there; else that of --local, or Nimbus' address.")
+    ] = None,
+    history_days: Annotated[float, typer.Option(min=1.0, help="Recorded days that are kept.")] = 400.0,
+    history_gigabytes: Annotated[float, typer.Option(min=0.01, help="Recorded gigabytes that are kept.")] = 20.0,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     console = Console(highlight=False, log_path=False)
+
+    def say(sentence: str) -> None:
+        console.log(sentence)
+
+    _check_paths(folder, storm_home, storm_conf_dir)
+    connection = _connection(
+        local,
+        nimbus,
+        zookeeper,
+        storm_root=zookeeper_root,
+        agent_port=agent_port,
+        agents=dict(parse_agent(text) for text in agent or ()),
+        prometheus=prometheus,
+        storm_home=storm_home,
+        storm_conf_dir=storm_conf_dir,
+    )
+    with ExitStack() as until_ended:
+        listeners: list[Listener] = [TerminalListener(say)]
+        if history is not None:
+            settings = HistorySettings(history, history_cluster or local, history_days, history_gigabytes)
+            recorder = recorder_for(settings, connection.nimbus[0], say)
+            until_ended.callback(recorder.close)
+            listeners.append(recorder)
+        try:
+            assembly = assemble(connection, Audience(tuple(listeners), say))
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        until_ended.callback(assembly.close)
+        stop = stop_on_signals()
+        say(
+            f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this, topologies are left running"
+        )
+        run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
+    say("ended; topologies are left running under the plans in force")
+
+
+def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | None) -> None:
     if not folder.is_dir():
         raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
     if (storm_home is None) != (storm_conf_dir is None):
@@ -44,36 +93,25 @@ def standalone(
     for option, path in (("--storm-home", storm_home), ("--storm-conf-dir", storm_conf_dir)):
         if path is not None and not path.is_dir():
             raise typer.BadParameter(f"{option}: {path} is no folder")
+
+
+def _connection(
+    local: str | None, nimbus: Sequence[str] | None, zookeeper: str | None, **others: Any
+) -> ClusterConnection:
+    """To the local cluster of that name, or to what the other options describe; a usage error where neither is told."""
     if local is not None:
-        connection = connection_to_local(local)
-    elif nimbus and zookeeper:
-        connection = ClusterConnection(
-            nimbus=tuple(nimbus),
-            zookeeper=zookeeper,
-            storm_root=zookeeper_root,
-            agent_port=agent_port,
-            agents=dict(parse_agent(text) for text in agent or ()),
-            prometheus=prometheus,
-            storm_home=storm_home,
-            storm_conf_dir=storm_conf_dir,
-        )
-    else:
+        return connection_to_local(local)
+    if not nimbus or not zookeeper:
         raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
+    return ClusterConnection(nimbus=tuple(nimbus), zookeeper=zookeeper, **others)
 
-    def say(sentence: str) -> None:
-        console.log(sentence)
 
+def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:
+    """A recorder at work; a usage error when there can be none."""
     try:
-        assembly = assemble(connection, TerminalListener(say))
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-    stop = stop_on_signals()
-    say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this and leaves topologies running")
-    try:
-        run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
-    finally:
-        assembly.close()
-    say("ended; topologies are left running under the plans in force")
+        return start_recorder(settings, nimbus, say)
+    except NoHistory as error:
+        raise typer.BadParameter(f"--history: {error}") from error
 
 
 def connection_to_local(name: str) -> ClusterConnection:

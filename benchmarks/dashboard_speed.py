@@ -1,8 +1,8 @@
 """How long the panels of the dashboards take on a Prometheus that holds a day of a large cluster.
 
 Makes the series of `--executors` executors (played_series.py), loads them by promtool's backfill, starts a Prometheus
-on them and asks every panel what Grafana would ask, over the time that the dashboard shows at first and over all there is.
-The last line is JSON.
+on them and asks every panel what Grafana would ask, over the last hour and over all there is. The last line is JSON.
+With `--keep` a run that was interrupted goes on where it was, and the next one finds the series made.
 """
 
 from __future__ import annotations
@@ -71,23 +71,24 @@ def main() -> int:
 
 
 def loaded_until(folder: Path, series: Sequence[Played], hours: int, scrape_seconds: int, scratch: Path) -> float:
-    """Fill `folder` with blocks unless it has some; the time (unix seconds) that they end at."""
-    mark = folder / "loaded-until"
+    """Fill `folder` with the blocks that it lacks; the time (unix seconds) of the newest sample."""
+    mark = folder / "loaded.json"
     if mark.is_file():
-        return float(mark.read_text())
-    end = time.time() // BLOCK_SECONDS * BLOCK_SECONDS
+        end, done = json.loads(mark.read_text())
+    else:
+        end, done = time.time() // BLOCK_SECONDS * BLOCK_SECONDS, 0
     epoch = end - hours * 3600
     text = scratch / "series.txt"
     folder.mkdir(parents=True, exist_ok=True)
-    starts = np.arange(epoch, end, BLOCK_SECONDS)
-    for start in track(starts, description=f"{len(series)} series, {hours} h", console=console):
+    starts = np.arange(epoch, end, BLOCK_SECONDS)[done:]
+    for number, start in enumerate(track(starts, description=f"{len(series)} series, {hours} h", console=console)):
         times = np.arange(start, min(start + BLOCK_SECONDS, end), scrape_seconds)
         with text.open("w", encoding="utf-8") as output:
             write_openmetrics(series, times, epoch, output)
         load = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(folder)]
         subprocess.run(load, check=True, stdout=subprocess.DEVNULL)
-    text.unlink()
-    mark.write_text(str(end))
+        text.unlink()
+        mark.write_text(json.dumps([end, done + number + 1]))
     return float(end - scrape_seconds)
 
 

@@ -14,7 +14,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from storm_operator.core.model import HoldReason
+from storm_operator.core.decision import HoldReason
 from storm_operator.core.plan_record import PlanState
 from storm_operator.metric_contract import BY_NAME, Kind
 
@@ -110,7 +110,7 @@ class PlayedCluster:
                 executed = {**task, "source_component": COMPONENTS[(number - 1) % len(COMPONENTS)]}
                 yield Played("storm_task_executed_tuples_total", executed, 400.0, counter=True)
                 for step in range(self.targets_each):
-                    target = (number + 1 + step * len(COMPONENTS)) % self.executors_each + 1
+                    target = (number + 1 + step * 7) % self.executors_each + 1
                     pair = {**here, "source_task": str(number + 1), "stream": "default", "target_task": str(target)}
                     yield Played("storm_traffic_tuples_total", pair, 5.0 + (number * step) % 60, counter=True)
 
@@ -245,6 +245,7 @@ class PlayedCluster:
             seen = {**cluster, "supervisor": host}
             for name, level in (("capacity", 8.0), ("used", 3.0), ("demand", 5.0), ("overload", 0.0)):
                 yield _operator(f"supervisor_cpu_{name}_cores", seen, level, 0.2)
+            yield _operator("supervisor_measured", seen, 1.0)
             yield _operator("supervisor_executors", seen, 20.0)
             yield _operator("supervisor_workers", seen, 2.0)
             for target in self.hosts():
@@ -304,7 +305,7 @@ def _checked(series: Played) -> Played:
 def write_openmetrics(series: Sequence[Played], times: NDArray[np.float64], epoch: float, output: TextIO) -> int:
     """Write all of `series` at `times` (unix seconds); returns how many samples."""
     stamps = [f" {at:.0f}\n" for at in times]
-    for one in series:
+    for one in sorted(series, key=lambda series: series.name):  # OpenMetrics wants a metric's series together
         labels = ",".join(f'{name}="{value}"' for name, value in one.labels.items())
         start = f"{one.name}{{{labels}}} "
         values = one.values(times, epoch)

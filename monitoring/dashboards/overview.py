@@ -95,7 +95,7 @@ def _topologies() -> AnyPanel:
     latency = f"storm_operator_complete_latency_seconds{{{T},statistic="
     by = "by (nimbus, topology)"
     return rows(
-        "Topologies",
+        "Each topology",
         "One row each; a click on the name opens the topology. Latency and rates are those of the last period.",
         (
             Column("topology", "Topology", link=to_topology()),

@@ -101,7 +101,7 @@ def _service() -> tuple[AnyPanel, ...]:
     return (
         lines(
             "Complete latency",
-            "From a spout's emit to the end of the tuple tree. Purple marks are plans: did the lines fall after them?",
+            "From a spout's emit to the end of the tuple tree. Purple marks are plans: the lines should fall there.",
             "s",
             *(
                 Query(f"histogram_quantile({q}, {LATENCY})", name)

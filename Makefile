@@ -49,6 +49,7 @@ types: venv ## mypy --strict
 verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
+	$(BIN)/python .ci/metric_reference.py --check
 	diff -r crds charts/storm-operator/crds
 	diff -r monitoring/rules charts/storm-operator/rules
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards --check
@@ -64,7 +65,7 @@ manifests: venv ## Make what is made or copied: the CRDs' reference, dashboards,
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-reaction bench-forecasts bench-papers bench-real bench-dashboards
+  bench-scrape bench-reaction bench-forecasts bench-papers bench-real bench-dashboards
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -76,6 +77,9 @@ bench-isolation: setup ## Two topologies on one supervisor, one turns greedy: wi
 
 bench-separation: setup ## Stateful and stateless workers apart or together: what each costs and saves
 	$(BIN)/python benchmarks/separation.py
+
+bench-scrape: venv ## A scrape of an agent with 200 executors and 5,000 pairs: time and bytes (SCRAPE_OPTIONS)
+	$(BIN)/python benchmarks/scrape.py $(SCRAPE_OPTIONS)
 
 bench-idle: setup ## CPU of operator and agents at rest
 	$(BIN)/python benchmarks/idle_cost.py

@@ -115,12 +115,21 @@ class TerminalListener:
         self.say(f"{words}; {record.message}" if record.message else words)
 
 
+PassEnded = Callable[[float, bool, int, float], None]
+"""Told of each pass: seconds, whether a peer was in its way, topologies that are managed, seconds of a period."""
+
+
 def run_forever(
-    folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
+    folder: TopologyFolder,
+    lifecycle: LifecycleManager,
+    loop: ControlLoop,
+    stop: threading.Event,
+    say: Say,
+    pass_ended: PassEnded = lambda *_: None,
 ) -> None:
     """Pass after pass, one a period, until `stop` is set. Topologies are left running."""
     try:
-        _run_passes(folder, lifecycle, loop, stop, say)
+        _run_passes(folder, lifecycle, loop, stop, say, pass_ended)
     finally:
         _release(loop, say)
 
@@ -133,7 +142,12 @@ def _release(loop: ControlLoop, say: Say) -> None:
 
 
 def _run_passes(
-    folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
+    folder: TopologyFolder,
+    lifecycle: LifecycleManager,
+    loop: ControlLoop,
+    stop: threading.Event,
+    say: Say,
+    pass_ended: PassEnded,
 ) -> None:
     recovered = False
     obstacle = ""
@@ -147,12 +161,14 @@ def _run_passes(
                 loop.recover()  # before anything else: a plan half in force must not meet another plan
                 recovered = True
             lifecycle.step(specs, time.time(), loop.being_moved)
-            loop.run_once(specs)
+            failed = loop.run_once(specs).snapshot is None
             obstacle = ""
         except AdapterError as error:
+            failed = True
             if str(error) != obstacle:
                 obstacle = str(error)
                 say(f"waiting: {obstacle}")
+        pass_ended(time.monotonic() - started, failed, len(specs), loop.period_seconds)
         stop.wait(max(0.0, loop.period_seconds - (time.monotonic() - started)))
 
 

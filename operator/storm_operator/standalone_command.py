@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from socketserver import BaseServer
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,7 @@ from storm_operator.history.settings import HistoryRecorder, HistorySettings, No
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener
+from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
 from storm_operator.standalone import TerminalListener, TopologyFolder, run_forever, stop_on_signals
 
 
@@ -38,6 +40,10 @@ def standalone(
         Path | None, typer.Option(help="A Storm installation, to submit topologies with (jar and flux).")
     ] = None,
     storm_conf_dir: Annotated[Path | None, typer.Option(help="Folder of the storm.yaml to submit with.")] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help=f"Serve the operator's metrics here (usually {DEFAULT_METRICS_PORT})."),
+    ] = None,
     history: Annotated[
         str | None, typer.Option(metavar="PATH", help="Record every period to this folder or s3:// prefix.")
     ] = None,
@@ -72,8 +78,14 @@ def standalone(
             recorder = recorder_for(settings, connection.nimbus[0], say)
             until_ended.callback(recorder.close)
             listeners.append(recorder)
+        nimbus_name = connection.nimbus[0]
+        metrics = OperatorMetrics(RunMode.STANDALONE, leads=True)
+        told = metrics.cluster(nimbus_name)
+        listeners.append(told)
+        if metrics_port is not None:
+            until_ended.callback(_serve(metrics, metrics_port).shutdown)
         try:
-            assembly = assemble(connection, Audience(tuple(listeners), say))
+            assembly = assemble(connection, Audience(tuple(listeners), say), calls=metrics.calls(nimbus_name))
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
         until_ended.callback(assembly.close)
@@ -81,8 +93,16 @@ def standalone(
         say(
             f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this, topologies are left running"
         )
-        run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
+        followed = TopologyFolder(folder, say, connection.nimbus)
+        run_forever(followed, assembly.lifecycle(say), assembly.loop, stop, say, told.pass_ended)
     say("ended; topologies are left running under the plans in force")
+
+
+def _serve(metrics: OperatorMetrics, port: int) -> BaseServer:
+    try:
+        return metrics.serve(port)
+    except ListenError as error:
+        raise typer.BadParameter(f"--metrics-port: {error}") from None
 
 
 def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | None) -> None:

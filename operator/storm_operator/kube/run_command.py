@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -24,10 +25,10 @@ from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, bui
 from storm_operator.kube.health import serve_health
 from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
 from storm_operator.kube.managed import Managed, Registry
-from storm_operator.kube.metrics import serve_metrics
 from storm_operator.kube.runner import ClusterRunner, RunnerSettings
 from storm_operator.kube.runners import Runners
 from storm_operator.kube.submission import JobSettings
+from storm_operator.operator_metrics import ListenError, OperatorMetrics, RunMode
 
 LOST_LEADERSHIP = 3
 PROPOSED = "status.state=Proposed"
@@ -96,7 +97,8 @@ def run(
     terms = LeaseTerms(lease_namespace, lease_name, identity)
     if kubeconfig is not None:
         os.environ["KUBECONFIG"] = kubeconfig  # for both clients: kopf's and our own
-    clients = connect(log.info)
+    metrics = OperatorMetrics(RunMode.KUBERNETES)
+    clients = connect(log.info, metrics.calls())
     lease = Lease(clients.api, terms, lambda: datetime.now(UTC))
     settings = RunnerSettings(
         JobSettings(storm_image, storm_image_pull_policy, submitter_service_account),
@@ -104,15 +106,21 @@ def run(
         prometheus,
         HistorySettings(history, None, history_days, history_gigabytes) if history else None,
     )
-    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()))
+    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()), metrics)
+    metrics.watch_ages = operator.watch_ages
     serve_health(health_port, operator.problem)
-    serve_metrics(metrics_port, operator.runners)
+    try:
+        metrics.serve(metrics_port)
+    except ListenError as error:
+        raise typer.BadParameter(f"--metrics-port: {error}") from None
     log.info("storm-operator starts as %s", identity)
     if wait_for_leadership(lease, terms, stop, log.info):
         threading.Thread(
             target=keep_leadership, args=(lease, terms, stop, _end_at_once, log.info), name="lease", daemon=True
         ).start()
+        metrics.leads = True
         operator.lead(stop, deletion_patience_seconds)
+        metrics.leads = False
         lease.release()
     log.info("ended; topologies run on under the plans in force")
 
@@ -137,14 +145,20 @@ class Operator:
     """The parts of the operator that only the leader runs."""
 
     def __init__(
-        self, clients: KubeClients, registry: Registry, settings: RunnerSettings, namespaces: tuple[str, ...]
+        self,
+        clients: KubeClients,
+        registry: Registry,
+        settings: RunnerSettings,
+        namespaces: tuple[str, ...],
+        metrics: OperatorMetrics,
     ) -> None:
         self._clients = clients
         self._registry = registry
         self._settings = settings
         self._namespaces = namespaces
         self._gone: set[str] = set()
-        self.runners = Runners(registry, self._make)
+        self._metrics = metrics
+        self.runners = Runners(registry, self._make, metrics.forget)
         self._canaries = (
             WatchCanary(
                 "StormTopologies",
@@ -164,6 +178,11 @@ class Operator:
     def problem(self) -> str:
         """Why the operator should be started anew; empty when all is well, and while it waits to lead."""
         return "; ".join(filter(None, (self.runners.problem(), *(canary.problem() for canary in self._canaries))))
+
+    def watch_ages(self) -> Mapping[str, float]:
+        """Seconds since each kind's watch was seen to have delivered all, while this process leads."""
+        ages = {canary.kind: canary.age_seconds() for canary in self._canaries}
+        return {kind: age for kind, age in ages.items() if age is not None}
 
     def lead(self, stop: threading.Event, deletion_patience_seconds: float) -> None:
         """Until `stop`: watch, and run the loops."""
@@ -186,7 +205,9 @@ class Operator:
         )
 
     def _make(self, nimbus: str) -> ClusterRunner:
-        return ClusterRunner(nimbus, self._registry, self._clients, self._settings, log.info, self._gone)
+        return ClusterRunner(
+            nimbus, self._registry, self._clients, self._settings, log.info, self._gone, metrics=self._metrics
+        )
 
     def _tell(self, managed: Managed, reason: str, message: str, warning: bool) -> None:
         self._clients.events.post(managed.body, reason, message, warning)

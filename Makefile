@@ -55,8 +55,13 @@ verify: venv ## What is generated or copied is what it was made from
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards --check
 	diff -r monitoring/dashboards/json charts/storm-operator/dashboards
 
+<<<<<<< HEAD
 manifests: venv ## Make what is made or copied: the CRDs' reference, dashboards, the chart's copies of CRDs, rules, dashboards
+=======
+manifests: venv ## Make what is made or copied: reference pages, the chart's copies of CRDs and rules
+>>>>>>> 369f441713c47bb85dd5c6a559ecf7cf4bf0bbe7
 	$(BIN)/python .ci/crd_reference.py
+	$(BIN)/python .ci/metric_reference.py
 	cp crds/*.yaml charts/storm-operator/crds/
 	cp monitoring/rules/*.yml charts/storm-operator/rules/
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards
@@ -65,7 +70,11 @@ manifests: venv ## Make what is made or copied: the CRDs' reference, dashboards,
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
+<<<<<<< HEAD
   bench-scrape bench-reaction bench-forecasts bench-papers bench-real bench-dashboards
+=======
+  bench-scrape bench-reaction bench-forecasts bench-papers bench-real
+>>>>>>> 369f441713c47bb85dd5c6a559ecf7cf4bf0bbe7
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 

@@ -64,8 +64,8 @@ def _figures() -> tuple[AnyPanel, ...]:
 def _jobs() -> tuple[AnyPanel, ...]:
     return (
         rows(
-            "Jobs",
-            "The last run of each job.",
+            "Last run of each job",
+            "When it ran, when it last ended well, how long it took, how many rows it read, wrote and set aside.",
             (
                 Column("name", "Job"),
                 Column("Value #A", "Ran", "dateTimeFromNow"),

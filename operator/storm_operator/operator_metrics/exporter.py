@@ -36,7 +36,7 @@ class ListenError(Exception):
     """The address to listen on cannot be had; the message says why."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class OperatorMetrics(Collector):
     """All metrics of one operator process."""
 

@@ -72,7 +72,7 @@ def test_grafanas_own_schema_refuses_what_is_no_dashboard() -> None:
     bad: list[Document] = [
         {**good, "refresh": 30},
         {**good, "panels": [{**good["panels"][1], "type": "statt"}]},
-        {**good, "panels": [{**good["panels"][1], "options": {"graphMode": "line"}}]},
+        {**good, "panels": [{**good["panels"][1], "options": {"graphMode": "curve"}}]},
         {**good, "templates": []},
     ]
     assert [validator.is_valid(one) for one in bad] == [False] * len(bad)

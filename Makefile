@@ -55,11 +55,7 @@ verify: venv ## What is generated or copied is what it was made from
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards --check
 	diff -r monitoring/dashboards/json charts/storm-operator/dashboards
 
-<<<<<<< HEAD
-manifests: venv ## Make what is made or copied: the CRDs' reference, dashboards, the chart's copies of CRDs, rules, dashboards
-=======
-manifests: venv ## Make what is made or copied: reference pages, the chart's copies of CRDs and rules
->>>>>>> 369f441713c47bb85dd5c6a559ecf7cf4bf0bbe7
+manifests: venv ## Make what is made or copied: reference pages, dashboards, the chart's copies of CRDs, rules and dashboards
 	$(BIN)/python .ci/crd_reference.py
 	$(BIN)/python .ci/metric_reference.py
 	cp crds/*.yaml charts/storm-operator/crds/
@@ -70,11 +66,7 @@ manifests: venv ## Make what is made or copied: reference pages, the chart's cop
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-<<<<<<< HEAD
   bench-scrape bench-reaction bench-forecasts bench-papers bench-real bench-dashboards
-=======
-  bench-scrape bench-reaction bench-forecasts bench-papers bench-real
->>>>>>> 369f441713c47bb85dd5c6a559ecf7cf4bf0bbe7
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 

@@ -41,13 +41,8 @@ sum by (topology) (
 )
 ```
 
-<<<<<<< HEAD
-Counters of an agent go on over worker restarts. A bound is kept for each Storm cluster: beyond it the largest values are
-exported, and `storm_operator_omitted_series` tells how many are not."""
-=======
 Counters of an agent go on over worker restarts. A bound is kept for each Storm cluster: beyond it the largest values
 are exported, and `storm_operator_omitted_series` tells how many are not."""
->>>>>>> 369f441713c47bb85dd5c6a559ecf7cf4bf0bbe7
 
 
 def page() -> str:

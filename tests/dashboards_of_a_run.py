@@ -30,27 +30,25 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=Path("build/dashboards/index.html"), help="the page")
     parser.add_argument("--pictures", metavar="FOLDER", type=Path, help="also a PNG of each dashboard")
     options = parser.parse_args()
+    console = Console(stderr=True)
     if shutil.which("prometheus") is None:
-        print(
-            "prometheus: not found; to install it: apt-get install --no-install-recommends prometheus", file=sys.stderr
-        )
+        console.print("prometheus: not found; to install it: apt-get install --no-install-recommends prometheus")
         return 1
     started = time.time()
-    console = Console(stderr=True)
     with tempfile.TemporaryDirectory() as scratch:
         spec = LocalClusterSpec(name="dashboards", plugin_jar=plugin_jar(), work_dir=Path(scratch) / "storm")
-        with console.status("the cluster starts"), LocalCluster(spec) as storm:
-            with monitored(storm, workloads_jar(), Path(scratch) / "monitored") as cluster:
-                wait_for_a_verified_plan(cluster)
-                console.print("the first plan is verified")
-                seconds = range(int(60 * options.minutes))
-                for _ in track(seconds, description="load goes on", console=console):
-                    time.sleep(1.0)
-                looked_minutes = (time.time() - started) / 60 - 0.5
-                draw(Prometheus(cluster.prometheus.url), looked_minutes, SCRAPE_SECONDS, options.output)
+        folder = Path(scratch) / "monitored"
+        console.print("the cluster starts")
+        with LocalCluster(spec) as storm, monitored(storm, workloads_jar(), folder) as cluster:
+            wait_for_a_verified_plan(cluster)
+            console.print("the first plan is verified")
+            for _ in track(range(int(60 * options.minutes)), description="load goes on", console=console):
+                time.sleep(1.0)
+            minutes = (time.time() - started) / 60
+            draw(Prometheus(cluster.prometheus.url), minutes, SCRAPE_SECONDS, options.output)
     if options.pictures is not None:
         for complaint in take(options.output, list(documents()), options.pictures):
-            print(f"browser: {complaint}", file=sys.stderr)
+            console.print(f"browser: {complaint}")
     return 0
 
 

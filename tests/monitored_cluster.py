@@ -1,4 +1,4 @@
-"""A real Storm cluster with load, storm-operator standalone, and a real Prometheus with the rules that scrapes it all.
+"""A real Storm cluster with load, storm-operator standalone, and a real Prometheus with the rules that scrapes both.
 
 What no such run has, since it takes Kubernetes or a day of history, comes from a small exporter beside it: `PLAYED` says
 which series and why. The pipeline's figures are written by the pipeline's own code.

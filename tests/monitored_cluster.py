@@ -1,7 +1,7 @@
-"""A real Storm cluster with load, storm-operator standalone, and a real Prometheus with the rules that scrapes both.
+"""A real Storm cluster with load, storm-operator standalone, and a real Prometheus that scrapes both, with the rules.
 
-What no such run has, since it takes Kubernetes or a day of history, comes from a small exporter beside it: `PLAYED` says
-which series and why. The pipeline's figures are written by the pipeline's own code.
+What no such run has, since it takes Kubernetes or a day of history, comes from a small exporter: `PLAYED` says which
+series and why. The pipeline's figures are written by the pipeline's own code.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 from eventually import eventually
 
-from functional.monitoring.conftest import CLUSTER, Watched
+from functional.monitoring.conftest import CLUSTER, PLAYED, Watched
+from functional.monitoring.played_kubernetes import PlayedKubernetes
 from rule_files import alerts
 from storm_by_hand import StormByHand
 from storm_operator.core.model import ACKER_COMPONENT
@@ -24,6 +25,7 @@ WORDS_ARGS = ["--name", WORDS, "--rate", "steady:80", "--parallelism", "split=2,
 HOT_ARGS = ["--name", HOT, "--rate", "steady:100", "--cpu-micros", "split=40000", "--workers", "1"]
 AT_ONCE = {"coolDownSeconds": 0, "minimumGainPercent": 0, "maximumPaybackSeconds": 100_000}
 PLANS_THAT_FLAP = 5
+PLAYED_WATCH = f'storm_operator_watch_age_seconds{{cluster="{PLAYED}"}}'
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,6 +85,23 @@ def test_agent_that_is_killed(watched: Watched, by_hand: StormByHand) -> None:
     finally:
         watched.storm.start_agent(host)
     watched.keeps_quiet_again("StormAgentMissing", supervisor=host)
+
+
+def test_watch_that_freezes_and_pods_that_a_node_has_no_room_for(watched: Watched, played_port: int) -> None:
+    """Known on Kubernetes alone: the operator's parts for both, between a played API server and its exporter."""
+    played = PlayedKubernetes()
+    server = played.metrics.serve(played_port, "127.0.0.1")
+    try:
+        eventually(lambda: watched.prometheus.query(PLAYED_WATCH), "it is scraped")
+        assert not watched.firing("StormWatchFrozen")
+        assert not watched.firing("StormCpuResizeRefused")
+        played.refuse_resizes()
+        played.freeze_watch(for_seconds=180.0)
+        watched.fires("StormWatchFrozen", kind="StormTopologies", cluster=PLAYED)
+        watched.fires("StormCpuResizeRefused", reason="Refused", cluster=PLAYED)
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_operator_that_hangs(watched: Watched) -> None:

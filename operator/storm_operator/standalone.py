@@ -116,11 +116,16 @@ class TerminalListener:
 
 
 def run_forever(
-    folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
+    folder: TopologyFolder,
+    lifecycle: LifecycleManager,
+    loop: ControlLoop,
+    stop: threading.Event,
+    say: Say,
+    before_pass: Callable[[], None] = lambda: None,
 ) -> None:
     """Pass after pass, one a period, until `stop` is set. Topologies are left running."""
     try:
-        _run_passes(folder, lifecycle, loop, stop, say)
+        _run_passes(folder, lifecycle, loop, stop, say, before_pass)
     finally:
         _release(loop, say)
 
@@ -133,7 +138,12 @@ def _release(loop: ControlLoop, say: Say) -> None:
 
 
 def _run_passes(
-    folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
+    folder: TopologyFolder,
+    lifecycle: LifecycleManager,
+    loop: ControlLoop,
+    stop: threading.Event,
+    say: Say,
+    before_pass: Callable[[], None],
 ) -> None:
     recovered = False
     obstacle = ""
@@ -147,6 +157,7 @@ def _run_passes(
                 loop.recover()  # before anything else: a plan half in force must not meet another plan
                 recovered = True
             lifecycle.step(specs, time.time(), loop.being_moved)
+            before_pass()
             loop.run_once(specs)
             obstacle = ""
         except AdapterError as error:

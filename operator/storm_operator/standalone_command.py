@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,11 @@ import typer
 from rich.console import Console
 
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
+from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
+from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
+from storm_operator.loop_ports import Audience
 from storm_operator.standalone import TerminalListener, TopologyFolder, run_forever, stop_on_signals
 
 
@@ -34,6 +38,13 @@ def standalone(
         Path | None, typer.Option(help="A Storm installation, to submit topologies with (jar and flux).")
     ] = None,
     storm_conf_dir: Annotated[Path | None, typer.Option(help="Folder of the storm.yaml to submit with.")] = None,
+    page_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the page that shows all this, and of its JSON API; 0: none.")
+    ] = DEFAULT_PORT,
+    page_host: Annotated[str, typer.Option(help="Address that the page is served on.")] = LOOPBACK,
+    page_approval: Annotated[
+        bool, typer.Option("--page-approval", help="Whoever reaches the page may approve and reject plans there.")
+    ] = False,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     console = Console(highlight=False, log_path=False)
@@ -63,17 +74,39 @@ def standalone(
     def say(sentence: str) -> None:
         console.log(sentence)
 
+    page = SinglePage(", ".join(connection.nimbus), page_approval)
     try:
-        assembly = assemble(connection, TerminalListener(say))
+        assembly = assemble(connection, Audience((TerminalListener(say), page.watcher), say))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+    loop = assembly.loop
+    page.proposals = lambda: loop.memory.proposals
     stop = stop_on_signals()
     say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this and leaves topologies running")
+    if page_port:
+        _show(page, PageAddress(page_port, page_host), say)
     try:
-        run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
+        run_forever(
+            TopologyFolder(folder, say, connection.nimbus),
+            assembly.lifecycle(say),
+            loop,
+            stop,
+            say,
+            before_pass=lambda: page.carry_out(loop.desk),
+        )
     finally:
         assembly.close()
     say("ended; topologies are left running under the plans in force")
+
+
+def _show(page: SinglePage, address: PageAddress, say: Callable[[str], None]) -> None:
+    """Serve the page; where that is impossible the loop runs without it."""
+    try:
+        _, where = page.open(address)
+    except PageUnavailable as error:
+        say(str(error))
+    else:
+        say(f"page: {where.url}")
 
 
 def connection_to_local(name: str) -> ClusterConnection:

@@ -6,6 +6,7 @@ import hashlib
 import ipaddress
 import mimetypes
 import socket
+import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,6 +63,11 @@ def serve_page(api: Api, host: str, port: int) -> ThreadingHTTPServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 32
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that goes away in the middle of an answer is no news; anything else is a bug to be seen."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 def static_pages() -> dict[str, Response]:

@@ -1,7 +1,7 @@
 // What was decided and why, newest first: passes with the same decision are one line.
 
 import { h, refill } from "./dom.js";
-import { clockTime, dayAndTime, figure, words } from "./format.js";
+import { clockTime, dayAndTime, figure, readable, words } from "./format.js";
 import { decisionPill } from "./side.js";
 import { changed, goTo, showTab, state, topologyNames } from "./state.js";
 
@@ -47,10 +47,10 @@ function line({ from, to, passes, decision }, names) {
     h(
       "div",
       {},
-      h("div", {}, decision.message),
+      h("div", {}, readable(decision.message)),
       decision.kind === "plan"
         ? h("button", { class: "link small", "data-key": `plan-${decision.plan_id}`, onclick: () => openPlan(decision.plan_id) }, `${decision.plan_id}${state_ ? `: ${words(state_)}` : ""} · before and after`)
-        : gain !== null && h("div", { class: "small soft" }, `The best known placement would lower the cost by ${figure(gain)}%.`),
+        : gain > 0 && h("div", { class: "small soft" }, `The best known placement would lower the cost by ${figure(gain)}%.`),
     ),
   );
 }

@@ -22,6 +22,8 @@ export function drawMap(context, width, height, scene, shown) {
   scene.layout.supervisors.forEach((box) => drawSupervisor(context, box, scene, shown));
   scene.layout.workers.forEach((box) => drawWorker(context, box, scene, shown, detail));
   drawLines(context, scene, shown);
+  scene.layout.supervisors.forEach((box) => drawSupervisorName(context, box, scene, shown));
+  if (detail) scene.layout.workers.forEach((box) => drawWorkerName(context, box, scene, shown));
   scene.layout.executors.forEach((box) => box && drawExecutor(context, box, scene, shown, detail));
   if (!shown.bare) drawPills(context, scene, colours, transform.scale);
   if (shown.selected) drawFocus(context, boxOf(scene.layout, shown.selected), colours);
@@ -44,17 +46,32 @@ function drawSupervisor(context, box, { view }, { colours, transform }) {
   context.setLineDash(supervisor.workers ? [] : [5, 5]);
   context.stroke();
   context.setLineDash([]);
-  const size = Math.min(22, Math.max(13.5, 9.5 / transform.scale));
-  const used = supervisor.cpu_used_millicores, all = supervisor.cpu_capacity_millicores;
-  const right = used === null || !all ? "CPU unknown" : `${Math.round((100 * used) / all)}%`;
-  text(context, right, box.x + box.wide - 13, box.y + 19, `600 ${size - 1}px ${FONT}`, colours.soft, "right");
-  const room = box.wide - 34 - context.measureText(right).width;
-  text(context, clipped(context, supervisor.host, room, `650 ${size}px ${FONT}`), box.x + 13, box.y + 19, `650 ${size}px ${FONT}`, colours.text);
-  drawCpu(context, box.x + 13, box.y + 32, box.wide - 26, used, all, colours);
+  drawCpu(context, box.x + 13, box.y + 32, box.wide - 26, supervisor.cpu_used_millicores, supervisor.cpu_capacity_millicores, colours);
   if (!supervisor.workers && transform.scale > 0.4) {
     text(context, `empty · ${supervisor.slots} free slots`, box.x + box.wide / 2, box.y + box.high / 2 + 16, `12.5px ${FONT}`, colours.soft, "center");
   }
   context.globalAlpha = 1;
+}
+
+/** Names lie above the lines: what a line runs across must still be readable. */
+function drawSupervisorName(context, box, { view }, { colours, transform }) {
+  const supervisor = view.supervisors[box.at];
+  const size = Math.min(22, Math.max(13.5, 9.5 / transform.scale));
+  const used = supervisor.cpu_used_millicores, all = supervisor.cpu_capacity_millicores;
+  const right = used === null || !all ? "CPU unknown" : `${Math.round((100 * used) / all)}%`;
+  const font = `650 ${size}px ${FONT}`, halo = colours.card;
+  text(context, right, box.x + box.wide - 13, box.y + 19, `600 ${size - 1}px ${FONT}`, colours.soft, "right", halo);
+  const room = box.wide - 34 - context.measureText(right).width;
+  text(context, clipped(context, supervisor.host, room, font), box.x + 13, box.y + 19, font, supervisor.workers ? colours.text : colours.soft, "left", halo);
+}
+
+function drawWorkerName(context, box, { view, names }, { colours }) {
+  const worker = view.workers[box.at];
+  const port = String(worker.port), halo = colours.sunk;
+  text(context, port, box.x + box.wide - 9, box.y + 12, `11px ${FONT}`, colours.faint, "right", halo);
+  const room = box.wide - 24 - context.measureText(port).width;
+  const font = `600 11.5px ${FONT}`;
+  text(context, clipped(context, names.get(worker.topology) ?? worker.topology, room, font), box.x + 9, box.y + 12, font, colours.soft, "left", halo);
 }
 
 function drawCpu(context, x, y, wide, used, all, colours) {
@@ -70,8 +87,7 @@ function drawCpu(context, x, y, wide, used, all, colours) {
   context.fill();
 }
 
-function drawWorker(context, box, { view, looks, names }, { colours }, detail) {
-  const worker = view.workers[box.at];
+function drawWorker(context, box, { view, looks }, { colours }, detail) {
   context.beginPath();
   context.roundRect(box.x, box.y, box.wide, box.high, 9);
   context.fillStyle = colours.sunk;
@@ -79,13 +95,6 @@ function drawWorker(context, box, { view, looks, names }, { colours }, detail) {
   context.strokeStyle = colours.line;
   context.lineWidth = 1.2;
   context.stroke();
-  if (detail) {
-    const port = String(worker.port);
-    text(context, port, box.x + box.wide - 9, box.y + 12, `11px ${FONT}`, colours.faint, "right");
-    const room = box.wide - 24 - context.measureText(port).width;
-    const font = `600 11.5px ${FONT}`;
-    text(context, clipped(context, names.get(worker.topology) ?? worker.topology, room, font), box.x + 9, box.y + 12, font, colours.soft);
-  }
   if (box.folded) drawShares(context, box, view, looks, colours, detail);
 }
 
@@ -143,13 +152,13 @@ function drawLines(context, scene, { colours, selected, phase, bare }) {
     const own = concerns(line, selected, scene.view);
     const strength = Math.sqrt(line.rate / heaviest);
     const crossing = line.level === "crossing";
-    context.globalAlpha = selected && !own ? 0.08 : crossing ? 0.5 + 0.4 * strength : own ? 0.85 : 0.2 + 0.35 * strength;
+    context.globalAlpha = selected && !own ? 0.08 : crossing ? 0.5 + 0.4 * strength : own ? 0.85 : 0.3 + 0.3 * strength;
     context.strokeStyle = crossing ? colours.crossing : colours.inside;
-    context.lineWidth = Math.max(crossing ? 1.4 : 0.6, WIDEST * strength * (line.level === "inside" ? 0.5 : 1));
+    context.lineWidth = Math.max(crossing ? 1.4 : 0.6, WIDEST * strength * (crossing ? 1 : 0.45));
     const bend = bent(line);
     stroke(context, line, bend);
     if (crossing && phase !== null && !bare) pulse(context, line, bend, phase, colours);
-    if (line.level !== "inside" && strength > 0.12) arrow(context, line, bend, context.lineWidth);
+    if (own || (crossing && strength > 0.12)) arrow(context, line, bend, context.lineWidth);
   }
   context.globalAlpha = 1;
 }
@@ -173,7 +182,8 @@ function pulse(context, line, bend, phase, colours) {
   context.setLineDash(DASH);
   context.lineDashOffset = -phase * (DASH[0] + DASH[1]);
   context.strokeStyle = colours.card;
-  context.lineWidth = Math.max(1, context.lineWidth * 0.32);
+  context.globalAlpha = 0.6;
+  context.lineWidth = Math.max(0.8, context.lineWidth * 0.25);
   stroke(context, line, bend);
   context.restore();
 }
@@ -222,10 +232,16 @@ function drawFocus(context, box, colours) {
   context.stroke();
 }
 
-function text(context, words, x, y, font, colour, align = "left") {
+function text(context, words, x, y, font, colour, align = "left", halo = null) {
   context.font = font;
   context.textAlign = align;
   context.textBaseline = "middle";
+  if (halo) {
+    context.strokeStyle = halo;
+    context.lineWidth = 4;
+    context.lineJoin = "round";
+    context.strokeText(words, x, y);
+  }
   context.fillStyle = colour;
   context.fillText(words, x, y);
 }

@@ -42,7 +42,7 @@ function seriesOf(passes) {
     for (const load of pass.components) {
       const name = `${load.topology}/${load.component}`;
       if (!found.has(name)) found.set(name, { topology: load.topology, component: load.component, points: [] });
-      found.get(name).points.push({ at: pass.at_seconds, forecast: load.forecast_per_second, actual: load.arrived_per_second });
+      found.get(name).points.push({ at: pass.at_seconds, forecast: load.forecast_per_second, actual: load.arrived_per_second, next: load.next_per_second });
     }
   }
   const size = (one) => Math.max(0, ...one.points.map((point) => point.actual ?? point.forecast ?? 0));
@@ -51,8 +51,9 @@ function seriesOf(passes) {
 
 function chart(one) {
   const points = one.points;
-  const most = Math.max(1e-9, ...points.flatMap((point) => [point.actual ?? 0, point.forecast ?? 0]));
-  const [first, last] = [points[0].at, points.at(-1).at];
+  const most = Math.max(1e-9, points.at(-1).next ?? 0, ...points.flatMap((point) => [point.actual ?? 0, point.forecast ?? 0]));
+  const [first, newest] = [points[0].at, points.at(-1)];
+  const last = newest.at + (points.length > 1 ? newest.at - points.at(-2).at : 0); // the forecast reaches one period on
   const x = (at) => (last > first ? ((at - first) / (last - first)) * WIDE : WIDE);
   const y = (value) => HIGH - 14 - ((HIGH - 20) * value) / most;
   const missed = error(points);
@@ -66,10 +67,11 @@ function chart(one) {
       { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": `${one.component}: now ${figure(points.at(-1).actual)} tuples per second arrived, ${figure(points.at(-1).forecast)} were forecast` },
       s("line", { x1: 0, x2: WIDE, y1: HIGH - 14, y2: HIGH - 14, stroke: "var(--line)" }),
       s("path", { d: path(points, "actual", x, y), fill: "none", stroke: "var(--text)", "stroke-width": 1.8 }),
-      s("path", { d: path(points, "forecast", x, y), fill: "none", stroke: "var(--accent)", "stroke-width": 1.8, "stroke-dasharray": "5 4" }),
+      s("path", { d: path([...points, { at: last, forecast: newest.next }], "forecast", x, y), fill: "none", stroke: "var(--accent)", "stroke-width": 1.8, "stroke-dasharray": "5 4" }),
+      newest.next !== null && s("circle", { cx: x(last), cy: y(newest.next), r: 3.2, fill: "var(--accent)" }),
       here !== null && s("line", { x1: here, x2: here, y1: 0, y2: HIGH - 14, stroke: "var(--accent)" }),
       label(0, HIGH - 2, clockTime(first), "start"),
-      label(WIDE, HIGH - 2, clockTime(last), "end"),
+      label(WIDE, HIGH - 2, clockTime(newest.at), "end"),
       label(0, 8, `${figure(most)}/s`, "start"),
     ),
   );

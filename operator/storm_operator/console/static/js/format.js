@@ -46,3 +46,13 @@ export function duration(seconds) {
 export function words(name) {
   return name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
 }
+
+/** With its sign: +12%, −58%. */
+export function change(percentage) {
+  return `${percentage < 0 ? "−" : "+"}${figure(Math.abs(percentage))}%`;
+}
+
+/** The operator's sentences are plain ASCII; a page can do better. */
+export function readable(sentence) {
+  return sentence.replaceAll(" -> ", " → ").replaceAll("(-", "(−");
+}

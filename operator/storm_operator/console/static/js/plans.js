@@ -2,7 +2,7 @@
 
 import { decide, get } from "./api.js";
 import { h, refill } from "./dom.js";
-import { clockTime, count, dayAndTime, duration, figure, words } from "./format.js";
+import { change, clockTime, count, dayAndTime, duration, figure, readable, words } from "./format.js";
 import { drawScene } from "./scene.js";
 import { changed, state, topologyNames } from "./state.js";
 
@@ -29,7 +29,7 @@ function entry(plan, isShown) {
       "button",
       { "aria-current": isShown ? "true" : null, "data-key": `entry-${plan.id}`, onclick: () => { state.plan = plan.id; said = ""; changed("plans"); } },
       h("div", { class: "top" }, h("b", {}, dayAndTime(plan.created_at_seconds)), statePill(plan)),
-      h("div", { class: "small soft" }, `${count(plan.moves.length, "move")}, ${count(plan.restarted_workers, "restart")}${plan.gain_percent === null ? "" : `, cost −${figure(plan.gain_percent)}%`}`),
+      h("div", { class: "small soft" }, `${count(plan.restarted_workers, "restart")}, ${count(plan.moves.length, "new slot")}${plan.gain_percent === null ? "" : `, cost ${change(-plan.gain_percent)}`}`),
     ),
   );
 }
@@ -55,7 +55,7 @@ function detail(plan) {
 }
 
 function sentence(text) {
-  return text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "";
+  return text ? `${text[0].toUpperCase()}${readable(text.slice(1))}.` : "";
 }
 
 function course(plan) {
@@ -89,7 +89,7 @@ function verdict(plan) {
 
 function side(name, plan) {
   const rate = { before: plan.predicted_before, after: plan.predicted_after }[name];
-  const right = rate ? h("span", { class: "small crossing" }, `${figure(rate.inter_supervisor_tuples_per_second)}/s cross`) : h("span", { class: "small soft" }, count(plan.moves.length, "move"));
+  const right = rate ? h("span", { class: "small crossing" }, `${figure(rate.inter_supervisor_tuples_per_second)}/s cross`) : h("span", { class: "small soft" }, count(plan.moves.length, "new slot"));
   return h("figure", {}, h("figcaption", {}, h("span", {}, name[0].toUpperCase() + name.slice(1)), right), h("canvas", { "data-scene": name, role: "img", "aria-label": `The cluster ${name === "difference" ? "and what moves" : `${name} the plan`}: the tables below say the same` }));
 }
 
@@ -131,7 +131,7 @@ function moves(plan, names) {
   return h(
     "table",
     {},
-    h("caption", {}, `What moves: ${count(plan.moves.length, "executor")}; workers restarted ${plan.restarted_workers}, ended ${plan.ended_workers}, kept ${plan.kept_workers}`),
+    h("caption", {}, `New slots: ${count(plan.moves.length, "executor")}; workers restarted ${plan.restarted_workers}, ended ${plan.ended_workers}, kept ${plan.kept_workers}`),
     h("thead", {}, h("tr", {}, ["executor", "from", "to"].map((name) => h("th", {}, name)))),
     h(
       "tbody",

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h, pairs, refill } from "./dom.js";
 import { drawGlyph } from "./glyph.js";
-import { clockTime, figure, percent, words } from "./format.js";
+import { clockTime, count, figure, percent, readable, words } from "./format.js";
 import { looksOf, theme } from "./palette.js";
 import { select, state, topologyNames } from "./state.js";
 import { factsOf, nameOf } from "./tips.js";
@@ -41,9 +41,9 @@ function topologyCard(topology, view, dialog) {
       ["latency p50 · p99", `${figure(topology.latency_p50_ms)} · ${figure(topology.latency_p99_ms)} ms`],
       ["acked · failed", `${figure(topology.acked_per_second)} · ${figure(topology.failed_per_second)} /s`],
       ["crosses supervisors", `${percent(topology.inter_supervisor_tuples_per_second, topology.tuples_per_second)}`],
-      ["runs in", `${topology.workers} workers, ${topology.supervisors} supervisors`],
+      ["runs in", `${count(topology.workers, "worker")}, ${count(topology.supervisors, "supervisor")}`],
     ]),
-    decision && h("p", { class: "reason" }, decision.message),
+    decision && h("p", { class: "reason" }, readable(decision.message)),
     h("button", { class: "link small", "data-key": `why-${topology.id}`, onclick: () => explain(topology, dialog) }, "Why?"),
   );
 }
@@ -78,14 +78,22 @@ function traffic(one) {
   ]);
 }
 
+const SAMPLES = [
+  ["stateless", { words: "stateless", share: 0, stateful: false }],
+  ["stateful", { words: "stateful", share: 0, stateful: true }],
+  ["filled", { words: "60% of its CPU limit", share: 0.6, stateful: false }],
+  ["full", { words: "at its limit", share: 1, stateful: false }],
+  ["unknown", { words: "CPU unknown", share: null, stateful: false }],
+];
+
 function legend(view) {
   const looks = looksOf(view);
   const several = view.topologies.length > 1;
   const chips = view.topologies.flatMap((topology) => topology.components.map((component) => h("span", { class: "chip" }, h("canvas", { "data-look": `${topology.id}/${component.name}` }), several ? `${topology.name}: ${component.name}` : component.name)));
   return [
     h("div", { class: "chips" }, looks.size > 40 ? h("span", { class: "soft" }, `${looks.size} components`) : chips),
-    h("div", { class: "chips small", style: null }, h("span", { class: "chip" }, "●  stateless"), h("span", { class: "chip" }, "■  stateful"), h("span", { class: "chip" }, "filled: CPU of limit"), h("span", { class: "chip" }, "▲  at its limit"), h("span", { class: "chip" }, "hatched: unknown")),
-    h("div", { class: "chips small" }, h("span", { class: "chip" }, h("i", { class: "key-line" }), "tuples/s"), h("span", { class: "chip" }, h("i", { class: "key-line thick" }), "between supervisors")),
+    h("div", { class: "chips key" }, SAMPLES.map(([name, sample]) => h("span", { class: "chip" }, h("canvas", { "data-sample": name }), sample.words))),
+    h("div", { class: "chips key" }, h("span", { class: "chip" }, h("i", { class: "key-line" }), "tuples/s"), h("span", { class: "chip" }, h("i", { class: "key-line thick" }), "between supervisors")),
   ];
 }
 
@@ -96,5 +104,12 @@ function paintChips(side) {
     const context = canvas.getContext("2d");
     context.scale(2, 2);
     drawGlyph(context, { x: 10, y: 10, radius: 7.5 }, looks.get(canvas.dataset.look), 0.75, colours, false);
+  }
+  for (const [name, { share, stateful }] of SAMPLES) {
+    const canvas = side.querySelector(`canvas[data-sample="${name}"]`);
+    canvas.width = canvas.height = 40;
+    const context = canvas.getContext("2d");
+    context.scale(2, 2);
+    drawGlyph(context, { x: 10, y: 10, radius: 7.5 }, { colour: colours.soft, mark: 0, stateful }, share, colours, false);
   }
 }

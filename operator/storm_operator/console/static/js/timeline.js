@@ -15,7 +15,7 @@ export function makeTimeline(footer) {
   const on = h("button", { "aria-label": "One pass on", title: "One pass on (.)", onclick: () => stepBy(1) }, "›");
   const picture = h("div", {});
   chart.append(picture, slider);
-  const marks = h("div", { class: "marks" }, h("div", { class: "crossing" }, "— between superv."), h("div", {}, "— latency p50"), h("div", {}, "◆ plan  ▪ hold"));
+  const marks = h("div", { class: "marks" }, h("div", { class: "crossing" }, "— cross supervisors"), h("div", {}, "— latency p50"), h("div", {}, "◆ plan  ▪ hold"));
   footer.append(h("div", { class: "row" }, marks, chart, at, back, on, live));
 
   function moved() {

@@ -18,16 +18,19 @@ demo: setup ## Real Storm, Storm's scheduler against storm-operator, a report in
 demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node made here (root, Go, `make packages`)
 	PYTHONPATH=tests:benchmarks $(BIN)/python tests/demo_on_kubernetes.py $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
 
-test: setup test-unit test-plugin test-functional ## All tests on this machine, set-up included
+test: setup test-unit test-plugin test-pipeline test-functional ## All tests on this machine, set-up included
 
 ##@ Tests and checks
-.PHONY: test-unit test-plugin test-functional test-e2e lint types verify manifests
+.PHONY: test-unit test-plugin test-pipeline test-functional test-e2e lint types verify manifests
 test-unit: venv ## Pure Python tests, under a minute
 	$(BIN)/pytest tests/unit tests/scenario -q -n auto
 
 test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	./mvnw -q -B -f operator/storm-plugin/pom.xml verify
 	./mvnw -q -B -f examples/workloads/pom.xml verify
+
+test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes, one Spark session for all of them
+	$(BIN)/pytest tests/pipeline -q -n 0
 
 test-functional: setup ## Against a real Storm cluster and a real Prometheus on this machine
 	$(BIN)/pytest tests/functional -q --reruns 1 --durations 10
@@ -47,10 +50,12 @@ verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
 	diff -r crds charts/storm-operator/crds
+	diff -r monitoring/rules charts/storm-operator/rules
 
-manifests: venv ## Make what is made from the CRDs: their reference, the chart's copy
+manifests: venv ## Make what is made or copied: the CRDs' reference, the chart's copies of CRDs and rules
 	$(BIN)/python .ci/crd_reference.py
 	cp crds/*.yaml charts/storm-operator/crds/
+	cp monitoring/rules/*.yml charts/storm-operator/rules/
 
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
@@ -110,8 +115,8 @@ bench-real: setup ## Our schedulers against Storm's own on a real local cluster,
 	PYTHONPATH=tests $(BIN)/python benchmarks/real_cluster.py $(REAL_OPTIONS)
 
 ##@ Set-up
-.PHONY: setup prerequisites packages venv jars lock clean
-setup: prerequisites venv jars ## Everything that demo and test need
+.PHONY: setup prerequisites packages venv jars spark-jars lock clean
+setup: prerequisites venv jars spark-jars ## Everything that demo and test need
 
 prerequisites: ## Check for Python, Java and the rest; each missing one with the command that installs it
 	@$(PYTHON) .ci/prerequisites.py
@@ -136,6 +141,9 @@ $(PLUGIN_JAR): $(call java_sources,operator/storm-plugin/src operator/storm-plug
 $(WORKLOADS_JAR): $(call java_sources,examples/workloads/src examples/workloads/pom.xml)
 	./mvnw -q -B -f examples/workloads/pom.xml package -DskipTests
 	@touch $@
+
+spark-jars: venv ## Delta for Spark, from Maven into the user's cache
+	@$(BIN)/storm-pipeline jars
 
 lock: venv ## Pin all versions anew
 	$(BIN)/pip install -q uv

@@ -9,9 +9,10 @@ import numpy as np
 from calibration_cases import FIRST_PORT, MACHINE_MILLICORES, MACHINES, WORKLOADS, ExecutorFigures, Measured
 from scipy.optimize import least_squares, nnls
 
+from storm_operator.core.arrays import Floats
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, Distances
-from storm_operator.simulator.arrays import Floats, times
+from storm_operator.simulator.arrays import times
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import ClusterModel, Costs, SimulatedSupervisor

@@ -9,7 +9,8 @@ from builders import chain_topology, component_load, even_traffic, history, plac
 from fake_cluster import FakeClock, FakeCluster
 from storm_operator.apply import Applier
 from storm_operator.control_loop import ControlLoop, PassReport
-from storm_operator.core.model import Assignment, Hold, Plan
+from storm_operator.core.decision import Hold, Plan
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import (

@@ -12,8 +12,9 @@ import typer
 from rich.console import Console
 
 from storm_operator.core.decide import DecisionMemory, decide
+from storm_operator.core.decision import Decision
 from storm_operator.core.demand import estimate_demand
-from storm_operator.core.model import Assignment, Decision, Demand, Infeasible
+from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.optimal import SolverMissing, gap_to_optimum
 from storm_operator.core.placement.registry import check_parameters, policy_named
 from storm_operator.core.settings import PlacementSettings, Separation

@@ -16,9 +16,10 @@ from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.decide import decide, in_excluded_window
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups, group_by_settings
 from storm_operator.core.load_history import undisturbed
-from storm_operator.core.model import Decision, Demand, Hold, HoldReason, Plan
+from storm_operator.core.model import Demand
 from storm_operator.core.placement.registry import policy_named
 from storm_operator.core.plan_progress import supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of

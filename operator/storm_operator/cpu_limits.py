@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from storm_operator.apply_ports import PlanDocuments
-from storm_operator.core.model import Executor, Plan
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Executor
 
 WARM_UP_FACTOR = 2.0
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from storm_operator.core.decision import Decision
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.forecast import ComponentKey, LoadForecast
-from storm_operator.core.model import Decision, Demand
+from storm_operator.core.model import Demand
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import Proposals
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod

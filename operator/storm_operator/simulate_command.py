@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from storm_operator.core.placement.registry import POLICIES
+from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.scenario_file import InvalidScenario, read_scenario
+from storm_operator.simulated_loop import Scenario
 from storm_operator.simulated_loop import simulate as play
 from storm_operator.simulation_report import SimulationReport
 
@@ -23,6 +25,9 @@ def simulate(
         list[str] | None, typer.Option(help="Policies to play it with (repeatable); else the file's own.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-f", help="Folder for the reports as JSON.")] = None,
+    history: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Record every period; each policy is a cluster of its own there.")
+    ] = None,
 ) -> None:
     """Play a scenario on a simulated Storm cluster: no Storm, no Java, much faster than real time."""
     console = Console(highlight=False)
@@ -41,13 +46,28 @@ def simulate(
             topology: replace(spec, scheduling=replace(spec.scheduling, policy=name))
             for topology, spec in read.specs.items()
         }
-        reports.append((name, play(read.scenario, specs)))
+        reports.append((name, _played(read.scenario, specs, history, f"{read.scenario.name}-{name}")))
     console.print(_table(reports))
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         for name, report in reports:
             (output / f"{name.split(' (')[0].replace(' ', '-')}.json").write_text(report.to_json(), encoding="utf-8")
         console.print(f"reports: {output}")
+
+
+def _played(
+    scenario: Scenario, specs: Mapping[str, TopologySpec], history: str | None, cluster: str
+) -> SimulationReport:
+    if history is None:
+        return play(scenario, specs)
+    from storm_operator.history.recorder import DirectRecorder
+    from storm_operator.history.store import HistoryStore
+
+    recorder = DirectRecorder(HistoryStore.at(history, cluster, f"seed-{scenario.seed}"))
+    try:
+        return play(scenario, specs, recorder)
+    finally:
+        recorder.close()
 
 
 def _table(reports: list[tuple[str, SimulationReport]]) -> Table:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 
 from storm_operator.adapters.plan_documents import Acknowledgement
-from storm_operator.core.model import Assignment, Executor, Plan, WorkerSlot
+from storm_operator.core.arrays import Flags
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.simulator.arrays import Flags
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import Timings

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from storm_operator.apply import Applier
 from storm_operator.control_loop import ControlLoop, Listener, PassReport
-from storm_operator.core.model import Assignment, Hold
+from storm_operator.core.decision import Hold
+from storm_operator.core.model import Assignment
 from storm_operator.core.placement.even import deal_out, interleaved_free_slots
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
@@ -52,9 +53,11 @@ def even_start(model: ClusterModel) -> Assignment:
     return placed
 
 
-def simulate(scenario: Scenario, specs: Mapping[str, TopologySpec] | None = None) -> SimulationReport:
+def simulate(
+    scenario: Scenario, specs: Mapping[str, TopologySpec] | None = None, audience: Listener | None = None
+) -> SimulationReport:
     """Play `scenario`, with the topologies in `specs` (by name) managed; None: the assignment stays as it starts."""
-    stage = SimulatedStage(scenario)
+    stage = SimulatedStage(scenario, audience)
     for _ in range(whole_periods(scenario.duration_seconds, scenario.period_seconds)):
         stage.run_period(specs)
     policies = sorted({spec.scheduling.policy for spec in specs.values()}) if specs else ["none"]

@@ -12,8 +12,8 @@ from pathlib import Path
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.resources import InvalidResource, read_topology_file
 from storm_operator.control_loop import ControlLoop, PassReport
+from storm_operator.core.decision import Hold
 from storm_operator.core.decision_memory import assignment_hash
-from storm_operator.core.model import Hold
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.lifecycle_manager import LifecycleManager

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,9 +13,10 @@ from rich.console import Console
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
+from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
-from storm_operator.loop_ports import Audience
+from storm_operator.loop_ports import Audience, Listener
 from storm_operator.standalone import TerminalListener, TopologyFolder, run_forever, stop_on_signals
 
 
@@ -45,47 +47,55 @@ def standalone(
     page_approval: Annotated[
         bool, typer.Option("--page-approval", help="Whoever reaches the page may approve and reject plans there.")
     ] = False,
+    history: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Record every period to this folder or s3:// prefix.")
+    ] = None,
+    history_cluster: Annotated[
+        str | None, typer.Option(help="Name of the cluster there; else that of --local, or Nimbus' address.")
+    ] = None,
+    history_days: Annotated[float, typer.Option(min=1.0, help="Recorded days that are kept.")] = 400.0,
+    history_gigabytes: Annotated[float, typer.Option(min=0.01, help="Recorded gigabytes that are kept.")] = 20.0,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     console = Console(highlight=False, log_path=False)
-    if not folder.is_dir():
-        raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
-    if (storm_home is None) != (storm_conf_dir is None):
-        raise typer.BadParameter("--storm-home and --storm-conf-dir: give both, or none where nothing is submitted")
-    for option, path in (("--storm-home", storm_home), ("--storm-conf-dir", storm_conf_dir)):
-        if path is not None and not path.is_dir():
-            raise typer.BadParameter(f"{option}: {path} is no folder")
-    if local is not None:
-        connection = connection_to_local(local)
-    elif nimbus and zookeeper:
-        connection = ClusterConnection(
-            nimbus=tuple(nimbus),
-            zookeeper=zookeeper,
-            storm_root=zookeeper_root,
-            agent_port=agent_port,
-            agents=dict(parse_agent(text) for text in agent or ()),
-            prometheus=prometheus,
-            storm_home=storm_home,
-            storm_conf_dir=storm_conf_dir,
-        )
-    else:
-        raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
 
     def say(sentence: str) -> None:
         console.log(sentence)
 
-    page = SinglePage(", ".join(connection.nimbus), page_approval)
-    try:
-        assembly = assemble(connection, Audience((TerminalListener(say), page.watcher), say))
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-    loop = assembly.loop
-    page.proposals = lambda: loop.memory.proposals
-    stop = stop_on_signals()
-    say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this and leaves topologies running")
-    if page_port:
-        _show(page, PageAddress(page_port, page_host), say)
-    try:
+    _check_paths(folder, storm_home, storm_conf_dir)
+    connection = _connection(
+        local,
+        nimbus,
+        zookeeper,
+        storm_root=zookeeper_root,
+        agent_port=agent_port,
+        agents=dict(parse_agent(text) for text in agent or ()),
+        prometheus=prometheus,
+        storm_home=storm_home,
+        storm_conf_dir=storm_conf_dir,
+    )
+    with ExitStack() as until_ended:
+        listeners: list[Listener] = [TerminalListener(say)]
+        if history is not None:
+            settings = HistorySettings(history, history_cluster or local, history_days, history_gigabytes)
+            recorder = recorder_for(settings, connection.nimbus[0], say)
+            until_ended.callback(recorder.close)
+            listeners.append(recorder)
+        page = SinglePage(", ".join(connection.nimbus), page_approval)
+        listeners.append(page.watcher)
+        try:
+            assembly = assemble(connection, Audience(tuple(listeners), say))
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        until_ended.callback(assembly.close)
+        loop = assembly.loop
+        page.proposals = lambda: loop.memory.proposals
+        stop = stop_on_signals()
+        say(
+            f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this, topologies are left running"
+        )
+        if page_port:
+            _show(page, PageAddress(page_port, page_host), say)
         run_forever(
             TopologyFolder(folder, say, connection.nimbus),
             assembly.lifecycle(say),
@@ -94,9 +104,36 @@ def standalone(
             say,
             before_pass=lambda: page.carry_out(loop.desk),
         )
-    finally:
-        assembly.close()
     say("ended; topologies are left running under the plans in force")
+
+
+def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | None) -> None:
+    if not folder.is_dir():
+        raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
+    if (storm_home is None) != (storm_conf_dir is None):
+        raise typer.BadParameter("--storm-home and --storm-conf-dir: give both, or none where nothing is submitted")
+    for option, path in (("--storm-home", storm_home), ("--storm-conf-dir", storm_conf_dir)):
+        if path is not None and not path.is_dir():
+            raise typer.BadParameter(f"{option}: {path} is no folder")
+
+
+def _connection(
+    local: str | None, nimbus: Sequence[str] | None, zookeeper: str | None, **others: Any
+) -> ClusterConnection:
+    """To the local cluster of that name, or to what the other options describe; a usage error where neither is told."""
+    if local is not None:
+        return connection_to_local(local)
+    if not nimbus or not zookeeper:
+        raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
+    return ClusterConnection(nimbus=tuple(nimbus), zookeeper=zookeeper, **others)
+
+
+def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:
+    """A recorder at work; a usage error when there can be none."""
+    try:
+        return start_recorder(settings, nimbus, say)
+    except NoHistory as error:
+        raise typer.BadParameter(f"--history: {error}") from error
 
 
 def _show(page: SinglePage, address: PageAddress, say: Callable[[str], None]) -> None:

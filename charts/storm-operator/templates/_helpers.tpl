@@ -54,3 +54,12 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
+
+{{/* Where history is recorded; empty where it is not. A path without a claim is the pod's own business, or a URL. */}}
+{{- define "operator.history" -}}
+{{- if .Values.history.path -}}
+{{ .Values.history.path }}
+{{- else if .Values.history.existingClaim -}}
+/history
+{{- end -}}
+{{- end -}}

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
 from storm_operator.core.excluded_windows import window_over
 from storm_operator.core.measurement_check import check_measurements
-from storm_operator.core.model import Assignment, Decision, Demand, Hold, HoldReason, Infeasible, Plan
+from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.core.model import ACKER_COMPONENT, ComponentKind, Topology
 from storm_operator.core.placed_traffic import PlacedTraffic
-from storm_operator.core.traffic import NOWHERE, Floats, Ints, TrafficMatrix
+from storm_operator.core.traffic import TrafficMatrix
 
 NEVER = -np.inf
 """When a tuple arrives at a component that no tuple reaches."""

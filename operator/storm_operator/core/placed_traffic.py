@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.core.model import Assignment
 from storm_operator.core.snapshot import Distances
-from storm_operator.core.traffic import NOWHERE, Floats, Ints, TrafficMatrix
+from storm_operator.core.traffic import TrafficMatrix
 
 Truths = npt.NDArray[np.bool_]
 

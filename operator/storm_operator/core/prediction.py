@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from storm_operator.core.model import Assignment, Demand, Prediction, Topology
+from storm_operator.core.decision import Prediction
+from storm_operator.core.model import Assignment, Demand, Topology
 from storm_operator.core.network_paths import network_paths_ms, number_components
 from storm_operator.core.placed_traffic import place_traffic, rows_of_topologies
 from storm_operator.core.placement.objective import SeenAssignment, see

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from storm_operator.core.decision import Move, Prediction
 from storm_operator.core.fresh_slots import on_fresh_slots
-from storm_operator.core.model import Assignment, Demand, Move, Prediction, Supervisor
+from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
 from storm_operator.core.placement.objective import Prices, SeenAssignment, cost_seen, prices_of, see, see_needs
 from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors

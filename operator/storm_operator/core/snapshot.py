@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.core.model import (
-    Assignment,
-    Executor,
-    ExecutorLoad,
-    Supervisor,
-    Topology,
-    WorkerSlot,
-    read_only,
-)
+from storm_operator.core.model import Assignment, Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot, read_only
 from storm_operator.core.traffic import TrafficMatrix
 
 DEFAULT_LOOPBACK_ROUND_TRIP_MS = 0.1

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from storm_operator.core.model import Hold
+from storm_operator.core.decision import Hold
 from storm_operator.kube.runners import Runners
 
 

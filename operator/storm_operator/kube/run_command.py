@@ -18,6 +18,7 @@ from storm_operator.adapters.kube.clients import KubeClients, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.assembly import DEFAULT_AGENT_PORT
+from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.canary import WatchCanary
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
 from storm_operator.kube.health import serve_health
@@ -59,6 +60,16 @@ def run(
         str | None,
         typer.Option(envvar=env("PROMETHEUS"), metavar="URL", help="Ask this Prometheus instead of the agents."),
     ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(envvar=env("HISTORY"), metavar="PATH", help="Record every period to this folder or s3:// prefix."),
+    ] = None,
+    history_days: Annotated[
+        float, typer.Option(envvar=env("HISTORY_DAYS"), min=1.0, help="Recorded days that are kept.")
+    ] = 400.0,
+    history_gigabytes: Annotated[
+        float, typer.Option(envvar=env("HISTORY_GIGABYTES"), min=0.01, help="Recorded gigabytes kept of each cluster.")
+    ] = 20.0,
     deletion_patience_seconds: Annotated[
         float,
         typer.Option(
@@ -88,7 +99,10 @@ def run(
     clients = connect(log.info)
     lease = Lease(clients.api, terms, lambda: datetime.now(UTC))
     settings = RunnerSettings(
-        JobSettings(storm_image, storm_image_pull_policy, submitter_service_account), agent_port, prometheus
+        JobSettings(storm_image, storm_image_pull_policy, submitter_service_account),
+        agent_port,
+        prometheus,
+        HistorySettings(history, None, history_days, history_gigabytes) if history else None,
     )
     operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()))
     serve_health(health_port, operator.problem)

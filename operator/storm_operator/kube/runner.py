@@ -14,6 +14,7 @@ from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.history.settings import HistoryRecorder, HistorySettings, recorder_or_none
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
@@ -22,6 +23,7 @@ from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
+from storm_operator.loop_ports import Audience
 
 RETRY_SECONDS = 10.0
 LOOK_SECONDS = 0.5
@@ -36,6 +38,7 @@ class RunnerSettings:
     jobs: JobSettings
     agent_port: int
     prometheus: str | None = None
+    history: HistorySettings | None = None
 
 
 Wishes = frozenset[tuple[str, int, bool]]
@@ -58,6 +61,7 @@ class ClusterRunner:
     assembly: Assembly | None = None
     lifecycle: LifecycleManager | None = None
     submitter: JobSubmitter | None = None
+    recorder: HistoryRecorder | None = None
     publisher: Publisher = field(init=False)
     care: ClusterCare = field(init=False)
     last_plans: dict[str, str] = field(default_factory=dict)
@@ -112,6 +116,9 @@ class ClusterRunner:
         if self.assembly is not None:
             self.assembly.close()
             self.assembly = None
+        if self.recorder is not None:
+            self.recorder.close()
+            self.recorder = None
 
     def run_pass(self) -> float:
         """One pass; returns the seconds from its beginning to that of the next."""
@@ -155,7 +162,9 @@ class ClusterRunner:
         """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""
         if self.assembly is None or self.lifecycle is None:
             connection = discover(self.nimbus, self.settings)
-            assembly = assemble(connection, self.publisher, machines=self.care)
+            self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
+            listeners = tuple(filter(None, (self.publisher, self.recorder)))
+            assembly = assemble(connection, Audience(listeners, self.say), machines=self.care)
             try:
                 assembly.loop.recover()
                 # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from storm_operator.core.model import Hold
+from storm_operator.core.decision import Hold
 from storm_operator.core.plan_record import PlanState
 from storm_operator.kube.conditions import (
     PAUSED,

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.functional
 TOPOLOGY = "wordcount-1-1767268800"
 LIMITS_PATH = f"/storm/storm-operator/cpu-limits/{TOPOLOGY}"
 CPU = "storm_executor_cpu_seconds_total"
-LIMIT = "storm_executor_cpu_limit_millicores"
+LIMIT = "storm_executor_cpu_limit_cores"
 GROUP = f"storm-executor@sup-1@{TOPOLOGY}@6700@2-2"
 
 
@@ -90,7 +90,7 @@ def test_agents_measure_each_other(tmp_path: Path) -> None:
         ((labels, round_trip),) = agent.scrape("storm_supervisor_round_trip_seconds")
         assert labels["peer"] == "sup-2"
         assert 0 < round_trip < 0.5
-        assert len(agent.scrape("storm_supervisor_coordinate_milliseconds")) == 3
+        assert len(agent.scrape("storm_supervisor_coordinate_seconds")) == 3
         assert agent.scrape("storm_supervisor_availability_ratio")[0][1] == 1.0
         peer.kill()
         eventually(lambda: agent.scrape("storm_supervisor_availability_ratio")[0][1] < 1.0)
@@ -162,7 +162,7 @@ def test_limits_follow_zookeeper(
         assert limits_seen(agent) == {"2-2": 1500.0}
         zookeeper_server.start()
         eventually(lambda: _tried(lambda: operator.limit({2: 300})))
-        eventually(lambda: limits_seen(agent) == {"2-2": 300.0})
+        eventually(lambda: limits_seen(agent) == {"2-2": 0.3})
 
         operator.forget()
         eventually(lambda: not (machine_v1 / GROUP).exists())

@@ -23,18 +23,9 @@ from builders import (
     supervisors,
 )
 from storm_operator.core.decide import DecisionMemory, assignment_hash, decide
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.fresh_slots import on_fresh_slots
-from storm_operator.core.model import (
-    Assignment,
-    Decision,
-    Demand,
-    Executor,
-    Hold,
-    HoldReason,
-    Infeasible,
-    Plan,
-    WorkerSlot,
-)
+from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.plan_diff import diff_assignments
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState

@@ -11,7 +11,7 @@ import yaml
 from builders import even_traffic, snapshot, supervisors
 from kube_builders import NOW_SECONDS, SPREAD, TOPOLOGY_ID, WORDS, managed, plan, plan_record
 from storm_operator.adapters.resource_schema import crd_file
-from storm_operator.core.model import Hold, HoldReason
+from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.plan_record import AUTO, Outcome, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary, TopologyRates
 from storm_operator.kube.conditions import TopologyView

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
 from storm_operator.core.placement.objective import prices_of, usable_millicores
@@ -27,7 +28,6 @@ from storm_operator.core.placement.search_when_due import PARAMETERS as SEARCH_P
 from storm_operator.core.placement.search_when_due import search_when_due
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.traffic import Floats, Ints
 
 NAME = "genetic"
 

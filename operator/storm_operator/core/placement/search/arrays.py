@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.partition_state import (
-    NOWHERE,
-    Graph,
-    Homes,
-    Machines,
-    Pull,
-    Search,
-    Tariff,
-)
+from storm_operator.core.arrays import NOWHERE
+from storm_operator.core.placement.search.partition_state import Graph, Homes, Machines, Pull, Search, Tariff
 from storm_operator.core.placement.search.problem import Problem
 
 SMALLEST_GAIN = 1e-9

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner
-from storm_operator.core.placement.search.partition_state import NOWHERE, Floats, Graph, Ints
+from storm_operator.core.placement.search.partition_state import Graph
 
 LEAST_DEMAND = 1e-3
 

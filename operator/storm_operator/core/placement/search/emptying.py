@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Flags
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
-from storm_operator.core.placement.search.partition_state import NOWHERE, Flags, Partition, Search, members_of, move
+from storm_operator.core.placement.search.partition_state import Partition, Search, members_of, move
 from storm_operator.core.placement.search.step_prices import (
     cost_of_adding,
     cost_of_removing,

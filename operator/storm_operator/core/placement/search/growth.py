@@ -7,16 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
-from storm_operator.core.placement.search.partition_state import (
-    NOWHERE,
-    Floats,
-    Ints,
-    Partition,
-    Search,
-    put,
-    worker_at,
-)
+from storm_operator.core.placement.search.partition_state import Partition, Search, put, worker_at
 from storm_operator.core.placement.search.step_prices import cost_of_adding
 
 SEEDS_LOOKED_AT = 64

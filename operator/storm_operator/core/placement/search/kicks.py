@@ -9,18 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Flags, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
-from storm_operator.core.placement.search.partition_state import (
-    NOWHERE,
-    Flags,
-    Ints,
-    Partition,
-    Search,
-    members_of,
-    move,
-    put,
-    take,
-)
+from storm_operator.core.placement.search.partition_state import Partition, Search, members_of, move, put, take
 from storm_operator.core.placement.search.refinement import refine
 from storm_operator.core.placement.search.step_prices import (
     cheapest,

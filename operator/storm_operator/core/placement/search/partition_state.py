@@ -9,15 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
-NOWHERE = -1
 SPARE_WORKERS = 4
 """Workers that a supervisor may hold beyond its ports while a search is on its way; each is priced like a disaster."""
 

@@ -8,23 +8,18 @@ that workers keep the slot they have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
 from storm_operator.core.placement.objective import prices_of, stateful_executors, usable_millicores
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot, Distances
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +42,12 @@ class Problem:
     demand: Floats
     usable: Floats
     fixed_load: Floats
-    fixed_in_use: npt.NDArray[np.bool_]
+    fixed_in_use: Flags
     free_ports: tuple[tuple[int, ...], ...]
     """Ports of each supervisor that no obstacle holds, sorted."""
     home: Ints
     """The supervisor that each executor lives on now, or NOWHERE."""
-    settled: npt.NDArray[np.bool_]
+    settled: Flags
     """Whether the executor belongs to the worker in force that its group would keep at its home."""
     kept_group: Ints
     """[supervisor, n-th]: the groups of those workers; NOWHERE fills the rows up."""
@@ -61,23 +56,6 @@ class Problem:
     restart_price: Floats
     overload_price: float
     supervisor_price: float
-
-    def distances_ms(self) -> Floats:
-        """Between all supervisors; the diagonal is what two workers of one supervisor pay."""
-        distances = self.zone_ms[self.zone_of][:, self.zone_of]
-        np.fill_diagonal(distances, self.between_workers_ms)
-        return distances
-
-    def settled_size(self) -> Ints:
-        """[group, supervisor]: executors in the worker that the group could keep there; 0 where there is none."""
-        sizes = np.zeros((self.groups, len(self.supervisors)), dtype=np.int64)
-        columns, at = np.nonzero(self.kept_group != NOWHERE)
-        sizes[self.kept_group[columns, at], columns] = self.kept_size[columns, at]
-        return sizes
-
-    def without_restarts(self) -> Problem:
-        """The same problem for someone who starts afresh."""
-        return replace(self, restart_price=np.zeros_like(self.restart_price))
 
 
 def build_problem(
@@ -216,7 +194,7 @@ def _homes(
     column: Mapping[str, int],
     free_ports: tuple[tuple[int, ...], ...],
     group_of: Ints,
-) -> tuple[Ints, npt.NDArray[np.bool_], Ints, Ints]:
+) -> tuple[Ints, Flags, Ints, Ints]:
     """Where everyone lives now, and which workers could be kept as they are (the largest of each group and place)."""
     home = np.full(len(executors), NOWHERE, dtype=np.int64)
     settled = np.zeros(len(executors), dtype=np.bool_)

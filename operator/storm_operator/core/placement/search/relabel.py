@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from storm_operator.core.placement.search.problem import NOWHERE, Ints, Problem
+from storm_operator.core.arrays import NOWHERE, Ints
+from storm_operator.core.placement.search.problem import Problem
 
 
 def relabel(problem: Problem, place: Ints) -> Ints:

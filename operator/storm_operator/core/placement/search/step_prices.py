@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Flags, Ints
 from storm_operator.core.placement.search.compiled import compiled, leaf
-from storm_operator.core.placement.search.partition_state import (
-    NOWHERE,
-    Flags,
-    Homes,
-    Ints,
-    Partition,
-    Search,
-    put,
-    take,
-    worker_at,
-)
+from storm_operator.core.placement.search.partition_state import Homes, Partition, Search, put, take, worker_at
 
 
 @leaf

@@ -1,0 +1,104 @@
+"""Files of one folder or object store prefix, written so that they appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import fsspec
+from fsspec.implementations.arrow import ArrowFSWrapper
+from pyarrow import fs
+
+ARROW_SCHEMES = ("s3", "gs", "hdfs", "abfs")
+"""Object stores that pyarrow reaches by itself; others need their fsspec package."""
+TEMPORARY = ".writing"
+"""Ends the name of a file that is not whole yet; readers skip names that begin with a dot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Paths given and returned are relative to `root`, with slashes between. `filesystem` is one of fsspec's."""
+
+    filesystem: Any
+    root: str
+
+    @classmethod
+    def at(cls, root: str) -> Files:
+        """Files below a folder or URL. OSError or ValueError when there can be none.
+
+        Keys, region and endpoint of an object store come from its usual environment (AWS_ACCESS_KEY_ID,
+        AWS_ENDPOINT_URL, ...).
+        """
+        if root.partition("://")[0] in ARROW_SCHEMES:
+            filesystem, path = fs.FileSystem.from_uri(root)
+            return cls(ArrowFSWrapper(filesystem), path)
+        filesystem, path = fsspec.core.url_to_fs(root)
+        return cls(filesystem, path)
+
+    @property
+    def is_local(self) -> bool:
+        return "file" in _protocols(self.filesystem)
+
+    def write_whole(self, path: str, write: Callable[[Any], None]) -> int:
+        """Let `write` fill a file that then appears at `path`; returns its bytes.
+
+        On this machine: under another name, to disk, renamed. An object appears when it is complete anyway.
+        """
+        target = self._full(path)
+        if not self.is_local:
+            with self.filesystem.open(target, "wb") as sink:
+                write(sink)
+            return int(self.filesystem.size(target))
+        temporary = posixpath.join(posixpath.dirname(target), f".{posixpath.basename(target)}{TEMPORARY}")
+        self.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
+        with open(temporary, "wb") as sink:  # noqa: PTH123 - a path of fsspec's, not of pathlib's
+            write(sink)
+            sink.flush()
+            os.fsync(sink.fileno())
+            size = sink.tell()
+        os.replace(temporary, target)  # noqa: PTH105 - likewise
+        return size
+
+    def open(self, path: str) -> Any:
+        """For reading, as a context manager."""
+        return self.filesystem.open(self._full(path), "rb")
+
+    def exists(self, path: str) -> bool:
+        return bool(self.filesystem.exists(self._full(path)))
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Names right below `folder`, sorted; none when it is not there."""
+        self.filesystem.invalidate_cache()
+        try:
+            found = self.filesystem.ls(self._full(folder), detail=False)
+        except FileNotFoundError:
+            return ()
+        return sorted(posixpath.basename(path.rstrip("/")) for path in found)
+
+    def below(self, folder: str) -> Sequence[tuple[str, int]]:
+        """(path, bytes) of the whole files anywhere below `folder`."""
+        self.filesystem.invalidate_cache()
+        found = self.filesystem.find(self._full(folder), detail=True)
+        return [
+            (posixpath.relpath(path, self.root), int(about["size"] or 0))
+            for path, about in found.items()
+            if not posixpath.basename(path).startswith(".")
+        ]
+
+    def delete(self, path: str) -> None:
+        """A file, or a folder with all that is in it; one that is gone already is no error."""
+        try:
+            self.filesystem.rm(self._full(path), recursive=True)
+        except FileNotFoundError:
+            return
+
+    def _full(self, path: str) -> str:
+        return posixpath.join(self.root, path)
+
+
+def _protocols(filesystem: Any) -> tuple[str, ...]:
+    protocol = filesystem.protocol
+    return (protocol,) if isinstance(protocol, str) else tuple(protocol)

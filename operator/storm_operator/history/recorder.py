@@ -1,0 +1,167 @@
+"""The recorder: a listener that keeps what the loop saw and did, off the loop's path."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from storm_operator.core.history_rows import Pass, columns_of
+from storm_operator.core.plan_record import PlanRecord
+from storm_operator.history.store import HistoryStore
+from storm_operator.loop_ports import PassReport
+
+QUEUED_PASSES = 8
+"""Passes that may wait to be written; more would only fill memory."""
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class PassCollector:
+    """Makes one `Pass` of what a listener hears: plans' states come before the pass that they belong to."""
+
+    sequence: int = 0
+    dropped: int = 0
+    _records: list[PlanRecord] = field(default_factory=list)
+    _last_at_seconds: float = 0.0
+
+    def note(self, record: PlanRecord) -> None:
+        self._records.append(record)
+
+    def collect(self, report: PassReport) -> Pass:
+        self._last_at_seconds = report.at_seconds
+        return self._take(
+            Pass(
+                at_seconds=report.at_seconds,
+                sequence=self.sequence,
+                snapshot=report.snapshot,
+                demand=report.demand,
+                decisions=report.decisions,
+                forecasts=report.forecasts,
+                records=tuple(self._records),
+                pass_seconds=sum(report.step_seconds.values()) if report.step_seconds else None,
+                dropped_before=self.dropped,
+            )
+        )
+
+    def leftover(self) -> Pass | None:
+        """What was heard after the last pass; None when nothing was."""
+        if not self._records:
+            return None
+        return self._take(Pass(self._last_at_seconds, self.sequence, records=tuple(self._records)))
+
+    def _take(self, made: Pass) -> Pass:
+        self._records.clear()
+        self.sequence += 1
+        return made
+
+
+@dataclass(slots=True)
+class DirectRecorder:
+    """A listener that writes each pass at once: for simulations, where nobody waits."""
+
+    store: HistoryStore
+    source: str = "simulator"
+    collector: PassCollector = field(default_factory=PassCollector)
+
+    def on_pass(self, report: PassReport) -> None:
+        write_pass(self.store, self.collector.collect(report), self.source)
+
+    def on_record(self, record: PlanRecord) -> None:
+        self.collector.note(record)
+
+    def close(self) -> None:
+        """Write what is left and publish it."""
+        leftover = self.collector.leftover()
+        if leftover is not None:
+            write_pass(self.store, leftover, self.source)
+        self.store.publish()
+
+
+class Recorder:
+    """A listener that hands each pass to a thread that writes it; never waits, and never raises for what a disk does.
+
+    When writing cannot keep up, passes are dropped, counted and said; the next one that is written tells how many.
+    """
+
+    def __init__(self, store: HistoryStore, say: Say, queued: int = QUEUED_PASSES) -> None:
+        self._store = store
+        self._say = say
+        self._collector = PassCollector()
+        self._queue: queue.Queue[Pass | None] = queue.Queue(queued)
+        self._dropping = False
+        self._obstacle = ""
+        self.written = 0
+        self.lost = 0
+        """Passes dropped or not written, since the start."""
+        self._thread = threading.Thread(target=self._write_all, name="history", daemon=True)
+        self._thread.start()
+
+    def on_record(self, record: PlanRecord) -> None:
+        self._collector.note(record)
+
+    def on_pass(self, report: PassReport) -> None:
+        made = self._collector.collect(report)
+        try:
+            self._queue.put_nowait(made)
+        except queue.Full:
+            self._drop(made)
+            return
+        self._collector.dropped = 0
+        self._dropping = False
+
+    def _drop(self, made: Pass) -> None:
+        self._collector.dropped += 1
+        self.lost += 1
+        for record in made.records:  # what became of plans is told with the next pass
+            self._collector.note(record)
+        if not self._dropping:
+            self._say(f"history: {self._queue.maxsize} periods wait to be written; periods are dropped until one is")
+        self._dropping = True
+
+    def close(self, patience_seconds: float = 30.0) -> None:
+        """Write what is left and publish it; gives up after `patience_seconds`."""
+        leftover = self._collector.leftover()
+        try:
+            if leftover is not None:
+                self._queue.put(leftover, timeout=patience_seconds)
+            self._queue.put(None, timeout=patience_seconds)
+        except queue.Full:
+            self._say("history: not all of it could be written before the end")
+            return
+        self._thread.join(patience_seconds)
+
+    def _write_all(self) -> None:
+        self._attempt(self._recover)
+        while (made := self._queue.get()) is not None:
+            if self._attempt(lambda made=made: write_pass(self._store, made, "operator")):  # type: ignore[misc]
+                self.written += 1
+            else:
+                self.lost += 1
+        self._attempt(self._store.publish)
+
+    def _recover(self) -> None:
+        if self._store.recover():
+            self._say("history: what an earlier recorder had not published is published now")
+
+    def _attempt(self, act: Callable[[], object]) -> bool:
+        """Whether it worked; an obstacle is said once, until it is gone."""
+        try:
+            act()
+        except Exception as error:  # a full disk, an object store that is away: the loop goes on without history
+            words = f"history: not written to {self._store.files.root}: {type(error).__name__}: {error}"
+            if words != self._obstacle:
+                self._say(words)
+            self._obstacle = words
+            return False
+        if self._obstacle:
+            self._say("history: written again")
+            self._obstacle = ""
+        return True
+
+
+def write_pass(store: HistoryStore, made: Pass, source: str) -> None:
+    """Keep one pass in `store`."""
+    seconds = made.snapshot.period_seconds if made.snapshot is not None else None
+    store.write(made.at_seconds, seconds, columns_of(made, source))

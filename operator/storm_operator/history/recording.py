@@ -1,0 +1,23 @@
+"""Starting a recorder from what a command line or a chart says."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+from storm_operator.history.recorder import Recorder, Say
+from storm_operator.history.settings import HistorySettings
+from storm_operator.history.store import HistoryStore, Limits
+
+BYTES_PER_GIGABYTE = 1_000_000_000
+
+
+def start(settings: HistorySettings, nimbus: str, say: Say) -> Recorder:
+    """A recorder at work. OSError or ValueError when the place cannot be used."""
+    limits = Limits(keep_bytes=round(settings.keep_gigabytes * BYTES_PER_GIGABYTE), keep_days=settings.keep_days)
+    return Recorder(HistoryStore.at(settings.root, settings.cluster or nimbus, new_run_id(), limits), say)
+
+
+def new_run_id() -> str:
+    """Sortable by time, unique by its tail."""
+    return f"{datetime.now(UTC):%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"

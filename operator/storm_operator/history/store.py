@@ -1,0 +1,197 @@
+"""Where recorded periods are kept: Parquet files in a folder or an object store.
+
+A period is safe as soon as it is written: as small files of its own below `_open/` (readers skip names that begin with
+an underscore). From time to time they are put together into one file for each table and date, which is published whole
+and never changed again:
+
+    <root>/<table>/cluster=<cluster>/date=<date>/<time of first period>-<run>-<first>-<last>.parquet
+
+A recorder that died leaves its periods below `_open/`; the next one of the same cluster publishes them. Publishing can
+be cut short anywhere and repeated: names depend on the periods alone, so that what is published already is left alone.
+Where it was cut short while periods were being deleted, some are published twice, which readers must bear anyway.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from storm_operator.core.history_rows import Columns
+from storm_operator.core.history_tables import TABLES, Kind, Table
+from storm_operator.history.arrow import PeriodStamp, arrow_table
+from storm_operator.history.files import Files
+
+OPEN = "_open"
+COMPRESSION_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When files are published, and how much is kept. None: no bound. Sizes are those of compressed files."""
+
+    publish_after_seconds: float = 600.0
+    publish_after_bytes: int = 64 * 1024 * 1024
+    keep_bytes: int | None = 20 * 1024 * 1024 * 1024
+    keep_days: float | None = 400.0
+
+
+@dataclass(slots=True)
+class HistoryStore:
+    """The history of one cluster, written by one recorder; `run_id` is that recorder's life. Not thread-safe."""
+
+    files: Files
+    cluster: str
+    run_id: str
+    limits: Limits = Limits()
+    _open_since_seconds: float | None = None
+    _open_bytes: int = 0
+    _parts: int = 0
+    _dates: set[str] = field(default_factory=set)
+
+    @classmethod
+    def at(cls, root: str, cluster: str, run_id: str, limits: Limits = Limits()) -> HistoryStore:
+        """The store at a folder or URL (`s3://bucket/prefix`). OSError or ValueError when it cannot be used."""
+        return cls(Files.at(root), cluster, run_id, limits)
+
+    def recover(self) -> int:
+        """Publish what earlier recorders of this cluster left open; returns how many of them there were."""
+        left = [name for name in self.files.names(self._open_folder()) if name != self.run_id]
+        for run_id in sorted(left):
+            self._publish_run(run_id)
+        return len(left)
+
+    def write(self, period_end_seconds: float, period_seconds: float | None, tables: Mapping[Table, Columns]) -> None:
+        """Keep one period; publishes what is open when it is due."""
+        stamp = PeriodStamp(self.run_id, period_end_seconds, period_seconds)
+        if self._dates and stamp.date not in self._dates:
+            self.publish()  # a file never spans two dates
+        for table, columns in tables.items():
+            self._open_bytes += self._write_part(table, arrow_table(table, stamp, columns), stamp)
+        self._parts += 1
+        self._dates.add(stamp.date)
+        if self._open_since_seconds is None:
+            self._open_since_seconds = period_end_seconds
+        open_seconds = period_end_seconds - self._open_since_seconds
+        if open_seconds >= self.limits.publish_after_seconds or self._open_bytes >= self.limits.publish_after_bytes:
+            self.publish()
+
+    def publish(self) -> None:
+        """Put the open periods together, publish them, and delete what is beyond the limits."""
+        if self._dates:
+            self._publish_run(self.run_id)
+            self.prune(max(self._dates))
+        self._open_since_seconds, self._open_bytes = None, 0
+        self._dates.clear()
+
+    def prune(self, newest_date: str) -> int:
+        """Delete the oldest files beyond age (counted from `newest_date`) and size; returns how many went."""
+        published = self._published()
+        gone = 0
+        total = sum(size for _, _, size in published)
+        oldest = self._oldest_kept(newest_date)
+        for date, path, size in published:
+            too_old = oldest is not None and date < oldest
+            too_much = self.limits.keep_bytes is not None and total > self.limits.keep_bytes
+            if not (too_old or too_much):
+                break
+            self.files.delete(path)
+            total -= size
+            gone += 1
+        return gone
+
+    def _oldest_kept(self, newest_date: str) -> str | None:
+        if self.limits.keep_days is None:
+            return None
+        newest = datetime.fromisoformat(newest_date).replace(tzinfo=UTC)
+        return f"{newest - timedelta(days=self.limits.keep_days):%Y-%m-%d}"
+
+    def _published(self) -> list[tuple[str, str, int]]:
+        """(date, path, bytes) of all published files of this cluster, oldest date first, large tables last in it."""
+        found = []
+        for table in TABLES:
+            folder = posixpath.join(table.name, self._cluster_folder())
+            for path, size in self.files.below(folder):
+                found.append((posixpath.basename(posixpath.dirname(path)).removeprefix("date="), path, size))
+        return sorted(found, key=lambda one: (one[0], posixpath.basename(one[1]), one[1]))
+
+    def _write_part(self, table: Table, rows: Any, stamp: PeriodStamp) -> int:
+        name = _PartName(stamp.date, _clock(stamp.period_end_seconds), f"{self._parts:07d}")
+        path = posixpath.join(self._open_folder(), self.run_id, table.name, str(name))
+        return self.files.write_whole(path, lambda sink: write_parquet(rows, table, sink))
+
+    def _publish_run(self, run_id: str) -> None:
+        folder = posixpath.join(self._open_folder(), run_id)
+        for table in TABLES:
+            parts = sorted(path for path, _ in self.files.below(posixpath.join(folder, table.name)))
+            for date, paths in _by_date(parts).items():
+                self._publish_parts(table, run_id, date, paths)
+        self.files.delete(folder)
+
+    def _publish_parts(self, table: Table, run_id: str, date: str, paths: list[str]) -> None:
+        first, last = _PartName.of(paths[0]), _PartName.of(paths[-1])
+        name = f"{first.clock}-{quote(run_id, safe='')}-{first.number}-{last.number}.parquet"
+        target = posixpath.join(table.name, self._cluster_folder(), f"date={date}", name)
+        if not self.files.exists(target):
+            rows = pa.concat_tables([self._read_part(path) for path in paths], promote_options="default")
+            self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink))
+        for path in paths:
+            self.files.delete(path)
+
+    def _read_part(self, path: str) -> Any:
+        with self.files.open(path) as source:
+            return pq.read_table(source)
+
+    def _open_folder(self) -> str:
+        return posixpath.join(OPEN, quote(self.cluster, safe=""))
+
+    def _cluster_folder(self) -> str:
+        return f"cluster={quote(self.cluster, safe='')}"
+
+
+def write_parquet(rows: Any, table: Table, sink: Any) -> None:
+    """Texts, which repeat, by dictionary; all of it in zstd."""
+    repeated = [column.name for column in table.columns if column.kind is not Kind.NUMBER]
+    pq.write_table(
+        rows,
+        sink,
+        compression="zstd",
+        compression_level=COMPRESSION_LEVEL,
+        use_dictionary=[*repeated, "period_seconds"],
+        coerce_timestamps="us",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _PartName:
+    """`2026-01-31T120000-0000042.parquet`: when its period ended, and its number among those of its run."""
+
+    date: str
+    clock: str
+    number: str
+
+    def __str__(self) -> str:
+        return f"{self.date}T{self.clock}-{self.number}.parquet"
+
+    @classmethod
+    def of(cls, path: str) -> _PartName:
+        date, _, rest = posixpath.basename(path).removesuffix(".parquet").partition("T")
+        clock, _, number = rest.partition("-")
+        return cls(date, clock, number)
+
+
+def _by_date(parts: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in parts:
+        found.setdefault(_PartName.of(path).date, []).append(path)
+    return found
+
+
+def _clock(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%H%M%S}"

@@ -1,0 +1,70 @@
+"""A program of many commands whose modules are imported only when they are called."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """Where a command is: `module:attribute`, the attribute being a function or a Typer app; and its line of help."""
+
+    target: str
+    summary: str
+
+
+def lazy_group(program: str, commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:
+    """A group of `commands` for a Typer app; `--help` imports none of them."""
+
+    class LazyGroup(TyperGroup):
+        _listing = False
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(commands)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            known = commands.get(cmd_name)
+            if known is None:
+                return None
+            if self._listing:
+                return TyperCommand(cmd_name, help=known.summary)
+            return load_command(program, cmd_name, known)
+
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            self._listing = True
+            try:
+                super().format_help(ctx, formatter)
+            finally:
+                self._listing = False
+
+    return LazyGroup
+
+
+def load_command(program: str, name: str, command: LazyCommand) -> Any:
+    """The command itself; when its module cannot be imported, one that says why, so that others still work."""
+    module_name, _, attribute = command.target.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        found = _unavailable(program, name, str(error))
+    if isinstance(found, typer.Typer):
+        return typer.main.get_command(found)
+    single = typer.Typer(add_completion=False)
+    single.command(name, context_settings=getattr(found, "context_settings", None))(found)
+    return typer.main.get_command(single)
+
+
+def _unavailable(program: str, name: str, reason: str) -> Callable[..., None]:
+    def unavailable() -> None:
+        """Not available in this installation."""
+        typer.echo(f"{program}: {name} is not available in this installation: {reason}", err=True)
+        raise typer.Exit(1)
+
+    unavailable.context_settings = {"allow_extra_args": True, "ignore_unknown_options": True}  # type: ignore[attr-defined]
+    return unavailable

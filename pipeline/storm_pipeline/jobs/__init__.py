@@ -1,0 +1,1 @@
+"""The commands of `storm-pipeline`: each reads tables, applies transforms, writes tables."""

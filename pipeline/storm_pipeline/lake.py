@@ -1,0 +1,130 @@
+"""Where tables lie, and the few ways in which they are written: each of them can be repeated without harm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from storm_pipeline.schemas import CLUSTER, DATE, DerivedTable
+
+SCHEMA_VERSION_PROPERTY = "storm.schema.version"
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """One folder, or prefix of an object store (`s3a://...`), with all tables of the pipeline in it.
+
+    `history` is where the recorder writes, by default the lake's own folder `bronze`.
+    """
+
+    root: str
+    history: str | None = None
+
+    def bronze(self, table: str) -> str:
+        """Parquet files, in folders cluster=C/date=D."""
+        return f"{self.history or self.root + '/bronze'}/{table}"
+
+    def silver(self, table: str) -> str:
+        """A Delta table."""
+        return f"{self.root}/silver/{table}"
+
+    def gold(self, table: str) -> str:
+        """A Delta table."""
+        return f"{self.root}/gold/{table}"
+
+    def checkpoint(self, job: str) -> str:
+        """Where a streaming job keeps how far it has come."""
+        return f"{self.root}/checkpoints/{job}"
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The unit of work: one cluster's tables of one UTC date."""
+
+    cluster: str
+    date: date
+
+    @property
+    def condition(self) -> str:
+        """As SQL, for reading and for replacing."""
+        quoted = self.cluster.replace("\\", "\\\\").replace("'", "\\'")
+        return f"{CLUSTER} = '{quoted}' AND {DATE} = DATE'{self.date.isoformat()}'"
+
+
+def exists(spark: SparkSession, path: str) -> bool:
+    """Whether there is a Delta table at `path`."""
+    try:
+        spark.read.format("delta").load(path)
+    except AnalysisException as error:
+        if error.getCondition() in ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST"):
+            return False
+        if "is not a Delta table" in str(error):
+            return False
+        raise
+    return True
+
+
+def read(spark: SparkSession, path: str, table: DerivedTable) -> DataFrame:
+    """The Delta table at `path`; an empty frame of its schema when there is none yet."""
+    if exists(spark, path):
+        return spark.read.format("delta").load(path)
+    return spark.createDataFrame([], table.schema)
+
+
+def ensure_table(spark: SparkSession, path: str, table: DerivedTable) -> None:
+    """Make the table, or give it the columns that it lacks; one that is as it should be is left alone."""
+    if not exists(spark, path):
+        by = f" PARTITIONED BY ({', '.join(table.partitions)})" if table.partitions else ""
+        columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in table.schema.fields)
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta{by} "
+            f"TBLPROPERTIES ('{SCHEMA_VERSION_PROPERTY}' = '{table.schema_version}')"
+        )
+        return
+    there = set(spark.read.format("delta").load(path).columns)
+    lacking = [field for field in table.schema.fields if field.name not in there]
+    if lacking:
+        columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in lacking)
+        spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({columns})")
+
+
+def append_once(frame: DataFrame, path: str, table: DerivedTable, writer: str, batch: int) -> None:
+    """Append `frame`, unless `writer` has already written this `batch` to the table (after a crash, say)."""
+    ensure_table(frame.sparkSession, path, table)
+    _shaped(frame, table).write.format("delta").mode("append").option("txnAppId", writer).option(
+        "txnVersion", batch
+    ).save(path)
+
+
+def replace_day(frame: DataFrame, path: str, table: DerivedTable, day: Day, more: str = "") -> None:
+    """Put `frame` in the place of all rows of `day` (narrowed by the condition `more`), in one step."""
+    ensure_table(frame.sparkSession, path, table)
+    condition = f"{day.condition} AND {more}" if more else day.condition
+    _shaped(frame, table).write.format("delta").mode("overwrite").option("replaceWhere", condition).save(path)
+
+
+def replace_all(frame: DataFrame, path: str, table: DerivedTable) -> None:
+    """Put `frame` in the place of the whole table, in one step."""
+    ensure_table(frame.sparkSession, path, table)
+    _shaped(frame, table).write.format("delta").mode("overwrite").save(path)
+
+
+def days_of(spark: SparkSession, path: str, table: DerivedTable, cluster: str | None = None) -> tuple[Day, ...]:
+    """The days that the table has rows of, sorted; read from its partitions."""
+    rows = read(spark, path, table).select(CLUSTER, DATE).distinct().collect()
+    days = {Day(row[CLUSTER], row[DATE]) for row in rows}
+    return tuple(sorted((day for day in days if cluster in (None, day.cluster)), key=lambda d: (d.cluster, d.date)))
+
+
+def within(days: Iterable[Day], first: date | None, last: date | None) -> tuple[Day, ...]:
+    """Those from `first` to `last`, both included; None: no bound."""
+    return tuple(day for day in days if (first is None or day.date >= first) and (last is None or day.date <= last))
+
+
+def _shaped(frame: DataFrame, table: DerivedTable) -> DataFrame:
+    """The table's columns in their order, cast to their types; a column that the frame lacks is an error."""
+    return frame.select(*[frame[field.name].cast(field.dataType).alias(field.name) for field in table.schema.fields])

@@ -1,0 +1,65 @@
+"""Options that all jobs have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from typing import Annotated
+
+import typer
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from storm_pipeline.jars import JarsError
+from storm_pipeline.spark import SparkSettings, open_session
+
+LakeRoot = Annotated[str, typer.Argument(metavar="LAKE", help="Folder or s3a:// prefix of the pipeline's tables.")]
+History = Annotated[
+    str | None, typer.Option("--history", help="Where the operator records; else LAKE/bronze.", metavar="PATH")
+]
+Cluster = Annotated[str | None, typer.Option(help="Only this cluster.")]
+First = Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="First date (UTC).")]
+Last = Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="Last date, included.")]
+Master = Annotated[str, typer.Option(envvar="SPARK_MASTER", help="Spark's master; under spark-submit it has its own.")]
+Heap = Annotated[str, typer.Option(help="Java heap of the driver (and of each executor).")]
+OffHeap = Annotated[str, typer.Option(help="Memory outside the heap, where Spark hashes and sorts.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting (repeatable).")]
+
+
+def settings_of(master: str, heap: str, off_heap: str, conf: list[str] | None) -> SparkSettings:
+    """The settings as given on a command line; a usage error names what is wrong."""
+    extra = {}
+    for text in conf or ():
+        key, separator, value = text.partition("=")
+        if not separator or not key.startswith("spark."):
+            raise typer.BadParameter(f"--conf: {text!r} must look like spark.sql.shuffle.partitions=8")
+        extra[key] = value
+    return SparkSettings(master, heap, off_heap, extra=extra)
+
+
+def parse_date(option: str, text: str | None) -> date | None:
+    """A date as an option gives it; a usage error names what is wrong."""
+    try:
+        return None if text is None else datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007 - a date has none
+    except ValueError as error:
+        raise typer.BadParameter(f"{option}: {text!r} must be a date like 2026-01-31") from error
+
+
+@contextmanager
+def spark_job(name: str, settings: SparkSettings, console: Console) -> Iterator[SparkSession]:
+    """A session for one job; what Spark complains of is said in a sentence. The session ends with the job."""
+    try:
+        spark = open_session(name, settings)
+    except JarsError as error:
+        console.print(f"[red]{error}[/]", soft_wrap=True)
+        raise typer.Exit(1) from error
+    try:
+        yield spark
+    except PySparkException as error:
+        first = str(error).strip().splitlines()[0]
+        console.print(f"[red]{name}:[/] {first}", soft_wrap=True, markup=True)
+        raise typer.Exit(1) from error
+    finally:
+        spark.stop()

@@ -1,0 +1,20 @@
+"""One Spark session for all tests of the pipeline: starting it takes longer than most tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from storm_pipeline.spark import SparkSettings, open_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    settings = SparkSettings(
+        "local[2]", heap="1g", off_heap="256m", shuffle_partitions=2, extra={"spark.sql.adaptive.enabled": "false"}
+    )
+    session = open_session("tests", settings)
+    yield session
+    session.stop()

@@ -1,0 +1,196 @@
+"""The recorder: what the loop saw is kept, at most one period is lost, and the loop never waits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from history_scene import record, small_scenario, specs_of
+from storm_operator.core.history_rows import Columns
+from storm_operator.core.history_tables import FORECASTS, SCHEMA_VERSION, TABLES, Table
+from storm_operator.core.model import Hold, HoldReason
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.history.recorder import DirectRecorder, Recorder
+from storm_operator.history.store import HistoryStore, Limits
+from storm_operator.loop_ports import PassReport
+from storm_operator.simulated_loop import SimulatedStage
+
+
+def rows(root: Path, table: str) -> list[dict[str, Any]]:
+    if not (root / table).exists():
+        return []
+    found: list[dict[str, Any]] = ds.dataset(root / table, partitioning="hive").to_table().to_pylist()
+    return found
+
+
+class Keeper:
+    """A listener that keeps reports."""
+
+    def __init__(self) -> None:
+        self.reports: list[PassReport] = []
+
+    def on_pass(self, report: PassReport) -> None:
+        self.reports.append(report)
+
+    def on_record(self, record: object) -> None:
+        """Not of interest."""
+
+
+@pytest.fixture(scope="module")
+def reports() -> list[PassReport]:
+    keeper = Keeper()
+    scenario = small_scenario()
+    stage = SimulatedStage(scenario, keeper)
+    for _ in range(12):
+        stage.run_period(specs_of(scenario))
+    return keeper.reports
+
+
+def snapshot_of(report: PassReport) -> ClusterSnapshot:
+    assert report.snapshot is not None
+    return report.snapshot
+
+
+def test_what_is_recorded_is_what_the_loop_saw(reports: list[PassReport], tmp_path: Path) -> None:
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue:6627", "r1"), print, queued=100)
+    for report in reports:
+        recorder.on_pass(report)
+    recorder.close()
+    pairs, executors = rows(tmp_path, "pairs"), rows(tmp_path, "executors")
+    assert {row["cluster"] for row in pairs} == {"blue:6627"}
+    total = sum(snapshot_of(report).traffic.total() for report in reports)
+    assert sum(row["tuples_per_second"] for row in pairs) == pytest.approx(total)
+    assert len(executors) == sum(len(topology.executors) for r in reports for topology in snapshot_of(r).topologies)
+    last = max(row["period_end"] for row in executors)
+    given = {row["task_start"]: row["demand_millicores"] for row in executors if row["period_end"] == last}
+    assert reports[-1].demand is not None
+    assert given == {e.task_start: value for e, value in reports[-1].demand.millicores.items()}
+    assert all(row["rows_in_period"] == len(executors) // len(reports) for row in executors)
+    assert recorder.lost == 0
+
+
+def test_files_say_their_version_and_columns(tmp_path: Path) -> None:
+    record(tmp_path, periods=4)
+    for table in TABLES:
+        for path in (tmp_path / table.name).rglob("*.parquet"):
+            schema = pq.read_schema(path)
+            assert schema.names == list(table.names)
+            assert schema.metadata[b"storm.history.version"] == str(SCHEMA_VERSION).encode()
+
+
+def test_a_pass_that_saw_nothing_is_recorded_as_such(tmp_path: Path) -> None:
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), print)
+    hold = Hold(HoldReason.CLUSTER_UNREACHABLE, "Nimbus is away")
+    recorder.on_pass(PassReport(1_800_000_000.0, None, None, (((), hold),)))
+    recorder.close()
+    assert [(row["reason"], row["period_seconds"]) for row in rows(tmp_path, "decisions")] == [
+        ("ClusterUnreachable", None)
+    ]
+    assert not rows(tmp_path, "periods")
+
+
+class SlowStore(HistoryStore):
+    """A disk that hangs until it is told to go on."""
+
+    gate: threading.Event
+
+    def write(self, end: float, seconds: float | None, tables: Mapping[Table, Columns]) -> None:
+        self.gate.wait()
+        super().write(end, seconds, tables)
+
+
+def test_a_slow_disk_costs_periods_and_never_time(reports: list[PassReport], tmp_path: Path) -> None:
+    said: list[str] = []
+    store = SlowStore.at(str(tmp_path), "blue", "r1")
+    assert isinstance(store, SlowStore)
+    store.gate = threading.Event()
+    recorder = Recorder(store, said.append, queued=2)
+    for report in reports[:-1]:
+        recorder.on_pass(report)  # returns at once, or this test would hang
+    store.gate.set()
+    while recorder.written + recorder.lost < len(reports) - 1:
+        threading.Event().wait(0.01)
+    recorder.on_pass(reports[-1])
+    recorder.close()
+    kept = sorted(rows(tmp_path, "periods"), key=lambda row: row["sequence"])
+    assert recorder.lost >= len(reports) - 1 - 4
+    assert len(kept) + recorder.lost == len(reports)
+    assert kept[-1]["dropped_before"] == recorder.lost
+    assert kept[-1]["sequence"] == len(reports) - 1
+    assert len([words for words in said if "dropped" in words]) == 1
+
+
+def test_a_full_disk_is_said_once_and_the_loop_goes_on(reports: list[PassReport], tmp_path: Path) -> None:
+    (tmp_path / "_open").write_text("in the way")
+    said: list[str] = []
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), said.append, queued=100)
+    for report in reports[:5]:
+        recorder.on_pass(report)
+    recorder.close()
+    assert recorder.lost == 5
+    assert len([words for words in said if "not written" in words]) == 1
+
+
+def dies_after(monkeypatch: pytest.MonkeyPatch, store: HistoryStore, writes: int) -> None:
+    """The process ends at the `writes`-th file operation from now on."""
+    left = [writes]
+
+    def guarded(act: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*arguments: Any) -> Any:
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+            return act(*arguments)
+
+        return wrapper
+
+    files = type(store.files)
+    monkeypatch.setattr(files, "write_whole", guarded(files.write_whole))
+    monkeypatch.setattr(files, "delete", guarded(files.delete))
+
+
+@pytest.mark.parametrize("operations", range(0, 60, 3))
+def test_a_death_anywhere_loses_at_most_the_period_being_written(
+    operations: int, reports: list[PassReport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = HistoryStore.at(str(tmp_path), "blue", "r1", Limits(publish_after_seconds=30.0))
+    recorder = DirectRecorder(store)
+    done = 0
+    with monkeypatch.context() as patch:
+        dies_after(patch, store, operations)
+        try:
+            for report in reports:
+                recorder.on_pass(report)
+                done += 1
+        except KeyboardInterrupt:
+            pass
+    HistoryStore.at(str(tmp_path), "blue", "r2").recover()
+    kept = {(row["period_end"], row["source_task"], row["target_task"]) for row in rows(tmp_path, "pairs")}
+    wanted = sum(len(list(snapshot_of(report).traffic.pairs())) for report in reports[:done])
+    assert len(kept) >= wanted
+    assert not list((tmp_path / "_open").rglob("*.parquet"))
+
+
+def test_the_oldest_days_make_room(tmp_path: Path) -> None:
+    sizes = {}
+    for day in (1, 2, 3):
+        store = HistoryStore.at(str(tmp_path), "blue", f"r{day}", Limits(keep_days=None, keep_bytes=None))
+        _write_day(store, day)
+        sizes[day] = sum(path.stat().st_size for path in tmp_path.rglob("*.parquet"))
+    assert HistoryStore.at(str(tmp_path), "blue", "x", Limits(keep_days=1.0)).prune("2026-01-03") == 1
+    assert sorted(path.parent.name for path in tmp_path.rglob("*.parquet")) == ["date=2026-01-02", "date=2026-01-03"]
+    limit = Limits(keep_days=None, keep_bytes=sizes[1])
+    assert HistoryStore.at(str(tmp_path), "blue", "x", limit).prune("2026-01-03") == 1
+    assert [path.parent.name for path in tmp_path.rglob("*.parquet")] == ["date=2026-01-03"]
+
+
+def _write_day(store: HistoryStore, day: int) -> None:
+    columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [1.0]}
+    store.write(1_767_225_600.0 + 86_400.0 * (day - 1) + 60.0, 10.0, {FORECASTS: columns})
+    store.publish()

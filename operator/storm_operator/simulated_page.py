@@ -46,6 +46,22 @@ def play_beside_page(
     return stage
 
 
+def show_simulation(
+    scenario: Scenario,
+    specs: Mapping[str, TopologySpec],
+    address: PageAddress,
+    pace: Pace,
+    say: Callable[[str], None],
+) -> None:
+    """Play `scenario` beside its page, which stays until the pace is stopped. Raises `PageUnavailable`."""
+    page = SinglePage(scenario.name, may_approve=True)
+    with shown_page(page, address, say):
+        play_beside_page(scenario, specs, page, pace)
+        if not pace.stop.is_set():
+            say("the scenario has ended; the page stays until Ctrl-C")
+        pace.stop.wait()
+
+
 @contextmanager
 def shown_page(page: SinglePage, address: PageAddress, say: Callable[[str], None]) -> Iterator[PageAddress]:
     """The page while the block runs. Raises `PageUnavailable`."""

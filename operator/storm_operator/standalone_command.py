@@ -82,7 +82,8 @@ def standalone(
             until_ended.callback(recorder.close)
             listeners.append(recorder)
         page = SinglePage(", ".join(connection.nimbus), page_approval)
-        listeners.append(page.watcher)
+        if page_port:
+            listeners.append(page.watcher)
         try:
             assembly = assemble(connection, Audience(tuple(listeners), say))
         except ValueError as error:

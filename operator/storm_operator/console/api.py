@@ -232,7 +232,9 @@ class Api:
 
     def _verdict(self, request: Request, values: Mapping[str, str]) -> Response:
         if self.approver is None:
-            raise BadRequest("plans are not approved here: start the operator with --page-approval", HTTPStatus.FORBIDDEN)
+            raise BadRequest(
+                "plans are not approved here: start the operator with --page-approval", HTTPStatus.FORBIDDEN
+            )
         self._cluster(request)
         answer = self.approver.take(values["plan"], _asked(request.body), request.token)
         return Response(answer.status, to_bytes(Verdicts(answer.message)))
@@ -253,7 +255,6 @@ class Api:
         if request.known_tag == quoted:
             return Response(HTTPStatus.NOT_MODIFIED, b"", tag=quoted)
         return Response(HTTPStatus.OK, make(), tag=quoted, is_gzip=is_gzip)
-
 
 
 def _matched(request: Request) -> tuple[str, Mapping[str, str]]:
@@ -299,4 +300,3 @@ def _asked(body: bytes) -> Verdict:
 def _list(name: str, items: list[bytes]) -> bytes:
     """An object with a list of documents that are text already."""
     return b'{"' + name.encode() + b'":[' + b",".join(items) + b"]}"
-

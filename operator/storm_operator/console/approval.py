@@ -32,7 +32,8 @@ class Answer:
 class Approver(Protocol):
     """Who takes verdicts. `needs_token`: whether the caller's Kubernetes token decides."""
 
-    needs_token: bool
+    @property
+    def needs_token(self) -> bool: ...
 
     def take(self, plan_id: str, verdict: Verdict, token: str) -> Answer: ...
 

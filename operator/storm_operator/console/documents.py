@@ -20,7 +20,7 @@ def document(value: object) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if is_dataclass(value):
-        return {name: document(getattr(value, name)) for name in _names(type(value))}
+        return {name: document(getattr(value, name)) for name in _names(value.__class__)}
     if isinstance(value, Mapping):
         return {str(key): document(one) for key, one in value.items()}
     if isinstance(value, tuple | list):
@@ -43,7 +43,7 @@ def unsqueezed(content: bytes) -> bytes:
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(one.name for one in fields(kind))
 
 

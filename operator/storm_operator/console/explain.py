@@ -10,7 +10,7 @@ from storm_operator.console.hold_rules import HOLD_RULES
 from storm_operator.console.load_view import LoadView
 from storm_operator.console.plan_view import PlanView
 from storm_operator.console.views import DecisionView, ExecutorView, PassView, TopologyView
-from storm_operator.core.model import HoldReason
+from storm_operator.core.decision import HoldReason
 
 MOST_NAMED = 3
 LEAST_PER_SECOND = 1e-6

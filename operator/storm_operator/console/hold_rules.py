@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from storm_operator.core.model import HoldReason
+from storm_operator.core.decision import HoldReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
     ),
     HoldReason.PAYBACK_TOO_LONG: HoldRule(
         "What the restarts of a plan cost must be saved again within scheduling.maximumPaybackSeconds.",
-        "A larger saving, fewer restarts, or a higher maximumPaybackSeconds. An overloaded supervisor would be relieved "
-        "all the same.",
+        "A larger saving, fewer restarts, or a higher maximumPaybackSeconds. An overloaded supervisor would be "
+        "relieved all the same.",
         looked=True,
     ),
     HoldReason.COOL_DOWN: HoldRule(

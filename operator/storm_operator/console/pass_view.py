@@ -16,7 +16,8 @@ from storm_operator.console.views import (
     TopologyView,
     WorkerView,
 )
-from storm_operator.core.model import Assignment, Decision, Executor, Hold, Topology, WorkerSlot, in_order
+from storm_operator.core.decision import Decision, Hold
+from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot, in_order
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
 from storm_operator.loop_ports import PassReport
 

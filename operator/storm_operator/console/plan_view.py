@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from storm_operator.console.pass_view import Given, view_of_snapshot
 from storm_operator.console.views import PassView
-from storm_operator.core.model import Assignment, Plan, Prediction, WorkerSlot
+from storm_operator.core.decision import Plan, Prediction
+from storm_operator.core.model import Assignment, WorkerSlot
 from storm_operator.core.plan_record import Outcome, PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot
 

@@ -55,7 +55,7 @@ def serve_page(api: Api, host: str, port: int) -> ThreadingHTTPServer:
     pages = static_pages() | {"/openapi.json": _page(openapi_text(version("storm-operator")).encode(), JSON)}
     needs_no_token = api.approver is not None and not api.approver.needs_token
     site = Site(api, pages, checks_host=is_loopback(host) or needs_no_token)
-    server = _Server((host, port), _handler(site))
+    server = _Server((host, port), type("SiteHandler", (PageHandler,), {"site": site}))
     threading.Thread(target=server.serve_forever, name="page", daemon=True).start()
     return server
 
@@ -107,87 +107,85 @@ def is_own_name(host_header: str) -> bool:
     return True
 
 
-def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        server_version = "storm-operator"
-        sys_version = ""
-        timeout = REQUEST_TIMEOUT_SECONDS
+class PageHandler(BaseHTTPRequestHandler):
+    """One connection; `site` is set by the class that is made for each server."""
 
-        def do_GET(self) -> None:
-            self._answer(with_body=True)
+    site: Site
+    protocol_version = "HTTP/1.1"
+    server_version = "storm-operator"
+    sys_version = ""
+    timeout = REQUEST_TIMEOUT_SECONDS
 
-        def do_HEAD(self) -> None:
-            self._answer(with_body=False)
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
 
-        def do_POST(self) -> None:
-            self._answer(with_body=True)
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
 
-        def _answer(self, with_body: bool) -> None:
-            response = self._refusal() or self._found()
-            body, encoding = response.body, ""
-            takes_gzip = "gzip" in self.headers.get("Accept-Encoding", "")
-            if response.is_gzip and not takes_gzip:
-                body = unsqueezed(body)
-            elif response.is_gzip or (takes_gzip and len(body) >= LEAST_SQUEEZED_BYTES):
-                body, encoding = (body if response.is_gzip else squeezed(body)), "gzip"
-            self.send_response(response.status)
-            headers = {"Content-Type": response.content_type, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
-            headers |= {"ETag": response.tag} if response.tag else {}
-            headers |= {"Content-Encoding": encoding} if encoding else {}
-            for name, value in (headers | SAFETY).items():
-                self.send_header(name, value)
-            if response.status is not HTTPStatus.NOT_MODIFIED:
-                self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if with_body and response.status is not HTTPStatus.NOT_MODIFIED:
-                self.wfile.write(body)
+    def do_POST(self) -> None:
+        self._answer(with_body=True)
 
-        def _refusal(self) -> Response | None:
-            """Why this request is not looked at; None when it is."""
-            host = self.headers.get("Host", "")
-            if site.checks_host and not is_own_name(host):
-                return self._refused(HTTPStatus.MISDIRECTED_REQUEST, f"Host is {host!r}: ask by address or localhost")
-            if self.command != "POST":
-                return None
-            origin = self.headers.get("Origin")
-            if origin is not None and urlsplit(origin).netloc != host:
-                return self._refused(HTTPStatus.FORBIDDEN, f"Origin is {origin!r}: only this page itself may ask this")
-            if self.headers.get_content_type() != JSON:  # no form of another site can send that without being asked
-                return self._refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
-            length = self.headers.get("Content-Length", "")
-            if not length.isdigit() or int(length) > MOST_BODY_BYTES:
-                return self._refused(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Content-Length must be up to {MOST_BODY_BYTES}"
-                )
+    def _answer(self, with_body: bool) -> None:
+        response = self._refusal() or self._found()
+        body, encoding = response.body, ""
+        takes_gzip = "gzip" in self.headers.get("Accept-Encoding", "")
+        if response.is_gzip and not takes_gzip:
+            body = unsqueezed(body)
+        elif response.is_gzip or (takes_gzip and len(body) >= LEAST_SQUEEZED_BYTES):
+            body, encoding = (body if response.is_gzip else squeezed(body)), "gzip"
+        self.send_response(response.status)
+        headers = {"Content-Type": response.content_type, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        headers |= {"ETag": response.tag} if response.tag else {}
+        headers |= {"Content-Encoding": encoding} if encoding else {}
+        for name, value in (headers | SAFETY).items():
+            self.send_header(name, value)
+        if response.status is not HTTPStatus.NOT_MODIFIED:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body and response.status is not HTTPStatus.NOT_MODIFIED:
+            self.wfile.write(body)
+
+    def _refusal(self) -> Response | None:
+        """Why this request is not looked at; None when it is."""
+        host = self.headers.get("Host", "")
+        if self.site.checks_host and not is_own_name(host):
+            return self._refused(HTTPStatus.MISDIRECTED_REQUEST, f"Host is {host!r}: ask by address or localhost")
+        if self.command != "POST":
             return None
+        origin = self.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return self._refused(HTTPStatus.FORBIDDEN, f"Origin is {origin!r}: only this page itself may ask this")
+        if self.headers.get_content_type() != JSON:  # no form of another site can send that without being asked
+            return self._refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
+        length = self.headers.get("Content-Length", "")
+        if not length.isdigit() or int(length) > MOST_BODY_BYTES:
+            return self._refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Content-Length must be up to {MOST_BODY_BYTES}")
+        return None
 
-        def _refused(self, status: HTTPStatus, words: str) -> Response:
-            self.close_connection = True  # the body, if there is one, is not read
-            return Response(status, to_bytes(Failure(words)))
+    def _refused(self, status: HTTPStatus, words: str) -> Response:
+        self.close_connection = True  # the body, if there is one, is not read
+        return Response(status, to_bytes(Failure(words)))
 
-        def _found(self) -> Response:
-            parts = urlsplit(self.path)
-            body = self.rfile.read(int(self.headers["Content-Length"])) if self.command == "POST" else b""
-            tag = self.headers.get("If-None-Match", "")
-            page = site.pages.get(parts.path)
-            if page is not None and self.command != "POST":
-                return Response(HTTPStatus.NOT_MODIFIED, b"", tag=tag) if tag == page.tag else page
-            if not parts.path.startswith(PREFIX):
-                return Response(HTTPStatus.NOT_FOUND, to_bytes(Failure(f"there is nothing at {parts.path}")))
-            scheme, _, token = self.headers.get("Authorization", "").partition(" ")
-            return site.api.answer(
-                Request(
-                    method="GET" if self.command == "HEAD" else self.command,
-                    path=parts.path,
-                    query=dict(parse_qsl(parts.query)),
-                    body=body,
-                    token=token.strip() if scheme.lower() == "bearer" else "",
-                    known_tag=tag,
-                )
+    def _found(self) -> Response:
+        parts = urlsplit(self.path)
+        body = self.rfile.read(int(self.headers["Content-Length"])) if self.command == "POST" else b""
+        tag = self.headers.get("If-None-Match", "")
+        page = self.site.pages.get(parts.path)
+        if page is not None and self.command != "POST":
+            return Response(HTTPStatus.NOT_MODIFIED, b"", tag=tag) if tag == page.tag else page
+        if not parts.path.startswith(PREFIX):
+            return Response(HTTPStatus.NOT_FOUND, to_bytes(Failure(f"there is nothing at {parts.path}")))
+        scheme, _, token = self.headers.get("Authorization", "").partition(" ")
+        return self.site.api.answer(
+            Request(
+                method="GET" if self.command == "HEAD" else self.command,
+                path=parts.path,
+                query=dict(parse_qsl(parts.query)),
+                body=body,
+                token=token.strip() if scheme.lower() == "bearer" else "",
+                known_tag=tag,
             )
+        )
 
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as in the base class
-            """The page asks every second: not worth a line each."""
-
-    return Handler
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as in the base class
+        """The page asks every second: not worth a line each."""

@@ -56,11 +56,14 @@ class SinglePage:
     approver: LoopApprover = field(init=False)
 
     def __post_init__(self) -> None:
-        self.approver = LoopApprover(lambda: self.proposals())
+        self.approver = LoopApprover(self._waiting)
 
     def open(self, address: PageAddress) -> tuple[ThreadingHTTPServer, PageAddress]:
         api = Api(lambda: {self.cluster: self.watcher}, self.approver if self.may_approve else None)
         return open_page(api, address)
+
+    def _waiting(self) -> Proposals:
+        return self.proposals()
 
     def carry_out(self, desk: ApprovalDesk) -> None:
         """What people said on the page since the last time; to be called between passes."""

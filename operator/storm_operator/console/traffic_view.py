@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from storm_operator.console.views import FlowView, SupervisorFlowView, TrafficView
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.traffic import NOWHERE, Floats, Ints
 
 MOST_EXECUTOR_FLOWS = 2000
 MOST_WORKER_FLOWS = 2000
@@ -74,7 +74,8 @@ def _supervisor_flows(
 def _summed(sources: Ints, targets: Ints, rates: Floats, size: int) -> tuple[Ints, Ints, Floats]:
     """Each ordered pair once, in order, with its sum."""
     keys, inverse = np.unique(sources * size + targets, return_inverse=True)
-    return keys // size, keys % size, np.bincount(inverse, weights=rates, minlength=len(keys))
+    sums: Floats = np.bincount(inverse, weights=rates, minlength=len(keys)).astype(np.float64)
+    return keys // size, keys % size, sums
 
 
 def _heaviest(sources: Ints, targets: Ints, rates: Floats, most: int) -> tuple[tuple[FlowView, ...], int]:

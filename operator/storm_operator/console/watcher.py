@@ -130,9 +130,7 @@ class Watcher:
             fresh = KnownPlan(record) if known is None else replace(known, record=record)
             others = tuple(one for one in self.seen.plans if one is not known)
             plans = sorted((*others, fresh), key=lambda one: (one.record.plan.created_at_seconds, one.record.plan.id))
-            self.seen = replace(
-                self.seen, plans=tuple(plans[-KEPT_PLANS:]), plan_changes=self.seen.plan_changes + 1
-            )
+            self.seen = replace(self.seen, plans=tuple(plans[-KEPT_PLANS:]), plan_changes=self.seen.plan_changes + 1)
 
 
 def _kept(number: int, view: PassView, loads: tuple[LoadView, ...], is_measured: bool) -> KeptPass:

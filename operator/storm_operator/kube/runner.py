@@ -19,6 +19,7 @@ from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed, Registry, rightful
+from storm_operator.kube.page import KubePage
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
@@ -39,6 +40,7 @@ class RunnerSettings:
     agent_port: int
     prometheus: str | None = None
     history: HistorySettings | None = None
+    page: KubePage | None = None
 
 
 Wishes = frozenset[tuple[str, int, bool]]
@@ -163,7 +165,8 @@ class ClusterRunner:
         if self.assembly is None or self.lifecycle is None:
             connection = discover(self.nimbus, self.settings)
             self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
-            listeners = tuple(filter(None, (self.publisher, self.recorder)))
+            watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
+            listeners = tuple(filter(None, (self.publisher, self.recorder, watcher)))
             assembly = assemble(connection, Audience(listeners, self.say), machines=self.care)
             try:
                 assembly.loop.recover()

@@ -19,13 +19,14 @@ from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed, Registry, rightful
+from storm_operator.kube.page import KubePage
 from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
-from storm_operator.loop_ports import Audience
+from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
 
 RETRY_SECONDS = 10.0
@@ -44,6 +45,7 @@ class RunnerSettings:
     history: HistorySettings | None = None
     learned_profile: ConfigMapKey | None = None
     """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
+    page: KubePage | None = None
 
 
 Wishes = frozenset[tuple[str, int, bool]]
@@ -177,7 +179,9 @@ class ClusterRunner:
         if self.assembly is None or self.lifecycle is None:
             connection = discover(self.nimbus, self.settings)
             self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
-            listeners = (self.publisher, self.told, *((self.recorder,) if self.recorder else ()))
+            watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
+            onlookers: tuple[Listener | None, ...] = (self.publisher, self.told, self.recorder, watcher)
+            listeners = tuple(one for one in onlookers if one is not None)
             assembly = assemble(
                 connection,
                 Audience(listeners, self.say),

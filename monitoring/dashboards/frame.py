@@ -90,7 +90,8 @@ def plans() -> build.AnnotationQuery:
     query = build.AnnotationQuery().name("Plans").enable(True).icon_color("purple").datasource(DATASOURCE)
     return query.expr(
         f"max by (nimbus, topology, plan, policy) (storm_operator_last_plan_info{{{TOPOLOGIES}}})"
-        f" * on (nimbus, topology) group_left () storm_operator_last_plan_timestamp_seconds{{{TOPOLOGIES}}} * 1000"
+        " * on (nimbus, topology) group_left ()"
+        f" max by (nimbus, topology) (storm_operator_last_plan_timestamp_seconds{{{TOPOLOGIES}}}) * 1000"
     )
 
 

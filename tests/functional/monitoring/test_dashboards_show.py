@@ -15,6 +15,7 @@ from dashboards.preview.asking import Answer, AnsweredDashboard, ask
 from dashboards.preview.choices import Looked
 from dashboards.preview.page import page
 from dashboards.preview.prometheus import Prometheus
+from dashboards.preview.screenshots import CHROMIUM, INSTALL, take
 from monitored_cluster import PLAYED, SCRAPE_SECONDS, MonitoredCluster, monitored, wait_for_a_verified_plan
 from rule_files import all_rules
 from storm_operator.local.cluster import LocalCluster
@@ -79,6 +80,16 @@ def test_the_page_shows_what_was_answered(answered: dict[str, AnsweredDashboard]
     made = page(list(answered.values()))
     assert "no data" not in made
     assert 'class="error"' not in made
+
+
+def test_the_page_looks_like_dashboards_in_a_browser(answered: dict[str, AnsweredDashboard], tmp_path: Path) -> None:
+    if not CHROMIUM.exists():
+        pytest.skip(f"NOT TESTED: there is no {CHROMIUM}; to install it: {INSTALL}")
+    shown = tmp_path / "index.html"
+    shown.write_text(page(list(answered.values())), encoding="utf-8")
+    assert take(shown, list(answered), tmp_path) == []
+    for uid in answered:
+        assert (tmp_path / f"{uid}.png").stat().st_size > 30_000, "an empty page is a small picture"
 
 
 def test_what_is_played_is_declared_and_not_exported_by_the_run(cluster: MonitoredCluster) -> None:

@@ -29,8 +29,8 @@ from storm_pipeline.metrics import JobFigures, write
 SCRAPE_SECONDS = 5.0
 PACKAGE = "dev.stormoperator.workloads"
 TOPOLOGIES = {
-    "wordcount": ("WordCount", "sine:40..140/90s", ["--workers", "4", "--parallelism", "split=2,count=3"]),
-    "chain": ("ReferenceChain", "steady:60", ["--workers", "3", "--stages", "4"]),
+    "wordcount": ("WordCount", "sine:30..90/90s", ["--workers", "3", "--parallelism", "split=2,count=2"]),
+    "chain": ("ReferenceChain", "steady:30", ["--workers", "2", "--stages", "3", "--parallelism", "spout=1,simple=1"]),
 }
 
 PLAYED = {

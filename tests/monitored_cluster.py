@@ -30,7 +30,11 @@ SCRAPE_SECONDS = 5.0
 PACKAGE = "dev.stormoperator.workloads"
 TOPOLOGIES = {
     "wordcount": ("WordCount", "sine:30..90/90s", ["--workers", "3", "--parallelism", "split=2,count=2"]),
-    "chain": ("ReferenceChain", "steady:30", ["--workers", "2", "--stages", "3", "--parallelism", "spout=1,simple=1"]),
+    "chain": (
+        "ReferenceChain",
+        "steady:30",
+        ["--workers", "2", "--stages", "3", "--parallelism", "spout=1,simple=1,stateful=1,ack=1"],
+    ),
 }
 
 PLAYED = {

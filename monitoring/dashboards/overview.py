@@ -74,9 +74,9 @@ def _figures() -> tuple[AnyPanel, ...]:
         ),
         figure(
             "Plans applied",
-            "Plans that came into force within the time looked at.",
+            "Plans that came into force within the time looked at; one for several topologies counts for each of them.",
             "short",
-            f'sum(increase(storm_operator_plans_total{{{CLUSTERS},state="Settling"}}[$__range]))',
+            f'sum(increase(storm_operator_topology_plans_total{{{T},state="Settling"}}[$__range]))',
             width=3,
             decimals=0,
         ),
@@ -162,7 +162,7 @@ def _deeds() -> tuple[AnyPanel, ...]:
             "Plans by what became of them",
             "Verified: it helped. RolledBack: it did not, and was undone. Failed: it did not come into force.",
             Query(
-                f'sum by (state) (increase(storm_operator_plans_total{{{CLUSTERS},state!~"Applying|Settling"}}'
+                f'sum by (state) (increase(storm_operator_topology_plans_total{{{T},state!~"Applying|Settling"}}'
                 "[$__interval]))",
                 "{{state}}",
             ),

@@ -42,6 +42,11 @@ class Section:
     panels: Sequence[AnyPanel]
 
 
+def last_known(selector: str) -> str:
+    """The newest value of two minutes. While workers restart the operator does not know all, and a table would be empty."""
+    return f"last_over_time({selector}[2m])"
+
+
 def to_topology(field: str = "${__data.fields.Topology}") -> str:
     """The address of the Topology dashboard for a table's row, with the time that is looked at."""
     return f"/d/{Uid.TOPOLOGY}?var-datasource=${{datasource}}&var-topology={field}&${{__url_time_range}}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.frame import AGENTS, CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, to_topology
+from dashboards.frame import AGENTS, CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, last_known, to_topology
 from dashboards.panels import (
     GREEN,
     ORANGE,
@@ -98,7 +98,7 @@ def _between() -> tuple[AnyPanel, ...]:
             "Tuples per second now: rows send, columns receive; the diagonal stays on its machine. Dark cells off the "
             "diagonal are what placement can still save.",
             "short",
-            f"sum by (source, target) ({PAIRS})",
+            f"sum by (source, target) ({last_known(PAIRS)})",
             row="source",
             column="target",
             decimals=0,

@@ -43,7 +43,7 @@ class Section:
 
 
 def last_known(selector: str) -> str:
-    """The newest value of two minutes. While workers restart the operator does not know all, and a table would be empty."""
+    """The newest value of two minutes: while workers restart, figures are missing, and a table would be empty."""
     return f"last_over_time({selector}[2m])"
 
 

@@ -32,8 +32,8 @@ class PrometheusSource:
     Raw samples are asked for with a range selector, not `rate()`: `rate()` extrapolates to the edges of its window,
     which turns 300 tuples into 314 and differs from what the agents said. `matchers` narrows the query when one
     server watches several Storm clusters, e.g. `cluster="blue"`; `ignored_labels` are those that the scrape
-    configuration adds to every series (`instance`, `job` and what a PodMonitor adds always are). The window must be at least two
-    scrape intervals of the server long.
+    configuration adds to every series (`instance`, `job` and what a PodMonitor adds always are). The window must be
+    at least two scrape intervals of the server long.
     """
 
     def __init__(

@@ -52,17 +52,21 @@ verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/metric_reference.py --check
 	diff -r crds charts/storm-operator/crds
 	diff -r monitoring/rules charts/storm-operator/rules
+	PYTHONPATH=monitoring $(BIN)/python -m dashboards --check
+	diff -r monitoring/dashboards/json charts/storm-operator/dashboards
 
-manifests: venv ## Make what is made or copied: reference pages, the chart's copies of CRDs and rules
+manifests: venv ## Make what is made or copied: reference pages, dashboards, the chart's copies of CRDs, rules and dashboards
 	$(BIN)/python .ci/crd_reference.py
 	$(BIN)/python .ci/metric_reference.py
 	cp crds/*.yaml charts/storm-operator/crds/
 	cp monitoring/rules/*.yml charts/storm-operator/rules/
+	PYTHONPATH=monitoring $(BIN)/python -m dashboards
+	mkdir -p charts/storm-operator/dashboards && cp monitoring/dashboards/json/*.json charts/storm-operator/dashboards/
 
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-forecasts bench-papers bench-real
+  bench-scrape bench-reaction bench-forecasts bench-papers bench-real bench-dashboards
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -118,6 +122,20 @@ bench-calibration: setup ## Simulated against real, same topologies and placemen
 
 bench-real: setup ## Our schedulers against Storm's own on a real local cluster, taking turns; the last line is JSON
 	PYTHONPATH=tests $(BIN)/python benchmarks/real_cluster.py $(REAL_OPTIONS)
+
+bench-dashboards: venv ## How long panels take on a day of a 1,000-executor cluster (DASHBOARD_OPTIONS); the last line is JSON
+	PYTHONPATH=monitoring:benchmarks $(BIN)/python benchmarks/dashboard_speed.py $(DASHBOARD_OPTIONS)
+
+##@ Dashboards
+.PHONY: dashboards-preview dashboards-pictures grafana-schema
+dashboards-preview: setup ## A real cluster under load, every panel drawn from its Prometheus: build/dashboards/index.html
+	PYTHONPATH=tests:monitoring:pipeline $(BIN)/python tests/dashboards_of_a_run.py
+
+dashboards-pictures: setup ## The same, and a picture of each dashboard into docs/images/dashboards (needs chromium)
+	PYTHONPATH=tests:monitoring:pipeline $(BIN)/python tests/dashboards_of_a_run.py --pictures docs/images/dashboards
+
+grafana-schema: ## Grafana's own types of a dashboard as a JSON schema, by npm; tests hold the dashboards against it
+	cd monitoring/dashboards/grafana_schema && npm install --silent --no-audit --no-fund --no-package-lock && npm run -s schema
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars spark-jars lock clean

@@ -28,6 +28,7 @@ from storm_operator.apply_ports import MachineLimits, NoMachineLimits
 from storm_operator.control_loop import ControlLoop, Listener
 from storm_operator.jvm_submitter import JvmSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Submitter
+from storm_operator.loop_ports import NoProfiles, ProfileSource
 
 DEFAULT_AGENT_PORT = 9464
 METRICS_RETENTION_SECONDS = 120.0
@@ -93,13 +94,14 @@ def assemble(
     listener: Listener,
     retention_seconds: float = METRICS_RETENTION_SECONDS,
     machines: Machines | None = None,
+    profiles: ProfileSource | None = None,
     calls: CallBook | None = None,
 ) -> Assembly:
     """The parts for `connection`. Nothing is asked of any peer yet. ValueError for an address that is none.
 
     `retention_seconds` is how far back windows of scraped metrics may reach. `machines` None: the CPU of supervisors
-    is what their agents measure, and nobody changes it. `calls` is where calls to Nimbus, ZooKeeper, and agents or
-    Prometheus are noted; None: nowhere.
+    is what their agents measure, and nobody changes it. `profiles` None: nothing was learned from history. `calls` is
+    where calls to Nimbus, ZooKeeper, and agents or Prometheus are noted; None: nowhere.
     """
     book = calls or NoBook()
     client = NimbusClient(connection.nimbus, connect=partial(NotedConnection, book=book))
@@ -128,6 +130,7 @@ def assemble(
         clock=clock,
         listener=listener,
         new_plan_id=new_plan_id,
+        profiles=profiles or NoProfiles(),
     )
     return Assembly(loop, storm, client, store, metrics, session, _home(connection))
 

@@ -49,6 +49,14 @@ def problem_reason(problem: str) -> str:
     return "Invalid" if problem.startswith(CAPACITY_ANNOTATION) else "Refused"
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A resize that the API server would not have; it is a problem of the pod until it is asked for again."""
+
+    at_seconds: float
+    why: str
+
+
 @dataclass(slots=True)
 class PodLimits:
     """Sets pods' limits. `capacity_of` is the most that a pod may get; None for pods whose limit is not ours to set."""
@@ -59,7 +67,7 @@ class PodLimits:
     asked: Callable[[bool], None] = lambda _: None
     """Told of each resize that was asked for, and whether the API server accepted it."""
     present: tuple[SupervisorPod, ...] = ()
-    refused: dict[tuple[str, str, int], float] = field(default_factory=dict)
+    refused: dict[tuple[str, str, int], Refusal] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     """By pod: why its last resize is not done."""
 
@@ -104,7 +112,9 @@ class PodLimits:
         if not is_worth_a_resize(pod.wanted_millicores, wanted):
             return
         tried = (pod.namespace, pod.name, wanted)
-        if self.now() - self.refused.get(tried, -math.inf) < RETRY_SECONDS:
+        refusal = self.refused.get(tried)
+        if refusal is not None and self.now() - refusal.at_seconds < RETRY_SECONDS:
+            self.problems.setdefault(pod.name, refusal.why)
             return
         try:
             self.pods.resize_cpu(pod, wanted)
@@ -112,6 +122,6 @@ class PodLimits:
             self.refused.pop(tried, None)
         except KubernetesError as error:
             self.asked(False)
-            self.refused[tried] = self.now()
+            self.refused[tried] = Refusal(self.now(), str(error))
             self.problems[pod.name] = str(error)
             self.say(str(error))

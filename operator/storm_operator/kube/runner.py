@@ -13,18 +13,20 @@ from storm_operator.adapters.kube.resources import REBALANCES
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
-from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.topology_spec import ConfigMapKey, TopologySpec
 from storm_operator.history.settings import HistoryRecorder, HistorySettings, recorder_or_none
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed, Registry, rightful
+from storm_operator.kube.page import KubePage
 from storm_operator.kube.pod_limits import problem_reason
+from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
-from storm_operator.loop_ports import Audience
+from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
 
 RETRY_SECONDS = 10.0
@@ -41,6 +43,9 @@ class RunnerSettings:
     agent_port: int
     prometheus: str | None = None
     history: HistorySettings | None = None
+    learned_profile: ConfigMapKey | None = None
+    """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
+    page: KubePage | None = None
 
 
 Wishes = frozenset[tuple[str, int, bool]]
@@ -174,9 +179,16 @@ class ClusterRunner:
         if self.assembly is None or self.lifecycle is None:
             connection = discover(self.nimbus, self.settings)
             self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
-            listeners = (self.publisher, self.told, *((self.recorder,) if self.recorder else ()))
-            calls = self.metrics.calls(self.nimbus)
-            assembly = assemble(connection, Audience(listeners, self.say), machines=self.care, calls=calls)
+            watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
+            onlookers: tuple[Listener | None, ...] = (self.publisher, self.told, self.recorder, watcher)
+            listeners = tuple(one for one in onlookers if one is not None)
+            assembly = assemble(
+                connection,
+                Audience(listeners, self.say),
+                machines=self.care,
+                profiles=self._profiles(),
+                calls=self.metrics.calls(self.nimbus),
+            )
             try:
                 assembly.loop.recover()
                 # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
@@ -193,6 +205,14 @@ class ClusterRunner:
             )
             self.lifecycle = assembly.lifecycle(self.say, self.submitter)
         return self.assembly, self.lifecycle
+
+    def _profiles(self) -> ProfileMaps:
+        return ProfileMaps(
+            self.nimbus,
+            self.kube.config_map_text,
+            lambda name: self.owners[name].key[0],
+            self.settings.learned_profile,
+        )
 
     def _let_go(self, assembly: Assembly) -> None:
         """Topologies whose resource is being deleted: killed, or left running, as their spec says."""
@@ -231,6 +251,7 @@ class ClusterRunner:
                 retry_at_seconds=retry.not_before_seconds if retry else None,
                 failed_attempts=retry.failures if retry else None,
                 suspended_by_operator=name in lifecycle.suspended if progress else None,
+                forecasts=report.forecasts if report else {},
             )
             self.publisher.write_status(one, status_of(view))
             self.publisher.trim_history(one, spec.rebalance_history_limit)

@@ -36,16 +36,16 @@ class KubeClients:
     pods: Pods
     events: Events
 
-    def config_map_text(self, namespace: str, name: str, key: str) -> str:
-        """One value of a ConfigMap. `SubmissionError` when there is none."""
+    def config_map_text(self, namespace: str, name: str, key: str, field: str = "spec.flux.configMap") -> str:
+        """One value of a ConfigMap that `field` names. `SubmissionError` when there is none."""
         core: Any = CoreV1Api(self.api)
         try:
             with api_errors(f"read ConfigMap {namespace}/{name}"):
                 data = core.read_namespaced_config_map(name, namespace, _request_timeout=TIMEOUT_SECONDS).data or {}
         except NotFound as error:
-            raise SubmissionError(f"spec.flux.configMap: there is no ConfigMap {name} in {namespace}") from error
+            raise SubmissionError(f"{field}: there is no ConfigMap {name} in {namespace}") from error
         if key not in data:
-            raise SubmissionError(f"spec.flux.configMap: {name} has no key {key!r}, only {', '.join(sorted(data))}")
+            raise SubmissionError(f"{field}: {name} has no key {key!r}, only {', '.join(sorted(data))}")
         return str(data[key])
 
 

@@ -122,3 +122,16 @@ def test_looks_until_it_is_stopped() -> None:
     stop.wait.side_effect = [False, False, True]
     played.canary.run(stop)
     assert played.looks == 2
+
+
+def test_age_is_that_of_the_last_look_that_found_nothing_missing() -> None:
+    played = Scene()
+    now = [100.0]
+    played.canary.clock = lambda: now[0]
+    assert played.canary.age_seconds() is None
+    played.look()
+    now[0] = 130.0
+    played.change("2")
+    played.look()
+    now[0] = 160.0
+    assert played.canary.age_seconds() == 60.0

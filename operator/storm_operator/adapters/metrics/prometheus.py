@@ -11,7 +11,11 @@ from storm_operator.adapters.metrics.source import METRIC_PREFIX, OPERATORS_OWN
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 
-LABELS_ADDED_BY_PROMETHEUS = frozenset({"__name__", "instance", "job"})
+LABELS_ADDED_BY_PROMETHEUS = frozenset(
+    {"__name__", "instance", "job", "namespace", "pod", "container", "endpoint", "node", "service"}
+    | {"prometheus", "prometheus_replica"}
+)
+"""By itself and by the Prometheus operator's PodMonitors; no agent has a label of such a name."""
 
 
 class PrometheusError(Exception):
@@ -28,8 +32,8 @@ class PrometheusSource:
     Raw samples are asked for with a range selector, not `rate()`: `rate()` extrapolates to the edges of its window,
     which turns 300 tuples into 314 and differs from what the agents said. `matchers` narrows the query when one
     server watches several Storm clusters, e.g. `cluster="blue"`; `ignored_labels` are those that the scrape
-    configuration adds to every series (`instance` and `job` always are). The window must be at least two
-    scrape intervals of the server long.
+    configuration adds to every series (`instance`, `job` and what a PodMonitor adds always are). The window must be
+    at least two scrape intervals of the server long.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,7 @@ class OperatorProcess:
     kubeconfig: Path | None = None
     dies_at: str | None = None
     lease: str = "storm-operator"
+    options: Sequence[str] = ()
     health_port: int = field(default_factory=free_port)
     metrics_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
@@ -104,7 +105,7 @@ class OperatorProcess:
         command = [sys.executable, *program, "run", "--watch-namespace", self.namespace]
         command += ["--kubeconfig", str(self.kubeconfig or self.kube.kubeconfig), "--lease-namespace", self.namespace]
         command += ["--lease-name", self.lease, "--deletion-patience-seconds", "20"]
-        command += ["--health-port", str(self.health_port), "--metrics-port", str(self.metrics_port)]
+        command += ["--health-port", str(self.health_port), "--metrics-port", str(self.metrics_port), *self.options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 

@@ -19,7 +19,7 @@ from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.assembly import DEFAULT_AGENT_PORT
 from storm_operator.history.settings import HistorySettings
-from storm_operator.kube.canary import WatchCanary
+from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
 from storm_operator.kube.health import serve_health
 from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
@@ -77,6 +77,14 @@ def run(
             help="A deleted StormTopology whose Nimbus does not answer is let go after so long.",
         ),
     ] = DELETION_PATIENCE_SECONDS,
+    watch_look_seconds: Annotated[
+        float,
+        typer.Option(
+            envvar=env("WATCH_LOOK_SECONDS"),
+            min=0.5,
+            help="So often what is watched is listed: after three times without what is listed, a watch is frozen.",
+        ),
+    ] = LOOK_SECONDS,
     lease_namespace: Annotated[
         str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the lease for leader election.")
     ] = "default",
@@ -104,7 +112,7 @@ def run(
         prometheus,
         HistorySettings(history, None, history_days, history_gigabytes) if history else None,
     )
-    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()))
+    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()), watch_look_seconds)
     serve_health(health_port, operator.problem)
     serve_metrics(metrics_port, operator.runners)
     log.info("storm-operator starts as %s", identity)
@@ -137,7 +145,12 @@ class Operator:
     """The parts of the operator that only the leader runs."""
 
     def __init__(
-        self, clients: KubeClients, registry: Registry, settings: RunnerSettings, namespaces: tuple[str, ...]
+        self,
+        clients: KubeClients,
+        registry: Registry,
+        settings: RunnerSettings,
+        namespaces: tuple[str, ...],
+        watch_look_seconds: float,
     ) -> None:
         self._clients = clients
         self._registry = registry
@@ -151,6 +164,7 @@ class Operator:
                 lambda: clients.kinds.list(TOPOLOGIES, namespaces),
                 lambda: [managed.body for managed in registry.topologies()],
                 log.info,
+                watch_look_seconds,
             ),
             # Of plans, that are many and large, those that people are asked about.
             WatchCanary(
@@ -158,6 +172,7 @@ class Operator:
                 lambda: clients.kinds.list(REBALANCES, namespaces, PROPOSED),
                 registry.rebalances,
                 log.info,
+                watch_look_seconds,
             ),
         )
 

@@ -159,7 +159,7 @@ class Scene:
         """A WordCount as a resource, that can be changed before it is applied."""
         args = word_count_args(name, rate)
         # On a busy machine latency says little about a plan: these tests are about what is done with it.
-        quick = {"periodSeconds": 3, "settlingSeconds": 6, "coolDownSeconds": 0, "rollbackMarginPercent": 10_000}
+        quick = {"periodSeconds": 2, "settlingSeconds": 4, "coolDownSeconds": 0, "rollbackMarginPercent": 10_000}
         scheduling = quick | spec.pop("scheduling", {})
         jar = {"path": str(self.jar), "mainClass": WORD_COUNT, "args": args}
         return {
@@ -169,6 +169,7 @@ class Scene:
             "spec": {
                 "nimbus": self.nimbus,
                 **({} if {"adopt", "flux"} & spec.keys() else {"jar": jar}),
+                "killWaitSeconds": 1,
                 "scheduling": scheduling,
                 "resources": {"thetaMillicores": 50, "floorMillicores": 50},
                 **spec,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -15,13 +16,20 @@ from storm_operator.adapters.kube.resources import API_VERSION, REBALANCES, TOPO
 
 pytestmark = pytest.mark.functional
 
-NOWHERE = "127.0.0.1:1"
 NAME = "unseen"
+LOOKS = ("--watch-look-seconds", "2")
 
 
 def health(operator: OperatorProcess) -> tuple[int, str]:
     answer = requests.get(f"http://127.0.0.1:{operator.health_port}/healthz", timeout=10)
     return answer.status_code, answer.text
+
+
+def topology(scene: Scene, **spec: Any) -> dict[str, Any]:
+    """One that nobody can run, because it names no Nimbus: its status tells at once which version has been seen."""
+    body = scene.topology(NAME, **spec)
+    del body["spec"]["nimbus"]
+    return body
 
 
 def propose(scene: Scene) -> None:
@@ -36,21 +44,16 @@ def test_frozen_watch_is_noticed_and_a_new_life_sees_again(scene: Scene, tmp_pat
     with FreezingProxy(scene.kube.kubeconfig) as proxy:
         through_proxy = proxy.kubeconfig(tmp_path / "kubeconfig")
         with OperatorProcess(
-            scene.kube,
-            scene.namespace,
-            log,
-            kubeconfig=through_proxy,
-            lease="frozen",
-            options=("--watch-look-seconds", "1"),
+            scene.kube, scene.namespace, log, kubeconfig=through_proxy, lease="frozen", options=LOOKS
         ) as operator:
-            scene.apply(scene.topology(NAME, nimbus=NOWHERE))
+            scene.apply(topology(scene))
             for plural in (TOPOLOGIES, REBALANCES):
                 eventually(lambda plural=plural: proxy.watches(plural), f"{plural} are watched")  # type: ignore[misc]
             eventually(lambda: scene.status(NAME).get("observedGeneration") == 1, "it is seen")
             assert health(operator) == (200, "ok")
 
             proxy.freeze()
-            scene.apply(scene.topology(NAME, nimbus=NOWHERE, priority=7))
+            scene.apply(topology(scene, priority=7))
             propose(scene)
             for kind in ("StormTopologies", "StormRebalances"):
                 unseen = f"the watch of {kind} is frozen: it has not seen {scene.namespace}/{NAME}"

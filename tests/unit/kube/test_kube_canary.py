@@ -120,5 +120,7 @@ def test_looks_until_it_is_stopped() -> None:
     played = Scene()
     stop = Mock()
     stop.wait.side_effect = [False, False, True]
+    played.canary.look_seconds = 7.0
     played.canary.run(stop)
     assert played.looks == 2
+    stop.wait.assert_called_with(7.0)

@@ -32,8 +32,8 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes, one Spark session for all of them
 	$(BIN)/pytest tests/pipeline -q -n 0
 
-test-functional: setup ## Against a real Storm cluster and a real Prometheus on this machine
-	$(BIN)/pytest tests/functional -q --reruns 1 --durations 10
+test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine; two files at a time, each with a cluster
+	$(BIN)/pytest tests/functional -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10
 
 test-e2e: setup ## A real Kubernetes node, with images of our own; needs root, Go and `make packages`
 	$(BIN)/pytest tests/e2e -q --reruns 1 --durations 10 -rs

@@ -58,7 +58,7 @@ manifests: venv ## Make what is made from the CRDs: their reference, the chart's
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-reaction bench-forecasts bench-papers bench-real
+  bench-reaction bench-forecasts bench-papers bench-real bench-pipeline
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -97,6 +97,9 @@ bench-reaction: venv ## Step, sine, random, spike, noise: CPU over and under, fa
 
 bench-forecasts: venv ## Ways to forecast load on recorded series: error and CPU missing; the last line is JSON
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/forecasts.py
+
+bench-pipeline: venv spark-jars ## Rows per second of the pipeline beside DuckDB and Polars (ROWS=10000000); the last line is JSON
+	PYTHONPATH=benchmarks $(BIN)/python -m pipeline.bench_pipeline --rows $(or $(ROWS),10000000) $(PIPELINE_OPTIONS)
 
 bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters; the last line is JSON
 	$(BIN)/python benchmarks/optimum.py

@@ -49,10 +49,12 @@ types: venv ## mypy --strict
 verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
+	$(BIN)/python .ci/history_reference.py --check
 	diff -r crds charts/storm-operator/crds
 
-manifests: venv ## Make what is made from the CRDs: their reference, the chart's copy
+manifests: venv ## Make what is made from the CRDs and the history's tables: their references, the chart's copy
 	$(BIN)/python .ci/crd_reference.py
+	$(BIN)/python .ci/history_reference.py
 	cp crds/*.yaml charts/storm-operator/crds/
 
 ##@ Measure

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bronze_files import CLUSTER, FOLDER, bronze, lay, naive, run, silver, wanted
 from pyspark.sql import SparkSession
 
 from history_scene import record
-from storm_operator.core.history_tables import PAIRS, PERIODS, Table
+from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
 from storm_pipeline.ingestion import CONFLICT, Tally
 from storm_pipeline.jobs.ingest import UNREADABLE, Intake
 from storm_pipeline.lake import Lake, read
-from storm_pipeline.schemas import BRONZE_ONLY, FILES, GAPS, QUALITY, QUARANTINE, SILVER
+from storm_pipeline.schemas import FILES, GAPS, QUALITY, QUARANTINE, SILVER
 
 PERIOD_COUNT = 6
 
@@ -24,50 +24,8 @@ PERIOD_COUNT = 6
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("recorded")
-    record(root, periods=PERIOD_COUNT, cluster="blue:6627")
+    record(root, periods=PERIOD_COUNT, cluster=CLUSTER)
     return root
-
-
-def bronze(recorded: Path, table: Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for path in sorted((recorded / table.name).rglob("*.parquet")):
-        rows += pq.read_table(path).to_pylist()
-    return rows
-
-
-def lay(root: Path, rows: list[dict[str, Any]], name: str, table: Table = PAIRS) -> Path:
-    """A recorded file of `rows`."""
-    from storm_operator.history.arrow import arrow_schema
-
-    folder = root / "bronze" / table.name / "cluster=blue%3A6627" / "date=2026-01-01"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(table)), path)
-    return path
-
-
-def run(spark: SparkSession, root: Path, tables: Iterable[Table] = (PAIRS,), **more: Any) -> dict[str, Tally]:
-    told: dict[str, Tally] = {}
-    Intake(Lake(str(root)), **more).run(
-        spark, lambda table, _, tallies: told.update({table: tallies["blue:6627"]}), tuple(tables)
-    )
-    return told
-
-
-def silver(spark: SparkSession, root: Path, table: Table = PAIRS) -> list[tuple[Any, ...]]:
-    rows = read(spark, Lake(str(root)).silver(table.name), SILVER[table.name]).drop("cluster", "date").collect()
-    return sorted(tuple(row) for row in rows)
-
-
-def wanted(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    return sorted(
-        tuple(
-            value.replace(tzinfo=None) if key == "period_end" else value
-            for key, value in row.items()
-            if key not in BRONZE_ONLY
-        )
-        for row in rows
-    )
 
 
 def test_whole_periods_are_taken_as_they_are(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
@@ -105,7 +63,7 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
         {**rows[4], "tuples_per_second": rows[4]["tuples_per_second"] + 1.0},
     ]
     lay(tmp_path, spoilt + rows[4:], "one")
-    (tmp_path / "bronze/pairs/cluster=blue%3A6627/date=2026-01-01/broken.parquet").write_bytes(b"PAR1 no more")
+    (tmp_path / "bronze/pairs" / FOLDER / "broken.parquet").write_bytes(b"PAR1 no more")
     told = run(spark, tmp_path)["pairs"]
     quarantine = read(spark, Lake(str(tmp_path)).silver("quarantine"), QUARANTINE).collect()
     reasons = sorted(row["reason"] for row in quarantine)
@@ -126,8 +84,6 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
 
 
 def test_what_comes_too_late_is_set_aside(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
-    from datetime import timedelta
-
     rows = bronze(recorded, PERIODS)
     lay(tmp_path, rows[2:], "new", PERIODS)
     run(spark, tmp_path, (PERIODS,), late_after=timedelta(seconds=35))
@@ -138,8 +94,6 @@ def test_what_comes_too_late_is_set_aside(spark: SparkSession, recorded: Path, t
 
 
 def test_a_file_of_the_version_before_is_read(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
-    from storm_operator.core.history_tables import EXECUTORS
-
     path = lay(tmp_path, bronze(recorded, EXECUTORS), "one", EXECUTORS)
     newer = {column.name for column in EXECUTORS.columns if column.since > 1}
     older = pq.read_table(path).drop_columns(sorted(newer))
@@ -161,15 +115,13 @@ def test_gaps_are_said(spark: SparkSession, recorded: Path, tmp_path: Path) -> N
     assert [(row["missing_periods"], row["dropped"], row["reason"]) for row in gaps] == [
         (2, 1, "the recorder was too slow")
     ]
-    assert gaps[0]["gap_start"] == rows[1]["period_end"].replace(tzinfo=None)
+    assert gaps[0]["gap_start"] == naive(rows[1]["period_end"])
 
 
 def test_every_table_of_a_recorded_history_is_taken_in(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
-    from storm_operator.core.history_tables import TABLES
-
     lake = Lake(str(tmp_path), str(recorded))
     told: dict[str, Tally] = {}
-    Intake(lake).run(spark, lambda table, _, tallies: told.update({table: tallies["blue:6627"]}))
+    Intake(lake).run(spark, lambda table, _, tallies: told.update({table: tallies[CLUSTER]}))
     assert set(told) == {table.name for table in TABLES if (recorded / table.name).exists()}
     assert all(tally.rows_kept == tally.rows_read > 0 for tally in told.values())
     files = read(spark, lake.silver("files"), FILES)

@@ -50,6 +50,7 @@ verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
 	$(BIN)/python .ci/metric_reference.py --check
+	$(BIN)/python .ci/history_reference.py --check
 	diff -r crds charts/storm-operator/crds
 	diff -r monitoring/rules charts/storm-operator/rules
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards --check
@@ -58,6 +59,7 @@ verify: venv ## What is generated or copied is what it was made from
 manifests: venv ## Make what is made or copied: reference pages, dashboards, the chart's copies of CRDs, rules and dashboards
 	$(BIN)/python .ci/crd_reference.py
 	$(BIN)/python .ci/metric_reference.py
+	$(BIN)/python .ci/history_reference.py
 	cp crds/*.yaml charts/storm-operator/crds/
 	cp monitoring/rules/*.yml charts/storm-operator/rules/
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards
@@ -66,7 +68,7 @@ manifests: venv ## Make what is made or copied: reference pages, dashboards, the
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-forecasts bench-papers bench-real bench-dashboards
+  bench-scrape bench-reaction bench-forecasts bench-papers bench-real bench-dashboards bench-pipeline
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -108,6 +110,9 @@ bench-reaction: venv ## Step, sine, random, spike, noise: CPU over and under, fa
 
 bench-forecasts: venv ## Ways to forecast load on recorded series: error and CPU missing; the last line is JSON
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/forecasts.py
+
+bench-pipeline: venv spark-jars ## Rows per second of the pipeline beside DuckDB and Polars (ROWS=10000000); the last line is JSON
+	PYTHONPATH=benchmarks $(BIN)/python -m pipeline.bench_pipeline --rows $(or $(ROWS),10000000) $(PIPELINE_OPTIONS)
 
 bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters; the last line is JSON
 	$(BIN)/python benchmarks/optimum.py

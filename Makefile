@@ -49,18 +49,24 @@ types: venv ## mypy --strict
 verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
+	$(BIN)/python .ci/metric_reference.py --check
 	diff -r crds charts/storm-operator/crds
 	diff -r monitoring/rules charts/storm-operator/rules
+	PYTHONPATH=monitoring $(BIN)/python -m dashboards --check
+	diff -r monitoring/dashboards/json charts/storm-operator/dashboards
 
-manifests: venv ## Make what is made or copied: the CRDs' reference, the chart's copies of CRDs and rules
+manifests: venv ## Make what is made or copied: reference pages, dashboards, the chart's copies of CRDs, rules and dashboards
 	$(BIN)/python .ci/crd_reference.py
+	$(BIN)/python .ci/metric_reference.py
 	cp crds/*.yaml charts/storm-operator/crds/
 	cp monitoring/rules/*.yml charts/storm-operator/rules/
+	PYTHONPATH=monitoring $(BIN)/python -m dashboards
+	mkdir -p charts/storm-operator/dashboards && cp monitoring/dashboards/json/*.json charts/storm-operator/dashboards/
 
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-reaction bench-forecasts bench-papers bench-real
+  bench-scrape bench-reaction bench-forecasts bench-papers bench-real bench-dashboards
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -72,6 +78,9 @@ bench-isolation: setup ## Two topologies on one supervisor, one turns greedy: wi
 
 bench-separation: setup ## Stateful and stateless workers apart or together: what each costs and saves
 	$(BIN)/python benchmarks/separation.py
+
+bench-scrape: venv ## A scrape of an agent with 200 executors and 5,000 pairs: time and bytes (SCRAPE_OPTIONS)
+	$(BIN)/python benchmarks/scrape.py $(SCRAPE_OPTIONS)
 
 bench-idle: setup ## CPU of operator and agents at rest
 	$(BIN)/python benchmarks/idle_cost.py
@@ -113,6 +122,20 @@ bench-calibration: setup ## Simulated against real, same topologies and placemen
 
 bench-real: setup ## Our schedulers against Storm's own on a real local cluster, taking turns; the last line is JSON
 	PYTHONPATH=tests $(BIN)/python benchmarks/real_cluster.py $(REAL_OPTIONS)
+
+bench-dashboards: venv ## How long panels take on a day of a 1,000-executor cluster (DASHBOARD_OPTIONS); the last line is JSON
+	PYTHONPATH=monitoring:benchmarks $(BIN)/python benchmarks/dashboard_speed.py $(DASHBOARD_OPTIONS)
+
+##@ Dashboards
+.PHONY: dashboards-preview dashboards-pictures grafana-schema
+dashboards-preview: setup ## A real cluster under load, every panel drawn from its Prometheus: build/dashboards/index.html
+	PYTHONPATH=tests:monitoring:pipeline $(BIN)/python tests/dashboards_of_a_run.py
+
+dashboards-pictures: setup ## The same, and a picture of each dashboard into docs/images/dashboards (needs chromium)
+	PYTHONPATH=tests:monitoring:pipeline $(BIN)/python tests/dashboards_of_a_run.py --pictures docs/images/dashboards
+
+grafana-schema: ## Grafana's own types of a dashboard as a JSON schema, by npm; tests hold the dashboards against it
+	cd monitoring/dashboards/grafana_schema && npm install --silent --no-audit --no-fund --no-package-lock && npm run -s schema
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars spark-jars lock clean

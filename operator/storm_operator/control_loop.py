@@ -18,6 +18,7 @@ from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.decide import decide, in_excluded_window
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups, group_by_settings
+from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.model import Demand
 from storm_operator.core.placement.registry import policy_named
@@ -29,7 +30,15 @@ from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.core.verify import judge
 from storm_operator.core.way_back import way_back_from
-from storm_operator.loop_ports import Journal, Listener, LoopMemory, Observer, PassReport
+from storm_operator.loop_ports import (
+    Journal,
+    Listener,
+    LoopMemory,
+    NoProfiles,
+    Observer,
+    PassReport,
+    ProfileSource,
+)
 from storm_operator.step_times import StepTimes
 
 __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
@@ -51,6 +60,7 @@ class ControlLoop:
     listener: Listener
     new_plan_id: Callable[[float], str]
     period_seconds: float = 10.0
+    profiles: ProfileSource = field(default_factory=NoProfiles)
     memory: LoopMemory = field(default_factory=LoopMemory)
     times: StepTimes = field(default_factory=StepTimes)
 
@@ -88,7 +98,8 @@ class ControlLoop:
             hold = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
             return PassReport(now, snapshot, None, (((), hold),))
         with self.times.step("forecast"):
-            forecasts = forecast_groups(snapshot, groups)
+            learned = accept_profiles(self.profiles.read(specs), snapshot.topologies, self.profiles.cluster, now)
+            forecasts = forecast_groups(snapshot, groups, learned)
             demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand)
         self.memory.demand = demand
         with self.times.step("verify"):

@@ -9,6 +9,7 @@ from typing import Protocol
 from storm_operator.core.decision import Decision
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.forecast import ComponentKey, LoadForecast
+from storm_operator.core.learned_profile import ProfileReading
 from storm_operator.core.model import Demand
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import Proposals
@@ -26,6 +27,26 @@ class Observer(Protocol):
         now_seconds: float,
         period_seconds: float,
     ) -> ClusterSnapshot: ...
+
+
+class ProfileSource(Protocol):
+    """Where learned profiles come from. Never raises: what cannot be read is a reading that says so."""
+
+    @property
+    def cluster(self) -> str:
+        """What the Storm cluster is called in profiles that were learned from it."""
+
+    def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
+        """By topology name; those that no profile is given for are absent."""
+
+
+class NoProfiles:
+    """Nothing was learned."""
+
+    cluster = ""
+
+    def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
+        return {}
 
 
 class Journal(Protocol):

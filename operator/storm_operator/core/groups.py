@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.demand import demand_of_forecasts
 from storm_operator.core.forecast import ComponentKey, LoadForecast, forecast_loads
+from storm_operator.core.learned_profile import NOTHING_LEARNED, Learned
 from storm_operator.core.model import Demand, Executor
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -40,11 +41,17 @@ def group_by_settings(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpe
     return tuple(sorted(groups, key=lambda group: (-max(priority[i] for i in group.topology_ids), group.topology_ids)))
 
 
-def forecast_groups(snapshot: ClusterSnapshot, groups: Sequence[Group]) -> Mapping[ComponentKey, LoadForecast]:
-    """The next period's load of all components, by each group's own settings; of unmanaged ones by the defaults."""
+def forecast_groups(
+    snapshot: ClusterSnapshot, groups: Sequence[Group], learned: Learned = NOTHING_LEARNED
+) -> Mapping[ComponentKey, LoadForecast]:
+    """The next period's load of all components, by each group's own settings; of unmanaged ones by the defaults.
+
+    Where `learned` has a season that is the best for a component, that goes before the settings' forecaster.
+    """
     found: dict[ComponentKey, LoadForecast] = {}
     for group, own in _with_the_unmanaged(snapshot, groups):
-        found.update(forecast_loads(own, group.scheduling.history_periods, group.scheduling.forecast))
+        scheduling = group.scheduling
+        found.update(forecast_loads(own, scheduling.history_periods, scheduling.forecast, learned))
     return found
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 
+import numba
 import numpy as np
 import pytest
 
@@ -173,6 +175,21 @@ def test_auto_keeps_apart_what_could_not_take_a_swing() -> None:
     case = replace(case, snapshot=replace(case.snapshot, history=periods))
     full = replace(case, demand=same_demand(case.snapshot.topologies, 220.0))
     assert len(place(full).workers()) == 2
+
+
+def test_the_same_machine_code_serves_equal_and_measured_distances() -> None:
+    """Other types would be compiled at the first plan, for half a minute."""
+    equal = measured_example()
+    names = [machine.id for machine in equal.snapshot.supervisors]
+    trips = {(a, b): 1.0 + at for at, (a, b) in enumerate(permutations(names, 2))}
+    measured = replace(equal.snapshot, distances=replace(equal.snapshot.distances, round_trip_ms=trips))
+    problems = [
+        build_problem(picture, equal.demand, equal.settings, equal.settings.movable)
+        for picture in (equal.snapshot, measured)
+    ]
+    assert [len(problem.zone_ms) for problem in problems] == [1, len(names)]
+    type_of: Callable[[object], object] = numba.typeof
+    assert len({type_of(search_of(problem)) for problem in problems}) == 1
 
 
 def laid_out(problem: Problem, rng: np.random.Generator) -> tuple[Search, Partition]:

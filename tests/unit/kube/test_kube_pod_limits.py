@@ -178,6 +178,14 @@ class TestRefusal:
         assert played.follow() == []
         assert played.follow(seconds=RETRY_SECONDS - 11.0) == []
 
+    def test_stays_a_problem_until_it_is_wanted_no_more(self) -> None:
+        played = self.refusing()
+        played.follow()
+        played.follow()
+        assert played.limits.problems == {"sup-0": played.said[0]}
+        played.follow(same_demand((WORDS,), 810.0))
+        assert played.limits.problems == {}
+
     def test_is_asked_for_again_after_a_while(self) -> None:
         played = self.refusing()
         played.follow()

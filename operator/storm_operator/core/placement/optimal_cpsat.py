@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from storm_operator.core.placement.optimal_bounds import UNIT_MILLICORES, overload_caps
 from storm_operator.core.placement.optimal_model import ExactModel, Pair, Places
-from storm_operator.core.placement.optimal_solver import PROOF_TOLERANCE, Solution
+from storm_operator.core.placement.optimal_solver import PROOF_TOLERANCE, Solution, company_of
 from storm_operator.core.placement.optimal_symmetry import executor_orders, first_in_order, supervisor_orders
 
 if TYPE_CHECKING:
@@ -158,12 +158,7 @@ class _Program:
                 self._product[pair.first, pair.second, s, t] = table[s][t]
 
     def _limit_company(self) -> None:
-        company: dict[tuple[int, int], list[tuple[int, cp_model.IntVar]]] = {}
-        for (a, b, s, t), both in self._product.items():
-            if s == t:
-                company.setdefault((a, s), []).append((b, both))
-                company.setdefault((b, s), []).append((a, both))
-        for (at, s), others in company.items():
+        for (at, s), others in company_of(self._product).items():
             left = self._room_units[s] - self._units[at]
             load = sum(self._units[b] * both for b, both in others)
             if self._room_units[s] > 0:

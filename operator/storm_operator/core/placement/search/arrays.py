@@ -13,7 +13,10 @@ SMALLEST_GAIN = 1e-9
 
 
 def search_of(problem: Problem) -> Search:
-    """Everything that a search needs, restarts included where the problem prices them."""
+    """Everything that a search needs, restarts included where the problem prices them.
+
+    Of the same types whatever the problem: machine code that is not there yet takes half a minute.
+    """
     traffic = problem.traffic
     graph = with_bonds(
         problem,
@@ -31,7 +34,7 @@ def search_of(problem: Problem) -> Search:
         ports=np.array([len(ports) for ports in problem.free_ports], dtype=np.int64),
         in_use=problem.fixed_in_use,
         zone=problem.zone_of,
-        zone_ms=problem.zone_ms,
+        zone_ms=np.ascontiguousarray(problem.zone_ms),
     )
     homes = Homes(problem.home, problem.settled, problem.restart_price, problem.kept_group, problem.kept_size)
     return Search(graph, machines, tariff_of(problem), homes, new_pull(machines))

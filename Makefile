@@ -68,7 +68,8 @@ manifests: venv ## Make what is made or copied: reference pages, dashboards, the
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-forecasts bench-papers bench-real bench-dashboards bench-pipeline
+  bench-scrape bench-reaction bench-restarts bench-forecasts bench-papers bench-real bench-dashboards bench-pipeline \
+  bench-profile
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -116,6 +117,9 @@ bench-pipeline: venv spark-jars ## Rows per second of the pipeline beside DuckDB
 
 bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters; the last line is JSON
 	$(BIN)/python benchmarks/optimum.py
+bench-restarts: venv ## Worker restarts after a change of load, against a plan from scratch; the last line is JSON
+	PYTHONPATH=benchmarks $(BIN)/python benchmarks/restarts.py $(RESTARTS_OPTIONS)
+
 bench-simulator: venv ## How much faster than real time 10,000 executors are simulated; the last line is JSON
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulator_speed.py
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from learning_scene import CLUSTER, CYCLE_SECONDS, lake_of
 from pyspark.sql import Row, SparkSession
 
+from learning_scene import CLUSTER, CYCLE_SECONDS, lake_of
 from storm_operator.core.learned_profile_json import load_profile
 from storm_pipeline import gold
 from storm_pipeline.jobs import forecast, profile

@@ -120,8 +120,10 @@ def test_looks_until_it_is_stopped() -> None:
     played = Scene()
     stop = Mock()
     stop.wait.side_effect = [False, False, True]
+    played.canary.look_seconds = 7.0
     played.canary.run(stop)
     assert played.looks == 2
+    stop.wait.assert_called_with(7.0)
 
 
 def test_age_is_that_of_the_last_look_that_found_nothing_missing() -> None:

@@ -1,7 +1,7 @@
 """Prometheus' text format for one scrape: the metrics of the contract, and what fills them.
 
-Own code because it must be quick: the client library spent more than half of a large supervisor's scrape on text that is
-the same in every scrape. Here the text of a series up to its value is made once.
+Own code because it must be quick: the client library spent more than half of a large supervisor's scrape on text that
+is the same in every scrape. Here the text of a series up to its value is made once.
 """
 
 from __future__ import annotations

@@ -43,9 +43,10 @@ def view_of_pass(report: PassReport, before: PassView, plan_limits: Mapping[Exec
     if report.snapshot is None:
         return replace(before, at_seconds=report.at_seconds, decisions=decisions)
     demand = report.demand.millicores if report.demand else {}
-    limits = {e: limit for e, limit in {**demand, **plan_limits}.items() if e.topology_id in report.limited}
+    limited = report.limited | {executor.topology_id for executor in plan_limits}
+    limits = {e: limit for e, limit in {**demand, **plan_limits}.items() if e.topology_id in limited}
     managed = frozenset(topology_id for ids, _ in report.decisions for topology_id in ids)
-    seen = view_of_snapshot(report.snapshot, Given(demand, limits, report.limited), managed)
+    seen = view_of_snapshot(report.snapshot, Given(demand, limits, limited), managed)
     return replace(seen, at_seconds=report.at_seconds, decisions=decisions)
 
 

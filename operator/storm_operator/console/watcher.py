@@ -176,6 +176,6 @@ def _with_scene(known: KnownPlan, report: PassReport) -> KnownPlan:
 def _limits_of_settling(seen: Seen) -> Mapping[Executor, float]:
     """Of the plan that is being applied or settles: until it is verified its limits hold, not those of demand."""
     last = seen.plans[-1].record if seen.plans else None
-    if last is None or last.state not in (PlanState.APPLYING, PlanState.SETTLING):
+    if last is None or not last.enforce_cpu or last.state not in (PlanState.APPLYING, PlanState.SETTLING):
         return {}
     return last.plan.cpu_limits_millicores

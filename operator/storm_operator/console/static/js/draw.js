@@ -1,6 +1,6 @@
 // A laid-out view onto a canvas. What is drawn is the same for the live map and for a plan's before and after.
 
-import { concerns, supervisorPairs } from "./flows.js";
+import { concerns, crossingOf, linesToDraw, supervisorPairs } from "./flows.js";
 import { figure, short } from "./format.js";
 import { drawGlyph, shareOf } from "./glyph.js";
 import { key } from "./palette.js";
@@ -19,7 +19,8 @@ export function drawMap(context, width, height, scene, shown) {
   context.translate(transform.x, transform.y);
   context.scale(transform.scale, transform.scale);
   const detail = transform.scale >= READABLE;
-  scene.layout.supervisors.forEach((box) => drawSupervisor(context, box, scene, shown));
+  const crossing = crossingOf(scene.view), most = crossing.reduce((one, other) => Math.max(one, other), 0);
+  scene.layout.supervisors.forEach((box) => drawSupervisor(context, box, scene, shown, most ? crossing[box.at] / most : 0));
   scene.layout.workers.forEach((box) => drawWorker(context, box, scene, shown, detail));
   drawLines(context, scene, shown);
   scene.layout.supervisors.forEach((box) => drawSupervisorName(context, box, scene, shown));
@@ -34,7 +35,7 @@ export function boxOf(layout, selected) {
   return layout[`${selected.kind}s`][selected.at] ?? null;
 }
 
-function drawSupervisor(context, box, { view }, { colours, transform }) {
+function drawSupervisor(context, box, { view }, { colours, transform }, crossing) {
   const supervisor = view.supervisors[box.at];
   context.beginPath();
   context.roundRect(box.x, box.y, box.wide, box.high, 14);
@@ -46,6 +47,10 @@ function drawSupervisor(context, box, { view }, { colours, transform }) {
   context.setLineDash(supervisor.workers ? [] : [5, 5]);
   context.stroke();
   context.setLineDash([]);
+  if (crossing) {
+    context.fillStyle = colours.crossing;
+    context.fillRect(box.x + 13, box.y + 40, (box.wide - 26) * crossing, 2.5);
+  }
   drawCpu(context, box.x + 13, box.y + 32, box.wide - 26, supervisor.cpu_used_millicores, supervisor.cpu_capacity_millicores, colours);
   if (!supervisor.workers && transform.scale > 0.4) {
     text(context, `empty · ${supervisor.slots} free slots`, box.x + box.wide / 2, box.y + box.high / 2 + 16, `12.5px ${FONT}`, colours.soft, "center");
@@ -147,14 +152,16 @@ export function ring(context, box, colour, dashed) {
 }
 
 function drawLines(context, scene, { colours, selected, phase, bare }) {
-  const heaviest = Math.max(1, ...scene.lines.map((line) => line.rate));
-  for (const line of scene.lines) {
+  const lines = linesToDraw(scene, selected);
+  const heaviest = lines.reduce((most, line) => Math.max(most, line.rate), 1);
+  const finer = lines.length > 40 ? 0.6 : 1;
+  for (const line of lines) {
     const own = concerns(line, selected, scene.view);
     const strength = Math.sqrt(line.rate / heaviest);
     const crossing = line.level === "crossing";
     context.globalAlpha = selected && !own ? 0.08 : crossing ? 0.5 + 0.4 * strength : own ? 0.85 : 0.3 + 0.3 * strength;
     context.strokeStyle = crossing ? colours.crossing : colours.inside;
-    context.lineWidth = Math.max(crossing ? 1.4 : 0.6, WIDEST * strength * (crossing ? 1 : 0.45));
+    context.lineWidth = Math.max(crossing ? 1.4 : 0.6, WIDEST * finer * strength * (crossing ? 1 : 0.45));
     const bend = bent(line);
     stroke(context, line, bend);
     if (crossing && phase !== null && !bare) pulse(context, line, bend, phase, colours);

@@ -50,6 +50,26 @@ function levelOf(view, source, target) {
   return view.workers[source].supervisor === view.workers[target].supervisor ? "between" : "crossing";
 }
 
+export const MOST_LINES = 60;
+const FEW_LINES = 150;
+
+/** All lines where they are few; of many the heaviest that cross supervisors, or all of what is selected. */
+export function linesToDraw(scene, selected) {
+  if (scene.lines.length <= FEW_LINES) return scene.lines;
+  if (selected) return scene.lines.filter((line) => concerns(line, selected, scene.view));
+  return scene.lines.filter((line) => line.level === "crossing").slice(-MOST_LINES);
+}
+
+/** Tuples per second that each supervisor exchanges with others, by position. */
+export function crossingOf(view) {
+  const sums = view.supervisors.map(() => 0);
+  for (const flow of view.traffic.supervisor_flows) {
+    sums[flow.source] += flow.tuples_per_second;
+    sums[flow.target] += flow.tuples_per_second;
+  }
+  return sums;
+}
+
 /** Both directions of each pair of supervisors as one: {a, b, rate, roundTrip}, heaviest first. */
 export function supervisorPairs(view) {
   const sums = new Map();

@@ -55,7 +55,7 @@ function chart(one) {
   const [first, newest] = [points[0].at, points.at(-1)];
   const last = newest.at + (points.length > 1 ? newest.at - points.at(-2).at : 0); // the forecast reaches one period on
   const x = (at) => (last > first ? ((at - first) / (last - first)) * WIDE : WIDE);
-  const y = (value) => HIGH - 14 - ((HIGH - 20) * value) / most;
+  const y = (value) => HIGH - 14 - ((HIGH - 32) * value) / most;
   const missed = error(points);
   const here = state.at === null ? null : x(Math.min(last, Math.max(first, state.at)));
   return h(

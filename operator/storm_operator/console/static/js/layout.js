@@ -102,10 +102,10 @@ export function centreOf(box) {
   return "radius" in box ? { x: box.x, y: box.y } : { x: box.x + box.wide / 2, y: box.y + box.high / 2 };
 }
 
-/** Scale and shift with which the whole map fits into a canvas. */
-export function fitted(layout, width, height) {
-  const scale = Math.min(1.6, width / layout.wide, height / layout.high);
-  return { scale, x: (width - layout.wide * scale) / 2, y: (height - layout.high * scale) / 2 };
+/** Scale and shift with which the whole map fits into a canvas, below `top`. */
+export function fitted(layout, width, height, top = 0) {
+  const scale = Math.min(1.6, width / layout.wide, (height - top) / layout.high);
+  return { scale, x: (width - layout.wide * scale) / 2, y: top + (height - top - layout.high * scale) / 2 };
 }
 
 /** What lies under a point of the map: the innermost thing; null where there is nothing. */

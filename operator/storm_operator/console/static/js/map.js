@@ -2,7 +2,7 @@
 
 import { h, sharp } from "./dom.js";
 import { boxOf, drawMap } from "./draw.js";
-import { linesOf } from "./flows.js";
+import { linesOf, linesToDraw, MOST_LINES } from "./flows.js";
 import { centreOf, fitted, layOut, under } from "./layout.js";
 import { looksOf, theme } from "./palette.js";
 import { goTo, onChange, select, state, topologyNames } from "./state.js";
@@ -12,11 +12,13 @@ import { clockTime } from "./format.js";
 const MANY_EXECUTORS = 150;
 const MOST_PULSING = 120;
 const FRAME_MS = 50;
+const TOOLS_HIGH = 46;
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 export function makeMap(view, speak) {
   const canvas = h("canvas", { id: "map", tabindex: 0, role: "application", "aria-label": "Map of the cluster. Arrows move, Enter folds a worker, plus and minus zoom." });
   const tip = h("div", { class: "tip", hidden: true });
+  const note = h("div", { class: "note small soft" });
   const asof = h("button", { class: "asof primary", hidden: true, onclick: () => goTo(null) });
   const fold = h("button", { title: "Fold or unfold all workers (f)", onclick: toggleAll }, "Fold workers");
   const tools = h("div", { class: "tools" }, fold, button("+", "Zoom in (+)", () => zoom(1.25)), button("−", "Zoom out (-)", () => zoom(0.8)), button("⤢", "Show everything (0)", reset));
@@ -51,7 +53,7 @@ export function makeMap(view, speak) {
     empty.hidden = Boolean(seen?.supervisors.length);
     if (!seen || !canvas.clientWidth) return;
     if (seen.measured_at_seconds !== null && !seen.supervisors.length) empty.textContent = "No supervisor is alive.";
-    const layout = layOut(seen, (at) => isFolded(seen, at), canvas.clientWidth / canvas.clientHeight);
+    const layout = layOut(seen, (at) => isFolded(seen, at), canvas.clientWidth / Math.max(1, canvas.clientHeight - TOOLS_HIGH));
     scene = { view: seen, layout, lines: linesOf(seen, layout), looks: looksOf(seen), names: topologyNames() };
     if (state.selected && !boxOf(layout, state.selected)) state.selected = null;
     const now = `${layout.wide}x${layout.high}`;
@@ -60,12 +62,15 @@ export function makeMap(view, speak) {
     asof.hidden = state.at === null;
     asof.textContent = state.at === null ? "" : `As of ${clockTime(seen.at_seconds)} · back to live (l)`;
     fold.textContent = layout.workers.length && layout.workers.every((worker) => worker.folded) ? "Unfold workers" : "Fold workers";
+    const left = scene.lines.length - linesToDraw(scene, null).length;
+    note.textContent = left > 0 ? `The ${MOST_LINES} heaviest flows between supervisors are drawn. Select a worker or supervisor to see all of its own.` : "";
     draw();
   }
 
   function draw() {
     if (!scene || !canvas.isConnected || !canvas.clientWidth) return;
     const { context, width, height } = sharp(canvas);
+    if (!performance.getEntriesByName("first-view").length) performance.mark("first-view"); // for `make bench-page`
     drawMap(context, width, height, scene, { transform: transform(), selected: state.selected, phase: pulses() ? (frame % 20) / 20 : null, colours: theme() });
   }
 
@@ -80,7 +85,7 @@ export function makeMap(view, speak) {
   }
 
   function transform() {
-    return zoomed ?? fitted(scene.layout, canvas.clientWidth, canvas.clientHeight);
+    return zoomed ?? fitted(scene.layout, canvas.clientWidth, canvas.clientHeight, TOOLS_HIGH);
   }
 
   function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
@@ -181,7 +186,7 @@ export function makeMap(view, speak) {
     if (best) choose(best);
   }
 
-  return { show: () => { view.replaceChildren(canvas, tools, asof, tip, empty); relayOut(); }, focus: () => canvas.focus(), scene: () => scene, toScreen };
+  return { show: () => { view.replaceChildren(canvas, tools, asof, note, tip, empty); relayOut(); }, focus: () => canvas.focus(), scene: () => scene, toScreen };
 
   /** Where something of the map is on the canvas, for tests and for tips. */
   function toScreen(kind, at) {

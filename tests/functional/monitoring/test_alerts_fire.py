@@ -109,10 +109,10 @@ def test_operator_that_hangs(watched: Watched) -> None:
     assert watched.process is not None
     watched.process.send_signal(signal.SIGSTOP)
     try:
-        watched.fires("StormLoopNotRunning", why="no operator leads")
+        watched.fires("StormLoopNotRunning", why="no operator leads", cluster=CLUSTER)
     finally:
         watched.process.send_signal(signal.SIGCONT)
-    watched.keeps_quiet_again("StormLoopNotRunning")
+    watched.keeps_quiet_again("StormLoopNotRunning", cluster=CLUSTER)
 
 
 def test_each_alert_has_fired(watched: Watched) -> None:

@@ -14,6 +14,7 @@ from plotly.colors import sample_colorscale
 
 from dashboards.all_of_them import Document
 from dashboards.preview.asking import AnsweredDashboard, AnsweredPanel
+from dashboards.preview.choices import Looked
 from dashboards.preview.prometheus import Series
 from dashboards.preview.tables import Cell, Table, table_of
 from dashboards.preview.wording import named, unit_suffix, worded
@@ -73,7 +74,7 @@ def _lines(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
     bars = custom.get("drawStyle") == "bars"
     dashed = _dashed(answered.panel)
     scale, suffix, tick = _axis(config.get("unit", ""), answered)
-    figure = _blank(answered.panel)
+    figure = _blank(answered.panel, dashboard.looked)
     for number, (name, series) in enumerate(_named_series(answered)):
         x, y = _times(series), [value * scale for _, value in series.points]
         if bars:
@@ -134,7 +135,7 @@ def _history(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
     for _, series in named_series:
         at = dict(series.points)
         values.append([at.get(moment) for moment in times])
-    figure = _blank(answered.panel)
+    figure = _blank(answered.panel, dashboard.looked)
     bar = {"tickformat": ".0%" if config.get("unit") == "percentunit" else "", "thickness": 10, "outlinewidth": 0}
     figure.add_heatmap(
         x=[_time(at) for at in times],
@@ -166,7 +167,7 @@ def _buckets(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
         counts.append([value if value > 0 else None for value in row])
     used = [place for place, row in enumerate(counts) if any(row)]
     first, last = (min(used), max(used) + 1) if used else (0, len(names))
-    figure = _blank(answered.panel)
+    figure = _blank(answered.panel, dashboard.looked)
     figure.add_heatmap(
         x=[_time(at) for at in times],
         y=names[first:last],
@@ -254,8 +255,9 @@ def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _blank(panel: Document) -> go.Figure:
+def _blank(panel: Document, looked: Looked) -> go.Figure:
     place = panel["gridPos"]
+    times = [_time(looked.start_seconds), _time(looked.end_seconds)]
     return go.Figure(
         layout={
             "template": "plotly_white",
@@ -264,7 +266,7 @@ def _blank(panel: Document) -> go.Figure:
             "font": {"size": 11, "family": "DejaVu Sans, sans-serif"},
             "legend": {"orientation": "h", "yanchor": "top", "y": -0.16, "x": 0},
             "showlegend": True,
-            "xaxis": {"automargin": True, "tickformat": "%H:%M", "ticklabelstandoff": 4},
+            "xaxis": {"automargin": True, "range": times, "tickformat": "%H:%M", "ticklabelstandoff": 4},
             "yaxis": {"automargin": True, "ticklabelstandoff": 6},
             "colorway": [
                 "#4e79a7",

@@ -1,4 +1,4 @@
-"""The kinds of picture that the dashboards are made of: from title, description, unit and queries to the SDK's builders.
+"""The kinds of picture that dashboards are made of: from title, description, unit and queries to the SDK's builders.
 
 All look the same wherever they stand: that is decided here, in look.py and table_panels.py, and nowhere else.
 """

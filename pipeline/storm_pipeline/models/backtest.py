@@ -35,7 +35,7 @@ LEAST_SAVING = 0.005
 READINESS = (0.94, 0.97, 1.0, 1.03, 1.06, 1.1)
 """What a season says to be ready for is multiplied by."""
 READY_QUANTILES = (0.7, 0.8, 0.9, 0.95)
-LEVEL_WEIGHTS = (0.5, 0.7)
+LEVEL_WEIGHTS = (0.3, 0.5)
 
 
 def line(points: Window, at_seconds: float, period_seconds: float) -> float | None:

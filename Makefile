@@ -49,18 +49,21 @@ types: venv ## mypy --strict
 verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
+	$(BIN)/python .ci/history_reference.py --check
 	diff -r crds charts/storm-operator/crds
 	diff -r monitoring/rules charts/storm-operator/rules
 
 manifests: venv ## Make what is made or copied: the CRDs' reference, the chart's copies of CRDs and rules
+manifests: venv ## Make what is made from the CRDs and the history's tables: their references, the chart's copy
 	$(BIN)/python .ci/crd_reference.py
+	$(BIN)/python .ci/history_reference.py
 	cp crds/*.yaml charts/storm-operator/crds/
 	cp monitoring/rules/*.yml charts/storm-operator/rules/
 
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-reaction bench-forecasts bench-profile bench-tune bench-papers bench-real
+  bench-reaction bench-forecasts bench-profile bench-tune bench-papers bench-real bench-pipeline
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -105,6 +108,8 @@ bench-profile: venv ## A learned profile against Liu's regression on a daily loa
 
 bench-tune: venv ## 1,000 settings replayed on an hour of 100 executors; one Spark executor against two (TUNE_OPTIONS)
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/tune_speed.py $(TUNE_OPTIONS)
+bench-pipeline: venv spark-jars ## Rows per second of the pipeline beside DuckDB and Polars (ROWS=10000000); the last line is JSON
+	PYTHONPATH=benchmarks $(BIN)/python -m pipeline.bench_pipeline --rows $(or $(ROWS),10000000) $(PIPELINE_OPTIONS)
 
 bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters; the last line is JSON
 	$(BIN)/python benchmarks/optimum.py

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -31,7 +32,7 @@ class Rule:
 
     @property
     def name(self) -> str:
-        return str(self.body.get("alert") or self.body["record"])
+        return name_of(self.body)
 
     @property
     def is_alert(self) -> bool:
@@ -44,6 +45,10 @@ class Rule:
     @property
     def annotations(self) -> Mapping[str, str]:
         return dict(self.body.get("annotations") or {})
+
+
+def name_of(rule: Mapping[str, Any]) -> str:
+    return str(rule.get("alert") or rule["record"])
 
 
 def rule_files() -> tuple[Path, ...]:
@@ -84,23 +89,23 @@ def faster(duration: str, factor: float) -> str:
     return f"{max(1, round(1000.0 * seconds_of(duration) / factor))}ms"
 
 
-def speed_up(document: Mapping[str, Any], factor: float) -> dict[str, Any]:
+def speed_up(
+    document: Mapping[str, Any], factor: float, other_factors: Mapping[str, float] = MappingProxyType({})
+) -> dict[str, Any]:
     """The same rules for a world in which everything goes `factor` times as fast: `for`, `interval` and every range.
 
-    Numbers that an expression compares with stay as they are.
+    `other_factors` has those of rules, by name, for which it is another. Numbers that an expression compares with stay.
     """
     groups = []
     for group in document["groups"]:
-        rules = [_speed_up_rule(rule, factor) for rule in group["rules"]]
+        rules = [_speed_up_rule(rule, other_factors.get(name_of(rule), factor)) for rule in group["rules"]]
         groups.append({**group, "rules": rules, "interval": faster(group["interval"], factor)})
     return {**document, "groups": groups}
 
 
 def _speed_up_rule(rule: Mapping[str, Any], factor: float) -> dict[str, Any]:
     quick = dict(rule)
-    quick["expr"] = RANGE.sub(
-        lambda found: "[" + DURATION.sub(lambda d: faster(d[0], factor), found[1]) + "]", rule["expr"]
-    )
+    quick["expr"] = RANGE.sub(lambda found: f"[{DURATION.sub(lambda d: faster(d[0], factor), found[1])}]", rule["expr"])
     for key in ("for", "keep_firing_for"):
         if key in rule:
             quick[key] = faster(rule[key], factor)

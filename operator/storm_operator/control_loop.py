@@ -46,7 +46,7 @@ __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "Pass
 KEPT_RECORDS = 50
 PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
-UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE, HoldReason.WARMING_UP)
+UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE)
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class ControlLoop:
         with self.times.step("cpu_limits"):
             self._follow_cpu_limits(groups, demand if trusted else None)
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
-        return PassReport(now, snapshot, demand, decisions, forecasts)
+        return PassReport(now, snapshot, demand, decisions, forecasts, limited=self.memory.limited)
 
     def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)
@@ -273,7 +273,9 @@ class ControlLoop:
             enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
             for topology_id in group.topology_ids:
                 if topology_id in unsettled:
-                    continue  # its limits are those of the plan
+                    if enforced and demand is not None:
+                        self.applier.limits.rise(topology_id, demand.millicores)
+                    continue  # else its limits are those of the plan
                 if enforced:
                     self.memory.limited |= {topology_id}
                     if demand is not None:

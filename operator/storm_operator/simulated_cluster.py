@@ -180,16 +180,16 @@ class MemoryJournal:
     """The plan in progress, in memory: a simulated operator does not die."""
 
     def __init__(self) -> None:
-        self._kept: PlanRecord | None = None
+        self.kept: PlanRecord | None = None
 
     def save(self, record: PlanRecord) -> None:
-        self._kept = record
+        self.kept = record
 
     def load(self) -> PlanRecord | None:
-        return self._kept
+        return self.kept
 
     def clear(self) -> None:
-        self._kept = None
+        self.kept = None
 
 
 def whole_periods(duration_seconds: float, period_seconds: float) -> int:

@@ -143,12 +143,29 @@ def describe_forecasters(topology_id: str, forecasts: Mapping[ComponentKey, Load
     return ", ".join(parts)
 
 
+PassEnded = Callable[[float, bool, int, float], None]
+"""Told of each pass: seconds, whether a peer was in its way, topologies that are managed, seconds of a period."""
+
+
+@dataclass(frozen=True, slots=True)
+class AroundPasses:
+    """What others do before each pass, and are told after it."""
+
+    before: Callable[[], None] = lambda: None
+    ended: PassEnded = lambda *_: None
+
+
 def run_forever(
-    folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
+    folder: TopologyFolder,
+    lifecycle: LifecycleManager,
+    loop: ControlLoop,
+    stop: threading.Event,
+    say: Say,
+    around: AroundPasses | None = None,
 ) -> None:
     """Pass after pass, one a period, until `stop` is set. Topologies are left running."""
     try:
-        _run_passes(folder, lifecycle, loop, stop, say)
+        _run_passes(folder, lifecycle, loop, stop, say, around or AroundPasses())
     finally:
         _release(loop, say)
 
@@ -161,7 +178,12 @@ def _release(loop: ControlLoop, say: Say) -> None:
 
 
 def _run_passes(
-    folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
+    folder: TopologyFolder,
+    lifecycle: LifecycleManager,
+    loop: ControlLoop,
+    stop: threading.Event,
+    say: Say,
+    around: AroundPasses,
 ) -> None:
     recovered = False
     obstacle = ""
@@ -175,12 +197,15 @@ def _run_passes(
                 loop.recover()  # before anything else: a plan half in force must not meet another plan
                 recovered = True
             lifecycle.step(specs, time.time(), loop.being_moved)
-            loop.run_once(specs)
+            around.before()
+            failed = loop.run_once(specs).snapshot is None
             obstacle = ""
         except AdapterError as error:
+            failed = True
             if str(error) != obstacle:
                 obstacle = str(error)
                 say(f"waiting: {obstacle}")
+        around.ended(time.monotonic() - started, failed, len(specs), loop.period_seconds)
         stop.wait(max(0.0, loop.period_seconds - (time.monotonic() - started)))
 
 

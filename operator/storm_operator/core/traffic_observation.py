@@ -10,13 +10,12 @@ from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesW
 from storm_operator.core.model import Executor, Topology
 from storm_operator.core.traffic_fit import STORM_MARGIN_STEP, Block, FittedTraffic, ObservedTraffic, fit_traffic
 from storm_operator.core.window_readings import ExecutorReading
+from storm_operator.metric_contract import OTHER
 
 TRAFFIC = "storm_traffic_tuples_total"
 SENT = "storm_task_transferred_tuples_total"
 RECEIVED = "storm_task_executed_tuples_total"
 ALL_GROUPING = "all"
-OTHER = "other"
-"""The target task of flows that an agent has folded."""
 
 
 @dataclass(frozen=True, slots=True)

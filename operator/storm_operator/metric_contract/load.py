@@ -115,14 +115,14 @@ SUPERVISOR_METRICS = (
         SUPERVISOR_SEEN,
         CORES,
         OF_SUPERVISOR,
-        "CPU that the managed executors there are to have next (rounded up).",
+        "CPU that the executors there are to have next (rounded up).",
     ),
     operator_metric(
         "supervisor_cpu_overload_cores",
         SUPERVISOR_SEEN,
         CORES,
         OF_SUPERVISOR,
-        "What the managed executors there need (not rounded) beyond its capacity; 0 while they fit.",
+        "What the executors there need (not rounded) beyond its capacity; 0 while they fit.",
     ),
     operator_metric(
         "supervisor_measured",
@@ -131,10 +131,10 @@ SUPERVISOR_METRICS = (
         OF_SUPERVISOR,
         "1 when figures of its agent went into the last pass, 0 when there were none.",
     ),
-    operator_metric("supervisor_executors", SUPERVISOR_SEEN, NUMBER, OF_SUPERVISOR, "Managed executors there."),
     operator_metric(
-        "supervisor_workers", SUPERVISOR_SEEN, NUMBER, OF_SUPERVISOR, "Workers of managed topologies there."
+        "supervisor_executors", SUPERVISOR_SEEN, NUMBER, OF_SUPERVISOR, "Executors there, of all topologies."
     ),
+    operator_metric("supervisor_workers", SUPERVISOR_SEEN, NUMBER, OF_SUPERVISOR, "Workers there, of all topologies."),
     operator_metric(
         "supervisor_traffic_tuples_per_second",
         ("nimbus", "source", "target"),

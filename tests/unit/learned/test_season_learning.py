@@ -14,8 +14,8 @@ from storm_operator.core.forecast import LoadForecast
 from storm_operator.core.learned_profile import SEASONAL
 from storm_operator.core.model import Demand
 from storm_operator.simulator.daily_load import DailyLoad
-from storm_pipeline.models.backtest import OPERATORS, Floats, Series, allocated, error_of, forecasts, judge, line
-from storm_pipeline.models.season import SeasonShape, learn_season
+from storm_pipeline.models.backtest import OPERATORS, Series, allocated, error_of, forecasts, judge, line
+from storm_pipeline.models.season import Floats, SeasonShape, learn_season
 from storm_pipeline.models.yardsticks import holt_winters, naive
 
 SHAPE = SeasonShape(400.0, 10.0, 0.8, 0.5)

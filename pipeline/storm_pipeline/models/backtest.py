@@ -30,7 +30,7 @@ USUAL_STEP = 0.2
 """Of the mean load: one theta's worth, where nobody knows better."""
 CLEARLY = 0.9
 """A season must leave less short than this share of what the best of the others leaves."""
-LEAST_SAVING = 0.005
+LEAST_SAVING = 0.03
 """A season must ask for this share less CPU than Liu's line does: what is judged is not what will come."""
 READINESS = (0.94, 0.97, 1.0, 1.03, 1.06, 1.1)
 """What a season says to be ready for is multiplied by."""

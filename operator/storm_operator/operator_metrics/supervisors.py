@@ -15,7 +15,7 @@ PAIRS = "supervisor_traffic_tuples_per_second"
 
 def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Iterator[Reading]:
     """Series carry the supervisor's host, as agents do."""
-    needs = None if demand is None else demand.unrounded()
+    needs = None if demand is None else demand.of_now()
     for supervisor in snapshot.supervisors:
         host = (supervisor.host,)
         there = {e: slot for e, slot in snapshot.assignment.slot_of.items() if slot.supervisor_id == supervisor.id}
@@ -29,7 +29,8 @@ def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Ite
             capacity_cores = supervisor.cpu_capacity_millicores / MILLICORES_PER_CORE
             yield Reading("supervisor_cpu_capacity_cores", host, capacity_cores)
         if demand is not None and needs is not None and all(executor in demand.millicores for executor in there):
-            yield Reading("supervisor_cpu_demand_cores", host, demand.total(there) / MILLICORES_PER_CORE)
+            given = sum(demand.millicores[executor] for executor in there)
+            yield Reading("supervisor_cpu_demand_cores", host, given / MILLICORES_PER_CORE)
             yield from _overload(supervisor, there, needs)
 
 

@@ -30,7 +30,8 @@ def test_everything_is_where_it_is_and_refers_to_each_other() -> None:
     places = {
         (one.component, one.tasks): (view.supervisors[worker.supervisor].id, worker.port)
         for one in view.executors
-        if one.worker is not None and (worker := view.workers[one.worker])
+        if one.worker is not None
+        for worker in (view.workers[one.worker],)
     }
     assert places == {(e.component, e.label): (slot.supervisor_id, slot.port) for e, slot in SPREAD.items()}
     assert [(one.id, one.workers, one.executors) for one in view.supervisors] == [

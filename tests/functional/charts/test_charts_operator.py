@@ -89,7 +89,8 @@ def test_each_rule_gives_its_reason() -> None:
 
 
 def test_every_flag_of_run_can_be_set_and_no_other(helm: Helm) -> None:
-    everything = helm.template("storm-operator", "nimbus=n:6627", "prometheus=http://p:9090", "watchNamespaces={one}")
+    values = ("nimbus=n:6627", "prometheus=http://p:9090", "watchNamespaces={one}", "page.approval=true")
+    everything = helm.template("storm-operator", *values, "history.path=s3://bucket/history", "learnedProfile=profile")
     command, *flags = arguments(everything)
     assert command == "run"
     names = [flag.partition("=")[0] for flag in flags]

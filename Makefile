@@ -32,8 +32,8 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes, one Spark session for all of them
 	$(BIN)/pytest tests/pipeline -q -n 0
 
-test-functional: setup ## Against a real Storm cluster and a real Prometheus on this machine
-	$(BIN)/pytest tests/functional -q --reruns 1 --durations 10
+test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine; two files at a time, each with a cluster
+	$(BIN)/pytest tests/functional -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10
 
 test-e2e: setup ## A real Kubernetes node, with images of our own; needs root, Go and `make packages`
 	$(BIN)/pytest tests/e2e -q --reruns 1 --durations 10 -rs
@@ -50,6 +50,7 @@ verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
 	$(BIN)/python .ci/metric_reference.py --check
+	$(BIN)/python .ci/history_reference.py --check
 	$(BIN)/python .ci/openapi.py --check
 	diff -r crds charts/storm-operator/crds
 	diff -r monitoring/rules charts/storm-operator/rules
@@ -59,6 +60,7 @@ verify: venv ## What is generated or copied is what it was made from
 manifests: venv ## Make what is made or copied: reference pages, dashboards, the chart's copies of CRDs, rules and dashboards
 	$(BIN)/python .ci/crd_reference.py
 	$(BIN)/python .ci/metric_reference.py
+	$(BIN)/python .ci/history_reference.py
 	$(BIN)/python .ci/openapi.py
 	cp crds/*.yaml charts/storm-operator/crds/
 	cp monitoring/rules/*.yml charts/storm-operator/rules/
@@ -68,8 +70,8 @@ manifests: venv ## Make what is made or copied: reference pages, dashboards, the
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-forecasts bench-papers bench-real bench-dashboards bench-page \
-  page-pictures
+  bench-scrape bench-reaction bench-restarts bench-forecasts bench-papers bench-real bench-dashboards bench-pipeline \
+  bench-page page-pictures
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -112,8 +114,14 @@ bench-reaction: venv ## Step, sine, random, spike, noise: CPU over and under, fa
 bench-forecasts: venv ## Ways to forecast load on recorded series: error and CPU missing; the last line is JSON
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/forecasts.py
 
+bench-pipeline: venv spark-jars ## Rows per second of the pipeline beside DuckDB and Polars (ROWS=10000000); the last line is JSON
+	PYTHONPATH=benchmarks $(BIN)/python -m pipeline.bench_pipeline --rows $(or $(ROWS),10000000) $(PIPELINE_OPTIONS)
+
 bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters; the last line is JSON
 	$(BIN)/python benchmarks/optimum.py
+bench-restarts: venv ## Worker restarts after a change of load, against a plan from scratch; the last line is JSON
+	PYTHONPATH=benchmarks $(BIN)/python benchmarks/restarts.py $(RESTARTS_OPTIONS)
+
 bench-simulator: venv ## How much faster than real time 10,000 executors are simulated; the last line is JSON
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulator_speed.py
 

@@ -20,6 +20,7 @@ from storm_operator.metric_contract import BY_NAME, Kind
 
 DAY_SECONDS = 86_400.0
 NIMBUS = "nimbus.storm:6627"
+OPERATOR = "10.1.0.1:8080"
 COMPONENTS = ("source", "parse", "enrich", "join", "count", "rank", "store", "__acker")
 LATENCY_BUCKETS = tuple(0.0005 * 2**n for n in range(20))
 PEERS = (("nimbus", "getClusterInfo"), ("nimbus", "getTopologyInfo"), ("zookeeper", "get"), ("agent", "scrape"))
@@ -218,7 +219,7 @@ class PlayedCluster:
 
     def _loop(self) -> Iterator[Played]:
         cluster = {"nimbus": NIMBUS}
-        yield _operator("build_info", {"version": "0.1.0", "mode": "kubernetes"}, 1.0)
+        yield _operator("build_info", {"version": "0.1.0", "mode": "kubernetes", "instance": OPERATOR}, 1.0)
         yield _operator("leader", {}, 1.0)
         for name, level in (
             ("topologies", self.topologies),
@@ -252,7 +253,7 @@ class PlayedCluster:
                 pair = {**cluster, "source": host, "target": target}
                 yield _operator("supervisor_traffic_tuples_per_second", pair, 40.0, 0.3)
         for name, level in (("process_cpu_seconds_total", 0.1), ("process_resident_memory_bytes", 3e8)):
-            yield Played(name, {"instance": "operator:8080"}, level, counter=name.endswith("_total"))
+            yield Played(name, {"instance": OPERATOR}, level, counter=name.endswith("_total"))
 
 
 def _topology(number: int) -> str:

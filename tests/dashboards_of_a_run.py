@@ -36,7 +36,8 @@ def main() -> int:
         return 1
     started = time.time()
     with tempfile.TemporaryDirectory() as scratch:
-        spec = LocalClusterSpec(name="dashboards", plugin_jar=plugin_jar(), work_dir=Path(scratch) / "storm")
+        work_dir = Path(scratch) / "storm"
+        spec = LocalClusterSpec(name="dashboards", fast_start=True, plugin_jar=plugin_jar(), work_dir=work_dir)
         folder = Path(scratch) / "monitored"
         console.print("the cluster starts")
         with LocalCluster(spec) as storm, monitored(storm, workloads_jar(), folder) as cluster:

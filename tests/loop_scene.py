@@ -27,7 +27,7 @@ from storm_operator.simulated_cluster import MemoryJournal
 WORDS = chain_topology("words", ("spout", 1), ("split", 2), ("count", 2), stateful=("count",))
 SPREAD = placed(WORDS, {"spout": "s1", "split": ["s2", "s3"], "count": ["s2:6701", "s3:6701"]})
 RATE = 300.0
-SETTINGS = SchedulingSettings(settling_seconds=20.0)
+SETTINGS = SchedulingSettings(settling_seconds=20.0, minimum_periods=1)
 SPECS = {
     "words": TopologySpec(
         "words", AdoptSource(), scheduling=SETTINGS, resources=ResourceSettings(theta_millicores=50.0)

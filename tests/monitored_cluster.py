@@ -26,11 +26,15 @@ from rule_files import rule_files
 from storm_operator.local.cluster import LocalCluster
 from storm_pipeline.metrics import JobFigures, write
 
-SCRAPE_SECONDS = 2.0
+SCRAPE_SECONDS = 5.0
 PACKAGE = "dev.stormoperator.workloads"
 TOPOLOGIES = {
-    "wordcount": ("WordCount", "sine:40..140/90s", ["--workers", "4", "--parallelism", "split=2,count=3"]),
-    "chain": ("ReferenceChain", "steady:60", ["--workers", "3", "--stages", "4"]),
+    "wordcount": ("WordCount", "sine:30..90/90s", ["--workers", "3", "--parallelism", "split=2,count=2"]),
+    "chain": (
+        "ReferenceChain",
+        "steady:30",
+        ["--workers", "2", "--stages", "3", "--parallelism", "spout=1,simple=1,stateful=1,ack=1"],
+    ),
 }
 
 PLAYED = {
@@ -82,10 +86,10 @@ def description(name: str, jar: Path) -> dict[str, Any]:
             "jar": {"path": str(jar), "mainClass": f"{PACKAGE}.{main_class}", "args": full_args},
             "scheduling": {
                 "mode": "Enforce",
-                "periodSeconds": 3,
+                "periodSeconds": 5,
                 "coolDownSeconds": 15,
                 "settlingSeconds": 6,
-                "maximumAgeSeconds": 30,
+                "maximumAgeSeconds": 60,
             },
             "resources": {"thetaMillicores": 50, "floorMillicores": 50},
         },
@@ -96,7 +100,7 @@ def prometheus_config(agents: list[str], operator_address: str, played_address: 
     def job(name: str, targets: list[str]) -> dict[str, Any]:
         return {"job_name": name, "static_configs": [{"labels": {"cluster": "storm"}, "targets": targets}]}
 
-    every = f"{SCRAPE_SECONDS:g}s"
+    every = f"{SCRAPE_SECONDS:.0f}s"
     return {
         "global": {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every},
         "rule_files": [str(file) for file in rule_files()],
@@ -130,12 +134,12 @@ def operator(storm: LocalCluster, topologies: Path, port: int, log: Path) -> Ite
             process.wait(timeout=10)
 
 
-def wait_for_a_verified_plan(cluster: MonitoredCluster, seconds: float = 240.0) -> None:
+def wait_for_a_verified_plan(cluster: MonitoredCluster, seconds: float = 300.0) -> None:
     """Until the first plan was measured to have helped, and two more periods went by."""
     eventually(
         lambda: "Verified" in cluster.said(), f"a plan is verified; the operator said:\n{cluster.said()}", seconds
     )
-    time.sleep(8.0)
+    time.sleep(4 * SCRAPE_SECONDS)
 
 
 def played(path: str, seconds: float, pipeline: Path) -> tuple[int, bytes]:

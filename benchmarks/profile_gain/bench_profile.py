@@ -17,13 +17,15 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from profile_gain.demand_path import RESOURCES, STAGES, chain, provided
-from profile_gain.learning import learn, profile_of, series_of
+from profile_gain.demand_path import STAGES, Provided, provided
+from profile_gain.learning import learn, profile_of
 from profile_gain.whole_loop import play_loop
 
-from storm_operator.core.learned_profile import NOTHING_LEARNED, accept_profiles
-from storm_operator.core.settings import Forecast
+from storm_operator.core.damped_trend import damped_trend
+from storm_operator.core.learned_profile import SEASONAL
+from storm_operator.core.learned_profile_json import dump_profile, load_profile
 from storm_operator.simulator.daily_load import DAY_SECONDS, DailyLoad
+from storm_pipeline.models.backtest import Series, by_season, line
 
 PERIOD_SECONDS = 10.0
 BIN_SECONDS = 30.0
@@ -40,24 +42,29 @@ def play_demand(case: Case) -> list[Row]:
     """One load through the demand path, by each way to forecast."""
     seed, learned_days, judged_days = case
     load = DailyLoad(BASE_PER_SECOND, seed)
-    rates = np.concatenate([load.means(day, PERIOD_SECONDS) for day in range(learned_days + judged_days)]).tolist()
+    rates = np.concatenate([load.means(day, PERIOD_SECONDS) for day in range(learned_days + judged_days)])
+    times = PERIOD_SECONDS * np.arange(1, len(rates) + 1)
     first = round(learned_days * DAY_SECONDS / PERIOD_SECONDS)
-    times = [(n + 1) * PERIOD_SECONDS for n in range(first)]
-    series = {
-        stage.name: series_of(times, [rate * stage.per_source_tuple for rate in rates[:first]], PERIOD_SECONDS)
-        for stage in STAGES
-    }
-    room = {stage.name: RESOURCES.theta_millicores / 2.0 * stage.executors / stage.cpu_ms for stage in STAGES}
-    profile = profile_of(learn(series, DAY_SECONDS, BIN_SECONDS, room), chain().name, CLUSTER, times[-1])
-    learned = accept_profiles({chain().name: profile}, (chain(),), CLUSTER, times[-1])
-    if learned.refusals:
-        raise RuntimeError(f"the profile was refused: {learned.refusals}")
-    ways = ((LINE, Forecast.LINE, NOTHING_LEARNED), (TREND, Forecast.DAMPED_TREND, NOTHING_LEARNED))
-    rows = []
-    for name, method, known in (*ways, (LEARNED, Forecast.LINE, learned)):
-        missed = provided(rates, first, PERIOD_SECONDS, method, known)
-        rows.append({"part": "demand path", "seed": seed, "forecast": name, "under": missed.under, "over": missed.over})
-    return rows
+    series = {stage.name: Series(times, rates * stage.per_source_tuple, PERIOD_SECONDS) for stage in STAGES}
+    past = {name: one.before(float(times[first - 1])) for name, one in series.items()}
+    profile = profile_of(
+        learn(past, DAY_SECONDS, BIN_SECONDS, {stage.name: stage.step for stage in STAGES}),
+        "words",
+        CLUSTER,
+        float(times[first - 1]),
+    )
+    # As the operator gets it: through its text, to four digits.
+    learned = load_profile(dump_profile(profile)).topologies["words"]
+    totals = {name: Provided(0.0, 0.0) for name in (LINE, TREND, LEARNED)}
+    for stage in STAGES:
+        season = learned[stage.name].season
+        by_profile = by_season(season) if season is not None and learned[stage.name].forecaster == SEASONAL else line
+        for name, forecaster in ((LINE, line), (TREND, damped_trend), (LEARNED, by_profile)):
+            totals[name] += provided(stage, series[stage.name], first, forecaster)
+    return [
+        {"part": "demand path", "seed": seed, "forecast": name, "under": total.under, "over": total.over}
+        for name, total in totals.items()
+    ]
 
 
 def against_line(rows: Sequence[Row]) -> list[Row]:

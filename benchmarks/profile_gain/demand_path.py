@@ -1,38 +1,24 @@
-"""History -> forecast -> demand against what was needed, over days; the functions are the operator's own, no engine.
+"""History -> forecast -> demand against what was needed, over days of a load that comes again; no engine.
 
-A spout and a bolt, whose arrivals and CPU follow from the source's load by fixed ratios. Nothing queues here:
-what was not provided is counted, not made up for later.
+One component at a time: its arrivals follow from the source's load by a fixed ratio, its CPU from its arrivals. The
+functions are the operator's own (`core.forecast`, `core.seasonal`, `core.demand`), applied to one component instead of a
+snapshot, which a test holds to be the same. Nothing queues here: what was not provided is counted, not made up for.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from storm_operator.core.demand import demand_of_forecasts
-from storm_operator.core.forecast import forecast_load
-from storm_operator.core.learned_profile import NOTHING_LEARNED, Learned
-from storm_operator.core.model import (
-    Assignment,
-    Component,
-    ComponentKind,
-    Demand,
-    Edge,
-    Executor,
-    ExecutorLoad,
-    Topology,
-)
-from storm_operator.core.settings import Forecast, ResourceSettings
-from storm_operator.core.snapshot import ClusterSnapshot, Completeness, ComponentLoad, Distances, LoadPeriod
-from storm_operator.core.traffic import TrafficMatrix
+from storm_operator.core.demand import allocation, held_share
+from storm_operator.core.settings import ResourceSettings
+from storm_pipeline.models.backtest import Forecaster, Series, forecasts
 
-PHI = 5
 RESOURCES = ResourceSettings()
-NO_TRAFFIC = TrafficMatrix.from_arrays((), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 MS_PER_SECOND = 1000.0
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +29,11 @@ class Stage:
     per_source_tuple: float
     cpu_ms: float
     executors: int
+
+    @property
+    def step(self) -> float:
+        """The load that one theta of CPU for each executor carries, in tuples per second."""
+        return RESOURCES.theta_millicores * self.executors / self.cpu_ms
 
 
 STAGES = (Stage("spout", 1.0, 0.2, 2), Stage("count", 1.0, 0.8, 8))
@@ -60,87 +51,23 @@ class Provided:
         return Provided(self.under + other.under, self.over + other.over)
 
 
-def chain(stages: Sequence[Stage] = STAGES) -> Topology:
-    """The topology of `stages`, one after the other."""
-    components = [
-        Component(stage.name, ComponentKind.SPOUT if number == 0 else ComponentKind.BOLT, stage.executors)
-        for number, stage in enumerate(stages)
-    ]
-    executors, task = [], 1
-    for stage in stages:
-        for _ in range(stage.executors):
-            executors.append(Executor("words-1", task, task, stage.name))
-            task += 1
-    edges = tuple(Edge(a.name, "default", b.name, "shuffle") for a, b in itertools.pairwise(stages))
-    return Topology("words-1", "words", tuple(components), edges, tuple(executors))
-
-
-def period(stages: Sequence[Stage], rate: float, ended_at_seconds: float, period_seconds: float) -> LoadPeriod:
-    """What would be measured of each component while the source sends `rate`."""
-    loads = {}
-    emitted = [*(stage.per_source_tuple for stage in stages[1:]), 0.0]
-    for stage, after in zip(stages, emitted, strict=True):
-        arrived = rate * stage.per_source_tuple
-        loads["words-1", stage.name] = ComponentLoad(arrived, arrived, rate * after, 0.0, arrived * stage.cpu_ms)
-    return LoadPeriod(ended_at_seconds, period_seconds, loads, {})
-
-
-def provided(
-    rates: Sequence[float],
-    first: int,
-    period_seconds: float,
-    method: Forecast,
-    learned: Learned = NOTHING_LEARNED,
-    resources: ResourceSettings = RESOURCES,
-) -> Provided:
-    """What executors lack and have too much in the periods of `rates` from `first` on; those before are history."""
-    topology = chain()
-    history = [period(STAGES, rates[n], (n + 1) * period_seconds, period_seconds) for n in range(first - PHI, first)]
-    demand: Demand | None = None
-    total = Provided(0.0, 0.0)
-    for n in range(first, len(rates)):
-        seen = _snapshot(topology, tuple(history), period_seconds)
-        found = forecast_load(topology, seen.history, PHI, None, method, learned)
-        loads = {(topology.id, component): forecast for component, forecast in found.items()}
-        demand = demand_of_forecasts(seen, loads, demand, resources, PHI)
-        total += _missed(topology, demand, rates[n], period_seconds, resources)
-        history = [*history[1:], period(STAGES, rates[n], (n + 1) * period_seconds, period_seconds)]
-    return total
-
-
-def _missed(
-    topology: Topology, demand: Demand, rate: float, period_seconds: float, resources: ResourceSettings
-) -> Provided:
-    core_seconds = period_seconds / MS_PER_SECOND
-    total = Provided(0.0, 0.0)
-    for stage in STAGES:
-        # A thread cannot use more than a core, whatever it is given.
-        needed = min(rate * stage.per_source_tuple * stage.cpu_ms / stage.executors, resources.ceiling_millicores)
-        spare = [demand.millicores[executor] - needed for executor in topology.executors_of(stage.name)]
-        total += Provided(
-            core_seconds * sum(-value for value in spare if value < 0.0),
-            core_seconds * sum(value for value in spare if value > 0.0),
-        )
-    return total
-
-
-def _snapshot(topology: Topology, history: tuple[LoadPeriod, ...], period_seconds: float) -> ClusterSnapshot:
-    newest = history[-1]
-    loads: Mapping[Executor, ExecutorLoad] = {
-        executor: ExecutorLoad(cpu_millicores=load.cpu_millicores / len(topology.executors_of(stage.name)))
-        for stage in STAGES
-        for executor in topology.executors_of(stage.name)
-        for load in (newest.components["words-1", stage.name],)
-    }
-    return ClusterSnapshot(
-        taken_at_seconds=newest.ended_at_seconds,
-        period_seconds=period_seconds,
-        supervisors=(),
-        topologies=(topology,),
-        assignment=Assignment({}),
-        loads=loads,
-        traffic=NO_TRAFFIC,
-        distances=Distances({}),
-        completeness=Completeness(0),
-        history=history,
+def provided(stage: Stage, series: Series, first: int, forecaster: Forecaster) -> Provided:
+    """What a component's executors lack and have too much from period `first` on; those before are history."""
+    told = forecasts(series, forecaster, first, len(series.times))
+    millicores = allocated_millicores(told * stage.cpu_ms / stage.executors)
+    # A thread cannot use more than a core, whatever it is given.
+    needed = np.minimum(series.values[first:] * stage.cpu_ms / stage.executors, RESOURCES.ceiling_millicores)
+    core_seconds = stage.executors * series.period_seconds / MS_PER_SECOND
+    spare = millicores - needed
+    return Provided(
+        core_seconds * float(np.maximum(0.0, -spare).sum()), core_seconds * float(np.maximum(0.0, spare).sum())
     )
+
+
+def allocated_millicores(needs: Floats) -> Floats:
+    """What each executor is given, period after period, for what it is thought to need."""
+    given, held = np.empty_like(needs), None
+    for index, need in enumerate(needs.tolist()):
+        held = held_share(need, held, RESOURCES.theta_millicores)
+        given[index] = allocation(held, RESOURCES)
+    return given

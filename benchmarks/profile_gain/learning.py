@@ -13,10 +13,10 @@ VALID_SECONDS = 14 * 86_400.0
 
 
 def learn(
-    series: Mapping[str, Series], cycle_seconds: float, bin_seconds: float, tolerance: Mapping[str, float]
+    series: Mapping[str, Series], cycle_seconds: float, bin_seconds: float, step: Mapping[str, float]
 ) -> Mapping[str, Backtest]:
-    """A backtest for each component, with the season of its arrivals; `tolerance` in tuples per second."""
-    return {name: judge(one, cycle_seconds, bin_seconds, tolerance[name]) for name, one in series.items()}
+    """A backtest for each component, with the season of its arrivals; `step` as `error_of` has it."""
+    return {name: judge(one, cycle_seconds, bin_seconds, step[name]) for name, one in series.items()}
 
 
 def profile_of(

@@ -19,11 +19,11 @@ from storm_operator.simulator.daily_load import DailyLoad
 from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor
 from storm_operator.simulator.workloads import word_count
 
-DAY_SECONDS = 3600.0
-"""A day in an hour: 360 periods."""
-SPIKE_SECONDS = (720.0, 2880.0)
+DAY_SECONDS = 1800.0
+"""A day in half an hour: 180 periods."""
+SPIKE_SECONDS = (1440.0, 5760.0)
 """Of a real day; three to twelve periods here."""
-LATE_SECONDS = 240.0
+LATE_SECONDS = 480.0
 """Likewise; a period here."""
 PERIOD_SECONDS = 10.0
 STEP_SECONDS = 1.0
@@ -87,9 +87,9 @@ def play_loop(case: tuple[int, int, int]) -> list[Row]:
         name: series_of(times[:until], values[:until], PERIOD_SECONDS) for name, (times, values) in past.points.items()
     }
     theta = ResourceSettings().theta_millicores
-    room = {name: theta / 2.0 * EXECUTORS.get(name, 1) / CPU_MS.get(name, 1.0) for name in series}
+    step = {name: theta * EXECUTORS.get(name, 1) / CPU_MS.get(name, 1.0) for name in series}
     made_at = max(float(one.times[-1]) for one in series.values())
-    profile = profile_of(learn(series, DAY_SECONDS, PERIOD_SECONDS, room), NAME, CLUSTER, made_at)
+    profile = profile_of(learn(series, DAY_SECONDS, PERIOD_SECONDS, step), NAME, CLUSTER, made_at)
     seen = Arrivals()
     learned = _play(seed, Forecast.LINE, whole, learned_days, seen, Given({NAME: profile}))
     trend = _play(seed, Forecast.DAMPED_TREND, whole, learned_days, Arrivals())

@@ -28,12 +28,12 @@ def decisions() -> build.Dashboard:
 
 def _figures() -> tuple[AnyPanel, ...]:
     def plans_in(states: str) -> str:
-        return f'sum(increase(storm_operator_plans_total{{{CLUSTERS},state=~"{states}"}}[$__range]))'
+        return f'sum(increase(storm_operator_topology_plans_total{{{T},state=~"{states}"}}[$__range]))'
 
     return (
         figure(
             "Plans in force",
-            "Plans that came into force within the time looked at.",
+            "Plans that came into force within the time looked at; one for several topologies counts for each of them.",
             "short",
             plans_in("Settling"),
             decimals=0,
@@ -114,7 +114,7 @@ def _plans() -> tuple[AnyPanel, ...]:
             "Plans by what became of them",
             "Verified: it helped. RolledBack: it did not, and was undone. Failed: it did not come into force.",
             Query(
-                f"sum by (state) (increase(storm_operator_plans_total{{{CLUSTERS},{states}}}[$__interval]))",
+                f"sum by (state) (increase(storm_operator_topology_plans_total{{{T},{states}}}[$__interval]))",
                 "{{state}}",
             ),
         ),

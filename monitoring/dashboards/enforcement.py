@@ -53,7 +53,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Limits together",
             "Cores that all limits allow together.",
             "suffix: cores",
-            f"sum({LIMIT})",
+            f"sum({LIMIT}) or vector(0)",
             width=6,
             decimals=2,
         ),

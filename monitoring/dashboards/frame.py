@@ -42,6 +42,11 @@ class Section:
     panels: Sequence[AnyPanel]
 
 
+def last_known(selector: str) -> str:
+    """The newest value of two minutes: while workers restart, figures are missing, and a table would be empty."""
+    return f"last_over_time({selector}[2m])"
+
+
 def to_topology(field: str = "${__data.fields.Topology}") -> str:
     """The address of the Topology dashboard for a table's row, with the time that is looked at."""
     return f"/d/{Uid.TOPOLOGY}?var-datasource=${{datasource}}&var-topology={field}&${{__url_time_range}}"
@@ -90,7 +95,8 @@ def plans() -> build.AnnotationQuery:
     query = build.AnnotationQuery().name("Plans").enable(True).icon_color("purple").datasource(DATASOURCE)
     return query.expr(
         f"max by (nimbus, topology, plan, policy) (storm_operator_last_plan_info{{{TOPOLOGIES}}})"
-        f" * on (nimbus, topology) group_left () storm_operator_last_plan_timestamp_seconds{{{TOPOLOGIES}}} * 1000"
+        " * on (nimbus, topology) group_left ()"
+        f" max by (nimbus, topology) (storm_operator_last_plan_timestamp_seconds{{{TOPOLOGIES}}}) * 1000"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, to_topology
+from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, last_known, to_topology
 from dashboards.panels import ORANGE, RED, YELLOW, AnyPanel, Column, Query, counts, figure, lines, rows
 
 T = TOPOLOGIES
@@ -74,9 +74,9 @@ def _figures() -> tuple[AnyPanel, ...]:
         ),
         figure(
             "Plans applied",
-            "Plans that came into force within the time looked at.",
+            "Plans that came into force within the time looked at; one for several topologies counts for each of them.",
             "short",
-            f'sum(increase(storm_operator_plans_total{{{CLUSTERS},state="Settling"}}[$__range]))',
+            f'sum(increase(storm_operator_topology_plans_total{{{T},state="Settling"}}[$__range]))',
             width=3,
             decimals=0,
         ),
@@ -92,11 +92,13 @@ def _figures() -> tuple[AnyPanel, ...]:
 
 
 def _topologies() -> AnyPanel:
-    latency = f"storm_operator_complete_latency_seconds{{{T},statistic="
-    by = "by (nimbus, topology)"
+    def last(metric: str, more: str = "") -> str:
+        return f"max by (nimbus, topology) ({last_known(f'storm_operator_{metric}{{{T}{more}}}')})"
+
+    growth = last_known(f"storm_operator_component_queue_growth_tuples_per_second{{{T}}}")
     return rows(
         "Each topology",
-        "One row each; a click on the name opens the topology. Latency and rates are those of the last period.",
+        "One row each; a click on the name opens the topology. Latency and rates: the last period that was measured.",
         (
             Column("topology", "Topology", link=to_topology()),
             Column("Value #A", "Completed", "suffix: tuples/s", decimals=1),
@@ -110,15 +112,15 @@ def _topologies() -> AnyPanel:
             Column("Value #I", "Supervisors"),
             Column("nimbus", "Cluster"),
         ),
-        f"max {by} (storm_operator_acked_tuples_per_second{{{T}}})",
-        f"max {by} (storm_operator_failed_tuples_per_second{{{T}}})",
-        f'max {by} ({latency}"p50"}})',
-        f'max {by} ({latency}"p99"}})',
-        f"max {by} (storm_operator_inter_supervisor_traffic_ratio{{{T}}})",
-        f"sum {by} (storm_operator_component_queue_growth_tuples_per_second{{{T}}})",
-        f"max {by} (storm_operator_topology_executors{{{T}}})",
-        f"max {by} (storm_operator_topology_workers{{{T}}})",
-        f"max {by} (storm_operator_topology_supervisors{{{T}}})",
+        last("acked_tuples_per_second"),
+        last("failed_tuples_per_second"),
+        last("complete_latency_seconds", ',statistic="p50"'),
+        last("complete_latency_seconds", ',statistic="p99"'),
+        last("inter_supervisor_traffic_ratio"),
+        f"sum by (nimbus, topology) ({growth})",
+        last("topology_executors"),
+        last("topology_workers"),
+        last("topology_supervisors"),
         height=7,
         sort_by="Completed",
     )
@@ -162,7 +164,7 @@ def _deeds() -> tuple[AnyPanel, ...]:
             "Plans by what became of them",
             "Verified: it helped. RolledBack: it did not, and was undone. Failed: it did not come into force.",
             Query(
-                f'sum by (state) (increase(storm_operator_plans_total{{{CLUSTERS},state!~"Applying|Settling"}}'
+                f'sum by (state) (increase(storm_operator_topology_plans_total{{{T},state!~"Applying|Settling"}}'
                 "[$__interval]))",
                 "{{state}}",
             ),

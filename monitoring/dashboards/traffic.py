@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.frame import AGENTS, CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, to_topology
+from dashboards.frame import AGENTS, CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, last_known, to_topology
 from dashboards.panels import (
     GREEN,
     ORANGE,
@@ -98,7 +98,7 @@ def _between() -> tuple[AnyPanel, ...]:
             "Tuples per second now: rows send, columns receive; the diagonal stays on its machine. Dark cells off the "
             "diagonal are what placement can still save.",
             "short",
-            f"sum by (source, target) ({PAIRS})",
+            f"sum by (source, target) ({last_known(PAIRS)})",
             row="source",
             column="target",
             decimals=0,
@@ -125,22 +125,37 @@ def _between() -> tuple[AnyPanel, ...]:
     )
 
 
+def _component_of(task: str, component: str) -> str:
+    """1 for each executor, with its first task as the label `task` and its component as the label `component`."""
+    executors = (
+        f'label_replace(storm_executor_executed_tuples_total{{{AGENTS}}}, "{task}", "$1", "executor", "(.*)-.*")'
+    )
+    named = f'label_replace({executors}, "{component}", "$1", "component", "(.*)")'
+    return f"(max by (topology_id, {task}, {component}) ({named}) * 0 + 1)"
+
+
 def _executors() -> tuple[AnyPanel, ...]:
     pairs = "topology_id, supervisor, source_task, target_task"
     rate = f"sum by ({pairs}) (rate(storm_traffic_tuples_total{{{AGENTS}}}[$__rate_interval]))"
+    sender, receiver = _component_of("source_task", "sender"), _component_of("target_task", "receiver")
     return (
         rows(
             "Heaviest pairs of tasks",
-            "The 20 pairs that exchange most, wherever they live. Heavy pairs belong into one worker.",
+            "The 20 pairs that exchange most, wherever they live. Heavy pairs belong into one worker. An executor of "
+            "several tasks is named by its first one.",
             (
                 Column("topology_id", "Topology's id"),
-                Column("supervisor", "Sender's supervisor"),
-                Column("source_task", "From task"),
-                Column("target_task", "To task"),
+                Column("supervisor", "Sender on"),
+                Column("sender", "From"),
+                Column("source_task", "Task"),
+                Column("receiver", "To"),
+                Column("target_task", "Its task"),
                 Column("Value", "Rate", "suffix: tuples/s", decimals=1),
             ),
-            f"topk(20, {rate})",
-            width=12,
+            f"topk(20, {rate}) * on (topology_id, source_task) group_left (sender) {sender}"
+            f" * on (topology_id, target_task) group_left (receiver) {receiver}"
+            f" or on (topology_id, source_task, target_task) topk(20, {rate})",
+            width=14,
             height=10,
             sort_by="Rate",
         ),
@@ -149,7 +164,7 @@ def _executors() -> tuple[AnyPanel, ...]:
             "Tuples per second that leave each machine. One line far above the others is a badly placed sender.",
             "suffix: tuples/s",
             Query(f"sum by (source) ({BETWEEN}) or sum by (source) ({PAIRS}) * 0", "{{source}}"),
-            width=12,
+            width=10,
             height=10,
         ),
     )

@@ -46,7 +46,7 @@ __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "Pass
 KEPT_RECORDS = 50
 PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
-UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE, HoldReason.WARMING_UP)
+UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE)
 
 
 @dataclass(slots=True)
@@ -273,7 +273,9 @@ class ControlLoop:
             enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
             for topology_id in group.topology_ids:
                 if topology_id in unsettled:
-                    continue  # its limits are those of the plan
+                    if enforced and demand is not None:
+                        self.applier.limits.rise(topology_id, demand.millicores)
+                    continue  # else its limits are those of the plan
                 if enforced:
                     self.memory.limited |= {topology_id}
                     if demand is not None:

@@ -34,6 +34,13 @@ class CpuLimits:
         self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, wanted)
         return True
 
+    def rise(self, topology_id: str, limits: Mapping[Executor, float]) -> None:
+        """While a plan settles its limits stand, but whoever needs more has it at once."""
+        in_force = self.documents.read_cpu_limits(topology_id)
+        higher = {executor: max(limit, limits.get(executor, 0.0)) for executor, limit in in_force.items()}
+        if higher != dict(in_force):
+            self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, higher)
+
     def lift(self, topology_id: str) -> None:
         """Nobody is to be held to a limit any more."""
         if self.documents.read_cpu_limits(topology_id):

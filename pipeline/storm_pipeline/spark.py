@@ -55,6 +55,8 @@ def _always() -> dict[str, str]:
         # 50 partitions, Delta's default, for a log of a few files: five times slower to open.
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.parquet.compression.codec": "zstd",
+        # A file for each partition is open while writing, instead of sorting all rows by partition first.
+        "spark.sql.maxConcurrentOutputFileWriters": "16",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
 

@@ -69,14 +69,18 @@ ComponentKey = tuple[str, str]
 def forecast_loads(
     snapshot: ClusterSnapshot, phi: int, method: Forecast = Forecast.LINE, learned: Learned = NOTHING_LEARNED
 ) -> Mapping[ComponentKey, LoadForecast]:
-    """The load of every component of the snapshot's topologies in its next period; unknown ones are absent."""
-    return {
-        (topology.id, component): forecast
-        for topology in snapshot.topologies
-        for component, forecast in forecast_load(
-            topology, snapshot.history, phi, snapshot.traffic, method, learned
-        ).items()
-    }
+    """The load of every component of the snapshot's topologies in its next period; unknown ones are absent.
+
+    By any method but Liu's own line, all that waits in queues now is to be worked off in that period: in a saturated
+    topology queues are as long as they get, so that they grow no more, and back-pressure keeps from the arrivals what
+    sources would send.
+    """
+    found = {}
+    for topology in snapshot.topologies:
+        waiting = {} if method is Forecast.LINE else _waiting_per_second(topology, snapshot)
+        loads = forecast_load(topology, snapshot.history, phi, snapshot.traffic, method, learned, waiting)
+        found.update({(topology.id, component): load for component, load in loads.items()})
+    return found
 
 
 def forecast_load(
@@ -86,6 +90,7 @@ def forecast_load(
     traffic: TrafficMatrix | None = None,
     method: Forecast = Forecast.LINE,
     learned: Learned = NOTHING_LEARNED,
+    waiting_per_second: Mapping[str, float] | None = None,
 ) -> Mapping[str, LoadForecast]:
     """The load of each component in the period after `history`, which is oldest first.
 
@@ -105,9 +110,20 @@ def forecast_load(
         known = [value for value in (own, inherited) if value is not None]
         if known:
             growth = statistics.fmean(load.queue_growth_per_second for load in series) if series else 0.0
+            waiting = 0.0 if waiting_per_second is None else waiting_per_second.get(name, 0.0)
             made_by = forecaster if own is not None else PARENTS
-            forecasts[name] = LoadForecast(max(known), growth, made_by, why_not)
+            forecasts[name] = LoadForecast(max(known), max(growth, waiting), made_by, why_not)
     return forecasts
+
+
+def _waiting_per_second(topology: Topology, snapshot: ClusterSnapshot) -> Mapping[str, float]:
+    """Tuples that wait at each component, by the seconds of a period; those of which nobody knows count nothing."""
+    waiting: dict[str, float] = {}
+    for executor in topology.executors:
+        load = snapshot.loads.get(executor)
+        if load is not None and load.queue_length is not None:
+            waiting[executor.component] = waiting.get(executor.component, 0.0) + load.queue_length
+    return {component: tuples / snapshot.period_seconds for component, tuples in waiting.items()}
 
 
 def measured_loads(

@@ -35,8 +35,8 @@ class Robust:
 class ForecastError:
     """One forecaster on held-back history, as shares of the mean load in percent.
 
-    `error_percent`: mean absolute error. `over_percent`: what it had too much, on the mean over all periods.
-    `short_percent`: likewise what it lacked beyond the room that rounding CPU up leaves anyway.
+    `error_percent`: mean absolute error. `short_percent` and `over_percent`: by how much less, and more, CPU would have
+    been allocated by it than was needed, on the mean over all periods.
     """
 
     error_percent: float

@@ -7,7 +7,7 @@ gives the same plan. Units live in names (`_millicores`, `_per_second`, `_second
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
 from types import MappingProxyType
@@ -209,25 +209,35 @@ class ExecutorLoad:
 class Demand:
     """CPU for each executor in the next period, in millicores.
 
-    `millicores` is what placement and enforcement use (rounded to theta, clamped); `raw_millicores` is the
-    unrounded need, Liu's r (eq. 4), kept so that the next period can tell "down late" from "down at once".
+    `millicores` is what it is given: what enforcement holds it to and published schedulers pack (rounded to theta,
+    clamped). `raw_millicores` is the unrounded need, Liu's r (eq. 4), kept so that the next period can tell "down late"
+    from "down at once". `room_millicores` is what our objective makes room for on supervisors: what the executor may
+    come to need while a plan lasts; the bare needs unless told otherwise. `peak_millicores` is what it needed lately at
+    most, also of those whose need is not known now (`lasting_demand`).
     """
 
     millicores: Mapping[Executor, float]
     raw_millicores: Mapping[Executor, float]
+    room_millicores: Mapping[Executor, float] = field(default_factory=dict)
+    peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "millicores", read_only(self.millicores))
         object.__setattr__(self, "raw_millicores", read_only(self.raw_millicores))
+        object.__setattr__(self, "room_millicores", read_only(self.room_millicores or self._bare_needs()))
+        object.__setattr__(self, "peak_millicores", read_only(self.peak_millicores))
 
-    def unrounded(self) -> Demand:
-        """The bare needs in place of what is given: without the slack that rounding up adds, and never above it."""
-        bare = {e: min(given, self.raw_millicores.get(e, given)) for e, given in self.millicores.items()}
-        return Demand(bare, self.raw_millicores)
+    def of_now(self) -> Demand:
+        """With room for the bare needs alone: what the next period is expected to use."""
+        return replace(self, room_millicores=self._bare_needs())
 
     def total(self, executors: Iterable[Executor]) -> float:
-        """Millicores of `executors` together; an executor without a demand counts nothing."""
-        return sum(self.millicores.get(executor, 0.0) for executor in executors)
+        """The room for `executors` together, in millicores; an executor without a demand counts nothing."""
+        return sum(self.room_millicores.get(executor, 0.0) for executor in executors)
+
+    def _bare_needs(self) -> dict[Executor, float]:
+        """Without what rounding up adds, and never above what is given: an executor is one thread."""
+        return {e: min(given, self.raw_millicores.get(e, given)) for e, given in self.millicores.items()}
 
 
 @dataclass(frozen=True, slots=True)

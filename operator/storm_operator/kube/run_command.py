@@ -23,7 +23,7 @@ from storm_operator.console.server import DEFAULT_PORT
 from storm_operator.console.site import PageAddress, PageUnavailable, open_page
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
-from storm_operator.kube.canary import WatchCanary
+from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
 from storm_operator.kube.health import serve_health
 from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
@@ -92,6 +92,14 @@ def run(
             help="A deleted StormTopology whose Nimbus does not answer is let go after so long.",
         ),
     ] = DELETION_PATIENCE_SECONDS,
+    watch_look_seconds: Annotated[
+        float,
+        typer.Option(
+            envvar=env("WATCH_LOOK_SECONDS"),
+            min=0.5,
+            help="So often what is watched is listed: after three times without what is listed, a watch is frozen.",
+        ),
+    ] = LOOK_SECONDS,
     lease_namespace: Annotated[
         str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the lease for leader election.")
     ] = "default",
@@ -134,7 +142,7 @@ def run(
         ConfigMapKey(learned_profile, PROFILE_KEY) if learned_profile else None,
         KubePage() if page_port else None,
     )
-    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()), metrics)
+    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)
     metrics.watch_ages = operator.watch_ages
     serve_health(health_port, operator.problem)
     try:
@@ -181,6 +189,7 @@ class Operator:
         settings: RunnerSettings,
         namespaces: tuple[str, ...],
         metrics: OperatorMetrics,
+        watch_look_seconds: float,
     ) -> None:
         self._clients = clients
         self._registry = registry
@@ -195,6 +204,7 @@ class Operator:
                 lambda: clients.kinds.list(TOPOLOGIES, namespaces),
                 lambda: [managed.body for managed in registry.topologies()],
                 log.info,
+                watch_look_seconds,
             ),
             # Of plans, that are many and large, those that people are asked about.
             WatchCanary(
@@ -202,6 +212,7 @@ class Operator:
                 lambda: clients.kinds.list(REBALANCES, namespaces, PROPOSED),
                 registry.rebalances,
                 log.info,
+                watch_look_seconds,
             ),
         )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from storm_operator.core.damped_trend import damped_trend
+from storm_operator.core.demand import ROUNDING_NOISE, held_share
 from storm_operator.core.forecast import forecast_series
 from storm_operator.core.learned_profile import SEASONAL, ForecastError
 from storm_operator.core.seasonal import Season, seasonal_forecast
@@ -23,14 +24,18 @@ Forecaster = Callable[[Window, float, float], float | None]
 """From (end of period, load) points, the end of the period to forecast and a period's length."""
 
 PHI = 5
-JUDGED_CYCLES = 3
+JUDGED_CYCLES = 2
 """So many of the last cycles are forecast; each costs as much as all before it are long."""
 SHORT_WEIGHT = 100.0
 """A tuple that waits for want of CPU is that much worse than one that was expected in vain."""
-USUAL_TOLERANCE = 0.1
-"""Of the mean load: the room that an allocation leaves, where nobody knows better."""
-READY_QUANTILES = (0.5, 0.7, 0.8, 0.9)
-LEVEL_WEIGHTS = (0.3, 0.5, 0.7)
+USUAL_STEP = 0.2
+"""Of the mean load: one theta's worth, where nobody knows better."""
+LEAST_SAVING = 0.005
+"""A season must ask for this share less CPU than Liu's line does: what is judged is not what will come."""
+READINESS = (0.94, 0.97, 1.0, 1.03, 1.06)
+"""What a season says to be ready for is multiplied by."""
+READY_QUANTILES = (0.7, 0.8, 0.9)
+LEVEL_WEIGHTS = (0.5, 0.7)
 
 
 def line(points: Window, at_seconds: float, period_seconds: float) -> float | None:
@@ -88,51 +93,63 @@ def forecasts(series: Series, forecaster: Forecaster, first: int, last: int, phi
     return found
 
 
-def error_of(forecast: Floats, actual: Floats, tolerance: float | None = None) -> ForecastError | None:
+def error_of(forecast: Floats, actual: Floats, step: float | None = None) -> ForecastError | None:
     """Shares of the mean load; None where nothing was forecast or nothing came.
 
-    `tolerance` is how many tuples per second more than forecast can be borne, as CPU is rounded up.
+    `step` is the load that one theta of CPU for each executor carries: what is short and what is over is judged by what
+    would have been allocated.
     """
     known = ~np.isnan(forecast)
     mean = float(actual[known].mean()) if known.any() else 0.0
     if mean <= 0.0:
         return None
-    missed = forecast[known] - actual[known]
-    borne = USUAL_TOLERANCE * mean if tolerance is None else tolerance
-    lacking = np.maximum(0.0, -missed - borne)
-    means = (float(each.mean()) for each in (np.abs(missed), lacking, np.maximum(0.0, missed)))
+    load = actual[known]
+    spare = allocated(forecast[known], USUAL_STEP * mean if step is None else step) - load
+    means = (
+        float(each.mean()) for each in (np.abs(forecast[known] - load), np.maximum(0.0, -spare), np.maximum(0.0, spare))
+    )
     return ForecastError(*(100.0 * each / mean for each in means))
+
+
+def allocated(forecast: Floats, step: float) -> Floats:
+    """The load that CPU is allocated for: half a step to spare, whole steps, up at once and down late."""
+    shares = np.empty_like(forecast)
+    held: float | None = None
+    for index, need in enumerate(forecast.tolist()):
+        held = held_share(need, held, step)
+        shares[index] = held
+    return np.asarray(np.ceil((shares + step / 2.0) / step - ROUNDING_NOISE) * step)
 
 
 def loss(error: ForecastError) -> float:
     """What forecasters are ranked by: less is better."""
-    return SHORT_WEIGHT * error.short_percent + error.error_percent
+    return SHORT_WEIGHT * error.short_percent + error.over_percent
 
 
 def judge(
     series: Series,
     cycle_seconds: float,
     bin_seconds: float,
-    tolerance: float | None = None,
+    step: float | None = None,
     others: Mapping[str, Callable[[Series, int, int], Floats]] | None = None,
     phi: int = PHI,
 ) -> Backtest:
     """Backtest the operator's forecasters, with the season in each of its shapes, and the yardsticks `others`.
 
-    `tolerance` is that of `error_of`.
+    `step` is that of `error_of`.
 
-    Of a season's shapes the best counts, each held to ask for no more in the mean than Liu's line.
+    Of a season's shapes the best counts that asks for no more CPU than Liu's line.
     """
     origins = series.cycles(cycle_seconds)[FEWEST_CYCLES:][-JUDGED_CYCLES:]
     first = int(np.searchsorted(series.times, origins[0], side="right")) if origins else min(phi, len(series.times))
     last = len(series.times)
     actual = series.values[first:last]
     told = {name: forecasts(series, forecaster, first, last, phi) for name, forecaster in OPERATORS.items()}
-    errors = {name: error for name, found in told.items() if (error := error_of(found, actual, tolerance)) is not None}
+    errors = {name: error for name, found in told.items() if (error := error_of(found, actual, step)) is not None}
     season, shape = None, None
     if origins and Forecast.LINE.value in errors:
         best = _best_season(
-            series, origins, first, (cycle_seconds, bin_seconds), told[Forecast.LINE.value], tolerance, phi
+            series, origins, first, (cycle_seconds, bin_seconds), errors[Forecast.LINE.value], step, phi
         )
         if best is not None:
             errors[SEASONAL], shape, factor = best
@@ -141,7 +158,7 @@ def judge(
     choices = sorted(name for name in errors if name != SEASONAL or season is not None)
     forecaster = min(choices, key=lambda name: loss(errors[name])) if choices else Forecast.DAMPED_TREND.value
     for name, yardstick in (others or {}).items():
-        error = error_of(yardstick(series, first, last), actual, tolerance)
+        error = error_of(yardstick(series, first, last), actual, step)
         if error is not None:
             errors[name] = error
     return Backtest(errors, forecaster, season, shape)
@@ -152,26 +169,27 @@ def _best_season(
     origins: Sequence[float],
     first: int,
     cycle: tuple[float, float],
-    by_line: Floats,
-    tolerance: float | None,
+    by_line: ForecastError,
+    step: float | None,
     phi: int,
 ) -> tuple[ForecastError, SeasonShape, float] | None:
+    """The shape that is short by least of those that ask for no more than Liu's line, and its readiness."""
     actual = series.values[first:]
-    found: list[tuple[float, ForecastError, SeasonShape, float]] = []
+    found: list[tuple[float, float, SeasonShape, float, ForecastError]] = []
     for quantile in READY_QUANTILES:
         for weight in LEVEL_WEIGHTS:
             shape = SeasonShape(*cycle, quantile, weight)
             told = _seasonal(series, origins, first, shape, phi)
-            both = ~np.isnan(told) & ~np.isnan(by_line)
-            if not both.any() or told[both].sum() <= 0.0:
-                continue
-            factor = min(1.0, float(by_line[both].sum() / told[both].sum()))
-            error = error_of(factor * told, actual, tolerance)
-            if error is not None:
-                found.append((loss(error), error, shape, factor))
+            for factor in READINESS:
+                error = error_of(factor * told, actual, step)
+                if error is not None:
+                    excess = max(0.0, error.over_percent - (1.0 - LEAST_SAVING) * by_line.over_percent)
+                    found.append((excess, loss(error), shape, factor, error))
     if not found:
         return None
-    _, error, shape, factor = min(found, key=lambda one: (one[0], one[2].ready_quantile, one[2].level_weight))
+    _, _, shape, factor, error = min(
+        found, key=lambda one: (one[0], one[1], one[2].ready_quantile, one[2].level_weight, one[3])
+    )
     return error, shape, factor
 
 
@@ -186,11 +204,13 @@ def _seasonal(series: Series, origins: Sequence[float], first: int, shape: Seaso
         if season is None:
             parts.append(np.full(end - start, np.nan))
         else:
-            parts.append(forecasts(series, _by_season(season), start, end, phi))
+            parts.append(forecasts(series, by_season(season), start, end, phi))
     return np.concatenate(parts)
 
 
-def _by_season(season: Season) -> Forecaster:
+def by_season(season: Season) -> Forecaster:
+    """The operator's forecaster for a component with that season."""
+
     def told(points: Window, at_seconds: float, period_seconds: float) -> float | None:
         return seasonal_forecast(season, points, at_seconds, period_seconds)
 

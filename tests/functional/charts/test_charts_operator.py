@@ -159,6 +159,12 @@ def test_a_budget_only_where_there_is_a_choice(helm: Helm) -> None:
     assert len(helm.template("storm-operator", "replicas=2").of_kind("PodDisruptionBudget")) == 1
 
 
+def test_scraping_keeps_the_namespaces_of_topologies(helm: Helm) -> None:
+    monitor = helm.template("storm-operator", "podMonitor.enabled=true").one("PodMonitor", "storm-storm-operator")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["honorLabels"] is True, "dashboards choose by the label `namespace`"
+
+
 def test_each_dashboard_goes_into_a_config_map_as_it_is(helm: Helm) -> None:
     files = sorted((CHARTS / "storm-operator" / "dashboards").glob("*.json"))
     assert files, "the chart ships the dashboards"

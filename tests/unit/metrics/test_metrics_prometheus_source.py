@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from http_server import serving
-from storm_operator.adapters.metrics.prometheus import PrometheusError, PrometheusSource, parse_matrix
+from storm_operator.adapters.metrics.prometheus import PrometheusSource
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey
+from storm_operator.core.prometheus_matrix import parse_matrix
 
 COUNT = SeriesKey.of("storm_x_total", {"supervisor": "h1"})
 IGNORED = frozenset({"__name__", "instance", "job"})
@@ -75,5 +76,5 @@ def test_server_that_is_not_there_is_a_problem() -> None:
 
 
 def test_form_is_checked() -> None:
-    with pytest.raises(PrometheusError, match="unknown form"):
+    with pytest.raises(ValueError, match="unknown form"):
         parse_matrix({"result": [series([1.0, "abc"])]}, IGNORED)

@@ -262,9 +262,9 @@ def test_distance_is_the_mean_of_both_ways_and_the_median_for_the_rest(scrapes: 
     for a, b, seconds in ((0, 1, 0.002), (1, 0, 0.004), (0, 2, 0.010), (1, 2, 0.020)):
         scrapes.add("storm_supervisor_round_trip_seconds", seconds, supervisor=hosts[a], peer=hosts[b])
     distances = build(scrapes, replace(VIEW, supervisors=machines)).distances
-    assert distances.between(slot("s1"), slot("s2")) == pytest.approx(3.0)
-    assert distances.between(slot("s2"), slot("s1")) == pytest.approx(3.0)
-    assert distances.between(slot("s4"), slot("s1")) == pytest.approx(10.0)
+    assert distances.between_supervisors("s1", "s2") == pytest.approx(3.0)
+    assert distances.between_supervisors("s2", "s1") == pytest.approx(3.0)
+    assert distances.between_supervisors("s4", "s1") == pytest.approx(10.0)
 
 
 def test_nobody_measured_distances(scrapes: Scrapes) -> None:

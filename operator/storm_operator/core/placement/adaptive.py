@@ -40,7 +40,7 @@ PATIENCE_EDGES = 150_000
 def place_adaptive(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
     """The cheapest assignment found; `Infeasible` only when there are not enough slots, whatever is given up."""
     problems = [
-        build_problem(snapshot, demand, settings, together) for together in ways_to_separate(snapshot, demand, settings)
+        build_problem(snapshot, demand, settings, together) for together in ways_to_separate(snapshot, settings)
     ]
     feasible = [problem for problem in problems if _has_slots(problem)]
     if not feasible:

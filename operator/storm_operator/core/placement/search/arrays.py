@@ -26,11 +26,16 @@ def search_of(problem: Problem) -> Search:
             rates=np.ascontiguousarray(traffic.data, dtype=np.float64),
             bonds=np.zeros(0),
             demand=problem.demand,
+            memory=problem.memory,
+            share=problem.share,
             group=problem.group_of,
         ),
     )
     machines = Machines(
         room=problem.usable - problem.fixed_load,
+        memory=problem.usable_memory - problem.fixed_memory,
+        loss_ms=problem.loss_ms,
+        is_risky=problem.is_risky,
         ports=np.array([len(ports) for ports in problem.free_ports], dtype=np.int64),
         in_use=problem.fixed_in_use,
         zone=problem.zone_of,
@@ -68,13 +73,17 @@ def tariff_of(problem: Problem) -> Tariff:
     everything = float(problem.traffic.sum()) * max(farthest, problem.between_workers_ms)
     everything += problem.supervisor_price * len(problem.supervisors) + 1.0
     everything += problem.overload_price * float(problem.demand.sum())
+    everything += problem.overfull_price * float(problem.memory.sum())
+    everything += float(problem.share.sum() * problem.loss_ms.max(initial=0.0))
     return Tariff(
         overloaded_millicore=problem.overload_price,
+        overfull_megabyte=problem.overfull_price,
         supervisor=problem.supervisor_price,
         between_workers_ms=problem.between_workers_ms,
         missing_port=everything,
         smallest_gain=SMALLEST_GAIN * float(problem.traffic.sum() * farthest + 1.0),
         has_restarts=bool(problem.restart_price.any()),
+        has_memory=bool(problem.memory.any()),
     )
 
 

@@ -89,9 +89,12 @@ def _grown(problem: Problem, search: Search) -> Partition:
 
 
 def _filling_order(problem: Problem) -> list[int]:
-    """Supervisors in use anyway and roomy ones first, zone by zone, each zone the closest to those before it."""
+    """Supervisors in use anyway and roomy ones first, zone by zone, each zone the closest to those before it.
+
+    In each zone those that answer less than most come last.
+    """
     room = problem.usable - problem.fixed_load
-    first = np.lexsort((np.arange(len(room)), -room, ~problem.fixed_in_use))
+    first = np.lexsort((np.arange(len(room)), -room, ~problem.fixed_in_use, problem.is_risky))
     order = [at for at in first.tolist() if problem.free_ports[at]]
     if not order:
         return []

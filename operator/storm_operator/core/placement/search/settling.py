@@ -10,7 +10,7 @@ from storm_operator.core.arrays import NOWHERE, Ints
 from storm_operator.core.placement.search.compiled import compiled
 from storm_operator.core.placement.search.kicks import kick_and_settle
 from storm_operator.core.placement.search.multilevel import improve_partition
-from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition, put
+from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition, is_too_full, put
 from storm_operator.core.placement.search.port_repair import repair_ports
 from storm_operator.core.placement.search.problem import Problem
 from storm_operator.core.placement.search.refinement import best_move
@@ -60,7 +60,7 @@ def _restless(search: Search, state: Partition) -> int:
     count = 0
     for vertex in range(len(state.place)):
         at = state.place[vertex]
-        if at == NOWHERE or state.load[at] > search.machines.room[at] or best_move(search, state, vertex)[0] != NOWHERE:
+        if at == NOWHERE or is_too_full(search, state, at) or best_move(search, state, vertex)[0] != NOWHERE:
             count += 1
     return count
 

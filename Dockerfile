@@ -1,9 +1,11 @@
 # The project's images. Targets:
 #   operator   Python alone: `storm-operator run`
 #   storm      Java, Storm, the plugin, the example topologies, and storm-operator for agent and submission
+#   pipeline   Java, Spark, Delta's jars, and storm-pipeline: driver and executor alike
 #
 #   docker build --target operator --tag localhost/storm-operator:dev .
 #   docker build --target storm --tag localhost/storm:dev .
+#   docker build --target pipeline --tag localhost/storm-pipeline:dev .
 #
 # Behind a mirror or a private certificate authority, hand over what your own clients use. Each of these secrets is
 # optional, and nothing of them stays in an image:
@@ -39,6 +41,15 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     python3 -m pip --python /opt/venv/bin/python install --requirement history-dependencies.txt --constraint requirements.lock
 
 
+# And what the data pipeline needs.
+FROM operator-dependencies AS pipeline-dependencies
+RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["pipeline"], sep="\n")' \
+        > pipeline-dependencies.txt
+RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=secret,id=pip_config,target=/etc/pip.conf \
+    python3 -m pip --python /opt/venv/bin/python install --requirement pipeline-dependencies.txt --constraint requirements.lock
+
+
 # The project's own package, apart from its dependencies, so that a changed line of ours is a small layer.
 FROM dependencies AS package
 COPY README.md LICENSE ./
@@ -47,6 +58,14 @@ COPY operator/storm_operator operator/storm_operator
 RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=pip_config,target=/etc/pip.conf \
     python3 -m pip --python /opt/venv/bin/python install --no-deps --prefix /opt/package .
+
+
+# The same with the data pipeline in it.
+FROM package AS pipeline-package
+COPY pipeline/storm_pipeline pipeline/storm_pipeline
+RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=secret,id=pip_config,target=/etc/pip.conf \
+    python3 -m pip --python /opt/venv/bin/python install --no-deps --prefix /opt/pipeline-package .
 
 
 # Storm from Maven Central, by the code that assembles it for `storm-operator local`, and the jars built from here.
@@ -121,4 +140,36 @@ COPY --from=package /opt/package /opt/venv
 USER 10001:10001
 EXPOSE 2181 6627 6628 9464
 ENTRYPOINT ["storm-operator"]
+CMD ["--help"]
+
+
+# Delta for Spark from Maven Central, by the code that fetches it for `make spark-jars`.
+FROM pipeline-dependencies AS spark-jars
+RUN mkdir -p /usr/share/man/man1 \
+    && apt-get update \
+    && apt-get install --yes --no-install-recommends maven openjdk-17-jre-headless \
+    && apt-get clean && rm -rf /var/lib/apt/lists/*
+COPY --from=pipeline-package /opt/pipeline-package /opt/venv
+RUN --mount=type=secret,id=java_ca,target=/etc/ssl/certs/java/cacerts \
+    --mount=type=secret,id=maven_settings,target=/root/.m2/settings.xml \
+    --mount=type=cache,target=/root/.m2/repository \
+    STORM_PIPELINE_JARS=/opt/spark-jars /opt/venv/bin/storm-pipeline jars
+
+
+# Spark's own images are not needed: what PyPI's pyspark brings is all of Spark, and an entry point is a few lines.
+FROM runtime AS pipeline
+RUN mkdir -p /usr/share/man/man1 \
+    && apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps tini \
+    && apt-get clean && rm -rf /var/lib/apt/lists/*
+COPY --from=pipeline-dependencies /opt/venv /opt/venv
+COPY --from=spark-jars /opt/spark-jars /opt/spark-jars
+COPY --from=pipeline-package /opt/pipeline-package /opt/venv
+COPY pipeline/image/entrypoint.sh /opt/entrypoint.sh
+ENV STORM_PIPELINE_JARS=/opt/spark-jars SPARK_HOME=/opt/venv/lib/python3.11/site-packages/pyspark \
+    STORM_PIPELINE_MAIN=/opt/venv/lib/python3.11/site-packages/storm_pipeline/__main__.py PYSPARK_PYTHON=/opt/venv/bin/python3 \
+    NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/tmp/machine-code STORM_OPERATOR_MACHINE_CODE=/opt/machine-code
+RUN NUMBA_CACHE_DIR=/opt/machine-code python3 -m storm_operator.machine_code
+USER 10001:10001
+ENTRYPOINT ["/usr/bin/tini", "-g", "--", "/opt/entrypoint.sh"]
 CMD ["--help"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from calibration_cases import FIRST_PORT, MACHINE_MILLICORES, MACHINES, WORKLOADS, ExecutorFigures, Measured
 from scipy.optimize import least_squares, nnls
 
+from storm_operator.core.arrays import Floats
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, Distances
-from storm_operator.simulator.arrays import Floats, times
+from storm_operator.simulator.arrays import times
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import ClusterModel, Costs, SimulatedSupervisor
@@ -70,14 +71,10 @@ def fit(cases: Sequence[Measured]) -> Costs:
 
 def fit_executor_cpu(cases: Sequence[Measured]) -> Costs:
     """CPU of a thread = idling + tuples * (the topology's own + execute + emits * emit + sent out * serialise)."""
-    rows, values = [], []
-    for case in cases:
-        figures, terms = executor_terms(case)
-        weight = 1.0 / np.maximum(figures, LEAST_MILLICORES)
-        rows.append(terms[:, 1:] * weight[:, None])
-        values.append((figures - terms[:, 0]) * weight)
-    found, _ = nnls(np.concatenate(rows), np.concatenate(values))
-    idle, execute, acker, emit, serialise = (float(value) for value in found)
+    terms_of = [executor_terms(case) for case in cases]
+    idle, execute, acker, emit, serialise = best_factors(
+        [(figures, terms[:, 0], terms[:, 1:]) for figures, terms in terms_of]
+    )
     return replace(
         NOTHING,
         idle_executor_millicores=idle,
@@ -121,14 +118,9 @@ def polling_share(case: Measured, engine: Engine) -> Floats:
 
 def fit_network_cpu(cases: Sequence[Measured], costs: Costs) -> Costs:
     """What a machine uses beyond its executors: its daemons, idle workers, and network threads by tuples."""
-    rows, values = [], []
-    for case in cases:
-        figures, terms = machine_terms(case)
-        weight = 1.0 / np.maximum(figures, LEAST_MILLICORES)
-        rows.append(terms * weight[:, None])
-        values.append(figures * weight)
-    found, _ = nnls(np.concatenate(rows), np.concatenate(values))
-    daemons, worker, connected, transfer, collect = (float(value) for value in found)
+    daemons, worker, connected, transfer, collect = best_factors(
+        [(figures, np.zeros(MACHINES), terms) for figures, terms in map(machine_terms, cases)]
+    )
     return replace(
         costs,
         idle_supervisor_millicores=daemons,
@@ -161,6 +153,20 @@ def machine_terms(case: Measured) -> tuple[Floats, Floats]:
         own,
     ]
     return np.array(case.machine_millicores) - own, np.stack(columns, axis=1)
+
+
+def best_factors(cases: Iterable[tuple[Floats, Floats, Floats]]) -> list[float]:
+    """For (figures, what is known of them, terms) the factors, never negative, with which terms explain the rest best.
+
+    Errors count relative to the figures (millicores).
+    """
+    rows, values = [], []
+    for figures, known, terms in cases:
+        weight = 1.0 / np.maximum(figures, LEAST_MILLICORES)
+        rows.append(terms * weight[:, None])
+        values.append((figures - known) * weight)
+    found, _ = nnls(np.concatenate(rows), np.concatenate(values))
+    return [float(value) for value in found]
 
 
 DELAYS = ("poll_ms", "between_workers_ms", "between_supervisors_ms")

@@ -15,7 +15,7 @@ import numpy as np
 
 from storm_operator.core.placement.optimal_bounds import overload_caps
 from storm_operator.core.placement.optimal_model import ExactModel, Pair, Places
-from storm_operator.core.placement.optimal_solver import PROOF_TOLERANCE, Solution
+from storm_operator.core.placement.optimal_solver import PROOF_TOLERANCE, Solution, company_of
 from storm_operator.core.placement.optimal_symmetry import executor_orders, first_in_order, supervisor_orders
 
 Row = dict[int, float]
@@ -179,13 +179,8 @@ class _Program:
                 self._product[pair.first, pair.second, s, t] = table[s][t]
 
     def _limit_company(self) -> None:
-        company: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for (a, b, s, t), both in self._product.items():
-            if s == t:
-                company.setdefault((a, s), []).append((b, both))
-                company.setdefault((b, s), []).append((a, both))
         demand, largest = self.model.demand, max(self.model.demand) or 1.0
-        for (at, s), others in company.items():
+        for (at, s), others in company_of(self._product).items():
             room = self.model.room[s]
             if not 0.0 < room < sum(demand):
                 continue

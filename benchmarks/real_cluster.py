@@ -45,7 +45,8 @@ from real_figures import (
 )
 from rich.console import Console
 
-from storm_operator.core.model import Hold, HoldReason, Supervisor
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.model import Supervisor
 from storm_operator.core.plan_record import executor_key
 from storm_operator.core.settings import Mode, ResourceSettings, Trigger
 from storm_operator.core.topology_spec import TopologySpec

@@ -168,6 +168,7 @@ def snapshot(
     *,
     rates: Mapping[tuple[Executor, Executor], float] | None = None,
     round_trip_ms: float = 4.0,
+    worker_hop_ms: float = 0.0,
     loads: Mapping[Executor, ExecutorLoad] | None = None,
     periods: tuple[LoadPeriod, ...] = (),
     topology_rates: Mapping[str, TopologyRates] | None = None,
@@ -176,7 +177,10 @@ def snapshot(
     age_seconds: float = 0.0,
     supervisor_cpu: Mapping[str, float] | None = None,
 ) -> ClusterSnapshot:
-    """A complete, fresh picture: nothing placed, nobody talking, every pair of supervisors `round_trip_ms` apart."""
+    """A complete, fresh picture: nothing placed, nobody talking, every pair of supervisors `round_trip_ms` apart.
+
+    Leaving a worker costs nothing beside the network unless told otherwise, so that sums can be done in the head.
+    """
     assignment = Assignment(slot_of or {})
     executors = [executor for topology in topologies for executor in topology.executors]
     return ClusterSnapshot(
@@ -188,7 +192,9 @@ def snapshot(
         loads=loads or {},
         traffic=TrafficMatrix(rates or {}, executors),
         distances=Distances(
-            {(a.id, b.id): round_trip_ms for a in machines for b in machines if a != b}, default_ms=round_trip_ms
+            {(a.id, b.id): round_trip_ms for a in machines for b in machines if a != b},
+            default_ms=round_trip_ms,
+            worker_hop_ms=worker_hop_ms,
         ),
         completeness=Completeness(len(assignment.slot_of), missing, age_seconds, problems),
         supervisor_cpu_millicores=supervisor_cpu or {},
@@ -202,7 +208,7 @@ def placement_settings(
 ) -> PlacementSettings:
     """Settings under which every one of `topologies` may be moved."""
     return PlacementSettings(
-        scheduling=scheduling or SchedulingSettings(),
+        scheduling=scheduling or SchedulingSettings(minimum_periods=1),
         movable=frozenset(topology.id for topology in topologies),
         restart_seconds=restart_seconds,
     )

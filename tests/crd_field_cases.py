@@ -39,6 +39,18 @@ REQUIRED = (
         Case("spec.flux.configMap", flux(configMap=REFERENCE), flux(configMap=without(REFERENCE, name)), name)
         for name in REFERENCE
     ),
+    Case(
+        "spec.learnedProfile",
+        adopt(learnedProfile={"configMap": {"name": "learned"}}),
+        adopt(learnedProfile={}),
+        "configMap",
+    ),
+    Case(
+        "spec.learnedProfile.configMap",
+        adopt(learnedProfile={"configMap": {"name": "learned"}}),
+        adopt(learnedProfile={"configMap": {"key": "p"}}),
+        "name",
+    ),
     *(
         Case("spec.supervisors", adopt(supervisors=LIMITS), adopt(supervisors=without(LIMITS, name)), name)
         for name in LIMITS
@@ -78,6 +90,16 @@ FIELDS = (
         "spec.flux.configMap.key",
         flux(configMap=REFERENCE),
         flux(configMap={"name": "words", "key": ""}),
+    ),
+    Case(
+        "spec.learnedProfile.configMap.name",
+        adopt(learnedProfile={"configMap": {"name": "learned"}}),
+        adopt(learnedProfile={"configMap": {"name": ""}}),
+    ),
+    Case(
+        "spec.learnedProfile.configMap.key",
+        adopt(learnedProfile={"configMap": {"name": "learned", "key": "p"}}),
+        adopt(learnedProfile={"configMap": {"name": "learned", "key": ""}}),
     ),
     Case("spec.flux.path", flux(), flux(path="")),
     Case("spec.flux.jar", flux(jar="/a.jar"), flux(jar="")),

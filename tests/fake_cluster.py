@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.adapters.plan_documents import Acknowledgement
-from storm_operator.core.model import Assignment, Executor, Plan, WorkerSlot
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import WorkerSeen, executor_key
 
 

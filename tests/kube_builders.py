@@ -11,8 +11,9 @@ from kubernetes.client.exceptions import ApiException
 from builders import chain_topology, placed
 from storm_operator.adapters.kube.events import Events
 from storm_operator.adapters.kube.resources import API_VERSION, OwnKinds
+from storm_operator.core.decision import Plan, Prediction
 from storm_operator.core.direct_plan import direct_plan
-from storm_operator.core.model import Assignment, Plan, Prediction
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.kube.managed import Managed, Registry, managed_from

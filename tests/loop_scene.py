@@ -9,7 +9,8 @@ from builders import chain_topology, component_load, even_traffic, history, plac
 from fake_cluster import FakeClock, FakeCluster
 from storm_operator.apply import Applier
 from storm_operator.control_loop import ControlLoop, PassReport
-from storm_operator.core.model import Assignment, Hold, Plan
+from storm_operator.core.decision import Hold, Plan
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import (
@@ -21,11 +22,12 @@ from storm_operator.core.snapshot import (
     TopologyRates,
 )
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
+from storm_operator.simulated_cluster import MemoryJournal
 
 WORDS = chain_topology("words", ("spout", 1), ("split", 2), ("count", 2), stateful=("count",))
 SPREAD = placed(WORDS, {"spout": "s1", "split": ["s2", "s3"], "count": ["s2:6701", "s3:6701"]})
 RATE = 300.0
-SETTINGS = SchedulingSettings(settling_seconds=20.0)
+SETTINGS = SchedulingSettings(settling_seconds=20.0, minimum_periods=1)
 SPECS = {
     "words": TopologySpec(
         "words", AdoptSource(), scheduling=SETTINGS, resources=ResourceSettings(theta_millicores=50.0)
@@ -72,20 +74,6 @@ class FakeObserver:
 def past(loads: Mapping[str, list[ComponentLoad]], now_seconds: float) -> tuple[LoadPeriod, ...]:
     (only,) = history("words", loads)
     return (replace(only, ended_at_seconds=now_seconds),)
-
-
-@dataclass
-class MemoryJournal:
-    kept: PlanRecord | None = None
-
-    def save(self, record: PlanRecord) -> None:
-        self.kept = record
-
-    def load(self) -> PlanRecord | None:
-        return self.kept
-
-    def clear(self) -> None:
-        self.kept = None
 
 
 @dataclass

@@ -123,6 +123,32 @@ def random_case(
     return Case(picture, Demand(demand, demand), placement_settings(movable))
 
 
+def burdened(case: Case, seed: int) -> Case:
+    """The case with memory that is declared for some components, and short, and supervisors that answer not always."""
+    rng = random.Random(seed)
+    topologies = tuple(
+        replace(
+            topology,
+            components=tuple(
+                replace(component, declared_memory_mb=float(rng.choice([64, 128, 256])))
+                if rng.random() < 0.7
+                else component
+                for component in topology.components
+            ),
+        )
+        for topology in case.snapshot.topologies
+    )
+    machines = tuple(
+        replace(
+            machine,
+            memory_mb=rng.choice([None, 256.0, 512.0, 768.0]),
+            availability=rng.choice([1.0, 1.0, 0.99, 0.9]),
+        )
+        for machine in case.snapshot.supervisors
+    )
+    return replace(case, snapshot=replace(case.snapshot, topologies=topologies, supervisors=machines))
+
+
 def large_case(executors: int, supervisors: int, topologies: int, seed: int = 1, use: float = 0.6) -> Case:
     """Word-count-like topologies of equal size, dealt out over all supervisors in two racks, at `use` of the CPU."""
     rng = random.Random(seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -12,7 +12,7 @@ from storm_operator.assembly import Assembly, assemble
 from storm_operator.control_loop import PassReport
 from storm_operator.core.direct_plan import direct_plan
 from storm_operator.core.lifecycle import RunningTopology, by_name
-from storm_operator.core.model import Assignment, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.local.cluster import LocalCluster
@@ -82,12 +82,20 @@ class StormByHand:
 
     def scatter(self, name: str) -> Assignment:
         """Put the topology's executors in turn on two supervisors, and wait until they run there."""
+        places = itertools.cycle((0, 1))
+        return self.arrange(name, lambda _: next(places))
+
+    def arrange(self, name: str, machine_of: Callable[[Executor], int]) -> Assignment:
+        """Put each executor, in order, on the supervisor of the number told for it (by host); one worker on each.
+
+        Waits until they run there.
+        """
         base = self.assignment(name)
         view = self._parts.storm.read_view({})
-        first, second = sorted(view.supervisors, key=lambda supervisor: supervisor.host)[:2]
-        free = [_free_slot(supervisor.slots, base) for supervisor in (first, second)]
-        target = Assignment(dict(zip(sorted(base.slot_of), itertools.cycle(free), strict=False)))
-        plan = direct_plan(base, target, f"by-hand-{next(self._numbers)}", 0.0, "scattered by hand")
+        machines = sorted(view.supervisors, key=lambda supervisor: supervisor.host)
+        free = [_free_slot(machine.slots, base) for machine in machines]
+        target = Assignment({executor: free[machine_of(executor)] for executor in sorted(base.slot_of)})
+        plan = direct_plan(base, target, f"by-hand-{next(self._numbers)}", 0.0, "arranged by hand")
         record = PlanRecord(plan, ApplyMethod.REBALANCE, PlanState.PROPOSED, UNKNOWN, 0.0, enforce_cpu=False)
         done = self._parts.loop.applier.apply(record, lambda _: None)
         assert done.state is PlanState.SETTLING, done.message

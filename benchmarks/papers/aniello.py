@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from papers.contestants import ADAPTIVE, DEFAULT, Contestant
+from papers.contestants import DEFAULT, OURS, Contestant
 from papers.experiment import Case, Figures, Run
 
 from storm_operator.core.snapshot import Distances
@@ -27,7 +27,7 @@ CHAIN_CPU_MS = dict.fromkeys(("spout", "simple", "stateful", "ack"), 0.05)
 OFFLINE = Contestant("aniello-offline", policy="aniello-offline", acts=False)
 ONLINE = Contestant("aniello-online", policy="aniello-online")
 ETW_WTN = Contestant("etw-wtn", policy="etw-wtn")
-FIELD = (DEFAULT, OFFLINE, ONLINE, ETW_WTN, ADAPTIVE)
+FIELD = (DEFAULT, OFFLINE, ONLINE, ETW_WTN, *OURS)
 
 
 def _scenario(topology: SimulatedTopology, seed: int) -> Scenario:
@@ -86,7 +86,7 @@ def _with_alpha(alpha: float) -> tuple[Contestant, ...]:
         Contestant("aniello-offline", policy="aniello-offline", parameters=given, acts=False),
         Contestant("aniello-online", policy="aniello-online", parameters=given),
         Contestant("etw-wtn", policy="etw-wtn", parameters=given),
-        ADAPTIVE,
+        *OURS,
     )
 
 

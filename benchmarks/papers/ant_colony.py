@@ -7,7 +7,7 @@ of a node; "efficiency" is not explained: given here is tuples acked per core-se
 from __future__ import annotations
 
 import numpy as np
-from papers.contestants import ADAPTIVE, Contestant
+from papers.contestants import OURS, Contestant
 from papers.experiment import Case, Figures, Run
 
 from storm_operator.simulated_loop import Scenario
@@ -52,7 +52,7 @@ CASES = (
     Case(
         "CPU load of four nodes",
         words,
-        (ROUND_ROBIN, ANT_COLONY, ADAPTIVE),
+        (ROUND_ROBIN, ANT_COLONY, *OURS),
         cpu_load,
         {
             "ant-colony": {

@@ -16,7 +16,7 @@ import statistics
 from dataclasses import replace
 
 import numpy as np
-from papers.contestants import ADAPTIVE, DEFAULT, Contestant
+from papers.contestants import DEFAULT, OURS, Contestant
 from papers.experiment import Case, Figures, Run, play
 
 from storm_operator.core.snapshot import Distances
@@ -147,7 +147,7 @@ CASES = (
     Case(
         "availability of three nodes falls to 85%",
         calm,
-        (DEFAULT, DQOS_AVAILABILITY, ADAPTIVE),
+        (DEFAULT, DQOS_AVAILABILITY, *OURS),
         availability_figures,
         published={
             "default": {"availability_percent": 61.41, "resent_percent": 20.23},
@@ -159,7 +159,7 @@ CASES = (
     Case(
         "others take 90% of the CPU of three nodes",
         calm,
-        (DEFAULT, DQOS_UTILISATION, ADAPTIVE),
+        (DEFAULT, DQOS_UTILISATION, *OURS),
         utilisation_figures,
         published={"dqos": {"operators_on_stressed": 0.0}, "default": {"operators_on_stressed": 3.0}},
         prepare=others_take_cpu,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from storm_operator.core.demand import estimate_demand
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, Executor, Infeasible
 from storm_operator.core.placement.registry import policy_named
 from storm_operator.core.settings import (
     Enforcement,
+    Forecast,
     PlacementSettings,
     ResourceSettings,
     SchedulingSettings,
+    Separation,
     Trigger,
 )
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
@@ -31,7 +33,8 @@ class Contestant:
 
     `acts`: it schedules while topologies run; else it places them once, when they are submitted. `holds_to_cpu`: it
     enforces the CPU that it gives. `fixed_millicores`: each executor but Storm's own is held to so much throughout,
-    one of `component_millicores` to what is given there. `is_ours`: with all defaults, by the operator's own trigger.
+    one of `component_millicores` to what is given there. `is_ours`: with all defaults but, where it is named, that of
+    `separation`, by the operator's own trigger.
     """
 
     name: str
@@ -42,17 +45,22 @@ class Contestant:
     fixed_millicores: float | None = None
     component_millicores: Parameters = ()
     is_ours: bool = False
+    separation: Separation | None = None
 
     def specs(self, model: ClusterModel) -> dict[str, TopologySpec] | None:
         """The settings under which the loop manages the topologies; None where nobody does."""
         if not self.acts:
             return None
         if self.is_ours:
-            return {topology.name: TopologySpec(topology.name, AdoptSource()) for topology in model.topologies}
+            ours = SchedulingSettings()
+            if self.separation is not None:
+                ours = replace(ours, separation=self.separation)
+            return {t.name: TopologySpec(t.name, AdoptSource(), scheduling=ours) for t in model.topologies}
         scheduling = SchedulingSettings(
             policy=self.policy,
             parameters=tuple(sorted(self.parameters)),
             trigger=Trigger.POLICY,
+            forecast=Forecast.LINE,
             cool_down_seconds=0.0,
             rollback_margin_percent=NEVER,
             settling_seconds=0.0,
@@ -79,6 +87,8 @@ class Contestant:
 
 DEFAULT = Contestant("default", acts=False)
 ADAPTIVE = Contestant("adaptive", policy="adaptive", is_ours=True)
+ALWAYS_APART = Contestant("adaptive, Always", policy="adaptive", is_ours=True, separation=Separation.ALWAYS)
+OURS = (ADAPTIVE, ALWAYS_APART)
 
 
 def placed_at_submission(model: ClusterModel, start: Assignment, policy: str, parameters: Parameters) -> Assignment:

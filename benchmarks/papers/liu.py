@@ -13,7 +13,7 @@ import statistics
 from dataclasses import replace
 from functools import partial
 
-from papers.contestants import ADAPTIVE, DEFAULT, Contestant
+from papers.contestants import DEFAULT, OURS, Contestant
 from papers.experiment import Case, Figures, Run, play
 
 from storm_operator.simulated_loop import Scenario
@@ -147,7 +147,7 @@ def _equal_to_liu(scenario: Scenario, contestant: Contestant, seed: int) -> tupl
     return scenario, equal
 
 
-FIELD = (DEFAULT, r_storm(30), r_storm(70), Contestant(EQUAL, policy="r-storm", acts=False), LIU, ADAPTIVE)
+FIELD = (DEFAULT, r_storm(30), r_storm(70), Contestant(EQUAL, policy="r-storm", acts=False), LIU, *OURS)
 
 SHARED = Contestant("r-storm, shared", policy="r-storm", acts=False)
 ISOLATED = Contestant("r-storm, isolated", policy="r-storm", acts=False, fixed_millicores=400.0)
@@ -189,7 +189,7 @@ CASES = (
     Case(
         "HTTP monitor",
         http,
-        (DEFAULT, Contestant(EQUAL, policy="r-storm", acts=False), LIU, ADAPTIVE),
+        (DEFAULT, Contestant(EQUAL, policy="r-storm", acts=False), LIU, *OURS),
         partial(table, "http-monitor"),
         published=_published((EQUAL, 638.0, 530330.0, 0.0), ("liu", 499.0, 545530.0, 1881.0)),
         prepare=_equal_to_liu,
@@ -198,7 +198,7 @@ CASES = (
     Case(
         "A at a constant rate beside B's changing load",
         side_by_side,
-        (SHARED, ISOLATED, LIU, ADAPTIVE),
+        (SHARED, ISOLATED, LIU, *OURS),
         partial(table, "A"),
         headline="complete_ms",
     ),

@@ -18,8 +18,9 @@ from plan.instance import Instance, Scale, add_scale_options, make_instance, sca
 from plan.stop_watch import StopWatch, Took
 
 from storm_operator.core.decide import decide
+from storm_operator.core.decision import Plan
 from storm_operator.core.decision_memory import DecisionMemory
-from storm_operator.core.model import Assignment, Infeasible, Plan
+from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.registry import policy_named
 
 WARM_UP = Scale(60, 6)

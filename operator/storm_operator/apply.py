@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, PlanDocuments, StormCommands, WorkerProbe
-from storm_operator.core.model import Executor, Plan
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Executor
 from storm_operator.core.plan_progress import count_kept, executors_not_running, moved_topologies, supervisors_of
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod

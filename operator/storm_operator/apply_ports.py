@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from storm_operator.adapters.plan_documents import Acknowledgement
-from storm_operator.core.model import Assignment, Executor, Plan, WorkerSlot
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import WorkerSeen
 
 

@@ -7,9 +7,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from storm_operator.apply_ports import Clock
+from storm_operator.core.decision import Decision, Plan
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.direct_plan import reverse_plan
-from storm_operator.core.model import Assignment, Decision, Plan
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
 from storm_operator.core.proposals import is_same_proposal, outdated
 from storm_operator.core.settings import ApplyMethod

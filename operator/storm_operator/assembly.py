@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from storm_operator.adapters.metrics.source import MetricsSource
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.adapters.observer import SnapshotObserver
+from storm_operator.adapters.peer_calls import CallBook, NoBook, NotedConnection, NotedNodes
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.storm_cluster import PlanJournal, StormCluster
 from storm_operator.adapters.submission import StormClientHome
@@ -26,6 +28,7 @@ from storm_operator.apply_ports import MachineLimits, NoMachineLimits
 from storm_operator.control_loop import ControlLoop, Listener
 from storm_operator.jvm_submitter import JvmSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Submitter
+from storm_operator.loop_ports import NoProfiles, ProfileSource
 
 DEFAULT_AGENT_PORT = 9464
 METRICS_RETENTION_SECONDS = 120.0
@@ -91,16 +94,21 @@ def assemble(
     listener: Listener,
     retention_seconds: float = METRICS_RETENTION_SECONDS,
     machines: Machines | None = None,
+    profiles: ProfileSource | None = None,
+    calls: CallBook | None = None,
 ) -> Assembly:
     """The parts for `connection`. Nothing is asked of any peer yet. ValueError for an address that is none.
 
     `retention_seconds` is how far back windows of scraped metrics may reach. `machines` None: the CPU of supervisors
-    is what their agents measure, and nobody changes it.
+    is what their agents measure, and nobody changes it. `profiles` None: nothing was learned from history. `calls` is
+    where calls to Nimbus, ZooKeeper, and agents or Prometheus are noted; None: nowhere.
     """
-    client = NimbusClient(connection.nimbus)
+    book = calls or NoBook()
+    client = NimbusClient(connection.nimbus, connect=partial(NotedConnection, book=book))
     session = ZooKeeperSession(connection.zookeeper)
-    storm = StormCluster(client, session, connection.storm_root)
-    store = PlanStore(session, connection.storm_root)
+    nodes = NotedNodes(session, book)
+    storm = StormCluster(client, nodes, connection.storm_root)
+    store = PlanStore(nodes, connection.storm_root)
 
     def targets() -> Mapping[str, str]:
         usual = {host: f"http://{host}:{connection.agent_port}/metrics" for host in storm.supervisor_ids()}
@@ -108,9 +116,9 @@ def assemble(
 
     metrics: MetricsSource
     if connection.prometheus is not None:
-        metrics = PrometheusSource(connection.prometheus)
+        metrics = PrometheusSource(connection.prometheus, book=book)
     else:
-        metrics = ScrapeSource(targets, retention_seconds=retention_seconds)
+        metrics = ScrapeSource(targets, retention_seconds=retention_seconds, book=book)
     clock = SystemClock()
     observer = SnapshotObserver(storm, metrics)
     if machines is not None:
@@ -122,6 +130,7 @@ def assemble(
         clock=clock,
         listener=listener,
         new_plan_id=new_plan_id,
+        profiles=profiles or NoProfiles(),
     )
     return Assembly(loop, storm, client, store, metrics, session, _home(connection))
 

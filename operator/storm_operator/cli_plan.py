@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,8 +12,9 @@ import typer
 from rich.console import Console
 
 from storm_operator.core.decide import DecisionMemory, decide
-from storm_operator.core.demand import estimate_demand
-from storm_operator.core.model import Assignment, Decision, Demand, Infeasible
+from storm_operator.core.decision import Decision
+from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
+from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.optimal import SolverMissing, gap_to_optimum
 from storm_operator.core.placement.registry import check_parameters, policy_named
 from storm_operator.core.settings import PlacementSettings, Separation
@@ -89,12 +90,12 @@ class Proposal:
 def propose(snapshot: ClusterSnapshot, settings: Settings) -> Proposal:
     """What the policy would do at the moment of the snapshot, with every topology in it movable."""
     scheduling = settings.scheduling
-    demand = estimate_demand(
-        snapshot, None, settings.resources, phi=scheduling.history_periods, forecast=scheduling.forecast
-    )
+    movable = frozenset(topology.id for topology in snapshot.topologies)
+    groups = (Group(scheduling, settings.resources, tuple(sorted(movable))),)
+    demand = estimate_group_demand(snapshot, groups, forecast_groups(snapshot, groups), None)
     placement = PlacementSettings(
-        scheduling=scheduling,
-        movable=frozenset(topology.id for topology in snapshot.topologies),
+        scheduling=replace(scheduling, minimum_periods=1),  # a file has the periods that it has
+        movable=movable,
         restart_seconds=DecisionMemory().restart_seconds,
     )
     return Proposal(policy_named(scheduling.policy)(snapshot, demand, placement), demand, placement)

@@ -16,9 +16,11 @@ from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.decide import decide, in_excluded_window
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups, group_by_settings
+from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
-from storm_operator.core.model import Decision, Demand, Hold, HoldReason, Plan
+from storm_operator.core.model import Demand
 from storm_operator.core.placement.registry import policy_named
 from storm_operator.core.plan_progress import supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
@@ -28,7 +30,15 @@ from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.core.verify import judge
 from storm_operator.core.way_back import way_back_from
-from storm_operator.loop_ports import Journal, Listener, LoopMemory, Observer, PassReport
+from storm_operator.loop_ports import (
+    Journal,
+    Listener,
+    LoopMemory,
+    NoProfiles,
+    Observer,
+    PassReport,
+    ProfileSource,
+)
 from storm_operator.step_times import StepTimes
 
 __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
@@ -36,7 +46,7 @@ __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "Pass
 KEPT_RECORDS = 50
 PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
-UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE, HoldReason.WARMING_UP)
+UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE)
 
 
 @dataclass(slots=True)
@@ -50,6 +60,7 @@ class ControlLoop:
     listener: Listener
     new_plan_id: Callable[[float], str]
     period_seconds: float = 10.0
+    profiles: ProfileSource = field(default_factory=NoProfiles)
     memory: LoopMemory = field(default_factory=LoopMemory)
     times: StepTimes = field(default_factory=StepTimes)
 
@@ -87,7 +98,8 @@ class ControlLoop:
             hold = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
             return PassReport(now, snapshot, None, (((), hold),))
         with self.times.step("forecast"):
-            forecasts = forecast_groups(snapshot, groups)
+            learned = accept_profiles(self.profiles.read(specs), snapshot.topologies, self.profiles.cluster, now)
+            forecasts = forecast_groups(snapshot, groups, learned)
             demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand)
         self.memory.demand = demand
         with self.times.step("verify"):
@@ -98,7 +110,7 @@ class ControlLoop:
         with self.times.step("cpu_limits"):
             self._follow_cpu_limits(groups, demand if trusted else None)
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
-        return PassReport(now, snapshot, demand, decisions, forecasts)
+        return PassReport(now, snapshot, demand, decisions, forecasts, limited=self.memory.limited)
 
     def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)
@@ -261,7 +273,9 @@ class ControlLoop:
             enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
             for topology_id in group.topology_ids:
                 if topology_id in unsettled:
-                    continue  # its limits are those of the plan
+                    if enforced and demand is not None:
+                        self.applier.limits.rise(topology_id, demand.millicores)
+                    continue  # else its limits are those of the plan
                 if enforced:
                     self.memory.limited |= {topology_id}
                     if demand is not None:

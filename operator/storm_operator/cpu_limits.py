@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from storm_operator.apply_ports import PlanDocuments
-from storm_operator.core.model import Executor, Plan
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Executor
 
 WARM_UP_FACTOR = 2.0
 
@@ -32,6 +33,13 @@ class CpuLimits:
             return False
         self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, wanted)
         return True
+
+    def rise(self, topology_id: str, limits: Mapping[Executor, float]) -> None:
+        """While a plan settles its limits stand, but whoever needs more has it at once."""
+        in_force = self.documents.read_cpu_limits(topology_id)
+        higher = {executor: max(limit, limits.get(executor, 0.0)) for executor, limit in in_force.items()}
+        if higher != dict(in_force):
+            self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, higher)
 
     def lift(self, topology_id: str) -> None:
         """Nobody is to be held to a limit any more."""

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from storm_operator.core.decision import Decision
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.forecast import ComponentKey, LoadForecast
-from storm_operator.core.model import Decision, Demand
+from storm_operator.core.learned_profile import ProfileReading
+from storm_operator.core.model import Demand
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import Proposals
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
@@ -25,6 +27,26 @@ class Observer(Protocol):
         now_seconds: float,
         period_seconds: float,
     ) -> ClusterSnapshot: ...
+
+
+class ProfileSource(Protocol):
+    """Where learned profiles come from. Never raises: what cannot be read is a reading that says so."""
+
+    @property
+    def cluster(self) -> str:
+        """What the Storm cluster is called in profiles that were learned from it."""
+
+    def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
+        """By topology name; those that no profile is given for are absent."""
+
+
+class NoProfiles:
+    """Nothing was learned."""
+
+    cluster = ""
+
+    def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
+        return {}
 
 
 class Journal(Protocol):
@@ -58,6 +80,8 @@ class PassReport:
     """What each component is expected to have to process in the period that begins with this pass."""
     step_seconds: Mapping[str, float] = field(default_factory=dict)
     """How long each step of the pass took, in the order in which they ended."""
+    limited: frozenset[str] = frozenset()
+    """Ids of the topologies whose executors are held to their CPU limits."""
 
 
 @dataclass(frozen=True, slots=True)

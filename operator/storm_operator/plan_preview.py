@@ -10,7 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from storm_operator.core.model import Decision, Hold, Plan, Prediction, WorkerSlot
+from storm_operator.core.decision import Decision, Hold, Plan, Prediction
+from storm_operator.core.model import WorkerSlot
 from storm_operator.core.placement.optimal import Gap
 from storm_operator.core.plan_json import plan_to_json
 from storm_operator.core.snapshot import ClusterSnapshot

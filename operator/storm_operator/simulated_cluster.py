@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 
 from storm_operator.adapters.plan_documents import Acknowledgement
-from storm_operator.core.model import Assignment, Executor, Plan, WorkerSlot
+from storm_operator.core.arrays import Flags
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.simulator.arrays import Flags
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import Timings
@@ -179,16 +180,16 @@ class MemoryJournal:
     """The plan in progress, in memory: a simulated operator does not die."""
 
     def __init__(self) -> None:
-        self._kept: PlanRecord | None = None
+        self.kept: PlanRecord | None = None
 
     def save(self, record: PlanRecord) -> None:
-        self._kept = record
+        self.kept = record
 
     def load(self) -> PlanRecord | None:
-        return self._kept
+        return self.kept
 
     def clear(self) -> None:
-        self._kept = None
+        self.kept = None
 
 
 def whole_periods(duration_seconds: float, period_seconds: float) -> int:

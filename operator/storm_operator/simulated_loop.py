@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from storm_operator.apply import Applier
 from storm_operator.control_loop import ControlLoop, Listener, PassReport
-from storm_operator.core.model import Assignment, Hold
+from storm_operator.core.decision import Hold
+from storm_operator.core.model import Assignment
 from storm_operator.core.placement.even import deal_out, interleaved_free_slots
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.loop_ports import NoProfiles, ProfileSource
 from storm_operator.simulated_cluster import EPOCH_SECONDS, MemoryJournal, SimulatedCluster, whole_periods
 from storm_operator.simulation_report import PlanSummary, Point, SimulationReport, Sums, TopologyPoint
 from storm_operator.simulator.engine import DEFAULT_STEP_SECONDS, Engine
@@ -83,7 +85,9 @@ class _Notes:
 class SimulatedStage:
     """One simulation in progress, period by period; `loop` and `cluster` may be looked at and used in between."""
 
-    def __init__(self, scenario: Scenario, audience: Listener | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, audience: Listener | None = None, profiles: ProfileSource | None = None
+    ) -> None:
         self.scenario = scenario
         start = scenario.start if scenario.start is not None else even_start(scenario.model)
         self.engine = Engine(scenario.model, start, scenario.seed, scenario.step_seconds, scenario.drawn_trees)
@@ -97,6 +101,7 @@ class SimulatedStage:
             listener=self.notes,
             new_plan_id=self._new_plan_id,
             period_seconds=scenario.period_seconds,
+            profiles=profiles or NoProfiles(),
         )
         self.points: list[Point] = []
         self._plans_made = 0

@@ -5,15 +5,17 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.resources import InvalidResource, read_topology_file
 from storm_operator.control_loop import ControlLoop, PassReport
+from storm_operator.core.decision import Hold
 from storm_operator.core.decision_memory import assignment_hash
-from storm_operator.core.model import Hold
+from storm_operator.core.forecast import ComponentKey, LoadForecast
+from storm_operator.core.learned_profile import SEASONAL
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.lifecycle_manager import LifecycleManager
@@ -93,6 +95,8 @@ class TerminalListener:
     say: Say
     last_decisions: dict[tuple[str, ...], str] = field(default_factory=dict)
     last_problems: tuple[str, ...] = ()
+    last_forecasters: dict[str, str] = field(default_factory=dict)
+    """By topology id: what was said of its forecasts."""
 
     def on_pass(self, report: PassReport) -> None:
         if report.snapshot is not None:
@@ -101,6 +105,7 @@ class TerminalListener:
                 if problem not in self.last_problems:
                     self.say(f"note: {problem}")
             self.last_problems = problems
+        self._say_forecasters(report)
         for topology_ids, decision in report.decisions:
             if isinstance(decision, Hold):
                 key, sentence = decision.reason.value, f"hold, {decision.reason.value}: {decision.message}"
@@ -110,17 +115,57 @@ class TerminalListener:
                 self.last_decisions[topology_ids] = key
                 self.say(sentence)
 
+    def _say_forecasters(self, report: PassReport) -> None:
+        """Said when it changes, and not at all while no profile was ever given."""
+        topologies = report.snapshot.topologies if report.snapshot is not None else ()
+        for topology in topologies:
+            words = describe_forecasters(topology.id, report.forecasts)
+            if words != self.last_forecasters.get(topology.id, ""):
+                self.last_forecasters[topology.id] = words
+                self.say(f"{topology.name}: forecast by {words}" if words else f"{topology.name}: no profile any more")
+
     def on_record(self, record: PlanRecord) -> None:
         words = f"plan {record.plan.id}: {record.state.value}"
         self.say(f"{words}; {record.message}" if record.message else words)
 
 
+def describe_forecasters(topology_id: str, forecasts: Mapping[ComponentKey, LoadForecast]) -> str:
+    """Which forecaster each component has, and why not its learned profile; empty where no profile was given."""
+    own = {name: found for (owner, name), found in sorted(forecasts.items()) if owner == topology_id}
+    if not any(found.forecaster == SEASONAL or found.why_not_learned for found in own.values()):
+        return ""
+    members: dict[tuple[str, str], list[str]] = {}
+    for name, found in own.items():
+        members.setdefault((found.forecaster, found.why_not_learned), []).append(name)
+    parts = [
+        f"{forecaster} ({', '.join(names)}{'; ' + why if why else ''})" for (forecaster, why), names in members.items()
+    ]
+    return ", ".join(parts)
+
+
+PassEnded = Callable[[float, bool, int, float], None]
+"""Told of each pass: seconds, whether a peer was in its way, topologies that are managed, seconds of a period."""
+
+
+@dataclass(frozen=True, slots=True)
+class AroundPasses:
+    """What others do before each pass, and are told after it."""
+
+    before: Callable[[], None] = lambda: None
+    ended: PassEnded = lambda *_: None
+
+
 def run_forever(
-    folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
+    folder: TopologyFolder,
+    lifecycle: LifecycleManager,
+    loop: ControlLoop,
+    stop: threading.Event,
+    say: Say,
+    around: AroundPasses | None = None,
 ) -> None:
     """Pass after pass, one a period, until `stop` is set. Topologies are left running."""
     try:
-        _run_passes(folder, lifecycle, loop, stop, say)
+        _run_passes(folder, lifecycle, loop, stop, say, around or AroundPasses())
     finally:
         _release(loop, say)
 
@@ -133,7 +178,12 @@ def _release(loop: ControlLoop, say: Say) -> None:
 
 
 def _run_passes(
-    folder: TopologyFolder, lifecycle: LifecycleManager, loop: ControlLoop, stop: threading.Event, say: Say
+    folder: TopologyFolder,
+    lifecycle: LifecycleManager,
+    loop: ControlLoop,
+    stop: threading.Event,
+    say: Say,
+    around: AroundPasses,
 ) -> None:
     recovered = False
     obstacle = ""
@@ -147,12 +197,15 @@ def _run_passes(
                 loop.recover()  # before anything else: a plan half in force must not meet another plan
                 recovered = True
             lifecycle.step(specs, time.time(), loop.being_moved)
-            loop.run_once(specs)
+            around.before()
+            failed = loop.run_once(specs).snapshot is None
             obstacle = ""
         except AdapterError as error:
+            failed = True
             if str(error) != obstacle:
                 obstacle = str(error)
                 say(f"waiting: {obstacle}")
+        around.ended(time.monotonic() - started, failed, len(specs), loop.period_seconds)
         stop.wait(max(0.0, loop.period_seconds - (time.monotonic() - started)))
 
 

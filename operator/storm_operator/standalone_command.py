@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from socketserver import BaseServer
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
-from storm_operator.history.settings import HistorySettings, NoHistory, start_recorder
+from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
+from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
+from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener
-from storm_operator.standalone import TerminalListener, TopologyFolder, run_forever, stop_on_signals
+from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
+from storm_operator.standalone import AroundPasses, TerminalListener, TopologyFolder, run_forever, stop_on_signals
 
 
 def standalone(
@@ -38,17 +43,97 @@ def standalone(
         Path | None, typer.Option(help="A Storm installation, to submit topologies with (jar and flux).")
     ] = None,
     storm_conf_dir: Annotated[Path | None, typer.Option(help="Folder of the storm.yaml to submit with.")] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help=f"Serve the operator's metrics here (usually {DEFAULT_METRICS_PORT})."),
+    ] = None,
+    page_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the page that shows all this, and of its JSON API; 0: none.")
+    ] = DEFAULT_PORT,
+    page_host: Annotated[str, typer.Option(help="Address that the page is served on.")] = LOOPBACK,
+    page_approval: Annotated[
+        bool, typer.Option("--page-approval", help="Whoever reaches the page may approve and reject plans there.")
+    ] = False,
     history: Annotated[
         str | None, typer.Option(metavar="PATH", help="Record every period to this folder or s3:// prefix.")
     ] = None,
     history_cluster: Annotated[
-        str | None, typer.Option(help="Name of the cluster there; else that of --local, or Nimbus' address.")
+        str | None,
+        typer.Option(help="Name of the cluster there and in --profile; else that of --local, or Nimbus' address."),
     ] = None,
     history_days: Annotated[float, typer.Option(min=1.0, help="Recorded days that are kept.")] = 400.0,
     history_gigabytes: Annotated[float, typer.Option(min=0.01, help="Recorded gigabytes that are kept.")] = 20.0,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What the pipeline learned from this cluster's history; changes are followed."
+        ),
+    ] = None,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     console = Console(highlight=False, log_path=False)
+
+    def say(sentence: str) -> None:
+        console.log(sentence)
+
+    _check_paths(folder, storm_home, storm_conf_dir)
+    connection = _connection(
+        local,
+        nimbus,
+        zookeeper,
+        storm_root=zookeeper_root,
+        agent_port=agent_port,
+        agents=dict(parse_agent(text) for text in agent or ()),
+        prometheus=prometheus,
+        storm_home=storm_home,
+        storm_conf_dir=storm_conf_dir,
+    )
+    with ExitStack() as until_ended:
+        listeners: list[Listener] = [TerminalListener(say)]
+        if history is not None:
+            settings = HistorySettings(history, history_cluster or local, history_days, history_gigabytes)
+            recorder = recorder_for(settings, connection.nimbus[0], say)
+            until_ended.callback(recorder.close)
+            listeners.append(recorder)
+        nimbus_name = connection.nimbus[0]
+        metrics = OperatorMetrics(RunMode.STANDALONE, leads=True)
+        told = metrics.cluster(nimbus_name)
+        listeners.append(told)
+        if metrics_port is not None:
+            until_ended.callback(_serve(metrics, metrics_port).shutdown)
+        page = SinglePage(", ".join(connection.nimbus), page_approval)
+        if page_port:
+            listeners.append(page.watcher)
+        try:
+            profiles = ProfileFile(profile, history_cluster or local or connection.nimbus[0]) if profile else None
+            assembly = assemble(
+                connection, Audience(tuple(listeners), say), profiles=profiles, calls=metrics.calls(nimbus_name)
+            )
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        until_ended.callback(assembly.close)
+        loop = assembly.loop
+        page.proposals = lambda: loop.memory.proposals
+        stop = stop_on_signals()
+        say(
+            f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this, topologies are left running"
+        )
+        if page_port:
+            _show(page, PageAddress(page_port, page_host), say)
+        followed = TopologyFolder(folder, say, connection.nimbus)
+        around = AroundPasses(before=lambda: page.carry_out(loop.desk), ended=told.pass_ended)
+        run_forever(followed, assembly.lifecycle(say), loop, stop, say, around)
+    say("ended; topologies are left running under the plans in force")
+
+
+def _serve(metrics: OperatorMetrics, port: int) -> BaseServer:
+    try:
+        return metrics.serve(port)
+    except ListenError as error:
+        raise typer.BadParameter(f"--metrics-port: {error}") from None
+
+
+def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | None) -> None:
     if not folder.is_dir():
         raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
     if (storm_home is None) != (storm_conf_dir is None):
@@ -56,59 +141,35 @@ def standalone(
     for option, path in (("--storm-home", storm_home), ("--storm-conf-dir", storm_conf_dir)):
         if path is not None and not path.is_dir():
             raise typer.BadParameter(f"{option}: {path} is no folder")
+
+
+def _connection(
+    local: str | None, nimbus: Sequence[str] | None, zookeeper: str | None, **others: Any
+) -> ClusterConnection:
+    """To the local cluster of that name, or to what the other options describe; a usage error where neither is told."""
     if local is not None:
-        connection = connection_to_local(local)
-    elif nimbus and zookeeper:
-        connection = ClusterConnection(
-            nimbus=tuple(nimbus),
-            zookeeper=zookeeper,
-            storm_root=zookeeper_root,
-            agent_port=agent_port,
-            agents=dict(parse_agent(text) for text in agent or ()),
-            prometheus=prometheus,
-            storm_home=storm_home,
-            storm_conf_dir=storm_conf_dir,
-        )
-    else:
+        return connection_to_local(local)
+    if not nimbus or not zookeeper:
         raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
-
-    def say(sentence: str) -> None:
-        console.log(sentence)
-
-    recorded = HistorySettings(history, history_cluster or local, history_days, history_gigabytes) if history else None
-    with listening(recorded, connection.nimbus[0], say) as listener:
-        manage(folder, connection, listener, say)
-    say("ended; topologies are left running under the plans in force")
+    return ClusterConnection(nimbus=tuple(nimbus), zookeeper=zookeeper, **others)
 
 
-@contextmanager
-def listening(recorded: HistorySettings | None, nimbus: str, say: Callable[[str], None]) -> Iterator[Listener]:
-    """Who hears of the loop: the terminal, and the history where it is recorded. A usage error when it cannot be."""
-    if recorded is None:
-        yield TerminalListener(say)
-        return
+def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:
+    """A recorder at work; a usage error when there can be none."""
     try:
-        recorder = start_recorder(recorded, nimbus, say)
+        return start_recorder(settings, nimbus, say)
     except NoHistory as error:
         raise typer.BadParameter(f"--history: {error}") from error
-    try:
-        yield Audience((TerminalListener(say), recorder), say)
-    finally:
-        recorder.close()
 
 
-def manage(folder: Path, connection: ClusterConnection, listener: Listener, say: Callable[[str], None]) -> None:
-    """Until Ctrl-C or SIGTERM."""
+def _show(page: SinglePage, address: PageAddress, say: Callable[[str], None]) -> None:
+    """Serve the page; where that is impossible the loop runs without it."""
     try:
-        assembly = assemble(connection, listener)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-    stop = stop_on_signals()
-    say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this and leaves topologies running")
-    try:
-        run_forever(TopologyFolder(folder, say, connection.nimbus), assembly.lifecycle(say), assembly.loop, stop, say)
-    finally:
-        assembly.close()
+        _, where = page.open(address)
+    except PageUnavailable as error:
+        say(str(error))
+    else:
+        say(f"page: {where.url}")
 
 
 def connection_to_local(name: str) -> ClusterConnection:

@@ -9,7 +9,8 @@ import pytest
 from builders import chain_topology, placed
 from fake_cluster import FakeClock, FakeCluster, Killed
 from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier
-from storm_operator.core.model import Assignment, Executor, Move, Plan, Prediction
+from storm_operator.core.decision import Move, Plan, Prediction
+from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_progress import executors_not_running
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod

@@ -9,7 +9,7 @@ import pytest
 from loop_scene import SETTINGS, SPECS, SPREAD, FakeObserver, last_state, scene, with_mode
 from storm_operator.adapters.errors import NimbusUnreachable
 from storm_operator.apply import Applier
-from storm_operator.core.model import Hold, HoldReason, Plan
+from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode, Trigger
 

@@ -11,7 +11,8 @@ from builders import placed, slot
 from fake_cluster import FakeCluster
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, Scene, last_state, scene, with_mode
 from storm_operator.apply import Applier
-from storm_operator.core.model import Assignment, Hold, HoldReason, Plan
+from storm_operator.core.decision import Hold, HoldReason, Plan
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import AUTO, PlanRecord, PlanState
 from storm_operator.core.settings import (
     ApprovalMode,

@@ -9,7 +9,7 @@ import real_cluster
 from calibration_cases import MACHINE_MILLICORES, MACHINES, WORKLOADS, ExecutorFigures, Measured, Workload
 from real_figures import contenders_in, figures_table, ratios, ratios_table, summary, turn_order, with_range
 
-from storm_operator.core.model import Decision, Hold, HoldReason
+from storm_operator.core.decision import Decision, Hold, HoldReason
 from storm_operator.core.settings import Trigger
 from storm_operator.core.topology_spec import JarSource, TopologySpec
 from storm_operator.loop_ports import PassReport

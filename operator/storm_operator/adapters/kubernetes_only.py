@@ -29,6 +29,7 @@ FIELDS = (
     KubernetesOnly("jar.image", "spec.jar.path is a path on this machine here"),
     KubernetesOnly("flux.configMap", "give spec.flux.path or spec.flux.definition"),
     KubernetesOnly("flux.jarFrom", "give spec.flux.jar"),
+    KubernetesOnly("learnedProfile", "give standalone --profile FILE"),
     KubernetesOnly("supervisors", "here the number of supervisors is yours to choose"),
     KubernetesOnly("rebalanceHistoryLimit", "here plans are said on the terminal and not kept"),
     KubernetesOnly("scheduling.approval.autoApproveWhen", "say scheduling.mode Recommend to see plans, not applied"),

@@ -12,7 +12,8 @@ from typing import Any
 
 from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.json_fields import decode_object, take, wrong
-from storm_operator.core.model import Executor, Plan, read_only
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Executor, read_only
 
 VERSION = 1
 OUTCOMES = ("applied", "partial", "rejected")

@@ -12,7 +12,8 @@ from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.json_fields import decode_object
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors
 from storm_operator.adapters.zookeeper import Nodes
-from storm_operator.core.model import Executor, Plan
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Executor
 
 SUPERVISOR_ID = re.compile(r"[0-9a-fA-F-]{36}-(?P<host>.+)")
 

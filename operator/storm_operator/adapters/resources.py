@@ -101,6 +101,7 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
         kill_wait_seconds=int(spec["killWaitSeconds"]),
         deletion_policy=DeletionPolicy(spec["deletionPolicy"]) if "deletionPolicy" in spec else None,
         rebalance_history_limit=int(spec["rebalanceHistoryLimit"]),
+        learned_profile=_config_map_key(spec["learnedProfile"]["configMap"]) if "learnedProfile" in spec else None,
     )
 
 
@@ -149,9 +150,13 @@ def _flux(flux: Mapping[str, Any], base_folder: Path | None) -> FluxSource:
         jar,
         definition=yaml.safe_dump(flux["definition"], sort_keys=False) if "definition" in flux else None,
         path=_resolve(flux["path"], base_folder) if "path" in flux else None,
-        config_map=ConfigMapKey(flux["configMap"]["name"], flux["configMap"]["key"]) if "configMap" in flux else None,
+        config_map=_config_map_key(flux["configMap"]) if "configMap" in flux else None,
         **origin,
     )
+
+
+def _config_map_key(given: Mapping[str, Any]) -> ConfigMapKey:
+    return ConfigMapKey(given["name"], given["key"])
 
 
 def _resolve(path: str, base_folder: Path | None) -> str:

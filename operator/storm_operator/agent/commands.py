@@ -18,6 +18,7 @@ from storm_operator.agent.options import (
     parse_peer,
 )
 from storm_operator.agent.service import ListenError, run_agent
+from storm_operator.metric_contract import DEFAULT_PAIR_LIMIT
 
 
 def agent(
@@ -44,6 +45,9 @@ def agent(
         typer.Option(min=1, help="CPU for all workers (default: the cgroup's quota, else all cores)."),
     ] = None,
     enforce: Annotated[bool, typer.Option(help="Hold executors to the CPU limits of the plan.")] = True,
+    pair_limit: Annotated[
+        int, typer.Option(min=1, help="Pairs of tasks exported one by one; the smallest beyond that are folded.")
+    ] = DEFAULT_PAIR_LIMIT,
 ) -> None:
     """Measure one supervisor's executors, export it for scraping, and hold them to their CPU limits."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -60,6 +64,7 @@ def agent(
             cgroup=cgroup,
             cpu_capacity_millicores=cpu_capacity_millicores,
             enforce=enforce,
+            pair_limit=pair_limit,
         )
     except OptionError as error:
         raise typer.BadParameter(str(error)) from None

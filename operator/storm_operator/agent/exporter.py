@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Protocol
-
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 from storm_operator.agent.counter_ledger import CounterLedger
 from storm_operator.agent.enforcement import Enforcer, Place
-from storm_operator.agent.families import Families
+from storm_operator.agent.families import Families, SeriesNames
 from storm_operator.agent.limits import ExecutorKey
 from storm_operator.agent.machine import Machine
 from storm_operator.agent.peers import PeerReport
 from storm_operator.agent.processes import ThreadClock, process_use
+from storm_operator.agent.traffic_folding import Pair, TrafficFolding
 from storm_operator.agent.worker_series import (
     counter_readings,
     executor_labels,
@@ -24,8 +22,13 @@ from storm_operator.agent.worker_series import (
     latency_histograms,
 )
 from storm_operator.agent.worker_snapshot import ExecutorReading, WorkerSnapshot
+from storm_operator.metric_contract import DEFAULT_PAIR_LIMIT, OTHER
 
+MILLICORES_PER_CORE = 1000.0
+MS_PER_SECOND = 1000.0
 FORGET_SECONDS = 24 * 3600.0
+FORGET_EVERY_SECONDS = 3600.0
+TRAFFIC = "storm_traffic_tuples_total"
 
 
 class Workers(Protocol):
@@ -49,8 +52,11 @@ class EnforcementReport(Protocol):
     def reason(self) -> str: ...
 
 
-class AgentCollector(Collector):
-    """Computes all metrics of one supervisor at each scrape."""
+class AgentExporter:
+    """Computes all metrics of one supervisor at each scrape. `version` is that of the agent.
+
+    `pair_limit` bounds the pairs of tasks that are exported one by one. `clock` gives seconds since 1970.
+    """
 
     def __init__(
         self,
@@ -60,50 +66,65 @@ class AgentCollector(Collector):
         enforcement: EnforcementReport,
         peers: Callable[[], PeerReport],
         clock: Callable[[], float],
+        version: str,
+        pair_limit: int = DEFAULT_PAIR_LIMIT,
     ) -> None:
-        self._supervisor = supervisor
         self._workers = workers
         self._machine = machine
         self._enforcement = enforcement
         self._peers = peers
         self._clock = clock
+        self._version = version
         self._ledger = CounterLedger()
+        self._folding = TrafficFolding(pair_limit)
+        self._names = SeriesNames(supervisor)
         self._threads = ThreadClock()
         self._lock = threading.Lock()
+        self._forgot_at_seconds = clock()
 
-    def describe(self) -> Iterable[Metric]:
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        families = Families(self._supervisor)
+    def text(self) -> bytes:
+        """The page that scrapers get, in Prometheus' text format."""
         with self._lock:
-            now_seconds = self._clock()
-            workers = self._workers.workers()
-            for ended in self._workers.take_last_words():
-                self._count_last_words(ended, now_seconds)
-            for worker in workers:
-                self._add_worker(families, worker, now_seconds)
-            self._threads.forget_all_but(worker.pid for worker in workers)
-            self._ledger.forget_unseen_since(now_seconds - FORGET_SECONDS)
-            self._add_machine(families, workers)
+            return self._families().text()
+
+    def _families(self) -> Families:
+        families = Families(self._names)
+        now_seconds = self._clock()
+        workers = self._workers.workers()
+        for ended in self._workers.take_last_words():
+            self._count_last_words(ended, now_seconds)
+        for worker in workers:
+            self._add_worker(families, worker, now_seconds)
+        self._add_traffic(families, workers, now_seconds)
+        self._add_machine(families, workers)
         _add_peers(families, self._peers())
-        families.gauge("storm_agent_enforcement", (self._enforcement.mode, self._enforcement.reason), 1.0)
-        return families.metrics()
+        families.add("storm_agent_enforcement", (self._enforcement.mode, self._enforcement.reason), 1.0)
+        families.add("storm_agent_build_info", (self._version,), 1.0)
+        self._threads.forget_all_but(worker.pid for worker in workers)
+        self._forget_what_left(now_seconds)
+        return families
+
+    def _forget_what_left(self, now_seconds: float) -> None:
+        if now_seconds - self._forgot_at_seconds >= FORGET_EVERY_SECONDS:
+            self._ledger.forget_unseen_since(now_seconds - FORGET_SECONDS)
+            self._folding.forget_unless(lambda pair: pair in self._ledger)
+            self._forgot_at_seconds = now_seconds
 
     def _count_last_words(self, worker: WorkerSnapshot, now_seconds: float) -> None:
         """Takes what an ended worker counted after the last scrape into the ledger, exporting nothing."""
         for metric, labels, value in counter_readings(worker):
             self._ledger.total((metric, labels), worker.incarnation, value, now_seconds)
+        self._traffic_totals(worker, now_seconds)
         self._latency_series(worker, now_seconds)
 
     def _add_worker(self, families: Families, worker: WorkerSnapshot, now_seconds: float) -> None:
+        incarnation = worker.incarnation
         for metric, labels, value in counter_readings(worker):
-            total = self._ledger.total((metric, labels), worker.incarnation, value, now_seconds)
-            families.count(metric, labels, total)
+            families.add(metric, labels, self._ledger.total((metric, labels), incarnation, value, now_seconds))
         for metric, labels, value in gauge_readings(worker):
-            families.gauge(metric, labels, value)
-        for labels, buckets, sum_seconds in self._latency_series(worker, now_seconds):
-            families.latency(labels, buckets, sum_seconds)
+            families.add(metric, labels, value)
+        for spout_labels, buckets, sum_seconds in self._latency_series(worker, now_seconds):
+            families.latency(spout_labels, buckets, sum_seconds)
         self._add_process(families, worker, now_seconds)
         in_force = self._enforcement.enforcer.limits_in_force() if self._enforcement.enforcer else {}
         for executor in worker.executors:
@@ -111,6 +132,28 @@ class AgentCollector(Collector):
             place = Place(ExecutorKey(worker.topology_id, executor.task_start, executor.task_end), worker.port)
             if place in in_force:
                 self._add_limit(families, executor_labels(worker, executor), place, in_force[place], now_seconds)
+
+    def _add_traffic(self, families: Families, workers: Iterable[WorkerSnapshot], now_seconds: float) -> None:
+        totals: dict[Pair, float] = {}
+        topology_ids = set()
+        for worker in workers:
+            totals.update(self._traffic_totals(worker, now_seconds))
+            topology_ids.add(worker.topology_id)
+        folded = self._folding.fold(totals, now_seconds)
+        families.add_all(TRAFFIC, folded.pairs)
+        for row, tuples in folded.folds:
+            families.add(TRAFFIC, (*row, OTHER), tuples)
+        for topology_id in sorted(topology_ids):
+            families.add("storm_traffic_folded_pairs", (topology_id,), folded.folded_pairs.get(topology_id, 0))
+            tuples = folded.folded_tuples.get(topology_id, 0.0)
+            families.add("storm_traffic_folded_tuples_total", (topology_id,), tuples)
+
+    def _traffic_totals(self, worker: WorkerSnapshot, now_seconds: float) -> dict[Pair, float]:
+        topology_id = worker.topology_id
+        readings = (
+            ((topology_id, source, stream, target), tuples) for source, stream, target, tuples in worker.traffic
+        )
+        return self._ledger.totals(readings, worker.incarnation, now_seconds)
 
     def _latency_series(
         self, worker: WorkerSnapshot, now_seconds: float
@@ -129,13 +172,13 @@ class AgentCollector(Collector):
     def _add_process(self, families: Families, worker: WorkerSnapshot, now_seconds: float) -> None:
         labels = (worker.topology_id, str(worker.port))
         age = max(0.0, now_seconds - worker.written_at_ms / 1000.0)
-        families.gauge("storm_worker_snapshot_age_seconds", labels, age)
+        families.add("storm_worker_snapshot_age_seconds", labels, age)
         use = process_use(worker.pid)
         if use is not None:
-            series = ("storm_worker_cpu_seconds", labels)
+            series = ("storm_worker_cpu_seconds_total", labels)
             total = self._ledger.total(series, (use.pid, use.started), use.cpu_seconds, now_seconds)
-            families.count("storm_worker_cpu_seconds", labels, total)
-            families.gauge("storm_worker_memory_bytes", labels, use.memory_bytes)
+            families.add("storm_worker_cpu_seconds_total", labels, total)
+            families.add("storm_worker_memory_bytes", labels, use.memory_bytes)
 
     def _add_thread(
         self, families: Families, worker: WorkerSnapshot, executor: ExecutorReading, now_seconds: float
@@ -144,26 +187,26 @@ class AgentCollector(Collector):
         if used is not None:
             labels = executor_labels(worker, executor)
             incarnation = (worker.incarnation, executor.tid)
-            total = self._ledger.total(("storm_executor_cpu_seconds", labels), incarnation, used, now_seconds)
-            families.count("storm_executor_cpu_seconds", labels, total)
+            total = self._ledger.total(("storm_executor_cpu_seconds_total", labels), incarnation, used, now_seconds)
+            families.add("storm_executor_cpu_seconds_total", labels, total)
 
     def _add_limit(
         self, families: Families, labels: tuple[str, ...], place: Place, millicores: float, now_seconds: float
     ) -> None:
-        families.gauge("storm_executor_cpu_limit_millicores", labels, millicores)
+        families.add("storm_executor_cpu_limit_cores", labels, millicores / MILLICORES_PER_CORE)
         enforcer = self._enforcement.enforcer
         waited = enforcer.throttled_seconds(place) if enforcer else None
         if waited is not None:
             tid, seconds = waited
-            total = self._ledger.total(("storm_executor_throttled_seconds", labels), tid, seconds, now_seconds)
-            families.count("storm_executor_throttled_seconds", labels, total)
+            total = self._ledger.total(("storm_executor_throttled_seconds_total", labels), tid, seconds, now_seconds)
+            families.add("storm_executor_throttled_seconds_total", labels, total)
 
     def _add_machine(self, families: Families, workers: tuple[WorkerSnapshot, ...]) -> None:
         use = self._machine.use(tuple(worker.pid for worker in workers))
-        families.count("storm_supervisor_cpu_seconds", (), use.cpu_seconds)
-        families.count("storm_supervisor_throttled_seconds", (), use.throttled_seconds)
-        families.gauge("storm_supervisor_cpu_capacity_cores", (), use.capacity_cores)
-        families.gauge("storm_supervisor_memory_bytes", (), use.memory_bytes)
+        families.add("storm_supervisor_cpu_seconds_total", (), use.cpu_seconds)
+        families.add("storm_supervisor_throttled_seconds_total", (), use.throttled_seconds)
+        families.add("storm_supervisor_cpu_capacity_cores", (), use.capacity_cores)
+        families.add("storm_supervisor_memory_bytes", (), use.memory_bytes)
 
 
 def _bound_label(bound: float) -> str:
@@ -172,10 +215,10 @@ def _bound_label(bound: float) -> str:
 
 def _add_peers(families: Families, report: PeerReport) -> None:
     for peer, statistics in sorted(report.statistics.items()):
-        families.gauge("storm_supervisor_round_trip_seconds", (peer,), statistics.round_trip_seconds)
-        families.gauge("storm_supervisor_availability_ratio", (peer,), statistics.availability_ratio)
+        families.add("storm_supervisor_round_trip_seconds", (peer,), statistics.round_trip_seconds)
+        families.add("storm_supervisor_availability_ratio", (peer,), statistics.availability_ratio)
     if report.coordinate is not None:
         for dimension in ("x", "y", "height"):
             value = getattr(report.coordinate, dimension)
-            families.gauge("storm_supervisor_coordinate_milliseconds", (dimension,), value)
-        families.gauge("storm_supervisor_coordinate_error_ratio", (), report.coordinate.error)
+            families.add("storm_supervisor_coordinate_seconds", (dimension,), value / MS_PER_SECOND)
+        families.add("storm_supervisor_coordinate_error_ratio", (), report.coordinate.error)

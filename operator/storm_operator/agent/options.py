@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from storm_operator.core.model import read_only
+from storm_operator.metric_contract import DEFAULT_PAIR_LIMIT
 
 DEFAULT_LISTEN = "0.0.0.0:9464"  # scrapers and peers are on other machines
 DEFAULT_ZOOKEEPER_ROOT = "/storm/storm-operator"
@@ -30,6 +31,7 @@ class AgentOptions:
     cgroup: Path | None = None
     cpu_capacity_millicores: float | None = None
     enforce: bool = True
+    pair_limit: int = DEFAULT_PAIR_LIMIT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "peers", read_only(self.peers))

@@ -1,15 +1,14 @@
 """From a worker's snapshot to counters and gauges. Pure: one snapshot in, readings out.
 
-Names and labels are the contract's (docs/reference/interfaces.md, "Agent metrics"). What the worker does not know
-has no reading.
+Names and labels are those of `metric_contract`. What the worker does not know has no reading.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from storm_operator.agent.worker_snapshot import ExecutorReading, WorkerSnapshot
+from storm_operator.agent.worker_snapshot import ExecutorReading, LatencyReading, WorkerSnapshot
 
 
 class Reading(NamedTuple):
@@ -33,7 +32,7 @@ def executor_labels(worker: WorkerSnapshot, executor: ExecutorReading) -> tuple[
 
 
 def counter_readings(worker: WorkerSnapshot) -> Iterator[Reading]:
-    """All that only rises while the worker lives."""
+    """All that only rises while the worker lives, but for the traffic between pairs of tasks."""
     topology_id = worker.topology_id
     for executor in worker.executors:
         labels = executor_labels(worker, executor)
@@ -44,15 +43,12 @@ def counter_readings(worker: WorkerSnapshot) -> Iterator[Reading]:
             ("failed", executor.failed),
         ):
             if value is not None:
-                yield Reading(f"storm_executor_{what}_tuples", labels, value)
+                yield Reading(f"storm_executor_{what}_tuples_total", labels, value)
     for row in worker.executed_from:
         labels = (topology_id, str(row.task), row.source_component, row.stream)
-        yield Reading("storm_task_executed_tuples", labels, row.tuples)
+        yield Reading("storm_task_executed_tuples_total", labels, row.tuples)
     for sent in worker.transferred:
-        yield Reading("storm_task_transferred_tuples", (topology_id, str(sent.task), sent.stream), sent.tuples)
-    for pair in worker.traffic:
-        labels = (topology_id, str(pair.source_task), pair.stream, str(pair.target_task))
-        yield Reading("storm_traffic_tuples", labels, pair.tuples)
+        yield Reading("storm_task_transferred_tuples_total", (topology_id, str(sent.task), sent.stream), sent.tuples)
 
 
 def gauge_readings(worker: WorkerSnapshot) -> Iterator[Reading]:
@@ -72,14 +68,19 @@ def latency_histograms(worker: WorkerSnapshot) -> Iterator[LatencyHistogram]:
         rows = [row for row in worker.complete_latency if executor.task_start <= row.task <= executor.task_end]
         if not rows:
             continue
-        bounds = sorted({bound for row in rows for bound, _ in row.buckets})
-        # A task whose buckets lack a bound counts there what it had at its next lower one.
-        counts = [sum(_count_up_to(row.buckets, bound) for row in rows) for bound in bounds]
         yield LatencyHistogram(
             labels=(worker.topology_id, executor.component, executor.label),
             sum_seconds=sum(row.sum_ms for row in rows) / 1000.0,
-            buckets=tuple((bound / 1000.0, count) for bound, count in zip(bounds, counts, strict=True)),
+            buckets=tuple((bound / 1000.0, count) for bound, count in _summed_buckets(rows)),
         )
+
+
+def _summed_buckets(rows: Sequence[LatencyReading]) -> Iterable[tuple[float, float]]:
+    """A task whose buckets lack a bound counts there what it had at its next lower one."""
+    if len(rows) == 1:
+        return rows[0].buckets
+    bounds = sorted({bound for row in rows for bound, _ in row.buckets})
+    return [(bound, sum(_count_up_to(row.buckets, bound) for row in rows)) for bound in bounds]
 
 
 def _count_up_to(buckets: tuple[tuple[float, float], ...], bound: float) -> float:

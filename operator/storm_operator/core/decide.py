@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
 from storm_operator.core.excluded_windows import window_over
 from storm_operator.core.measurement_check import check_measurements
-from storm_operator.core.model import Assignment, Decision, Demand, Hold, HoldReason, Infeasible, Plan
+from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -49,7 +50,7 @@ def decide(
     objection = (
         _known_bad(change, memory)
         or in_excluded_window(scheduling, now_seconds)
-        or _not_worth_it(change, scheduling, memory, now_seconds)
+        or _not_worth_it(change, snapshot, scheduling, memory, now_seconds)
     )
     if objection is not None:
         return replace(objection, gain_percent=max(0.0, change.gain_percent))
@@ -70,16 +71,31 @@ def in_excluded_window(scheduling: SchedulingSettings, now_seconds: float) -> Ho
 
 
 def _not_worth_it(
-    change: ProposedChange, scheduling: SchedulingSettings, memory: DecisionMemory, now_seconds: float
+    change: ProposedChange,
+    snapshot: ClusterSnapshot,
+    scheduling: SchedulingSettings,
+    memory: DecisionMemory,
+    now_seconds: float,
 ) -> Hold | None:
     """The rules that an urgent change is excepted from."""
     if change.is_urgent:
         return None
+    if scheduling.trigger is Trigger.GAIN and len(snapshot.history) < scheduling.minimum_periods:
+        return _too_little_seen(change, len(snapshot.history), scheduling.minimum_periods)
     cooling_down = _cooling_down(change, scheduling.cool_down_seconds, memory, now_seconds)
     if cooling_down is not None or scheduling.trigger is Trigger.POLICY:
         return cooling_down
     return _gain_too_small(change, scheduling.minimum_gain_percent) or _payback_too_long(
         change, scheduling.maximum_payback_seconds
+    )
+
+
+def _too_little_seen(change: ProposedChange, periods: int, least_periods: int) -> Hold:
+    """A plan is made for the load to come: whether that rises takes some periods to tell."""
+    return Hold(
+        HoldReason.WARMING_UP,
+        f"load was seen for {periods} of {least_periods} periods; whether it rises is not known yet "
+        f"(proposed: {change.what_moves})",
     )
 
 

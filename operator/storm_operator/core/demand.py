@@ -65,7 +65,7 @@ def demand_of_forecasts(
     needs: dict[Executor, float] = {}
     for topology in snapshot.topologies:
         for component, need in component_needs(topology, snapshot, forecasts, phi).items():
-            needs.update(_share_out(need, topology.executors_of(component), snapshot))
+            needs.update(shared_out(need, topology.executors_of(component), snapshot))
     raw = {executor: _steady(executor, need, previous, snapshot, settings) for executor, need in needs.items()}
     return Demand(
         millicores={executor: allocation(need, settings) for executor, need in raw.items()}, raw_millicores=raw
@@ -123,7 +123,7 @@ def held_share(need_millicores: float, held_millicores: float | None, theta_mill
     return need_millicores if fallen_enough else held_millicores
 
 
-def _share_out(need: float, executors: Sequence[Executor], snapshot: ClusterSnapshot) -> Mapping[Executor, float]:
+def shared_out(need: float, executors: Sequence[Executor], snapshot: ClusterSnapshot) -> Mapping[Executor, float]:
     """Liu's r (eq. 4): `need` split evenly, with more for executors that the traffic is skewed to."""
     if not executors:
         return {}
@@ -149,12 +149,14 @@ def _steady(
     if previous is None:
         return need
     limit = previous.millicores.get(executor)
-    if limit is not None and _is_held_back(_used(executor, snapshot), limit, settings):
+    if limit is not None and is_held_back(executor, limit, snapshot, settings):
         need = max(need, limit + settings.theta_millicores)
     return held_share(need, previous.raw_millicores.get(executor), settings.theta_millicores)
 
 
-def _is_held_back(used: float | None, limit: float, settings: ResourceSettings) -> bool:
+def is_held_back(executor: Executor, limit: float, snapshot: ClusterSnapshot, settings: ResourceSettings) -> bool:
+    """Whether the executor uses all of its enforced `limit` (millicores), and would use more if it could."""
+    used = _used(executor, snapshot)
     if used is None or settings.enforcement is not Enforcement.EXECUTOR:
         return False
     # Far above the limit means that the limit is not in force (no permission, a worker that has just started).

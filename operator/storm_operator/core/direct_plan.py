@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from storm_operator.core.model import Assignment, Executor, Plan, Prediction
+from storm_operator.core.decision import Plan, Prediction
+from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_diff import diff_assignments
 
 NOTHING_PREDICTED = Prediction(0.0, 0.0, 0.0, 0, 0.0)

@@ -1,8 +1,8 @@
 """How much each component will have to process in the next control period (Liu et al., section III-A.1).
 
 A component's arrivals are forecast twice: from its own past, by linear least squares over the last phi periods (or
-by `damped_trend`), and from its parents, as what they will have to process times what they emit for each tuple. The
-larger one wins.
+by `damped_trend`, or by its learned season), and from its parents, as what they will have to process times what they
+emit for each tuple. The larger one wins.
 
 Where the paper is silent or disagrees with itself:
 
@@ -26,7 +26,9 @@ from dataclasses import dataclass
 import networkx as nx
 
 from storm_operator.core.damped_trend import damped_trend
+from storm_operator.core.learned_profile import NOTHING_LEARNED, SEASONAL, Learned
 from storm_operator.core.model import ComponentKind, Topology
+from storm_operator.core.seasonal import Season, seasonal_forecast
 from storm_operator.core.settings import Forecast
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPeriod
 from storm_operator.core.traffic import TrafficMatrix
@@ -34,16 +36,25 @@ from storm_operator.core.traffic import TrafficMatrix
 LEAST_PER_SECOND = 1e-6
 """A rate below this is nothing: no ratio is formed with it."""
 
+PARENTS = "Parents"
+"""The forecaster of a component that nobody measured: what its parents will send it."""
+
 Point = tuple[float, float]
 Measured = Mapping[str, Sequence[tuple[float, ComponentLoad]]]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadForecast:
-    """One component in the next period: L (arrivals) and the mean delta (queue growth), both in tuples per second."""
+    """One component in the next period: L (arrivals) and the mean delta (queue growth), both in tuples per second.
+
+    `forecaster` is what its arrivals were forecast with (`Forecast`'s values, `Seasonal`, or `Parents` where nobody
+    measured it); `why_not_learned` says why that is not its learned season, where a profile was given.
+    """
 
     arrivals_per_second: float
     queue_growth_per_second: float
+    forecaster: str = ""
+    why_not_learned: str = ""
 
     @property
     def to_process_per_second(self) -> float:
@@ -56,14 +67,20 @@ ComponentKey = tuple[str, str]
 
 
 def forecast_loads(
-    snapshot: ClusterSnapshot, phi: int, method: Forecast = Forecast.LINE
+    snapshot: ClusterSnapshot, phi: int, method: Forecast = Forecast.LINE, learned: Learned = NOTHING_LEARNED
 ) -> Mapping[ComponentKey, LoadForecast]:
-    """The load of every component of the snapshot's topologies in its next period; unknown ones are absent."""
-    return {
-        (topology.id, component): forecast
-        for topology in snapshot.topologies
-        for component, forecast in forecast_load(topology, snapshot.history, phi, snapshot.traffic, method).items()
-    }
+    """The load of every component of the snapshot's topologies in its next period; unknown ones are absent.
+
+    By any method but Liu's own line, all that waits in queues now is to be worked off in that period: in a saturated
+    topology queues are as long as they get, so that they grow no more, and back-pressure keeps from the arrivals what
+    sources would send.
+    """
+    found = {}
+    for topology in snapshot.topologies:
+        waiting = {} if method is Forecast.LINE else _waiting_per_second(topology, snapshot)
+        loads = forecast_load(topology, snapshot.history, phi, snapshot.traffic, method, learned, waiting)
+        found.update({(topology.id, component): load for component, load in loads.items()})
+    return found
 
 
 def forecast_load(
@@ -72,12 +89,14 @@ def forecast_load(
     phi: int,
     traffic: TrafficMatrix | None = None,
     method: Forecast = Forecast.LINE,
+    learned: Learned = NOTHING_LEARNED,
+    waiting_per_second: Mapping[str, float] | None = None,
 ) -> Mapping[str, LoadForecast]:
     """The load of each component in the period after `history`, which is oldest first.
 
     With fewer than `phi` periods those there are count; with one, its value is repeated. A component that nobody
     measured and whose parents are unknown too is absent. `traffic` is that of the newest period. `method` is how a
-    component's own past is continued: as Liu does unless told otherwise.
+    component's own past is continued: as Liu does unless told otherwise, or `learned` has a season for it.
     """
     window = tuple(history[-phi:])
     measured = {component.name: measured_loads(topology, component.name, window) for component in topology.components}
@@ -85,13 +104,26 @@ def forecast_load(
     forecasts: dict[str, LoadForecast] = {}
     for name in _parents_first(topology):
         series = [load for _, load in measured[name]]
-        own = _continued([(at, load.arrived_per_second) for at, load in measured[name]], window, method)
+        points = [(at, load.arrived_per_second) for at, load in measured[name]]
+        own, forecaster, why_not = _continued((topology.id, name), points, window, method, learned)
         inherited = _load_from_parents(topology, name, forecasts, measured, shares)
         known = [value for value in (own, inherited) if value is not None]
         if known:
             growth = statistics.fmean(load.queue_growth_per_second for load in series) if series else 0.0
-            forecasts[name] = LoadForecast(max(known), growth)
+            waiting = 0.0 if waiting_per_second is None else waiting_per_second.get(name, 0.0)
+            made_by = forecaster if own is not None else PARENTS
+            forecasts[name] = LoadForecast(max(known), max(growth, waiting), made_by, why_not)
     return forecasts
+
+
+def _waiting_per_second(topology: Topology, snapshot: ClusterSnapshot) -> Mapping[str, float]:
+    """Tuples that wait at each component, by the seconds of a period; those of which nobody knows count nothing."""
+    waiting: dict[str, float] = {}
+    for executor in topology.executors:
+        load = snapshot.loads.get(executor)
+        if load is not None and load.queue_length is not None:
+            waiting[executor.component] = waiting.get(executor.component, 0.0) + load.queue_length
+    return {component: tuples / snapshot.period_seconds for component, tuples in waiting.items()}
 
 
 def measured_loads(
@@ -119,7 +151,28 @@ def forecast_series(points: Sequence[Point], at_seconds: float) -> float | None:
     return max(0.0, line.intercept)
 
 
-def _continued(points: Sequence[Point], window: Sequence[LoadPeriod], method: Forecast) -> float | None:
+def _continued(
+    key: ComponentKey, points: Sequence[Point], window: Sequence[LoadPeriod], method: Forecast, learned: Learned
+) -> tuple[float | None, str, str]:
+    """What a component's own past leads to, by which forecaster, and why not by what was learned (or empty)."""
+    profile, why_not = learned.components.get(key), learned.refusals.get(key[0], "")
+    if profile is not None and (profile.forecaster != SEASONAL or profile.season is None):
+        why_not = f"the profile found {profile.forecaster} to be better than its season"
+    elif profile is not None and profile.season is not None:
+        found = _in_season(profile.season, points, window)
+        if found is not None:
+            return found, SEASONAL, ""
+        why_not = "the last periods do not tell how far the load is from its season"
+    return _from_window(points, window, method), method.value, why_not
+
+
+def _in_season(season: Season, points: Sequence[Point], window: Sequence[LoadPeriod]) -> float | None:
+    if not window:
+        return None
+    return seasonal_forecast(season, points, _next_period_end(window), window[-1].period_seconds)
+
+
+def _from_window(points: Sequence[Point], window: Sequence[LoadPeriod], method: Forecast) -> float | None:
     end = _next_period_end(window)
     if method is Forecast.LINE or not window:
         return forecast_series(points, end)

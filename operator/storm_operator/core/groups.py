@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.demand import demand_of_forecasts
 from storm_operator.core.forecast import ComponentKey, LoadForecast, forecast_loads
-from storm_operator.core.model import Demand, Executor
-from storm_operator.core.settings import ResourceSettings, SchedulingSettings
+from storm_operator.core.lasting_demand import lasting_demand, with_room_that_fits
+from storm_operator.core.learned_profile import NOTHING_LEARNED, Learned
+from storm_operator.core.model import Demand
+from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.worker_overhead import worker_overhead
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,17 @@ def group_by_settings(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpe
     return tuple(sorted(groups, key=lambda group: (-max(priority[i] for i in group.topology_ids), group.topology_ids)))
 
 
-def forecast_groups(snapshot: ClusterSnapshot, groups: Sequence[Group]) -> Mapping[ComponentKey, LoadForecast]:
-    """The next period's load of all components, by each group's own settings; of unmanaged ones by the defaults."""
+def forecast_groups(
+    snapshot: ClusterSnapshot, groups: Sequence[Group], learned: Learned = NOTHING_LEARNED
+) -> Mapping[ComponentKey, LoadForecast]:
+    """The next period's load of all components, by each group's own settings; of unmanaged ones by the defaults.
+
+    Where `learned` has a season that is the best for a component, that goes before the settings' forecaster.
+    """
     found: dict[ComponentKey, LoadForecast] = {}
     for group, own in _with_the_unmanaged(snapshot, groups):
-        found.update(forecast_loads(own, group.scheduling.history_periods, group.scheduling.forecast))
+        scheduling = group.scheduling
+        found.update(forecast_loads(own, scheduling.history_periods, scheduling.forecast, learned))
     return found
 
 
@@ -54,14 +63,25 @@ def estimate_group_demand(
     forecasts: Mapping[ComponentKey, LoadForecast],
     previous: Demand | None,
 ) -> Demand:
-    """Demand of all topologies, each group's by its own settings; that of unmanaged ones by the defaults."""
-    rounded: dict[Executor, float] = {}
-    raw: dict[Executor, float] = {}
+    """Demand of all topologies, each group's by its own settings; that of unmanaged ones by the defaults.
+
+    With forecast `Line` it is Liu's as published, else made to last as long as a plan.
+    """
+    parts = []
     for group, own in _with_the_unmanaged(snapshot, groups):
-        part = demand_of_forecasts(own, forecasts, previous, group.resources, group.scheduling.history_periods)
-        rounded.update(part.millicores)
-        raw.update(part.raw_millicores)
-    return Demand(rounded, raw)
+        scheduling, resources = group.scheduling, group.resources
+        if scheduling.forecast is Forecast.LINE:
+            parts.append(demand_of_forecasts(own, forecasts, previous, resources, scheduling.history_periods))
+        else:
+            parts.append(lasting_demand(own, forecasts, previous, resources, scheduling))
+    whole = Demand(
+        millicores={e: value for part in parts for e, value in part.millicores.items()},
+        raw_millicores={e: value for part in parts for e, value in part.raw_millicores.items()},
+        room_millicores={e: value for part in parts for e, value in part.room_millicores.items()},
+        peak_millicores={e: value for part in parts for e, value in part.peak_millicores.items()},
+    )
+    filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
+    return with_room_that_fits(whole, snapshot, filled_share)
 
 
 def _with_the_unmanaged(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.demand import executors_without_demand
-from storm_operator.core.model import Demand, Executor, Hold, HoldReason
+from storm_operator.core.model import Demand, Executor
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 

@@ -7,7 +7,7 @@ gives the same plan. Units live in names (`_millicores`, `_per_second`, `_second
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
 from types import MappingProxyType
@@ -209,49 +209,35 @@ class ExecutorLoad:
 class Demand:
     """CPU for each executor in the next period, in millicores.
 
-    `millicores` is what placement and enforcement use (rounded to theta, clamped); `raw_millicores` is the
-    unrounded need, Liu's r (eq. 4), kept so that the next period can tell "down late" from "down at once".
+    `millicores` is what it is given: what enforcement holds it to and published schedulers pack (rounded to theta,
+    clamped). `raw_millicores` is the unrounded need, Liu's r (eq. 4), kept so that the next period can tell "down late"
+    from "down at once". `room_millicores` is what our objective makes room for on supervisors: what the executor may
+    come to need while a plan lasts; the bare needs unless told otherwise. `peak_millicores` is what it needed lately at
+    most, also of those whose need is not known now (`lasting_demand`).
     """
 
     millicores: Mapping[Executor, float]
     raw_millicores: Mapping[Executor, float]
+    room_millicores: Mapping[Executor, float] = field(default_factory=dict)
+    peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "millicores", read_only(self.millicores))
         object.__setattr__(self, "raw_millicores", read_only(self.raw_millicores))
+        object.__setattr__(self, "room_millicores", read_only(self.room_millicores or self._bare_needs()))
+        object.__setattr__(self, "peak_millicores", read_only(self.peak_millicores))
 
-    def unrounded(self) -> Demand:
-        """The bare needs in place of what is given: without the slack that rounding up adds, and never above it."""
-        bare = {e: min(given, self.raw_millicores.get(e, given)) for e, given in self.millicores.items()}
-        return Demand(bare, self.raw_millicores)
+    def of_now(self) -> Demand:
+        """With room for the bare needs alone: what the next period is expected to use."""
+        return replace(self, room_millicores=self._bare_needs())
 
     def total(self, executors: Iterable[Executor]) -> float:
-        """Millicores of `executors` together; an executor without a demand counts nothing."""
-        return sum(self.millicores.get(executor, 0.0) for executor in executors)
+        """The room for `executors` together, in millicores; an executor without a demand counts nothing."""
+        return sum(self.room_millicores.get(executor, 0.0) for executor in executors)
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class Move:
-    """`executor` leaves `source` (None: it was not placed) for `target`."""
-
-    executor: Executor
-    source: WorkerSlot | None
-    target: WorkerSlot
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a placement costs and saves, as far as can be told from measured rates.
-
-    `complete_latency_ms` is None where no latency was measured to scale from.
-    """
-
-    inter_supervisor_tuples_per_second: float
-    inter_worker_tuples_per_second: float
-    network_usage: float
-    supervisors_used: int
-    overloaded_millicores: float
-    complete_latency_ms: float | None = None
+    def _bare_needs(self) -> dict[Executor, float]:
+        """Without what rounding up adds, and never above what is given: an executor is one thread."""
+        return {e: min(given, self.raw_millicores.get(e, given)) for e, given in self.millicores.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,75 +245,3 @@ class Infeasible:
     """No placement keeps the rules; `reason` says which rule and by how much."""
 
     reason: str
-
-
-class HoldReason(StrEnum):
-    """Why nothing is done. One word for metrics and status; the sentence is in `Hold.message`."""
-
-    METRICS_INCOMPLETE = "MetricsIncomplete"
-    METRICS_STALE = "MetricsStale"
-    WARMING_UP = "WarmingUp"
-    NO_CHANGE = "NoChange"
-    GAIN_TOO_SMALL = "GainTooSmall"
-    PAYBACK_TOO_LONG = "PaybackTooLong"
-    COOL_DOWN = "CoolDown"
-    INFEASIBLE = "Infeasible"
-    KNOWN_BAD = "KnownBad"
-    PAUSED = "Paused"
-    OBSERVE_ONLY = "ObserveOnly"
-    AWAITING_APPROVAL = "AwaitingApproval"
-    EXCLUDED_WINDOW = "ExcludedWindow"
-    APPLYING = "Applying"
-    CLUSTER_UNREACHABLE = "ClusterUnreachable"
-    NOTHING_TO_MANAGE = "NothingToManage"
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """The decision not to act, with its reason.
-
-    `gain_percent` is what the best known placement would save of the cost in force; None where none was looked for.
-    """
-
-    reason: HoldReason
-    message: str
-    gain_percent: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The decision to act: what moves, what restarts, what it should bring. A value; others carry it out.
-
-    `base` and `target` cover the topologies in `topology_ids` only. `restarted_workers` are slots (before or
-    after) whose set of executors changes; `kept_workers` are slots whose processes must survive.
-    `cpu_limits_millicores` is what each executor may use once the plan is in force. `gain_percent` is the fall of the
-    whole objective that it was decided by, in per cent of the cost in force; None where nobody weighed it.
-    """
-
-    id: str
-    created_at_seconds: float
-    policy: str
-    reason: str
-    topology_ids: tuple[str, ...]
-    base: Assignment
-    target: Assignment
-    moves: tuple[Move, ...]
-    restarted_workers: tuple[WorkerSlot, ...]
-    kept_workers: tuple[WorkerSlot, ...]
-    cpu_limits_millicores: Mapping[Executor, float]
-    before: Prediction
-    after: Prediction
-    payback_seconds: float | None = None
-    gain_percent: float | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "cpu_limits_millicores", read_only(self.cpu_limits_millicores))
-
-    @property
-    def started_workers(self) -> tuple[WorkerSlot, ...]:
-        """The restarted workers that run afterwards: those that only end cost nobody a wait."""
-        running = set(self.target.slot_of.values())
-        return tuple(slot for slot in self.restarted_workers if slot in running)
-
-
-Decision = Plan | Hold

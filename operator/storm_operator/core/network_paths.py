@@ -19,9 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.core.model import ACKER_COMPONENT, ComponentKind, Topology
 from storm_operator.core.placed_traffic import PlacedTraffic
-from storm_operator.core.traffic import NOWHERE, Floats, Ints, TrafficMatrix
+from storm_operator.core.traffic import TrafficMatrix
 
 NEVER = -np.inf
 """When a tuple arrives at a component that no tuple reaches."""
@@ -77,9 +78,11 @@ def number_components(traffic: TrafficMatrix, topologies: Sequence[Topology]) ->
     )
 
 
-def network_paths_ms(components: NumberedComponents, traffic: PlacedTraffic, loopback_ms: float) -> Mapping[str, float]:
+def network_paths_ms(
+    components: NumberedComponents, traffic: PlacedTraffic, between_workers_ms: float
+) -> Mapping[str, float]:
     """By topology id, the network's part of the complete latency of the slowest tuple trees."""
-    edges = edge_delays(components, traffic, loopback_ms)
+    edges = edge_delays(components, traffic, between_workers_ms)
     paths = np.zeros(len(components.topologies))
     is_acker = np.array([name == ACKER_COMPONENT for _, name in components.names], dtype=np.bool_)
     between = ~is_acker[edges.sources] & ~is_acker[edges.targets]
@@ -94,7 +97,7 @@ def network_paths_ms(components: NumberedComponents, traffic: PlacedTraffic, loo
     return {topology.id: path for topology, path in zip(components.topologies, paths.tolist(), strict=True)}
 
 
-def edge_delays(components: NumberedComponents, traffic: PlacedTraffic, loopback_ms: float) -> EdgeDelays:
+def edge_delays(components: NumberedComponents, traffic: PlacedTraffic, between_workers_ms: float) -> EdgeDelays:
     """Of each pair of components of one topology that exchange any tuples between executors that are placed."""
     sources, targets = components.of_row[traffic.sources], components.of_row[traffic.targets]
     own = (sources != NOWHERE) & (targets != NOWHERE)
@@ -103,7 +106,9 @@ def edge_delays(components: NumberedComponents, traffic: PlacedTraffic, loopback
     edges, edge_of = np.unique(sources[own] * count + targets[own], return_inverse=True)
     tuples = traffic.per_second[own]
     sums = np.bincount(edge_of, weights=tuples, minlength=len(edges))
-    round_trips = np.bincount(edge_of, weights=tuples * traffic.between_ms(loopback_ms)[own], minlength=len(edges))
+    round_trips = np.bincount(
+        edge_of, weights=tuples * traffic.between_ms(between_workers_ms)[own], minlength=len(edges)
+    )
     return EdgeDelays(edges // count, edges % count, round_trips / sums / 2.0)
 
 

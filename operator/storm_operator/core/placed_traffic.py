@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.core.model import Assignment
 from storm_operator.core.snapshot import Distances
-from storm_operator.core.traffic import NOWHERE, Floats, Ints, TrafficMatrix
+from storm_operator.core.traffic import TrafficMatrix
 
 Truths = npt.NDArray[np.bool_]
 
@@ -22,7 +23,7 @@ class PlacedTraffic:
     """The pairs of executors that exchange tuples and both have a place; all arrays alike in length.
 
     `sources` and `targets` are positions in the traffic matrix' executors. `round_trip_ms` is as `Distances.between`
-    has it, but 0 within one supervisor: what the loopback takes there is asked for with each figure.
+    has it, but 0 within one supervisor: what is paid between two workers there is asked for with each figure.
     """
 
     sources: Ints
@@ -46,13 +47,13 @@ class PlacedTraffic:
             self.round_trip_ms[chosen],
         )
 
-    def between_ms(self, loopback_ms: float) -> Floats:
-        """The round trip of each pair: 0 inside a worker, `loopback_ms` between two workers of one supervisor."""
-        return np.where(self.same_supervisor & ~self.same_worker, loopback_ms, self.round_trip_ms)
+    def between_ms(self, between_workers_ms: float) -> Floats:
+        """The round trip of each pair: 0 inside a worker, `between_workers_ms` between two of one supervisor."""
+        return np.where(self.same_supervisor & ~self.same_worker, between_workers_ms, self.round_trip_ms)
 
-    def network_usage(self, loopback_ms: float) -> float:
+    def network_usage(self, between_workers_ms: float) -> float:
         """Tuples per second times round trip, summed, in tuple-ms/s."""
-        return float(self.per_second @ self.between_ms(loopback_ms))
+        return float(self.per_second @ self.between_ms(between_workers_ms))
 
     def inter_worker(self) -> float:
         """Tuples per second between different slots (of any supervisor)."""
@@ -98,12 +99,12 @@ def _numbered(traffic: TrafficMatrix, assignment: Assignment) -> tuple[Ints, Int
 def _round_trips_ms(distances: Distances, supervisor_ids: Sequence[str], here: Ints, there: Ints) -> Floats:
     """Between the supervisors of each pair, 0 within one; each pair of supervisors is looked up once."""
     if not distances.round_trip_ms:
-        return np.where(here == there, 0.0, distances.default_ms)
+        return np.where(here == there, 0.0, distances.typical_ms)
     count = len(supervisor_ids)
     keys, inverse = np.unique(here * count + there, return_inverse=True)
-    measured, default_ms = distances.round_trip_ms, distances.default_ms
+    measured, default_ms, hop_ms = distances.round_trip_ms, distances.default_ms, distances.worker_hop_ms
     known = [
-        0.0 if a == b else measured.get((supervisor_ids[a], supervisor_ids[b]), default_ms)
+        0.0 if a == b else hop_ms + measured.get((supervisor_ids[a], supervisor_ids[b]), default_ms)
         for a, b in zip((keys // count).tolist(), (keys % count).tolist(), strict=True)
     ]
     return np.array(known, dtype=np.float64)[inverse]

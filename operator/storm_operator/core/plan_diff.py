@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storm_operator.core.model import Assignment, Executor, Move, WorkerSlot, in_order, slots_in_order
+from storm_operator.core.decision import Move
+from storm_operator.core.model import Assignment, Executor, WorkerSlot, in_order, slots_in_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from storm_operator.core.model import Assignment, Executor, Move, Plan, Prediction, WorkerSlot
+from storm_operator.core.decision import Move, Plan, Prediction
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 

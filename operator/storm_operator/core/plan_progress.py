@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from storm_operator.core.model import Executor, Plan, WorkerSlot
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Executor, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot

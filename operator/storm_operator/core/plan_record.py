@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from storm_operator.core.model import Executor, Plan, WorkerSlot, read_only
+from storm_operator.core.decision import Plan
+from storm_operator.core.model import Executor, WorkerSlot, read_only
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
 

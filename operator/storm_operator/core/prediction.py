@@ -4,16 +4,16 @@ Complete latency is scaled from what was measured: the part of it that the netwo
 is replaced by what the network would take in the new one (`network_paths`: as Storm's ackers measure it, without the
 first message's way to the acker and without the acker's answer to the spout).
 
-Limits: queueing, CPU contention and the cost of serialisation are taken to stay as they are, so that relief of an
-overloaded supervisor shows as less overload, not as less latency; of parallel branches only the slowest counts, by
-its mean; what a tuple pays between two workers of one supervisor is the measured loopback.
+Limits: queueing and CPU contention are taken to stay as they are, so that relief of an overloaded supervisor shows as
+less overload, not as less latency; of parallel branches only the slowest counts, by its mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from storm_operator.core.model import Assignment, Demand, Prediction, Topology
+from storm_operator.core.decision import Prediction
+from storm_operator.core.model import Assignment, Demand, Topology
 from storm_operator.core.network_paths import network_paths_ms, number_components
 from storm_operator.core.placed_traffic import place_traffic, rows_of_topologies
 from storm_operator.core.placement.objective import SeenAssignment, see
@@ -39,8 +39,8 @@ def predict_change(
 ) -> tuple[Prediction, Prediction]:
     """As `predict`, for the topologies named: of the assignment in force, and of another one."""
     components = number_components(snapshot.traffic, [t for t in snapshot.topologies if t.id in topology_ids])
-    loopback_ms = snapshot.distances.loopback_ms
-    paths, paths_then = (network_paths_ms(components, seen.traffic, loopback_ms) for seen in (in_force, then))
+    between_workers_ms = snapshot.distances.between_workers_ms
+    paths, paths_then = (network_paths_ms(components, seen.traffic, between_workers_ms) for seen in (in_force, then))
     return (
         _prediction(snapshot, in_force, topology_ids, _slowest_ms(snapshot, paths, paths)),
         _prediction(snapshot, then, topology_ids, _slowest_ms(snapshot, paths, paths_then)),
@@ -51,7 +51,7 @@ def network_path_ms(snapshot: ClusterSnapshot, topology: Topology, assignment: A
     """The network's part of the complete latency of `topology`'s slowest tuple trees."""
     traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
     components = number_components(snapshot.traffic, [topology])
-    return network_paths_ms(components, traffic, snapshot.distances.loopback_ms)[topology.id]
+    return network_paths_ms(components, traffic, snapshot.distances.between_workers_ms)[topology.id]
 
 
 def _prediction(
@@ -61,7 +61,7 @@ def _prediction(
     return Prediction(
         inter_supervisor_tuples_per_second=own.inter_supervisor(),
         inter_worker_tuples_per_second=own.inter_worker(),
-        network_usage=own.network_usage(snapshot.distances.loopback_ms),
+        network_usage=own.network_usage(snapshot.distances.between_workers_ms),
         supervisors_used=len(seen.assignment.restricted_to(topology_ids).used_supervisors()),
         overloaded_millicores=seen.overloaded_millicores,
         complete_latency_ms=complete_latency_ms,

@@ -7,7 +7,11 @@ from typing import Any
 
 from storm_operator.core.metrics_window import Sample, SeriesKey
 
-LABELS_ADDED_BY_PROMETHEUS = frozenset({"__name__", "instance", "job"})
+LABELS_ADDED_BY_PROMETHEUS = frozenset(
+    {"__name__", "instance", "job", "namespace", "pod", "container", "endpoint", "node", "service"}
+    | {"prometheus", "prometheus_replica"}
+)
+"""By itself and by the Prometheus operator's PodMonitors; no agent has a label of such a name."""
 
 
 def parse_matrix(data: Any, ignored_labels: frozenset[str]) -> Mapping[SeriesKey, list[Sample]]:

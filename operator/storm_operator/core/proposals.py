@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.groups import Group
-from storm_operator.core.model import Assignment, Decision, Hold, HoldReason, Plan
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, outcome_of
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Enforcement, Mode, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot

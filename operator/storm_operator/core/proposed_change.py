@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from storm_operator.core.decision import Move, Prediction
 from storm_operator.core.fresh_slots import on_fresh_slots
-from storm_operator.core.model import Assignment, Demand, Move, Prediction, Supervisor
+from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
-from storm_operator.core.placement.objective import Prices, SeenAssignment, cost_seen, prices_of, see, see_needs
+from storm_operator.core.placement.objective import Prices, SeenAssignment, cost_seen, prices_of, see, see_demand
 from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors
 from storm_operator.core.prediction import predict_change
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.worker_overhead import worker_overhead
 
 BUSY_FRACTION = 0.95
 """A supervisor that uses this share of its capacity is overloaded, whatever its demand is thought to be."""
@@ -72,8 +74,8 @@ def examine_proposal(
 ) -> ProposedChange | None:
     """What `proposal` changes for the movable topologies; None when it is the assignment in force.
 
-    A supervisor is filled by what executors are given, but overloaded only by what they need: between the two lies the
-    slack of Liu's rounding, and noise within it moves nobody.
+    A supervisor is filled by the room that executors may come to need, but overloaded only by what they need now:
+    between the two lies what load may do without moving anybody.
     """
     base, target = _changed_part(snapshot.assignment, proposal, snapshot, settings)
     if base.slot_of == target.slot_of:
@@ -87,7 +89,7 @@ def examine_proposal(
     then = see(snapshot, snapshot.assignment.with_moves(target.slot_of), demand, settings)
     before, after = predict_change(snapshot, in_force, then, {move.executor.topology_id for move in diff.moves})
     prices = prices_of(snapshot, settings)
-    needed, needed_then = (see_needs(snapshot, seen, demand.unrounded(), settings) for seen in (in_force, then))
+    needed, needed_then = (see_demand(snapshot, seen, demand.of_now(), settings) for seen in (in_force, then))
     cost_before, cost_after = (cost_seen(snapshot, seen, prices) for seen in (needed, needed_then))
     saved = cost_before.running - cost_after.running
     return ProposedChange(
@@ -144,10 +146,11 @@ def _relieved_overload(
     if then.overloaded_millicores > 0.0 and then.overloaded_millicores >= in_force.overloaded_millicores:
         return None
     needed, needed_then = in_force.wanted_millicores, then.wanted_millicores
+    overhead = worker_overhead(snapshot)
     found = []
     for supervisor in snapshot.supervisors:
         need = needed.get(supervisor.id, 0.0)
-        trouble = _overload_of(supervisor, need, snapshot, settings)
+        trouble = _overload_of(supervisor, need * overhead, snapshot, settings)
         if trouble is not None and needed_then.get(supervisor.id, 0.0) < need:
             found.append((trouble.is_urgent, need, trouble))
     return max(found, key=lambda item: item[:2])[2] if found else None

@@ -23,7 +23,7 @@ class Separation(StrEnum):
 
     ALWAYS = "Always"
     NEVER = "Never"
-    AUTO = "Auto"  # together while nothing is expected to move
+    AUTO = "Auto"  # where the state that restarts lose costs more than the hops between workers
 
 
 class Trigger(StrEnum):
@@ -76,8 +76,11 @@ class ObjectiveWeights:
     need no change between 10 and 100,000 tuples/s, or between a rack and a wide area.
     """
 
-    inter_worker_factor: float = _option(1.0, "weight of the measured loopback between workers of one supervisor")
     overload_per_millicore: float = _option(1.0, "price of a millicore of demand beyond a supervisor's headroom")
+    overfull_per_megabyte: float = _option(1.0, "price of a MB of declared memory beyond what a supervisor declares")
+    tuple_lost: float = _option(
+        100.0, "price of a tuple that a supervisor which does not answer loses, in typical round trips"
+    )
     supervisor_in_use: float = _option(
         1.0, "price of all supervisors in use now: as if every tuple made this many more typical round trips"
     )
@@ -119,7 +122,7 @@ class SchedulingSettings:
     period_seconds: float = _option(10.0, "control period: measure, decide, maybe act")
     mode: Mode = _option(Mode.ENFORCE, "what the operator may do")
     apply_method: ApplyMethod = _option(ApplyMethod.REBALANCE, "how a plan is put in force")
-    separation: Separation = _option(Separation.ALWAYS, "stateful and stateless executors in separate workers")
+    separation: Separation = _option(Separation.AUTO, "stateful and stateless executors in separate workers")
     trigger: Trigger = _option(Trigger.GAIN, "who decides that a proposal is worth its restarts")
     cool_down_seconds: float = _option(60.0, "least time between two plans, overload excepted")
     minimum_gain_percent: float = _option(10.0, "least predicted fall of the objective, overload excepted")
@@ -127,10 +130,14 @@ class SchedulingSettings:
     rollback_margin_percent: float = _option(25.0, "a plan that makes latency or traffic worse by more is rolled back")
     settling_seconds: float = _option(20.0, "time between plan in force and the comparison with its prediction")
     history_periods: int = _option(5, "Liu's phi: periods that forecast and demand look back over")
+    minimum_periods: int = _option(3, "periods that must be seen before what could wait moves: whether load rises")
     forecast: Forecast = _option(Forecast.DAMPED_TREND, "how the load of the next period is forecast")
     minimum_completeness: float = _option(1.0, "least share of executors with metrics, else Hold")
     maximum_age_seconds: float = _option(15.0, "metrics older than this are stale: Hold")
     headroom_fraction: float = _option(0.9, "share of a supervisor's capacity that placement may fill")
+    spare_fraction: float = _option(
+        0.2, "share of the most that an executor needed lately which placement keeps free on top"
+    )
     expected_life_seconds: float = _option(
         300.0, "time that a plan is expected to last; restart costs are spread over it"
     )

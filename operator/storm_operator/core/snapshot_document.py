@@ -23,6 +23,7 @@ from storm_operator.core.model import (
     WorkerSlot,
 )
 from storm_operator.core.snapshot import (
+    MEASURED_WORKER_HOP_MS,
     ClusterSnapshot,
     Completeness,
     ComponentLoad,
@@ -56,6 +57,7 @@ def to_document(snapshot: ClusterSnapshot) -> Document:
         "distances": {
             "loopback_ms": snapshot.distances.loopback_ms,
             "default_ms": snapshot.distances.default_ms,
+            "worker_hop_ms": snapshot.distances.worker_hop_ms,
             "round_trips": [
                 {"from": a, "to": b, "ms": ms} for (a, b), ms in sorted(snapshot.distances.round_trip_ms.items())
             ],
@@ -219,7 +221,8 @@ def _traffic_rates(
 
 def _distances(row: Mapping[str, Any]) -> Distances:
     round_trips = {(trip["from"], trip["to"]): trip["ms"] for trip in row["round_trips"]}
-    return Distances(round_trips, row["loopback_ms"], row["default_ms"])
+    hop_ms = row.get("worker_hop_ms", MEASURED_WORKER_HOP_MS)  # files of before it was counted do not name it
+    return Distances(round_trips, row["loopback_ms"], row["default_ms"], hop_ms)
 
 
 def _rates(row: Mapping[str, Any]) -> TopologyRates:

@@ -139,6 +139,7 @@ class TopologySpec:
     kill_wait_seconds: int = 5
     deletion_policy: DeletionPolicy | None = None
     rebalance_history_limit: int = 10
+    learned_profile: ConfigMapKey | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", read_only(self.config))

@@ -14,14 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.core.model import Assignment, Executor, in_order
 
 Place = TypeVar("Place", bound=Hashable)
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-NOWHERE = -1
-"""The number of a place that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ such margins are worse than the sample and must not spoil it. So a margin moves 
 disagrees beyond its own noise: by difference * (1 - noise / difference^2), noise being twice the standard deviation,
 squared (shrinkage as in James and Stein, 1961; nobody has to know K). Exact counts stay as they are; counts that
 disagree widely move to the margin almost entirely.
+
+Agents bound the pairs that they export one by one: of a row's smallest flows only the sum is known. It is spread over
+the receivers that the row does not name, by what their own margins say they got beyond all that is named.
 """
 
 from __future__ import annotations
@@ -48,6 +51,8 @@ class ObservedTraffic:
     """The component of each task; tasks that it does not name are left out."""
     fan_out: Mapping[Block, float] = field(default_factory=dict)
     """(source component, stream): receivers of one emitted tuple, where it is more than one (`all` grouping)."""
+    folded: Mapping[tuple[int, str], float] = field(default_factory=dict)
+    """(source task, stream): tuples to receivers that are not named, besides those in `sampled`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,14 @@ class FittedTraffic:
 
     `estimated` blocks have rows for which the hook gave nothing, so that margins alone spread them: 1-9% off for plain
     shuffle and fields grouping, 100-150% for load-aware shuffle and fields after fields on the same key.
-    `unresolved` blocks sent tuples of which nobody knows the receivers: they are absent.
+    `unresolved` blocks sent tuples of which nobody knows the receivers: they are absent. `folded` blocks have rows
+    whose smallest flows are spread by margins.
     """
 
     tuples: Mapping[tuple[int, str, int], float]
     estimated: tuple[Block, ...] = ()
     unresolved: tuple[Block, ...] = ()
+    folded: tuple[Block, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tuples", read_only(self.tuples))
@@ -80,6 +87,10 @@ class _BlockData:
     sources: tuple[int, ...]
     targets: tuple[int, ...]
     sampled: Vector
+    named: npt.NDArray[np.bool_]
+    """Which pairs the sample names, if only with 0."""
+    folded: Vector
+    """By source: tuples to targets that are not named."""
     sent: _Margin
     received: _Margin
 
@@ -91,7 +102,7 @@ def fit_traffic(observed: ObservedTraffic, margin_step: float = STORM_MARGIN_STE
     margins for exact.
     """
     fitted: dict[tuple[int, str, int], float] = {}
-    estimated, unresolved = [], []
+    estimated, unresolved, folded = [], [], []
     for name, block in sorted(_blocks(observed, margin_step).items()):
         counts, is_estimate = _fit_block(block)
         if counts is None:
@@ -99,15 +110,17 @@ def fit_traffic(observed: ObservedTraffic, margin_step: float = STORM_MARGIN_STE
             continue
         if is_estimate:
             estimated.append(name)
+        if block.folded.any():
+            folded.append(name)
         for row, column in np.argwhere(counts > 0.0):
             fitted[block.sources[row], name[1], block.targets[column]] = float(counts[row, column])
-    return FittedTraffic(fitted, tuple(estimated), tuple(unresolved))
+    return FittedTraffic(fitted, tuple(estimated), tuple(unresolved), tuple(folded))
 
 
 def _fit_block(block: _BlockData) -> tuple[Vector | None, bool]:
     """The fitted block and whether margins alone had to spread any of its rows; None when they cannot."""
-    silent = _silent_rows(block)
-    seed = block.sampled.copy()
+    seed = _with_folded(block)
+    silent = _silent_rows(block, seed)
     if silent.any():
         spread = _spread_of_silent_rows(block)
         if spread is None:
@@ -121,10 +134,25 @@ def _fit_block(block: _BlockData) -> tuple[Vector | None, bool]:
     return _fit_proportionally(seed, rows, columns), bool(silent.any())
 
 
-def _silent_rows(block: _BlockData) -> npt.NDArray[np.bool_]:
+def _with_folded(block: _BlockData) -> Vector:
+    """The sample, with what each row folded spread over the targets that it does not name.
+
+    The weights are what these received beyond what is named; where nobody knows that, all weigh the same. A row that
+    names every target has folded what it names now.
+    """
+    if not block.folded.any():
+        return block.sampled.copy()
+    beyond = np.maximum(np.nan_to_num(block.received.counts) - block.sampled.sum(axis=0), 0.0)
+    weights = np.where(block.named, 0.0, beyond)
+    for fallback in (np.where(block.named, 0.0, 1.0), block.sampled):
+        weights = np.where(weights.sum(axis=1, keepdims=True) > 0.0, weights, fallback)
+    return block.sampled + _scaled(weights, block.folded, axis=0)
+
+
+def _silent_rows(block: _BlockData, seed: Vector) -> npt.NDArray[np.bool_]:
     """Tasks that sent more than noise explains although the hook saw nothing of it."""
     noise = NOISE_DEVIATIONS * np.sqrt(block.sent.variances)
-    silent: npt.NDArray[np.bool_] = (block.sampled.sum(axis=1) == 0.0) & (np.nan_to_num(block.sent.counts) > noise)
+    silent: npt.NDArray[np.bool_] = (seed.sum(axis=1) == 0.0) & (np.nan_to_num(block.sent.counts) > noise)
     return silent
 
 
@@ -175,7 +203,7 @@ def _blocks(observed: ObservedTraffic, margin_step: float) -> Mapping[Block, _Bl
         if source in component_of and target in component_of:
             sources.setdefault((component_of[source], stream), set()).add(source)
             targets.setdefault((component_of[source], stream), set()).add(target)
-    for source, stream in observed.sent:
+    for source, stream in (*observed.sent, *observed.folded):
         if source in component_of:
             sources.setdefault((component_of[source], stream), set()).add(source)
     for target, component, stream in observed.received:
@@ -216,6 +244,10 @@ def _block(
         sources,
         targets,
         sampled,
+        np.array([[(source, stream, target) in observed.sampled for target in targets] for source in sources]).reshape(
+            sampled.shape
+        ),
+        np.array([observed.folded.get((source, stream), 0.0) for source in sources], dtype=np.float64),
         _margin(sources, sent, totals[0], sent_step),
         _margin(targets, received, totals[1], margin_step),
     )

@@ -10,6 +10,7 @@ from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesW
 from storm_operator.core.model import Executor, Topology
 from storm_operator.core.traffic_fit import STORM_MARGIN_STEP, Block, FittedTraffic, ObservedTraffic, fit_traffic
 from storm_operator.core.window_readings import ExecutorReading
+from storm_operator.metric_contract import OTHER
 
 TRAFFIC = "storm_traffic_tuples_total"
 SENT = "storm_task_transferred_tuples_total"
@@ -99,6 +100,7 @@ def _observed(
     topology: Topology, series: Iterable[tuple[SeriesKey, SeriesWindow]], counting: Mapping[str, _Counting]
 ) -> ObservedTraffic:
     sampled: dict[tuple[int, str, int], float] = {}
+    folded: dict[tuple[int, str], float] = {}
     sent: dict[tuple[int, str], float] = {}
     received: dict[tuple[int, str, str], float] = {}
     component_of = {task: executor.component for executor in topology.executors for task in executor.tasks}
@@ -107,12 +109,14 @@ def _observed(
         stream = key.label("stream")
         if key.name == TRAFFIC and key.label("target_task").isdecimal():
             sampled[task, stream, int(key.label("target_task"))] = tuples
+        elif key.name == TRAFFIC and key.label("target_task") == OTHER:
+            folded[task, stream] = tuples
         elif key.name == SENT:
             sent[task, stream] = tuples
         elif key.name == RECEIVED:
             waiting = counting[key.label("task")].arrived_per_executed
             received[task, key.label("source_component"), stream] = tuples * waiting
-    return ObservedTraffic(sampled, sent, received, component_of, fan_out)
+    return ObservedTraffic(sampled, sent, received, component_of, fan_out, folded)
 
 
 def _counts(
@@ -151,6 +155,11 @@ def _fan_out(topology: Topology) -> Mapping[Block, float]:
 
 
 def _problems(topology: Topology, fitted: FittedTraffic) -> Iterator[str]:
+    if fitted.folded:
+        yield (
+            f"traffic of {topology.name} on {_named(fitted.folded)} is in part an estimate: agents fold flows beyond "
+            "their --pair-limit, so that the receivers of the smallest are not known"
+        )
     if fitted.estimated:
         yield (
             f"traffic of {topology.name} on {_named(fitted.estimated)} is an estimate from Storm's own counters alone: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storm_operator.core.model import Plan
+from storm_operator.core.decision import Plan
 from storm_operator.core.plan_record import Outcome, PlanRecord
 
 LATENCY_NOISE_MS = 2.0

@@ -18,7 +18,7 @@ MINIMUM_SPAN_FRACTION = 0.25
 
 MILLICORES_PER_CORE = 1000.0
 COUNTER_SUFFIXES = ("_total", "_bucket", "_count", "_sum")
-MAY_BE_NEGATIVE = frozenset({"storm_supervisor_coordinate_milliseconds"})
+MAY_BE_NEGATIVE = frozenset({"storm_supervisor_coordinate_seconds"})
 NAMED_BAD_SERIES = 3
 
 CPU = "storm_executor_cpu_seconds_total"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from storm_operator.control_loop import PassReport
-from storm_operator.core.model import Hold
+from storm_operator.core.decision import Hold
 from storm_operator.core.plan_record import PlanRecord
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -21,7 +22,7 @@ def behind(listed: Mapping[Key, str], watched: Mapping[Key, str]) -> dict[Key, s
 
 @dataclass(slots=True)
 class WatchCanary:
-    """Lists what the operator watches every half minute, of one kind.
+    """Lists what the operator watches, of one kind, from time to time.
 
     `listed` asks the API server, for all of them or only some; `watched` gives what the watch has delivered.
     """
@@ -30,11 +31,16 @@ class WatchCanary:
     listed: Callable[[], Iterable[Body]]
     watched: Callable[[], Iterable[Body]]
     say: Callable[[str], None]
+    look_seconds: float = LOOK_SECONDS
     gaps: dict[Key, tuple[str, int]] = field(default_factory=dict)
     """By resource: the version that is missing and in how many looks it was."""
+    clock: Callable[[], float] = time.monotonic
+    whole_at: float | None = None
+    """When the watch was last seen to have delivered all, by `clock`."""
 
     def run(self, stop: threading.Event) -> None:
-        while not stop.wait(LOOK_SECONDS):
+        self.whole_at = self.clock()
+        while not stop.wait(self.look_seconds):
             self.look()
 
     def look(self) -> None:
@@ -47,6 +53,12 @@ class WatchCanary:
         late = behind(listed, _versions(self.watched()))
         # Whatever version is missing now, a resource that has been behind all along counts on.
         self.gaps = {key: (version, self.gaps.get(key, ("", 0))[1] + 1) for key, version in late.items()}
+        if not late:
+            self.whole_at = self.clock()
+
+    def age_seconds(self) -> float | None:
+        """Since the watch was last seen to have delivered all that there is; None before that was ever seen."""
+        return None if self.whole_at is None else self.clock() - self.whole_at
 
     def problem(self) -> str:
         """Why the watch is taken for frozen; empty while it is not."""

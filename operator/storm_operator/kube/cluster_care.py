@@ -34,13 +34,14 @@ class ClusterCare:
     hosts: Callable[[], Mapping[str, str]]
     tell: Callable[[str, str, str, bool], None]
     say: Callable[[str], None]
+    resize_asked: Callable[[bool], None] = lambda _: None
     limits: PodLimits = field(init=False)
     namespaces: tuple[str, ...] = ()
     scale: ScaleState = ScaleState()
     drift: AssignmentDrift = field(default_factory=AssignmentDrift)
 
     def __post_init__(self) -> None:
-        self.limits = PodLimits(self.pods, self.say, time.time)
+        self.limits = PodLimits(self.pods, self.say, time.time, self.resize_asked)
 
     def see(self, managed: tuple[Managed, ...]) -> None:
         """Read the supervisor pods: beside the resources, and in the namespace of the Nimbus service, if it is one.

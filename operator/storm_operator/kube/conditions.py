@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from storm_operator.core.model import Decision, Hold, HoldReason
+from storm_operator.core.decision import Decision, Hold, HoldReason
+from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -62,6 +64,7 @@ class TopologyView:
     suspended_by_operator: bool | None = None
     failed_attempts: int | None = None
     """How often the submission was tried in vain so far, if that is so."""
+    forecasts: Mapping[ComponentKey, LoadForecast] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.adapters.kube.errors import KubernetesError
-from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, Pods, SupervisorPod
 from storm_operator.core.model import Assignment, Demand, Supervisor
 
 SUPERVISOR_OWN_MILLICORES = 200.0
@@ -18,6 +18,8 @@ SUPERVISOR_OWN_MILLICORES = 200.0
 
 SMALLEST_CHANGE_FRACTION = 0.1
 RETRY_SECONDS = 300.0
+KUBELETS_REASONS = frozenset({"Deferred", "Infeasible", "Error"})
+"""Why the kubelet has not done a resize that the API server accepted."""
 
 
 def needed_millicores(
@@ -39,6 +41,22 @@ def is_worth_a_resize(now_millicores: float | None, wanted_millicores: float) ->
     return abs(wanted_millicores - now_millicores) > SMALLEST_CHANGE_FRACTION * now_millicores
 
 
+def problem_reason(problem: str) -> str:
+    """Pure: one word for why a pod's limit is not what it should be, from the sentence in `PodLimits.problems`."""
+    word = problem.partition(":")[0]
+    if word in KUBELETS_REASONS:
+        return word
+    return "Invalid" if problem.startswith(CAPACITY_ANNOTATION) else "Refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A resize that the API server would not have; it is a problem of the pod until it is asked for again."""
+
+    at_seconds: float
+    why: str
+
+
 @dataclass(slots=True)
 class PodLimits:
     """Sets pods' limits. `capacity_of` is the most that a pod may get; None for pods whose limit is not ours to set."""
@@ -46,8 +64,10 @@ class PodLimits:
     pods: Pods
     say: Callable[[str], None]
     now: Callable[[], float]
+    asked: Callable[[bool], None] = lambda _: None
+    """Told of each resize that was asked for, and whether the API server accepted it."""
     present: tuple[SupervisorPod, ...] = ()
-    refused: dict[tuple[str, str, int], float] = field(default_factory=dict)
+    refused: dict[tuple[str, str, int], Refusal] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     """By pod: why its last resize is not done."""
 
@@ -92,12 +112,16 @@ class PodLimits:
         if not is_worth_a_resize(pod.wanted_millicores, wanted):
             return
         tried = (pod.namespace, pod.name, wanted)
-        if self.now() - self.refused.get(tried, -math.inf) < RETRY_SECONDS:
+        refusal = self.refused.get(tried)
+        if refusal is not None and self.now() - refusal.at_seconds < RETRY_SECONDS:
+            self.problems.setdefault(pod.name, refusal.why)
             return
         try:
             self.pods.resize_cpu(pod, wanted)
+            self.asked(True)
             self.refused.pop(tried, None)
         except KubernetesError as error:
-            self.refused[tried] = self.now()
+            self.asked(False)
+            self.refused[tried] = Refusal(self.now(), str(error))
             self.problems[pod.name] = str(error)
             self.say(str(error))

@@ -12,7 +12,7 @@ from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.kube.events import Events
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES, OwnKinds
 from storm_operator.control_loop import PassReport
-from storm_operator.core.model import Hold
+from storm_operator.core.decision import Hold
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.kube.managed import Body, Key, Managed, Registry
 from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state

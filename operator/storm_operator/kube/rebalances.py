@@ -9,8 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from storm_operator.adapters.kube.resources import API_VERSION
+from storm_operator.core.decision import Plan, Prediction
 from storm_operator.core.decision_memory import assignment_hash
-from storm_operator.core.model import Plan, Prediction, WorkerSlot
+from storm_operator.core.model import WorkerSlot
 from storm_operator.core.plan_json import plan_from_json, plan_to_json
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -18,18 +19,23 @@ from storm_operator.adapters.kube.clients import KubeClients, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.assembly import DEFAULT_AGENT_PORT
+from storm_operator.console.server import DEFAULT_PORT
+from storm_operator.console.site import PageAddress, PageUnavailable, open_page
+from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
-from storm_operator.kube.canary import WatchCanary
+from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
 from storm_operator.kube.health import serve_health
 from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
 from storm_operator.kube.managed import Managed, Registry
-from storm_operator.kube.metrics import serve_metrics
+from storm_operator.kube.page import KubePage, TokenApprover, in_name_of
 from storm_operator.kube.runner import ClusterRunner, RunnerSettings
 from storm_operator.kube.runners import Runners
 from storm_operator.kube.submission import JobSettings
+from storm_operator.operator_metrics import ListenError, OperatorMetrics, RunMode
 
 LOST_LEADERSHIP = 3
+PROFILE_KEY = "profile.json"
 PROPOSED = "status.state=Proposed"
 log = logging.getLogger("storm_operator")
 
@@ -70,6 +76,15 @@ def run(
     history_gigabytes: Annotated[
         float, typer.Option(envvar=env("HISTORY_GIGABYTES"), min=0.01, help="Recorded gigabytes kept of each cluster.")
     ] = 20.0,
+    learned_profile: Annotated[
+        str | None,
+        typer.Option(
+            envvar=env("LEARNED_PROFILE"),
+            metavar="NAME",
+            help="ConfigMap with the learned profile (key profile.json) of topologies that name none, each in its "
+            "own namespace.",
+        ),
+    ] = None,
     deletion_patience_seconds: Annotated[
         float,
         typer.Option(
@@ -77,12 +92,32 @@ def run(
             help="A deleted StormTopology whose Nimbus does not answer is let go after so long.",
         ),
     ] = DELETION_PATIENCE_SECONDS,
+    watch_look_seconds: Annotated[
+        float,
+        typer.Option(
+            envvar=env("WATCH_LOOK_SECONDS"),
+            min=0.5,
+            help="So often what is watched is listed: after three times without what is listed, a watch is frozen.",
+        ),
+    ] = LOOK_SECONDS,
     lease_namespace: Annotated[
         str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the lease for leader election.")
     ] = "default",
     lease_name: Annotated[str, typer.Option(envvar=env("LEASE_NAME"))] = "storm-operator",
     health_port: Annotated[int, typer.Option(envvar=env("HEALTH_PORT"), help="GET /healthz")] = 8081,
     metrics_port: Annotated[int, typer.Option(envvar=env("METRICS_PORT"), help="GET /metrics")] = 8080,
+    page_port: Annotated[
+        int,
+        typer.Option(envvar=env("PAGE_PORT"), min=0, max=65535, help="Port of the page and its JSON API; 0: none."),
+    ] = DEFAULT_PORT,
+    page_approval: Annotated[
+        bool,
+        typer.Option(
+            "--page-approval",
+            envvar=env("PAGE_APPROVAL"),
+            help="Plans can be approved on the page, with a Kubernetes token that may patch stormrebalances.",
+        ),
+    ] = False,
     kubeconfig: Annotated[
         str | None, typer.Option(help="A kubeconfig file; else the pod's ServiceAccount, or the usual file.")
     ] = None,
@@ -96,23 +131,34 @@ def run(
     terms = LeaseTerms(lease_namespace, lease_name, identity)
     if kubeconfig is not None:
         os.environ["KUBECONFIG"] = kubeconfig  # for both clients: kopf's and our own
-    clients = connect(log.info)
+    metrics = OperatorMetrics(RunMode.KUBERNETES)
+    clients = connect(log.info, metrics.calls())
     lease = Lease(clients.api, terms, lambda: datetime.now(UTC))
     settings = RunnerSettings(
         JobSettings(storm_image, storm_image_pull_policy, submitter_service_account),
         agent_port,
         prometheus,
         HistorySettings(history, None, history_days, history_gigabytes) if history else None,
+        ConfigMapKey(learned_profile, PROFILE_KEY) if learned_profile else None,
+        KubePage() if page_port else None,
     )
-    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()))
+    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)
+    metrics.watch_ages = operator.watch_ages
     serve_health(health_port, operator.problem)
-    serve_metrics(metrics_port, operator.runners)
+    try:
+        metrics.serve(metrics_port)
+    except ListenError as error:
+        raise typer.BadParameter(f"--metrics-port: {error}") from None
+    if page_port:
+        operator.show_page(page_port, page_approval)
     log.info("storm-operator starts as %s", identity)
     if wait_for_leadership(lease, terms, stop, log.info):
         threading.Thread(
             target=keep_leadership, args=(lease, terms, stop, _end_at_once, log.info), name="lease", daemon=True
         ).start()
+        metrics.leads = True
         operator.lead(stop, deletion_patience_seconds)
+        metrics.leads = False
         lease.release()
     log.info("ended; topologies run on under the plans in force")
 
@@ -137,20 +183,28 @@ class Operator:
     """The parts of the operator that only the leader runs."""
 
     def __init__(
-        self, clients: KubeClients, registry: Registry, settings: RunnerSettings, namespaces: tuple[str, ...]
+        self,
+        clients: KubeClients,
+        registry: Registry,
+        settings: RunnerSettings,
+        namespaces: tuple[str, ...],
+        metrics: OperatorMetrics,
+        watch_look_seconds: float,
     ) -> None:
         self._clients = clients
         self._registry = registry
         self._settings = settings
         self._namespaces = namespaces
         self._gone: set[str] = set()
-        self.runners = Runners(registry, self._make)
+        self._metrics = metrics
+        self.runners = Runners(registry, self._make, metrics.forget)
         self._canaries = (
             WatchCanary(
                 "StormTopologies",
                 lambda: clients.kinds.list(TOPOLOGIES, namespaces),
                 lambda: [managed.body for managed in registry.topologies()],
                 log.info,
+                watch_look_seconds,
             ),
             # Of plans, that are many and large, those that people are asked about.
             WatchCanary(
@@ -158,6 +212,7 @@ class Operator:
                 lambda: clients.kinds.list(REBALANCES, namespaces, PROPOSED),
                 registry.rebalances,
                 log.info,
+                watch_look_seconds,
             ),
         )
 
@@ -165,8 +220,25 @@ class Operator:
         """Why the operator should be started anew; empty when all is well, and while it waits to lead."""
         return "; ".join(filter(None, (self.runners.problem(), *(canary.problem() for canary in self._canaries))))
 
+    def watch_ages(self) -> Mapping[str, float]:
+        """Seconds since each kind's watch was seen to have delivered all, while this process leads."""
+        ages = {canary.kind: canary.age_seconds() for canary in self._canaries}
+        return {kind: age for kind, age in ages.items() if age is not None}
+
+    def show_page(self, port: int, approval: bool) -> None:
+        """Serve the page; where that is impossible the operator runs without it."""
+        if self._settings.page is None:
+            return
+        approver = TokenApprover(self._registry, in_name_of) if approval else None
+        try:
+            open_page(self._settings.page.api(lambda: self.runners.running, approver), PageAddress(port, ""))
+        except PageUnavailable as error:
+            log.warning("%s", error)
+
     def lead(self, stop: threading.Event, deletion_patience_seconds: float) -> None:
         """Until `stop`: watch, and run the loops."""
+        if self._settings.page is not None:
+            self._settings.page.leads = True
         for target in (self.runners.run, *(canary.run for canary in self._canaries)):
             threading.Thread(target=target, args=(stop,), name=target.__qualname__, daemon=True).start()
         watched = Watched(self._registry, self._gone, self._tell, lambda: datetime.now(UTC), deletion_patience_seconds)
@@ -186,7 +258,9 @@ class Operator:
         )
 
     def _make(self, nimbus: str) -> ClusterRunner:
-        return ClusterRunner(nimbus, self._registry, self._clients, self._settings, log.info, self._gone)
+        return ClusterRunner(
+            nimbus, self._registry, self._clients, self._settings, log.info, self._gone, metrics=self._metrics
+        )
 
     def _tell(self, managed: Managed, reason: str, message: str, warning: bool) -> None:
         self._clients.events.post(managed.body, reason, message, warning)

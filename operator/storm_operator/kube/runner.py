@@ -13,19 +13,23 @@ from storm_operator.adapters.kube.resources import REBALANCES
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
-from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.topology_spec import ConfigMapKey, TopologySpec
 from storm_operator.history.settings import HistoryRecorder, HistorySettings, recorder_or_none
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed, Registry, rightful
+from storm_operator.kube.page import KubePage
+from storm_operator.kube.pod_limits import problem_reason
+from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
-from storm_operator.loop_ports import Audience
+from storm_operator.loop_ports import Audience, Listener
+from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
 
-RETRY_SECONDS = 10.0
+LONGEST_RETRY_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
 CONNECT_PATIENCE_SECONDS = 10.0
@@ -39,6 +43,9 @@ class RunnerSettings:
     agent_port: int
     prometheus: str | None = None
     history: HistorySettings | None = None
+    learned_profile: ConfigMapKey | None = None
+    """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
+    page: KubePage | None = None
 
 
 Wishes = frozenset[tuple[str, int, bool]]
@@ -67,36 +74,50 @@ class ClusterRunner:
     last_plans: dict[str, str] = field(default_factory=dict)
     """By topology id: the plan that concerned it last, when the last pass began."""
     attended: Wishes = frozenset()
-    passes: int = 0
-    failed_passes: int = 0
-    last_pass_seconds: float = 0.0
+    metrics: OperatorMetrics = field(default_factory=lambda: OperatorMetrics(RunMode.KUBERNETES))
+    """Of the whole operator."""
+    told: ClusterMetrics = field(init=False)
 
     def __post_init__(self) -> None:
+        self.told = self.metrics.cluster(self.nimbus, self._namespace_of, resizes_pods=True)
         self.publisher = Publisher(
             self.kube.kinds, self.kube.events, self.registry, self._owner_of_id, self._hosts, self.say
         )
-        self.care = ClusterCare(self.nimbus, self.kube.pods, self._hosts, self._tell_owner, self.say)
+        self.care = ClusterCare(
+            self.nimbus, self.kube.pods, self._hosts, self._tell_owner, self.say, self.told.resize_asked
+        )
 
     def run(self, stop: threading.Event) -> None:
         """Until `stop`. Topologies are left running under the plans in force."""
         while not stop.is_set():
             started = time.monotonic()
-            self.passes += 1
             period = self._unless_out_of_reach(self.run_pass)
             self.last_pass_at = time.monotonic()
-            self.last_pass_seconds = self.last_pass_at - started
-            self._rest(stop, started + (RETRY_SECONDS if period is None else period))
+            self._note_pass(self.last_pass_at - started, period)
+            self._rest(stop, started + (self._retry_seconds() if period is None else period))
         self.close()
+
+    def _retry_seconds(self) -> float:
+        """Until a Nimbus that is out of reach is tried again: a period of its resources, if that is not too long."""
+        periods = [one.spec.scheduling.period_seconds for one in self.registry.of_cluster(self.nimbus) if one.spec]
+        return min([LONGEST_RETRY_SECONDS, *periods])
 
     def _unless_out_of_reach(self, act: Callable[[], float | None]) -> float | None:
         """What `act` returns; None when a peer is in its way, which the resources' statuses then say."""
         try:
             return act()
         except AdapterError as error:
-            self.failed_passes += 1
             self.say(f"{self.nimbus}: {error}")
             self._tell_trouble(str(error))
             return None
+
+    def _note_pass(self, seconds: float, period_seconds: float | None) -> None:
+        """`period_seconds` None: a peer was in the pass' way."""
+        report = self.publisher.last_report
+        blind = report is None or report.snapshot is None
+        failed = period_seconds is None or blind
+        self.told.pass_ended(seconds, failed, len(self.owners), period_seconds or self._retry_seconds())
+        self.told.resize_problems(map(problem_reason, self.care.limits.problems.values()))
 
     def _rest(self, stop: threading.Event, until: float) -> None:
         """Until the next pass is due. New and changed resources are attended to once they have come to rest."""
@@ -163,8 +184,16 @@ class ClusterRunner:
         if self.assembly is None or self.lifecycle is None:
             connection = discover(self.nimbus, self.settings)
             self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
-            listeners = tuple(filter(None, (self.publisher, self.recorder)))
-            assembly = assemble(connection, Audience(listeners, self.say), machines=self.care)
+            watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
+            onlookers: tuple[Listener | None, ...] = (self.publisher, self.told, self.recorder, watcher)
+            listeners = tuple(one for one in onlookers if one is not None)
+            assembly = assemble(
+                connection,
+                Audience(listeners, self.say),
+                machines=self.care,
+                profiles=self._profiles(),
+                calls=self.metrics.calls(self.nimbus),
+            )
             try:
                 assembly.loop.recover()
                 # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
@@ -181,6 +210,14 @@ class ClusterRunner:
             )
             self.lifecycle = assembly.lifecycle(self.say, self.submitter)
         return self.assembly, self.lifecycle
+
+    def _profiles(self) -> ProfileMaps:
+        return ProfileMaps(
+            self.nimbus,
+            self.kube.config_map_text,
+            lambda name: self.owners[name].key[0],
+            self.settings.learned_profile,
+        )
 
     def _let_go(self, assembly: Assembly) -> None:
         """Topologies whose resource is being deleted: killed, or left running, as their spec says."""
@@ -219,6 +256,7 @@ class ClusterRunner:
                 retry_at_seconds=retry.not_before_seconds if retry else None,
                 failed_attempts=retry.failures if retry else None,
                 suspended_by_operator=name in lifecycle.suspended if progress else None,
+                forecasts=report.forecasts if report else {},
             )
             self.publisher.write_status(one, status_of(view))
             self.publisher.trim_history(one, spec.rebalance_history_limit)
@@ -258,6 +296,9 @@ class ClusterRunner:
     def _tell_owner(self, name: str, reason: str, message: str, warning: bool) -> None:
         if name in self.owners:
             self.publisher.tell(self.owners[name], reason, message, warning)
+
+    def _namespace_of(self, name: str) -> str:
+        return self.owners[name].key[0] if name in self.owners else ""
 
     def _owner_of_id(self, topology_id: str) -> Managed | None:
         # Storm makes an id of the name, a counter and the time.

@@ -34,6 +34,8 @@ class Runners:
 
     registry: Registry
     make: Callable[[str], ClusterRunner]
+    ended: Callable[[str], None] = lambda _: None
+    """Told of each cluster whose loop has ended because nobody names it any more."""
     running: dict[str, _Running] = field(default_factory=dict)
 
     def run(self, stop: threading.Event) -> None:
@@ -56,6 +58,7 @@ class Runners:
         # Until a loop has ended it may still be applying a plan: two at once for one cluster must never be.
         for nimbus in [nimbus for nimbus, one in self.running.items() if one.has_ended]:
             self.running.pop(nimbus)
+            self.ended(nimbus)
         for nimbus in wanted - set(self.running):
             runner, stop = self.make(nimbus), threading.Event()
             thread = threading.Thread(target=runner.run, args=(stop,), name=f"loop {nimbus}", daemon=True)

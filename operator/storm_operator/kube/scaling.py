@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from storm_operator.adapters.kube.pods import SupervisorPod
-from storm_operator.core.model import Decision, Hold, HoldReason, Plan
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.topology_spec import ScaleLimits
 
 CALM_PASSES = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from storm_operator.core.model import Hold
+from storm_operator.core.decision import Hold
 from storm_operator.core.plan_record import PlanState
 from storm_operator.kube.conditions import (
     PAUSED,
@@ -49,6 +49,7 @@ def status_of(view: TopologyView) -> dict[str, Any]:
         "lastPlan": _last_plan(view, old),
         "lastHold": _last_hold(view, old),
         "percentOfBest": _percent_of_best(view),
+        "forecasts": _forecasts(view, old),
         "submission": _submission(view, old),
         **{name: figures.get(name) for name in FIGURES},
     }
@@ -193,6 +194,18 @@ def _failed_attempts(view: TopologyView, before: Body | None) -> int | None:
     if view.failed_attempts or view.job is None:
         return view.failed_attempts
     return (before or {}).get("attempts") if (before or {}).get("fingerprint") == view.job[1] else None
+
+
+def _forecasts(view: TopologyView, old: Body) -> Any:
+    topology_id = topology_id_of(view)
+    own = sorted((name, found) for (owner, name), found in view.forecasts.items() if owner == topology_id)
+    if not own:
+        return old.get("forecasts")
+    return [
+        {"component": name, "forecaster": found.forecaster}
+        | ({"whyNotLearned": found.why_not_learned} if found.why_not_learned else {})
+        for name, found in own
+    ]
 
 
 def _percent_of_best(view: TopologyView) -> float | None:

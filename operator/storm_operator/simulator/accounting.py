@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from storm_operator.simulator.arrays import Floats, ratio, times, total_by
+from storm_operator.core.arrays import NOWHERE, Floats
+from storm_operator.simulator.arrays import ratio, times, total_by
 from storm_operator.simulator.conditions import Conditions, quota_share
 from storm_operator.simulator.cpu import (
     HIGHEST_STATIONARY_LOAD,
@@ -16,7 +17,7 @@ from storm_operator.simulator.cpu import (
 )
 from storm_operator.simulator.model import LIMIT_PERIOD_SECONDS, MILLICORES_PER_CORE, Costs
 from storm_operator.simulator.roots import Delays
-from storm_operator.simulator.routing import NOWHERE, Routing
+from storm_operator.simulator.routing import Routing
 from storm_operator.simulator.totals import Totals
 
 

@@ -1,14 +1,12 @@
-"""The few array operations that everything here is made of, with their types."""
+"""The few array operations that everything here is made of, with the matrices."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from storm_operator.core.arrays import Flags, Floats, Ints
+
 Matrix = sparse.csr_array[np.float64]
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Flags, Floats
 from storm_operator.core.model import Executor
-from storm_operator.simulator.arrays import Flags, Floats, count_by
+from storm_operator.simulator.arrays import count_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.model import MILLICORES_PER_CORE, ClusterModel
-from storm_operator.simulator.routing import NOWHERE, Places, Routing
+from storm_operator.simulator.routing import Places, Routing
 from storm_operator.simulator.wiring import Wiring
 
 

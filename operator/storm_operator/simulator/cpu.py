@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.simulator.arrays import Floats, Ints, count_by, total_by
+from storm_operator.core.arrays import Floats, Ints
+from storm_operator.simulator.arrays import count_by, total_by
 
 UNLIMITED = np.inf
 HIGHEST_STATIONARY_LOAD = 0.98

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from storm_operator.core.arrays import Floats
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.simulator.accounting import Work, count_cpu, delays_of
-from storm_operator.simulator.arrays import Floats, ratio, times, total_by
+from storm_operator.simulator.arrays import ratio, times, total_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.conditions import Conditions, ConditionsReader
 from storm_operator.simulator.cpu import fair_levels

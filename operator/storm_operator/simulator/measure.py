@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.load_history import load_period, with_period
 from storm_operator.core.model import Executor, ExecutorLoad, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, LoadPeriod, TopologyRates
 from storm_operator.core.traffic import TrafficMatrix
-from storm_operator.simulator.arrays import Floats, Ints, total_by
+from storm_operator.simulator.arrays import total_by
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.routing import Routing
 from storm_operator.simulator.totals import Totals

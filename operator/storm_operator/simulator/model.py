@@ -9,15 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from storm_operator.core.model import (
-    ACKER_COMPONENT,
-    Component,
-    ComponentKind,
-    Edge,
-    Executor,
-    Supervisor,
-    Topology,
-)
+from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge, Executor, Supervisor, Topology
 from storm_operator.core.snapshot import Distances
 from storm_operator.simulator.load import LoadShape
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from storm_operator.simulator.arrays import Flags, Floats, Ints, total_by
+from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
+from storm_operator.simulator.arrays import total_by
 from storm_operator.simulator.model import Costs
-from storm_operator.simulator.routing import NOWHERE, Places, Routing
+from storm_operator.simulator.routing import Places, Routing
 from storm_operator.simulator.wiring import Wiring
 
 MOST_GENERATIONS = 64

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.model import Assignment
 from storm_operator.core.snapshot import Distances
-from storm_operator.simulator.arrays import Flags, Floats, Ints, Matrix, ratio, times, total_by
+from storm_operator.simulator.arrays import Matrix, ratio, times, total_by
 from storm_operator.simulator.model import Costs, SimulatedSupervisor
 from storm_operator.simulator.wiring import Wiring
-
-NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.simulator.arrays import Floats, Ints, ratio, total_by
+from storm_operator.core.arrays import Floats, Ints
+from storm_operator.simulator.arrays import ratio, total_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.conditions import Conditions
 from storm_operator.simulator.load import LoadShape

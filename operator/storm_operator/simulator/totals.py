@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from storm_operator.simulator.arrays import Floats
+from storm_operator.core.arrays import Floats
 
 
 @dataclass(slots=True)

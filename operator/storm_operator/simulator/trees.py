@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from storm_operator.simulator.arrays import Floats, Ints, ratio, total_by
+from storm_operator.core.arrays import Floats, Ints
+from storm_operator.simulator.arrays import ratio, total_by
 from storm_operator.simulator.model import SimulatedTopology
 from storm_operator.simulator.roots import Delays, Pending, Sampler
 from storm_operator.simulator.routing import Routing

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from storm_operator.core.arrays import Flags, Floats, Ints
 from storm_operator.core.model import ACKER_COMPONENT, ComponentKind, Executor, Topology
-from storm_operator.simulator.arrays import Flags, Floats, Ints
 from storm_operator.simulator.model import Grouping, SimulatedEdge, SimulatedTopology
 
 JAVA_LIST_HASH_SEED = 31

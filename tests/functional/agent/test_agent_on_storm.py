@@ -150,9 +150,9 @@ def test_limits_are_enforced_on_workers(storm_cluster: LocalCluster, topology_id
     try:
         client.ensure_path(path)
         client.set(path, json.dumps(document).encode())
-        limit = "storm_executor_cpu_limit_millicores"
+        limit = "storm_executor_cpu_limit_cores"
         eventually(lambda: len(of_topology(storm_cluster, limit, topology_id)) == len(rows), PATIENCE_SECONDS)
-        assert {value for _, value in of_topology(storm_cluster, limit, topology_id)} == {300.0}
+        assert {value for _, value in of_topology(storm_cluster, limit, topology_id)} == {0.3}
         client.delete(path)
         eventually(lambda: not of_topology(storm_cluster, limit, topology_id), PATIENCE_SECONDS)
     finally:

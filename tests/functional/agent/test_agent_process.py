@@ -21,7 +21,7 @@ pytestmark = pytest.mark.functional
 TOPOLOGY = "wordcount-1-1767268800"
 LIMITS_PATH = f"/storm/storm-operator/cpu-limits/{TOPOLOGY}"
 CPU = "storm_executor_cpu_seconds_total"
-LIMIT = "storm_executor_cpu_limit_millicores"
+LIMIT = "storm_executor_cpu_limit_cores"
 GROUP = f"storm-executor@sup-1@{TOPOLOGY}@6700@2-2"
 
 
@@ -90,7 +90,7 @@ def test_agents_measure_each_other(tmp_path: Path) -> None:
         ((labels, round_trip),) = agent.scrape("storm_supervisor_round_trip_seconds")
         assert labels["peer"] == "sup-2"
         assert 0 < round_trip < 0.5
-        assert len(agent.scrape("storm_supervisor_coordinate_milliseconds")) == 3
+        assert len(agent.scrape("storm_supervisor_coordinate_seconds")) == 3
         assert agent.scrape("storm_supervisor_availability_ratio")[0][1] == 1.0
         peer.kill()
         eventually(lambda: agent.scrape("storm_supervisor_availability_ratio")[0][1] < 1.0)
@@ -130,17 +130,23 @@ def limits_seen(agent: AgentProcess) -> dict[str, float]:
     return by_executor(agent.scrape(LIMIT))
 
 
+@pytest.fixture
+def confined_worker(tmp_path: Path, machine_v1: Path, polite_process: BusyProcess) -> BusyProcess:
+    """A worker of the topology, in the machine's cgroup."""
+    write_control(machine_v1 / "cgroup.procs", str(polite_process.pid))
+    busy_worker(tmp_path, polite_process)
+    return polite_process
+
+
 @pytest.mark.root
 def test_limits_follow_zookeeper(
     tmp_path: Path,
     zookeeper_server: ZooKeeperServer,
     operator: Operator,
     machine_v1: Path,
-    polite_process: BusyProcess,
+    confined_worker: BusyProcess,
 ) -> None:
-    write_control(machine_v1 / "cgroup.procs", str(polite_process.pid))
-    busy_worker(tmp_path, polite_process)
-    tid = str(polite_process.first_tid)
+    tid = str(confined_worker.first_tid)
     # The cgroup is not told: it is found from the worker.
     with running_agent(tmp_path, "--zookeeper", zookeeper_server.hosts) as agent:
         operator.limit({2: 50, 4: 100, 9: 100})
@@ -162,7 +168,7 @@ def test_limits_follow_zookeeper(
         assert limits_seen(agent) == {"2-2": 1500.0}
         zookeeper_server.start()
         eventually(lambda: _tried(lambda: operator.limit({2: 300})))
-        eventually(lambda: limits_seen(agent) == {"2-2": 300.0})
+        eventually(lambda: limits_seen(agent) == {"2-2": 0.3})
 
         operator.forget()
         eventually(lambda: not (machine_v1 / GROUP).exists())
@@ -181,10 +187,8 @@ def test_crashed_agent_s_groups_are_taken_over(
     zookeeper_server: ZooKeeperServer,
     operator: Operator,
     machine_v1: Path,
-    polite_process: BusyProcess,
+    confined_worker: BusyProcess,
 ) -> None:
-    write_control(machine_v1 / "cgroup.procs", str(polite_process.pid))
-    busy_worker(tmp_path, polite_process)
     operator.limit({2: 200})
     options = ("--zookeeper", zookeeper_server.hosts, "--cgroup", str(machine_v1))
     with running_agent(tmp_path, *options) as agent:
@@ -195,7 +199,7 @@ def test_crashed_agent_s_groups_are_taken_over(
     with running_agent(tmp_path, *options) as agent:
         eventually(lambda: limits_seen(agent) == {"3-3": 400.0})
         assert not (machine_v1 / GROUP).exists()
-        os.kill(polite_process.pid, 9)
+        os.kill(confined_worker.pid, 9)
         eventually(lambda: not [entry for entry in machine_v1.iterdir() if entry.is_dir()])
 
 

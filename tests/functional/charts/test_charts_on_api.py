@@ -13,7 +13,7 @@ from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, Object
 from functional.charts.test_charts_render import EACH_RENDERING
 from kube_cluster import KubeCluster, KubeClusterError
 
-FOREIGN_KINDS = {"PodMonitor"}
+FOREIGN_KINDS = {"PodMonitor", "PrometheusRule"}
 """Their definitions come with the Prometheus operator, which the test cluster does not have."""
 
 

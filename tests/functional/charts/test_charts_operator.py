@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
+import json
 from collections.abc import Iterable, Mapping
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,15 +158,23 @@ def test_a_budget_only_where_there_is_a_choice(helm: Helm) -> None:
     assert len(helm.template("storm-operator", "replicas=2").of_kind("PodDisruptionBudget")) == 1
 
 
-def test_dashboards_go_into_a_config_map_when_there_are_some(helm: Helm, tmp_path: Path) -> None:
-    chart = tmp_path / "storm-operator"
-    shutil.copytree(CHARTS / "storm-operator", chart)
-    (chart / "dashboards").mkdir(exist_ok=True)
-    (chart / "dashboards" / "latency.json").write_text('{"title": "Latency", "expr": "{{ topology }}"}')
-    found = helm.template("storm-operator", "dashboards.enabled=true", chart_folder=chart)
-    config_map = found.one("ConfigMap", "storm-storm-operator-dashboards")
-    assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
-    assert config_map["data"]["latency.json"] == '{"title": "Latency", "expr": "{{ topology }}"}'
+def test_scraping_keeps_the_namespaces_of_topologies(helm: Helm) -> None:
+    monitor = helm.template("storm-operator", "podMonitor.enabled=true").one("PodMonitor", "storm-storm-operator")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["honorLabels"] is True, "dashboards choose by the label `namespace`"
+
+
+def test_each_dashboard_goes_into_a_config_map_as_it_is(helm: Helm) -> None:
+    files = sorted((CHARTS / "storm-operator" / "dashboards").glob("*.json"))
+    assert files, "the chart ships the dashboards"
+    found = helm.template("storm-operator", "dashboards.enabled=true")
+    for file in files:
+        config_map = found.one("ConfigMap", f"storm-storm-operator-dashboard-{file.stem.removeprefix('storm-')}")
+        assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert config_map["metadata"]["annotations"] == {"grafana_folder": "Storm"}
+        assert config_map["data"] == {file.name: file.read_text()}, "legends with {{label}} are left alone"
+        # `kubectl apply` keeps a copy of it all in an annotation, and annotations together may have 256 KiB.
+        assert len(json.dumps(config_map).encode()) < 200 * 1024
 
 
 def test_an_account_of_ones_own_gets_the_rights(helm: Helm) -> None:

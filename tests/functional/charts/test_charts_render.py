@@ -7,9 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from functional.charts.chart_objects import CHARTS, Helm, HelmRefused, Rendered, containers
 from functional.charts.pod_security import violations
+from rule_files import rule_files
 
 CHART_VALUES = {
     "storm": (
@@ -29,6 +31,7 @@ CHART_VALUES = {
         ("replicas=2", "nimbus=storm-nimbus.streams:6627", "prometheus=http://prometheus:9090"),
         ("watchNamespaces={one,two}",),
         ("networkPolicy.enabled=true", "podMonitor.enabled=true"),
+        ("rules.enabled=true", "rules.labels.release=prometheus"),
         ("serviceAccount.create=false", "rbac.create=false"),
     ),
 }
@@ -53,8 +56,9 @@ WRONG_VALUES = [
     ("storm-operator", "replicas=0", ("/replicas", "want 1")),
     ("storm-operator", "watchNamespaces={One}", ("/watchNamespaces/0", "'One'")),
     ("storm-operator", "prometheus=prometheus:9090", ("/prometheus", "'prometheus:9090'")),
+    ("storm-operator", "rules.repository=git.example/storm", ("/rules/repository", "'git.example/storm'")),
     ("storm-operator", "submission.serviceAccount=", ("/submission/serviceAccount", "minLength")),
-    ("storm-operator", "dashboards.enabled=true", ("dashboards.enabled: this chart holds no dashboards",)),
+    ("storm-operator", "dashboards.labels=yes", ("/dashboards/labels", "want object")),
 ]
 
 
@@ -149,3 +153,14 @@ def test_notes_tell_the_next_command(
 def test_notes_warn_of_nothing_when_data_outlives_pods(helm: Helm, tmp_path: Path) -> None:
     notes = helm.notes("storm", tmp_path, "nimbus.persistence.enabled=true", "zookeeper.persistence.enabled=true")
     assert "WARNING" not in notes
+
+
+def test_rules_are_those_of_the_repository_with_addresses_of_their_runbooks(helm: Helm) -> None:
+    values = ("rules.enabled=true", "rules.labels.release=prometheus", "rules.repository=https://git.example/storm/")
+    shipped = helm.template("storm-operator", *values).of_kind("PrometheusRule")
+    assert all(item["metadata"]["labels"]["release"] == "prometheus" for item in shipped)
+    names = [item["metadata"]["name"] for item in shipped]
+    assert names == [f"storm-storm-operator-{file.stem}" for file in rule_files()]
+    for item, file in zip(shipped, rule_files(), strict=True):
+        source = file.read_text().replace("docs/runbooks/", "https://git.example/storm/docs/runbooks/")
+        assert item["spec"] == yaml.safe_load(source)

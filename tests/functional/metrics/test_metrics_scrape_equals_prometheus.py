@@ -77,7 +77,7 @@ class Exporter:
         lines += [
             f"storm_supervisor_cpu_seconds_total{{{here}}} {1000 - 900 * (number >= 5) + number}",  # starts anew once
             f"storm_supervisor_cpu_capacity_cores{{{here}}} 2",
-            f'storm_supervisor_coordinate_milliseconds{{{here},dimension="x"}} {-0.25 * number}',
+            f'storm_supervisor_coordinate_seconds{{{here},dimension="x"}} {-0.25 * number}',
             f'storm_supervisor_round_trip_seconds{{{here},peer="odd \\"name\\""}} {"NaN" if number == 6 else 0.002}',
             f'storm_worker_info{{{here},topology_id="words",port="6700",pid="4711"}} 1',
             f'storm_worker_snapshot_age_seconds{{{here},topology_id="words",port="6700"}} {0.01 * (number % 3)}',

@@ -11,7 +11,8 @@ from storm_operator.adapters.errors import MalformedDocument, ZooKeeperUnreachab
 from storm_operator.adapters.nimbus.supervisors import read_supervisors
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import LARGEST_NODE_BYTES, ZooKeeperSession
-from storm_operator.core.model import Assignment, Executor, Plan, Prediction
+from storm_operator.core.decision import Plan, Prediction
+from storm_operator.core.model import Assignment, Executor
 
 pytestmark = pytest.mark.functional
 TOPOLOGY = "nimbus-plan-store-1-1"

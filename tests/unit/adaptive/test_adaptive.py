@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 
+import numba
 import numpy as np
 import pytest
 
-from builders import component_load, even_traffic, history, placement_settings, same_demand, snapshot
+from builders import even_traffic, placement_settings, same_demand, snapshot
 from placement_cases import (
+    FIRST_PORT,
     Case,
     acked_chain,
+    burdened,
     large_case,
     measured_example,
     placed_or_fail,
     random_case,
     workers_by_supervisor,
 )
-from storm_operator.core.model import Assignment, Infeasible, Supervisor
+from storm_operator.core.model import Assignment, Infeasible, Supervisor, WorkerSlot
 from storm_operator.core.placement.adaptive import place_adaptive
-from storm_operator.core.placement.objective import cost_of, network_usage, overloaded_millicores, restarted_workers
+from storm_operator.core.placement.objective import (
+    cost_of,
+    network_usage,
+    overfull_megabytes,
+    overloaded_millicores,
+    restarted_workers,
+)
 from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.kicks import kick_and_settle
 from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition, move
@@ -28,7 +38,9 @@ from storm_operator.core.placement.search.port_repair import repair_ports
 from storm_operator.core.placement.search.problem import Problem, build_problem, to_assignment
 from storm_operator.core.placement.search.refinement import refine
 from storm_operator.core.placement.search.step_prices import moved, put_all, total_cost
+from storm_operator.core.placement.separation import cheaper_together
 from storm_operator.core.settings import Separation
+from storm_operator.core.snapshot import Distances
 from storm_operator.core.traffic import TrafficMatrix
 
 
@@ -150,29 +162,81 @@ def test_two_chatting_groups_stay_in_their_racks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arrivals", "workers"),
+    ("round_trip_ms", "worker_hop_ms", "workers"),
     [
-        ([300.0, 305.0, 298.0, 301.0, 300.0], 1),  # calm: together
-        ([300.0, 330.0, 360.0, 390.0, 420.0], 2),  # rising: something will move
-        ([300.0, 300.0, 300.0], 2),  # too little history to tell
+        (4.0, 0.0, 2),  # hops cost next to nothing: state is worth more
+        (4.0, 1.3, 1),
+        (100.0, 1.3, 2),  # restarts are priced by the typical round trip
     ],
 )
-def test_auto_puts_together_what_is_calm(arrivals: list[float], workers: int) -> None:
+def test_auto_separates_where_state_costs_more_than_hops(
+    round_trip_ms: float, worker_hop_ms: float, workers: int
+) -> None:
     case = measured_example(Separation.AUTO)
-    names = [component.name for component in case.snapshot.topologies[0].components]
-    periods = history("example", {name: [component_load(rate) for rate in arrivals] for name in names})
-    case = replace(case, snapshot=replace(case.snapshot, history=periods))
+    distances = Distances({}, default_ms=round_trip_ms, worker_hop_ms=worker_hop_ms)
+    case = replace(case, snapshot=replace(case.snapshot, distances=distances))
     assert list(workers_by_supervisor(place(case), "example").values()) == [workers]
 
 
-def test_auto_keeps_apart_what_could_not_take_a_swing() -> None:
+def test_auto_leaves_apart_what_is_apart_where_the_change_does_not_pay() -> None:
     case = measured_example(Separation.AUTO)
-    case = case.in_force(place(case.under(separation=Separation.ALWAYS)))
-    names = [component.name for component in case.snapshot.topologies[0].components]
-    periods = history("example", {name: [component_load(300.0)] * 5 for name in names})
-    case = replace(case, snapshot=replace(case.snapshot, history=periods))
-    full = replace(case, demand=same_demand(case.snapshot.topologies, 220.0))
-    assert len(place(full).workers()) == 2
+    distances = Distances({}, default_ms=4.0, worker_hop_ms=1.3)
+    case = replace(case, snapshot=replace(case.snapshot, distances=distances))
+    apart = case.in_force(place(case.under(separation=Separation.ALWAYS)))
+    assert cheaper_together(apart.snapshot, apart.settings) == {"example"}
+    assert place(apart) == apart.snapshot.assignment
+    quick = replace(apart, settings=replace(apart.settings, restart_seconds=1.0))
+    assert len(place(quick).workers()) == 1
+
+
+def test_a_supervisor_that_answers_less_than_others_is_left() -> None:
+    case = settled_on_s1()
+    assert place(case) == case.snapshot.assignment
+    machines = tuple(replace(m, availability=0.85 if m.id == "s1" else 1.0) for m in case.snapshot.supervisors)
+    left = place(replace(case, snapshot=replace(case.snapshot, supervisors=machines)))
+    assert left.used_supervisors() in (("s2",), ("s3",))
+
+
+def test_all_answering_equally_little_is_no_reason_to_move() -> None:
+    case = settled_on_s1()
+    machines = tuple(replace(machine, availability=0.85) for machine in case.snapshot.supervisors)
+    same = replace(case, snapshot=replace(case.snapshot, supervisors=machines))
+    assert place(same) == case.snapshot.assignment
+
+
+def test_declared_memory_is_kept_to_where_it_can_be() -> None:
+    """Eight executors of 300 MB: three fit a supervisor of 1,000 MB, so that one would be enough for their CPU."""
+    case = measured_example(Separation.NEVER)
+    topology = case.snapshot.topologies[0]
+    components = tuple(replace(component, declared_memory_mb=300.0) for component in topology.components)
+    machines = tuple(replace(machine, memory_mb=1000.0) for machine in case.snapshot.supervisors)
+    declared = replace(case.snapshot, topologies=(replace(topology, components=components),), supervisors=machines)
+    case = replace(case, snapshot=declared)
+    assert overfull_megabytes(declared, place(case)) == 0.0
+    too_small = tuple(replace(machine, memory_mb=600.0) for machine in machines)
+    least_bad = place(replace(case, snapshot=replace(declared, supervisors=too_small)))
+    assert overfull_megabytes(replace(declared, supervisors=too_small), least_bad) == pytest.approx(8 * 300 - 3 * 600)
+
+
+def settled_on_s1() -> Case:
+    case = measured_example(Separation.NEVER)
+    slot = WorkerSlot("s1", FIRST_PORT)
+    return case.in_force(Assignment(dict.fromkeys(case.snapshot.topologies[0].executors, slot)))
+
+
+def test_the_same_machine_code_serves_equal_and_measured_distances() -> None:
+    """Other types would be compiled at the first plan, for half a minute."""
+    equal = measured_example()
+    names = [machine.id for machine in equal.snapshot.supervisors]
+    trips = {(a, b): 1.0 + at for at, (a, b) in enumerate(permutations(names, 2))}
+    measured = replace(equal.snapshot, distances=replace(equal.snapshot.distances, round_trip_ms=trips))
+    problems = [
+        build_problem(picture, equal.demand, equal.settings, equal.settings.movable)
+        for picture in (equal.snapshot, measured)
+    ]
+    assert [len(problem.zone_ms) for problem in problems] == [1, len(names)]
+    type_of: Callable[[object], object] = numba.typeof
+    assert len({type_of(search_of(problem)) for problem in problems}) == 1
 
 
 def laid_out(problem: Problem, rng: np.random.Generator) -> tuple[Search, Partition]:
@@ -185,7 +249,7 @@ def laid_out(problem: Problem, rng: np.random.Generator) -> tuple[Search, Partit
 
 @pytest.mark.parametrize("seed", range(12))
 def test_costs_kept_move_by_move_are_those_of_the_objective(seed: int) -> None:
-    case = random_case(seed, obstacles=False)
+    case = burdened(random_case(seed, obstacles=False), seed)
     problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
     rng = np.random.default_rng(seed)
     search, state = laid_out(problem, rng)
@@ -200,7 +264,7 @@ def test_costs_kept_move_by_move_are_those_of_the_objective(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_what_refinement_and_kicks_say_that_they_save_is_what_they_save(seed: int) -> None:
-    case = random_case(seed, obstacles=False)
+    case = burdened(random_case(seed, obstacles=False), seed)
     problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
     rng = np.random.default_rng(seed)
     search, state = laid_out(problem, rng)

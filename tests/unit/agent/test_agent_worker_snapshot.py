@@ -66,8 +66,8 @@ def test_refuses_what_is_no_snapshot(document: bytes) -> None:
 def test_unknown_counts_give_no_readings() -> None:
     worker = parse(executors=[executor_document(2, executed=None, queue_length=None, emitted=4)])
     counters = {reading.metric: reading.value for reading in counter_readings(worker)}
-    assert "storm_executor_executed_tuples" not in counters
-    assert counters["storm_executor_emitted_tuples"] == 4.0
+    assert "storm_executor_executed_tuples_total" not in counters
+    assert counters["storm_executor_emitted_tuples_total"] == 4.0
     assert "storm_executor_queue_length" not in {reading.metric for reading in gauge_readings(worker)}
 
 

@@ -23,18 +23,9 @@ from builders import (
     supervisors,
 )
 from storm_operator.core.decide import DecisionMemory, assignment_hash, decide
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.fresh_slots import on_fresh_slots
-from storm_operator.core.model import (
-    Assignment,
-    Decision,
-    Demand,
-    Executor,
-    Hold,
-    HoldReason,
-    Infeasible,
-    Plan,
-    WorkerSlot,
-)
+from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.plan_diff import diff_assignments
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
@@ -65,7 +56,7 @@ def decision(
     memory: DecisionMemory | None = None,
     **scheduling: object,
 ) -> Decision:
-    rules = dataclasses.replace(SchedulingSettings(), **scheduling)  # type: ignore[arg-type]
+    rules = dataclasses.replace(SchedulingSettings(minimum_periods=1), **scheduling)  # type: ignore[arg-type]
     return decide(
         now or picture(),
         demand or same_demand([LINE], 100),
@@ -86,6 +77,14 @@ def held(made: Decision, reason: HoldReason) -> str:
 def planned(made: Decision) -> Plan:
     assert isinstance(made, Plan), made
     return made
+
+
+def test_what_could_wait_waits_until_it_is_known_whether_load_rises() -> None:
+    held = decision(minimum_periods=3)
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.WARMING_UP
+    assert "1 of 3 periods" in held.message
+    assert isinstance(decision(minimum_periods=3, trigger=Trigger.POLICY), Plan)
 
 
 def test_a_plan_tells_what_it_does_and_why() -> None:
@@ -321,7 +320,7 @@ def test_others_heavy_traffic_does_not_hide_a_gain() -> None:
         periods=PERIODS,
     )
     rules = dataclasses.replace(
-        SchedulingSettings(),
+        SchedulingSettings(minimum_periods=1),
         maximum_payback_seconds=1e9,
         weights=dataclasses.replace(SchedulingSettings().weights, supervisor_in_use=0.0),
     )

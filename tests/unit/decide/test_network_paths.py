@@ -31,7 +31,7 @@ def test_edge_delays_are_the_mean_over_the_tuples_between_two_components(seed: i
     picture, then = random_cluster(np.random.default_rng(seed))
     components = number_components(picture.traffic, picture.topologies)
     traffic = place_traffic(picture.traffic, picture.distances, then)
-    found = edge_delays(components, traffic, picture.distances.loopback_ms)
+    found = edge_delays(components, traffic, picture.distances.between_workers_ms)
     by_name = {
         (components.names[source], components.names[target]): delay
         for source, target, delay in zip(found.sources, found.targets, found.delay_ms, strict=True)
@@ -51,8 +51,9 @@ def test_traffic_under_an_assignment_is_that_of_its_pairs(seed: int) -> None:
     traffic = place_traffic(picture.traffic, picture.distances, then)
     slot_of = then.slot_of
     pairs = [(slot_of[a], slot_of[b], rate) for a, b, rate in picture.traffic.pairs() if a in slot_of and b in slot_of]
-    assert traffic.network_usage(0.5) == pytest.approx(
-        sum(rate * replace(picture.distances, loopback_ms=0.5).between(a, b) for a, b, rate in pairs)
+    other = replace(picture.distances, loopback_ms=0.5)
+    assert traffic.network_usage(other.between_workers_ms) == pytest.approx(
+        sum(rate * other.between(a, b) for a, b, rate in pairs)
     )
     assert traffic.inter_worker() == pytest.approx(picture.traffic.inter_worker(then))
     assert traffic.inter_supervisor() == pytest.approx(picture.traffic.inter_supervisor(then))
@@ -66,7 +67,7 @@ def test_paths_are_the_longest_way_of_any_spouts_trees(seed: int, with_acks: boo
         then = Assignment({e: slot for e, slot in then.slot_of.items() if e.component != ACKER_COMPONENT})
     traffic = place_traffic(picture.traffic, picture.distances, then)
     components = number_components(picture.traffic, picture.topologies)
-    paths = network_paths_ms(components, traffic, picture.distances.loopback_ms)
+    paths = network_paths_ms(components, traffic, picture.distances.between_workers_ms)
     expected = {
         topology.id: max(plain_path_ms(spout, plain_edge_delays(picture, topology, then)) for spout in ("s", "t"))
         for topology in picture.topologies

@@ -17,15 +17,7 @@ from builders import (
     snapshot,
     supervisors,
 )
-from storm_operator.core.model import (
-    ACKER_COMPONENT,
-    Assignment,
-    Component,
-    ComponentKind,
-    Edge,
-    Executor,
-    Topology,
-)
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, Component, ComponentKind, Edge, Executor, Topology
 from storm_operator.core.prediction import network_path_ms, predict
 from storm_operator.core.settings import PlacementSettings
 

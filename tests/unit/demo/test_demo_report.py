@@ -11,8 +11,8 @@ from rich.console import Console
 
 from builders import chain_topology, placed, snapshot, supervisors
 from storm_operator.control_loop import PassReport
+from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, SeriesWindow
-from storm_operator.core.model import Hold, HoldReason
 from storm_operator.core.snapshot import LatencySummary
 from storm_operator.demo.figures import PhaseFigures, mixed_latency, ratios
 from storm_operator.demo.recorder import Recorder

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from history_scene import record, small_scenario, specs_of
+from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.history_rows import Columns
 from storm_operator.core.history_tables import FORECASTS, SCHEMA_VERSION, TABLES, Table
-from storm_operator.core.model import Hold, HoldReason
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.history.recorder import DirectRecorder, Recorder
 from storm_operator.history.store import HistoryStore, Limits

@@ -12,8 +12,8 @@ from loop_scene import Scene as Loop
 from loop_scene import scene as loop_scene
 from loop_scene import with_mode
 from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import assignment_hash
-from storm_operator.core.model import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals

@@ -21,7 +21,7 @@ from kube_builders import (
 )
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.control_loop import PassReport
-from storm_operator.core.model import Hold, HoldReason
+from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.plan_record import AUTO, PlanState
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.publisher import WATCH_PATIENCE_SECONDS, Publisher, decision_for

@@ -25,8 +25,8 @@ from kube_builders import (
     rebalance,
 )
 from storm_operator.adapters.resource_schema import crd_file
+from storm_operator.core.decision import Move
 from storm_operator.core.decision_memory import assignment_hash
-from storm_operator.core.model import Move
 from storm_operator.core.plan_record import AUTO, Outcome, PlanState
 from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.kube.rebalances import (

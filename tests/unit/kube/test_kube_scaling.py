@@ -9,7 +9,7 @@ import pytest
 
 from kube_builders import plan
 from storm_operator.adapters.kube.pods import SupervisorPod
-from storm_operator.core.model import Decision, Hold, HoldReason
+from storm_operator.core.decision import Decision, Hold, HoldReason
 from storm_operator.core.topology_spec import ScaleLimits
 from storm_operator.kube.scaling import (
     CALM_PASSES,

@@ -24,7 +24,8 @@ from kube_builders import (
     topology_body,
 )
 from storm_operator.adapters.resource_schema import crd_file
-from storm_operator.core.model import Assignment, Hold, HoldReason
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, TopologyRates
 from storm_operator.kube.conditions import FINE_HOLDS, TopologyView

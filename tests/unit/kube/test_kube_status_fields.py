@@ -11,7 +11,8 @@ import yaml
 from builders import even_traffic, snapshot, supervisors
 from kube_builders import NOW_SECONDS, SPREAD, TOPOLOGY_ID, WORDS, managed, plan, plan_record
 from storm_operator.adapters.resource_schema import crd_file
-from storm_operator.core.model import Hold, HoldReason
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.forecast import LoadForecast
 from storm_operator.core.plan_record import AUTO, Outcome, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary, TopologyRates
 from storm_operator.kube.conditions import TopologyView
@@ -57,7 +58,16 @@ def picture() -> ClusterSnapshot:
 def test_status_of_a_topology() -> None:
     job = ("words-submit-1", "abc")
     running, inactive = Progress(Stage.RUNNING, "", TOPOLOGY_ID), Progress(Stage.SUSPENDED, "", TOPOLOGY_ID)
-    usual = TopologyView(managed(), running, picture(), HOLD, plan_record(PlanState.VERIFIED), NOW_SECONDS, job=job)
+    usual = TopologyView(
+        managed(),
+        running,
+        picture(),
+        HOLD,
+        plan_record(PlanState.VERIFIED),
+        NOW_SECONDS,
+        job=job,
+        forecasts={(TOPOLOGY_ID, "spout"): LoadForecast(1.0, 0.0, "DampedTrend", "the profile is old")},
+    )
     failed = replace(
         usual, progress=Progress(Stage.FAILED, "no jar"), retry_at_seconds=NOW_SECONDS + 10.0, failed_attempts=1
     )

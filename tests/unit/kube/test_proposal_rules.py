@@ -8,7 +8,8 @@ import pytest
 
 from builders import slot
 from kube_builders import SPREAD, TOPOLOGY_ID, WORDS, plan, plan_record
-from storm_operator.core.model import Assignment, Hold, HoldReason
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.model import Assignment
 from storm_operator.core.proposals import (
     OUTDATING,
     Proposals,

@@ -6,7 +6,7 @@ import pytest
 
 from builders import chain_topology, placed, placement_settings, same_demand, slot, snapshot, supervisors
 from placement_cases import Case, measured_example
-from storm_operator.core.model import Assignment, Executor, Supervisor, WorkerSlot
+from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, Supervisor, WorkerSlot
 from storm_operator.core.placement.objective import Cost, cost_of, prices_of, restart_cost, restarted_workers
 from storm_operator.core.settings import ObjectiveWeights
 from storm_operator.core.snapshot import Distances
@@ -36,16 +36,21 @@ def test_network_is_rate_times_distance() -> None:
     assert cost_in_force(two_executors("s1", "s1")).network == 0.0
 
 
-def test_inter_worker_factor_weighs_loopback_only() -> None:
-    weights = ObjectiveWeights(inter_worker_factor=5.0)
-    assert cost_in_force(two_executors("s1:6700", "s1:6701").under(weights=weights)).network == pytest.approx(150.0)
-    assert cost_in_force(two_executors("s1", "s2").under(weights=weights)).network == pytest.approx(1200.0)
+def test_whatever_leaves_its_worker_is_serialised() -> None:
+    def network(at_spout: str, at_count: str) -> float:
+        case = two_executors(at_spout, at_count)
+        distances = replace(case.snapshot.distances, worker_hop_ms=1.3)
+        return cost_in_force(replace(case, snapshot=replace(case.snapshot, distances=distances))).network
+
+    assert network("s1:6700", "s1:6701") == pytest.approx(300.0 * (1.3 + 0.1))
+    assert network("s1", "s2") == pytest.approx(300.0 * (1.3 + 4.0))
+    assert network("s1", "s1") == 0.0
 
 
 def test_unmeasured_pair_counts_as_typical() -> None:
     case = two_executors("s1", "s2")
-    unknown = replace(case, snapshot=replace(case.snapshot, distances=Distances({}, default_ms=2.5)))
-    assert cost_in_force(unknown).network == pytest.approx(750.0)
+    unknown = replace(case, snapshot=replace(case.snapshot, distances=Distances({}, default_ms=2.5, worker_hop_ms=0.5)))
+    assert cost_in_force(unknown).network == pytest.approx(300.0 * (2.5 + 0.5))
 
 
 def test_the_assignment_in_force_costs_no_restarts() -> None:
@@ -64,6 +69,45 @@ def test_overload_is_demand_beyond_headroom() -> None:
     case = two_executors("s1", "s1").under(headroom_fraction=0.5)
     # 600 millicores on 1000 with headroom 0.5: 100 too much, each at the price of all traffic once over the network.
     assert cost_in_force(case).overload == pytest.approx(100.0 * 300.0 * 4.0)
+
+
+def test_overload_is_told_by_the_room_and_not_by_what_is_given() -> None:
+    case = two_executors("s1", "s1").under(headroom_fraction=0.5)
+    given = dict.fromkeys(WORDS.executors, 400.0)
+    assert cost_in_force(replace(case, demand=Demand(given, dict.fromkeys(given, 200.0)))).overload == 0.0
+    roomy = Demand(given, dict.fromkeys(given, 200.0), dict.fromkeys(given, 300.0))
+    assert cost_in_force(replace(case, demand=roomy)).overload == pytest.approx(100.0 * 300.0 * 4.0)
+    assert cost_in_force(replace(case, demand=roomy.of_now())).overload == 0.0
+
+
+def test_what_workers_need_beside_their_executors_is_no_room() -> None:
+    case = two_executors("s1", "s1").under(headroom_fraction=0.75)
+    assert cost_in_force(case).overload == 0.0  # 600 of 750 millicores
+    loads = dict.fromkeys(WORDS.executors, ExecutorLoad(cpu_millicores=200.0))
+    measured = replace(case.snapshot, loads=loads, supervisor_cpu_millicores={"s1": 600.0, "s2": 5.0})
+    # Supervisors use 1.5 times what executors use: 500 of the 750 millicores are theirs.
+    assert cost_in_force(replace(case, snapshot=measured)).overload == pytest.approx(100.0 * 300.0 * 4.0)
+
+
+def test_a_supervisor_that_does_not_always_answer_loses_tuples() -> None:
+    case = two_executors("s1", "s2").under(weights=ObjectiveWeights(tuple_lost=100.0))
+    first, second = case.snapshot.supervisors
+    machines = (replace(first, availability=0.85), second)
+    # Half of the 300 tuples/s counts at either end; a lost one costs 100 round trips of 4 ms.
+    assert cost_in_force(replace(case, snapshot=replace(case.snapshot, supervisors=machines))).losses == pytest.approx(
+        150.0 * 0.15 * 100.0 * 4.0
+    )
+    assert cost_in_force(case).losses == 0.0
+
+
+def test_declared_memory_beyond_what_a_supervisor_declares_is_overload() -> None:
+    case = two_executors("s1", "s1")
+    components = tuple(replace(component, declared_memory_mb=300.0) for component in WORDS.components)
+    machines = tuple(replace(machine, memory_mb=512.0) for machine in case.snapshot.supervisors)
+    declared = replace(case.snapshot, topologies=(replace(WORDS, components=components),), supervisors=machines)
+    assert cost_in_force(replace(case, snapshot=declared)).overload == pytest.approx(88.0 * 300.0 * 4.0)
+    apart = replace(declared, assignment=Assignment(placed(WORDS, {"spout": "s1", "count": "s2"})))
+    assert cost_in_force(replace(case, snapshot=apart)).overload == 0.0
 
 
 def test_unknown_capacity_counts_as_the_smallest_known() -> None:

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from optimum_cases import MOST_EXECUTORS, SHAPES, optimum_case
-from placement_cases import Case, large_case, measured_example, placed_or_fail, random_case
+from placement_cases import Case, burdened, large_case, measured_example, placed_or_fail, random_case
 from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of
@@ -42,7 +42,7 @@ def total(case: Case, assignment: Assignment) -> float:
 
 
 def models_of(case: Case) -> list[ExactModel]:
-    ways = ways_to_separate(case.snapshot, case.demand, case.settings)
+    ways = ways_to_separate(case.snapshot, case.settings)
     models = [build_exact_model(case.snapshot, case.demand, case.settings, together) for together in ways]
     return [model for model in models if model.has_slots]
 
@@ -70,7 +70,7 @@ def test_program_prices_any_assignment_as_the_objective_does(number: int) -> Non
 
 @pytest.mark.parametrize("seed", range(12))
 def test_program_prices_obstacles_and_loss_of_slots_too(seed: int) -> None:
-    case = random_case(seed)
+    case = burdened(random_case(seed), seed)
     for model in models_of(case):
         places = to_places(model, placed_or_fail(place_adaptive(case.snapshot, case.demand, case.settings)))
         if places is not None:
@@ -92,6 +92,8 @@ def test_small_clusters_are_proven(number: int) -> None:
 @pytest.mark.parametrize("separation", [Separation.ALWAYS, Separation.NEVER])
 def test_optimum_is_what_trying_everything_finds(seed: int, separation: Separation) -> None:
     case = random_case(seed, most_executors=6, most_supervisors=3, most_topologies=1).under(separation=separation)
+    if seed % 2:
+        case = burdened(case, seed)
     cheapest = min(
         total(case, to_assignment(model, places, case.snapshot.assignment))
         for model in models_of(case)

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from builders import chain_topology, placed, slot
-from storm_operator.core.model import Assignment, Move, Plan, Prediction
+from storm_operator.core.decision import Move, Plan, Prediction
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_json import record_from_json, record_to_json
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod

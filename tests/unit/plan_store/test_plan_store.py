@@ -11,7 +11,8 @@ from thriftpy2.utils import serialize
 from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.nimbus.connection import storm_thrift
 from storm_operator.adapters.plan_store import PlanStore
-from storm_operator.core.model import Assignment, Executor, Plan, Prediction, WorkerSlot
+from storm_operator.core.decision import Plan, Prediction
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 
 ROOT = "/storm/storm-operator"
 NOTHING = Prediction(0.0, 0.0, 0.0, 0, 0.0)

@@ -11,6 +11,7 @@ from builders import chain_topology, graph_topology, placed, slot, supervisors
 from storm_operator.core.model import Assignment, Edge, ExecutorLoad, Supervisor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
+from storm_operator.metric_contract import OTHER
 from window_builder import Scrapes, executor_labels
 
 NOW = 1000.0
@@ -148,6 +149,20 @@ def test_margins_alone_are_marked_as_an_estimate(scrapes: Scrapes) -> None:
     assert [p for p in snapshot.completeness.problems if "split/default is an estimate" in p]
 
 
+def test_flows_that_an_agent_folded_go_to_receivers_that_it_does_not_name_and_are_marked(scrapes: Scrapes) -> None:
+    scrapes.drop("storm_traffic_tuples_total", source_task="2", target_task="4")
+    scrapes.add("storm_traffic_tuples_total", 0, 2000, **{**traffic(2, 4), "target_task": OTHER})
+    for task, tuples in ((3, 1000), (4, 2000)):
+        labels = {"supervisor": HOST2, "topology_id": "words", "task": task}
+        scrapes.add("storm_task_executed_tuples_total", 0, tuples, **labels, source_component="split", stream="default")
+    snapshot = build(scrapes)
+    assert snapshot.traffic.rate(SPLIT, COUNT_A) == pytest.approx(100.0)
+    assert snapshot.traffic.rate(SPLIT, COUNT_B) == pytest.approx(200.0)
+    (problem,) = snapshot.completeness.problems
+    assert "split/default is in part an estimate" in problem
+    assert "--pair-limit" in problem
+
+
 def test_executor_that_just_moved_is_missing(scrapes: Scrapes) -> None:
     """Nimbus says s1:6701; the only series are those of the worker that it left."""
     view = replace(VIEW, assignment=Assignment({**SLOTS, COUNT_A: slot("s1:6701")}))
@@ -223,7 +238,7 @@ def test_impossible_values_are_unknown_and_named(scrapes: Scrapes, bad: float) -
 
 
 def test_network_coordinates_may_be_negative(scrapes: Scrapes) -> None:
-    scrapes.add("storm_supervisor_coordinate_milliseconds", -3.0, -2.0, supervisor=HOST1, dimension="x")
+    scrapes.add("storm_supervisor_coordinate_seconds", -3.0, -2.0, supervisor=HOST1, dimension="x")
     assert build(scrapes).completeness.problems == ()
 
 
@@ -247,9 +262,9 @@ def test_distance_is_the_mean_of_both_ways_and_the_median_for_the_rest(scrapes: 
     for a, b, seconds in ((0, 1, 0.002), (1, 0, 0.004), (0, 2, 0.010), (1, 2, 0.020)):
         scrapes.add("storm_supervisor_round_trip_seconds", seconds, supervisor=hosts[a], peer=hosts[b])
     distances = build(scrapes, replace(VIEW, supervisors=machines)).distances
-    assert distances.between(slot("s1"), slot("s2")) == pytest.approx(3.0)
-    assert distances.between(slot("s2"), slot("s1")) == pytest.approx(3.0)
-    assert distances.between(slot("s4"), slot("s1")) == pytest.approx(10.0)
+    assert distances.between_supervisors("s1", "s2") == pytest.approx(3.0)
+    assert distances.between_supervisors("s2", "s1") == pytest.approx(3.0)
+    assert distances.between_supervisors("s4", "s1") == pytest.approx(10.0)
 
 
 def test_nobody_measured_distances(scrapes: Scrapes) -> None:

@@ -15,7 +15,7 @@ from builders import (
 from builders import snapshot as make_snapshot
 from storm_operator.adapters.observer import with_supervisors_as_told
 from storm_operator.core.decide import DecisionMemory, decide
-from storm_operator.core.model import Plan
+from storm_operator.core.decision import Plan
 from storm_operator.core.placement.registry import policy_named
 from storm_operator.core.snapshot import ClusterSnapshot
 

@@ -174,3 +174,47 @@ def test_margins_that_contradict_each_other_leave_the_last_word_to_what_was_sent
     sample = {(1, "default", 11): 90.0}
     both = ObservedTraffic(sample, {(1, "default"): 100.0}, {(11, "split", "default"): 10.0}, COMPONENTS)
     assert fit_traffic(both, margin_step=0.0).tuples == pytest.approx({(1, "default", 11): 100.0})
+
+
+def folded_beyond(counts: Counts, kept: int) -> tuple[Counts, dict[tuple[int, str], float]]:
+    """As an agent exports them: the `kept` largest pairs by name, of the others the sum by source and stream."""
+    largest_first = sorted(counts, key=lambda pair: (-counts[pair], pair))
+    folded: dict[tuple[int, str], float] = {}
+    for pair in largest_first[kept:]:
+        folded[pair[:2]] = folded.get(pair[:2], 0.0) + counts[pair]
+    return {pair: counts[pair] for pair in largest_first[:kept]}, folded
+
+
+@pytest.mark.parametrize("kept", [1, 4, 8, 11])
+def test_folded_flows_go_to_the_receivers_that_are_not_named(kept: int) -> None:
+    truth = skewed_truth(random.Random(kept))
+    named, folded = folded_beyond(truth, kept)
+    sent, received = margins(truth)
+    fitted = fit_traffic(ObservedTraffic(named, sent, received, COMPONENTS, folded=folded), margin_step=0.0)
+    told_nothing = fit_traffic(ObservedTraffic(named, sent, received, COMPONENTS), margin_step=0.0)
+    assert fitted.folded == (("split", "default"),)
+    assert sum(fitted.tuples.values()) == pytest.approx(sum(truth.values()))
+    for (source, stream), tuples in sent.items():
+        row = sum(fitted.tuples.get((source, stream, target), 0.0) for target in TARGETS)
+        assert row == pytest.approx(tuples, rel=1e-6)
+    assert weighted_error(fitted.tuples, truth) < 0.5
+    assert weighted_error(fitted.tuples, truth) <= weighted_error(told_nothing.tuples, truth) + 1e-9
+
+
+def test_what_is_named_keeps_its_count_and_zero_is_a_name() -> None:
+    named = {(1, "default", 11): 900.0, (1, "default", 12): 0.0}
+    received = {
+        (target, "split", "default"): count for target, count in ((11, 900.0), (12, 0.0), (13, 30.0), (14, 10.0))
+    }
+    observed_flows = ObservedTraffic(
+        named, {(1, "default"): 940.0}, received, COMPONENTS, folded={(1, "default"): 40.0}
+    )
+    assert fit_traffic(observed_flows).tuples == pytest.approx(
+        {(1, "default", 11): 900.0, (1, "default", 13): 30.0, (1, "default", 14): 10.0}
+    )
+
+
+def test_folded_flows_without_margins_are_spread_evenly_over_those_not_named() -> None:
+    named = {(1, "default", 11): 90.0, (2, "default", 12): 50.0, (2, "default", 13): 50.0}
+    flows = ObservedTraffic(named, {}, {}, COMPONENTS, folded={(1, "default"): 10.0})
+    assert fit_traffic(flows).tuples == pytest.approx(named | {(1, "default", 12): 5.0, (1, "default", 13): 5.0})

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from storm_operator.core.decision import Plan, Prediction
 from storm_operator.core.direct_plan import reverse_plan
-from storm_operator.core.model import Assignment, Plan, Prediction
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.verify import judge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Any
 
 from kubernetes import config
 from kubernetes.client import ApiClient, CoreV1Api
+from kubernetes.client.exceptions import ApiException
 
 from storm_operator.adapters.errors import SubmissionError
 from storm_operator.adapters.kube.errors import NotFound, api_errors
@@ -17,8 +19,11 @@ from storm_operator.adapters.kube.events import Events
 from storm_operator.adapters.kube.jobs import Jobs
 from storm_operator.adapters.kube.pods import Pods
 from storm_operator.adapters.kube.resources import OwnKinds
+from storm_operator.adapters.peer_calls import CallBook, CallOutcome, NoBook, Peer
 
 TIMEOUT_SECONDS = 10.0
+FIRST_REFUSAL = 400
+"""HTTP statuses from here on say no."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +36,44 @@ class KubeClients:
     pods: Pods
     events: Events
 
-    def config_map_text(self, namespace: str, name: str, key: str) -> str:
-        """One value of a ConfigMap. `SubmissionError` when there is none."""
+    def config_map_text(self, namespace: str, name: str, key: str, field: str = "spec.flux.configMap") -> str:
+        """One value of a ConfigMap that `field` names. `SubmissionError` when there is none."""
         core: Any = CoreV1Api(self.api)
         try:
             with api_errors(f"read ConfigMap {namespace}/{name}"):
                 data = core.read_namespaced_config_map(name, namespace, _request_timeout=TIMEOUT_SECONDS).data or {}
         except NotFound as error:
-            raise SubmissionError(f"spec.flux.configMap: there is no ConfigMap {name} in {namespace}") from error
+            raise SubmissionError(f"{field}: there is no ConfigMap {name} in {namespace}") from error
         if key not in data:
-            raise SubmissionError(f"spec.flux.configMap: {name} has no key {key!r}, only {', '.join(sorted(data))}")
+            raise SubmissionError(f"{field}: {name} has no key {key!r}, only {', '.join(sorted(data))}")
         return str(data[key])
 
 
-def connect(say: Callable[[str], None]) -> KubeClients:
-    """By the pod's ServiceAccount, else by the usual kubeconfig file (KUBECONFIG)."""
+class NotedApiClient(ApiClient):
+    """Notes each call in `book`; the verbs are those of HTTP."""
+
+    def __init__(self, book: CallBook) -> None:
+        super().__init__()
+        self._book = book
+
+    def call_api(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        started, outcome = time.perf_counter(), CallOutcome.UNREACHABLE
+        try:
+            response = super().call_api(method, *args, **kwargs)
+            outcome = CallOutcome.REFUSED if response.status >= FIRST_REFUSAL else CallOutcome.OK
+            return response
+        except ApiException as error:
+            outcome = CallOutcome.REFUSED if error.status else CallOutcome.UNREACHABLE
+            raise
+        finally:
+            self._book.note(Peer.KUBERNETES, method.lower(), outcome, time.perf_counter() - started)
+
+
+def connect(say: Callable[[str], None], book: CallBook | None = None) -> KubeClients:
+    """By the pod's ServiceAccount, else by the usual kubeconfig file (KUBECONFIG). Calls are noted in `book`."""
     try:
         config.load_incluster_config()  # type: ignore[no-untyped-call]
     except config.ConfigException:
         config.load_kube_config(os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
-    api = ApiClient()
+    api = NotedApiClient(book or NoBook())
     return KubeClients(api, OwnKinds(api), Jobs(api), Pods(api), Events(api, lambda: datetime.now(UTC), say))

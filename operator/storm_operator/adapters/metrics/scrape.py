@@ -12,6 +12,7 @@ import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
 from storm_operator.adapters.metrics.source import METRIC_PREFIX
+from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 
 Targets = Mapping[str, str]
@@ -32,6 +33,10 @@ class ScrapeError(Exception):
     """An agent did not give metrics; the message says why, without the agent's name."""
 
 
+class NoAnswer(ScrapeError):
+    """It did not answer, or not in time."""
+
+
 class ScrapeSource:
     """A `MetricsSource` over the agents themselves.
 
@@ -46,10 +51,12 @@ class ScrapeSource:
         targets: Callable[[], Targets],
         timeout_seconds: float = 3.0,
         retention_seconds: float = 120.0,
+        book: CallBook | None = None,
     ) -> None:
         self._targets = targets
         self._timeout_seconds = timeout_seconds
         self._retention_seconds = retention_seconds
+        self._book = book or NoBook()
         self._scrapes: dict[str, list[Scrape]] = {}
 
     def read_window(self, now_seconds: float, window_seconds: float) -> MetricsWindow:
@@ -76,7 +83,9 @@ class ScrapeSource:
 
     def _try_scrape(self, host: str, url: str) -> Mapping[SeriesKey, float] | ScrapeError:
         try:
-            values = parse_metrics(fetch_text(url, self._timeout_seconds))
+            with noted(self._book, Peer.AGENT, "scrape", (NoAnswer,)):
+                text = fetch_text(url, self._timeout_seconds)
+            values = parse_metrics(text)
             check_supervisor(values, host)
             return values
         except ScrapeError as error:
@@ -110,9 +119,9 @@ def fetch_text(url: str, timeout_seconds: float) -> str:
                     raise ScrapeError(f"answered {response.status_code} instead of 200")
                 return _bounded_body(response, timeout_seconds).decode("utf-8")
     except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
-        raise ScrapeError(f"did not answer within {timeout_seconds:g} s") from error
+        raise NoAnswer(f"did not answer within {timeout_seconds:g} s") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        raise ScrapeError(f"did not answer: {error.__class__.__name__}: {_innermost(error)}") from error
+        raise NoAnswer(f"did not answer: {error.__class__.__name__}: {_innermost(error)}") from error
     except UnicodeDecodeError as error:
         raise ScrapeError("answered with something that is not UTF-8 text") from error
 
@@ -124,7 +133,7 @@ def _bounded_body(response: requests.Response, timeout_seconds: float) -> bytes:
     while chunk := response.raw.read1(READ_CHUNK_BYTES, decode_content=True):
         body += chunk
         if time.monotonic() > deadline:
-            raise ScrapeError(f"did not finish its answer within {timeout_seconds:g} s")
+            raise NoAnswer(f"did not finish its answer within {timeout_seconds:g} s")
         if len(body) > MAXIMUM_BODY_BYTES:
             raise ScrapeError(f"answered with more than {MAXIMUM_BODY_BYTES} bytes")
     return bytes(body)

@@ -7,10 +7,12 @@ from typing import Protocol
 from storm_operator.core.metrics_window import MetricsWindow
 
 METRIC_PREFIX = "storm_"
+OPERATORS_OWN = "storm_operator_"
+"""What operators export about themselves begins so: that is nothing that an agent has measured."""
 
 
 class MetricsSource(Protocol):
-    """Reads all `storm_*` series of docs/reference/interfaces.md.
+    """Reads all `storm_*` series of docs/reference/metrics.md, "Agent".
 
     Never raises because a peer failed: what could not be read is absent from the window and named in its `problems`.
     A window of 1.5 control periods always holds the reading of this period and the one before.

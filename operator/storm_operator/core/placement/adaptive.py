@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.multilevel import partition
 from storm_operator.core.placement.search.problem import Problem, build_problem, to_assignment
 from storm_operator.core.placement.search.relabel import relabel
@@ -30,6 +31,8 @@ LARGE_CHANGE = 0.05
 HOPELESS = 0.3
 """When this share of the executors would move at once, one by one is no way to a good placement."""
 MOST_PATIENCE, LEAST_PATIENCE = 2000, 20
+GLANCE = 250
+"""Kicks in vain after which the assignment in force counts as one that cannot be bettered."""
 PATIENCE_EDGES = 150_000
 """Kicks in vain, times pairs of executors with traffic, until the search ends: so much time is affordable."""
 
@@ -37,7 +40,7 @@ PATIENCE_EDGES = 150_000
 def place_adaptive(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
     """The cheapest assignment found; `Infeasible` only when there are not enough slots, whatever is given up."""
     problems = [
-        build_problem(snapshot, demand, settings, together) for together in ways_to_separate(snapshot, demand, settings)
+        build_problem(snapshot, demand, settings, together) for together in ways_to_separate(snapshot, settings)
     ]
     feasible = [problem for problem in problems if _has_slots(problem)]
     if not feasible:
@@ -56,20 +59,23 @@ def place_adaptive(snapshot: ClusterSnapshot, demand: Demand, settings: Placemen
 def _placements(problem: Problem) -> Iterator[Settled]:
     """Placements from each start, the one from the assignment in force first.
 
-    A placement of which nothing (in large clusters: hardly anything) is worth moving needs no fresh start beside it.
+    A placement of which nothing (in large clusters: hardly anything) is worth moving needs no fresh start beside it,
+    and whether there is anything shows soon: patience is for fresh starts.
     """
     if not len(problem.executors):
         return
+    search = search_of(problem)
     patience = _patience(problem)
-    if patience or restless(problem) < HOPELESS:
-        from_home = settle(problem, problem.home, patience)
+    glance = min(patience, GLANCE)
+    if patience or restless(search) < HOPELESS:
+        from_home = settle(problem, search, problem.home, glance)
         yield from_home
         if from_home.moved <= (0 if patience else LARGE_CHANGE * len(problem.home)):
             return
-    partitioned = partition(problem)
-    yield settle(problem, relabel(problem, partitioned), patience)
+    partitioned = partition(problem, search)
+    yield settle(problem, search, relabel(problem, partitioned), patience)
     if patience or len(problem.zone_ms) > 1:
-        yield settle(problem, partitioned, patience)
+        yield settle(problem, search, partitioned, glance)
 
 
 def _patience(problem: Problem) -> int:

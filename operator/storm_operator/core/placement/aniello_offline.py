@@ -21,15 +21,7 @@ from collections.abc import Sequence
 
 import networkx as nx
 
-from storm_operator.core.model import (
-    Assignment,
-    ComponentKind,
-    Demand,
-    Executor,
-    Infeasible,
-    Topology,
-    WorkerSlot,
-)
+from storm_operator.core.model import Assignment, ComponentKind, Demand, Executor, Infeasible, Topology, WorkerSlot
 from storm_operator.core.placement.even import interleaved_free_slots
 from storm_operator.core.placement.parameters import Parameter, read_parameters
 from storm_operator.core.settings import PlacementSettings

@@ -29,6 +29,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
 from storm_operator.core.placement.inventory import executor_loads
@@ -37,7 +38,6 @@ from storm_operator.core.placement.search_when_due import PARAMETERS as SEARCH_P
 from storm_operator.core.placement.search_when_due import search_when_due
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.traffic import Floats, Ints
 
 NAME = "ant-colony"
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from storm_operator.core.arrays import Floats
 from storm_operator.core.model import Supervisor
 from storm_operator.core.snapshot import Distances
-from storm_operator.core.traffic import Floats
 from storm_operator.core.vivaldi import Coordinate, moved_by_sample
 
 LEAST_ROUND_TRIP_MS = 0.001

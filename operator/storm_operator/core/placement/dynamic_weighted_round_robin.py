@@ -13,15 +13,14 @@ from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.capacity import cpu_capacities, cpu_of_others
 from storm_operator.core.placement.inventory import executor_loads
 from storm_operator.core.placement.one_by_one import executors_in_order, place_one_by_one
-from storm_operator.core.placement.parameters import read_parameters
 from storm_operator.core.placement.smooth_turns import SmoothTurns
-from storm_operator.core.placement.triggers import RESCHEDULE, must_place_anew
+from storm_operator.core.placement.triggers import RESCHEDULING, is_time_for
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 NAME = "dynamic-weighted-round-robin"
 
-PARAMETERS = {"reschedule_seconds": RESCHEDULE}
+PARAMETERS = RESCHEDULING
 LEAST_WEIGHT_FRACTION = 0.01
 
 
@@ -29,8 +28,7 @@ def place_dynamic_weighted_round_robin(
     snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings
 ) -> Assignment | Infeasible:
     """When it is time, every movable executor in turn, supervisors weighted by the CPU that they have left."""
-    values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
-    if not must_place_anew(snapshot, settings, values["reschedule_seconds"]):
+    if not is_time_for(NAME, snapshot, settings):
         return snapshot.assignment
     capacities, loads = cpu_capacities(snapshot), executor_loads(snapshot, demand)
     used = cpu_of_others(snapshot, settings, loads)

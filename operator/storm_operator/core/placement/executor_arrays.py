@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.model import Assignment, Executor, Supervisor
 from storm_operator.core.placement.capacity import by_supervisor, cpu_capacities
 from storm_operator.core.placement.inventory import free_slots, movable_topologies, obstacles
 from storm_operator.core.placement.slots import on_free_slots
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.traffic import Floats, Ints
 
 Pairs = tuple[Ints, Ints, Floats]
 """Rows of both ends, and the rate between them."""

@@ -18,6 +18,7 @@ import statistics
 
 import numpy as np
 
+from storm_operator.core.arrays import Floats
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
 from storm_operator.core.placement.load_shift import ADJUST, shift_when_due
@@ -25,7 +26,6 @@ from storm_operator.core.placement.parameters import Parameter, read_parameters
 from storm_operator.core.placement.utilisation import past_loads
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.traffic import Floats
 
 NAME = "feedback"
 

@@ -19,15 +19,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
-from storm_operator.core.placement.objective import prices_of, usable_millicores
+from storm_operator.core.placement.objective import prices_of, room_for_executors
 from storm_operator.core.placement.parameters import SEED, Parameter, read_parameters
 from storm_operator.core.placement.search_when_due import PARAMETERS as SEARCH_PARAMETERS
 from storm_operator.core.placement.search_when_due import search_when_due
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.traffic import Floats, Ints
 
 NAME = "genetic"
 
@@ -65,7 +65,7 @@ class RunningCost:
 
     def __init__(self, snapshot: ClusterSnapshot, settings: PlacementSettings, arrays: ExecutorArrays) -> None:
         prices = prices_of(snapshot, settings)
-        usable = usable_millicores(snapshot, settings)
+        usable = room_for_executors(snapshot, settings)
         self._arrays = arrays
         self._per_millicore = prices.per_overloaded_millicore
         self._per_supervisor = prices.per_supervisor
@@ -152,11 +152,12 @@ def _mutated(rng: np.random.Generator, children: Ints, arrays: ExecutorArrays, s
 
 
 def _distances(snapshot: ClusterSnapshot, arrays: ExecutorArrays) -> Floats:
-    """Milliseconds between supervisors; 0 on one, where a topology has one worker."""
+    """Milliseconds between supervisors, all counted; 0 on one, where a topology has one worker."""
     known, ids = snapshot.distances, [machine.id for machine in arrays.machines]
-    return np.array([[0.0 if a == b else known.round_trip_ms.get((a, b), known.default_ms) for b in ids] for a in ids])
+    hop_ms = known.worker_hop_ms
+    return np.array([[0.0 if a == b else hop_ms + known.between_supervisors(a, b) for b in ids] for a in ids])
 
 
 def _demands(snapshot: ClusterSnapshot, demand: Demand) -> Mapping[Executor, float]:
-    """As in the objective: what is demanded, and nothing for executors without a demand."""
-    return {e: demand.millicores.get(e, 0.0) for topology in snapshot.topologies for e in topology.executors}
+    """As in the objective: what is to be made room for, and nothing for executors without a demand."""
+    return {e: demand.room_millicores.get(e, 0.0) for topology in snapshot.topologies for e in topology.executors}

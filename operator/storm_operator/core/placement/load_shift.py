@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from storm_operator.core.arrays import Floats
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays, executor_arrays
 from storm_operator.core.placement.homes import Homes, with_homes
@@ -16,7 +17,6 @@ from storm_operator.core.placement.triggers import DAY_SECONDS, has_passed
 from storm_operator.core.placement.utilisation import supervisor_loads
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.traffic import Floats
 
 ADJUST = Parameter(30.0, 1.0, DAY_SECONDS, "time between adjustments")
 

@@ -15,22 +15,20 @@ from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.capacity import cpu_capacities, cpu_of_others
 from storm_operator.core.placement.inventory import executor_loads
 from storm_operator.core.placement.one_by_one import executors_in_order, place_one_by_one
-from storm_operator.core.placement.parameters import read_parameters
-from storm_operator.core.placement.triggers import RESCHEDULE, must_place_anew
+from storm_operator.core.placement.triggers import RESCHEDULING, is_time_for
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 NAME = "nearest-load-first"
 
-PARAMETERS = {"reschedule_seconds": RESCHEDULE}
+PARAMETERS = RESCHEDULING
 
 
 def place_nearest_load_first(
     snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings
 ) -> Assignment | Infeasible:
     """When it is time, every movable executor where the load is nearest to the average and not above it."""
-    values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
-    if not must_place_anew(snapshot, settings, values["reschedule_seconds"]):
+    if not is_time_for(NAME, snapshot, settings):
         return snapshot.assignment
     capacities, loads = cpu_capacities(snapshot), executor_loads(snapshot, demand)
     shares = {at: used / capacities[at] for at, used in cpu_of_others(snapshot, settings, loads).items()}

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, read_only
 from storm_operator.core.placed_traffic import PlacedTraffic, place_traffic
+from storm_operator.core.placement.capacity import declared_memory_mb, memory_capacities
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.worker_overhead import worker_overhead
 
 LEAST_TUPLES_PER_SECOND = 1.0
 """An executor counts as at least this much traffic: restarting idle workers is cheap but not free."""
@@ -28,13 +30,15 @@ class Cost:
 
     network: float
     overload: float
+    """Of CPU and of memory."""
     supervisors: float
     restarts: float
+    losses: float = 0.0
 
     @property
     def running(self) -> float:
         """The cost that goes on as long as the assignment is in force: everything but the way there."""
-        return self.network + self.overload + self.supervisors
+        return self.network + self.overload + self.supervisors + self.losses
 
     @property
     def total(self) -> float:
@@ -46,9 +50,16 @@ class Prices:
     """The weights turned into tuple-ms/s for one cluster in one period."""
 
     per_overloaded_millicore: float
+    per_overfull_megabyte: float
     per_supervisor: float
+    share_of: Mapping[Executor, float]
+    """Tuples per second that count as each executor's; their sum is the traffic of the cluster."""
+    loss_ms: Mapping[str, float]
+    """What a tuple on each supervisor costs for the time in which it does not answer."""
     restart_of: Mapping[Executor, float]
     """What restarting the worker of each running executor costs, per executor, spread over the plan's life."""
+    state_of: Mapping[Executor, float]
+    """The part of that which the state of each stateful executor makes, also of those that run nowhere yet."""
     between_workers_ms: float
     """What a tuple pays between two workers of one supervisor."""
 
@@ -57,30 +68,33 @@ def prices_of(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Prices:
     """What overload, a supervisor and a restart cost in this cluster, in tuple-ms/s."""
     scheduling = settings.scheduling
     weights = scheduling.weights
-    typical_ms = max(snapshot.distances.default_ms, LEAST_DISTANCE_MS)
+    typical_ms = max(snapshot.distances.typical_ms, LEAST_DISTANCE_MS)
     shares = _traffic_shares(snapshot)
     all_traffic_one_hop = sum(shares.values()) * typical_ms
     supervisors_in_force = max(1, len(snapshot.assignment.used_supervisors()))
     disturbed = typical_ms * settings.restart_seconds / max(scheduling.expected_life_seconds, 1.0)
     stateful = stateful_executors(snapshot)
+    state_of = {e: share * disturbed * weights.state_lost for e, share in shares.items() if e in stateful}
     return Prices(
         per_overloaded_millicore=weights.overload_per_millicore * all_traffic_one_hop,
+        per_overfull_megabyte=weights.overfull_per_megabyte * all_traffic_one_hop,
         per_supervisor=weights.supervisor_in_use * all_traffic_one_hop / supervisors_in_force,
+        share_of=read_only(shares),
+        loss_ms={s.id: (1.0 - s.availability) * weights.tuple_lost * typical_ms for s in snapshot.supervisors},
         restart_of=read_only(
             {
-                executor: share
-                * disturbed
-                * (weights.worker_restart + (weights.state_lost if executor in stateful else 0.0))
+                executor: share * disturbed * weights.worker_restart + state_of.get(executor, 0.0)
                 for executor, share in shares.items()
                 if executor in snapshot.assignment.slot_of
             }
         ),
-        between_workers_ms=weights.inter_worker_factor * snapshot.distances.loopback_ms,
+        state_of=read_only(state_of),
+        between_workers_ms=snapshot.distances.between_workers_ms,
     )
 
 
 def usable_millicores(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Mapping[str, float]:
-    """What placement may fill of each supervisor: capacity times headroom.
+    """What may be filled of each supervisor: capacity times headroom.
 
     A supervisor whose capacity nobody measured counts as the smallest one that was measured, so that it is not
     filled on hope; when none was measured there is no limit to keep.
@@ -92,6 +106,12 @@ def usable_millicores(snapshot: ClusterSnapshot, settings: PlacementSettings) ->
         s.id: headroom * (assumed if s.cpu_capacity_millicores is None else s.cpu_capacity_millicores)
         for s in snapshot.supervisors
     }
+
+
+def room_for_executors(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Mapping[str, float]:
+    """Millicores of each supervisor that executors may fill: the usable ones less what their workers need beside."""
+    overhead = worker_overhead(snapshot)
+    return {at: usable / overhead for at, usable in usable_millicores(snapshot, settings).items()}
 
 
 def cost_of(snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings) -> Cost:
@@ -108,6 +128,8 @@ class SeenAssignment:
     wanted_millicores: Mapping[str, float]
     """Demand by supervisor; those without any are absent."""
     overloaded_millicores: float
+    overfull_megabytes: float
+    """Declared memory beyond what supervisors declare."""
 
 
 def see(
@@ -116,15 +138,16 @@ def see(
     """`assignment` under the rates and distances of `snapshot` and the CPU of `demand`."""
     wanted = wanted_millicores(assignment, demand)
     traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
-    return SeenAssignment(assignment, traffic, wanted, _overload(wanted, usable_millicores(snapshot, settings)))
+    overload = _excess(wanted, room_for_executors(snapshot, settings))
+    return SeenAssignment(assignment, traffic, wanted, overload, overfull_megabytes(snapshot, assignment))
 
 
-def see_needs(
-    snapshot: ClusterSnapshot, seen: SeenAssignment, needs: Demand, settings: PlacementSettings
+def see_demand(
+    snapshot: ClusterSnapshot, seen: SeenAssignment, demand: Demand, settings: PlacementSettings
 ) -> SeenAssignment:
-    """The same assignment under the CPU of `needs`."""
-    wanted = wanted_millicores(seen.assignment, needs)
-    overload = _overload(wanted, usable_millicores(snapshot, settings))
+    """The same assignment under the CPU of another `demand`."""
+    wanted = wanted_millicores(seen.assignment, demand)
+    overload = _excess(wanted, room_for_executors(snapshot, settings))
     return replace(seen, wanted_millicores=wanted, overloaded_millicores=overload)
 
 
@@ -132,9 +155,11 @@ def cost_seen(snapshot: ClusterSnapshot, seen: SeenAssignment, prices: Prices) -
     """As `cost_of`, from what is known already."""
     return Cost(
         network=seen.traffic.network_usage(prices.between_workers_ms),
-        overload=seen.overloaded_millicores * prices.per_overloaded_millicore,
+        overload=seen.overloaded_millicores * prices.per_overloaded_millicore
+        + seen.overfull_megabytes * prices.per_overfull_megabyte,
         supervisors=len(seen.assignment.used_supervisors()) * prices.per_supervisor,
         restarts=_restarts(snapshot.assignment, seen.assignment, prices),
+        losses=_losses(seen.assignment, prices),
     )
 
 
@@ -153,33 +178,52 @@ def restarted_workers(base: Assignment, target: Assignment) -> tuple[WorkerSlot,
     return tuple(slot for slot, executors in target.workers().items() if before.get(slot) != executors)
 
 
-def network_usage(snapshot: ClusterSnapshot, assignment: Assignment, between_workers_ms: float | None = None) -> float:
-    """Tuples per second times distance over all executor pairs that are placed, in tuple-ms/s.
-
-    `between_workers_ms` replaces the measured loopback between two workers of one supervisor.
-    """
-    loopback_ms = snapshot.distances.loopback_ms if between_workers_ms is None else between_workers_ms
-    return place_traffic(snapshot.traffic, snapshot.distances, assignment).network_usage(loopback_ms)
+def network_usage(snapshot: ClusterSnapshot, assignment: Assignment) -> float:
+    """Tuples per second times distance over all executor pairs that are placed, in tuple-ms/s."""
+    distances = snapshot.distances
+    return place_traffic(snapshot.traffic, distances, assignment).network_usage(distances.between_workers_ms)
 
 
 def overloaded_millicores(
     snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
 ) -> float:
     """Demand beyond what placement may fill, summed over the supervisors of the snapshot."""
-    return _overload(wanted_millicores(assignment, demand), usable_millicores(snapshot, settings))
+    return _excess(wanted_millicores(assignment, demand), room_for_executors(snapshot, settings))
 
 
 def wanted_millicores(assignment: Assignment, demand: Demand) -> Mapping[str, float]:
-    """Demand by supervisor; those without any executor are absent."""
+    """What is to be made room for on each supervisor; those without any executor are absent."""
     wanted: dict[str, float] = {}
     # In order, so that sums are the same to the last bit whatever the order of the input.
     for slot, executors in assignment.workers().items():
         for executor in executors:
-            wanted[slot.supervisor_id] = wanted.get(slot.supervisor_id, 0.0) + demand.millicores.get(executor, 0.0)
+            wanted[slot.supervisor_id] = wanted.get(slot.supervisor_id, 0.0) + demand.room_millicores.get(executor, 0.0)
     return wanted
 
 
-def _overload(wanted: Mapping[str, float], usable: Mapping[str, float]) -> float:
+def overfull_megabytes(snapshot: ClusterSnapshot, assignment: Assignment) -> float:
+    """Declared memory beyond what supervisors declare, summed over them; 0 where nobody declares any."""
+    declared = declared_memory_mb(snapshot)
+    if not declared:
+        return 0.0
+    wanted: dict[str, float] = {}
+    for slot, executors in assignment.workers().items():
+        megabytes = sum(declared.get(executor, 0.0) for executor in executors)
+        wanted[slot.supervisor_id] = wanted.get(slot.supervisor_id, 0.0) + megabytes
+    return _excess(wanted, memory_capacities(snapshot))
+
+
+def _losses(assignment: Assignment, prices: Prices) -> float:
+    if not any(prices.loss_ms.values()):
+        return 0.0
+    return sum(
+        prices.share_of.get(executor, 0.0) * prices.loss_ms.get(slot.supervisor_id, 0.0)
+        for slot, executors in assignment.workers().items()
+        for executor in executors
+    )
+
+
+def _excess(wanted: Mapping[str, float], usable: Mapping[str, float]) -> float:
     return sum(max(0.0, wanted.get(supervisor_id, 0.0) - usable[supervisor_id]) for supervisor_id in sorted(usable))
 
 

@@ -123,7 +123,7 @@ def solve_optimum(
 
 def _models(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> list[ExactModel]:
     """One for each way to separate for which there are slots; separation yields when there are none."""
-    ways = ways_to_separate(snapshot, demand, settings)
+    ways = ways_to_separate(snapshot, settings)
     models = [build_exact_model(snapshot, demand, settings, together) for together in ways]
     return [model for model in models if model.has_slots] or [
         build_exact_model(snapshot, demand, settings, settings.movable)

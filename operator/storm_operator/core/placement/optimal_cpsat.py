@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from storm_operator.core.placement.optimal_bounds import UNIT_MILLICORES, overload_caps
 from storm_operator.core.placement.optimal_model import ExactModel, Pair, Places
-from storm_operator.core.placement.optimal_solver import PROOF_TOLERANCE, Solution
+from storm_operator.core.placement.optimal_solver import PROOF_TOLERANCE, Solution, company_of
 from storm_operator.core.placement.optimal_symmetry import executor_orders, first_in_order, supervisor_orders
 
 if TYPE_CHECKING:
@@ -74,8 +74,10 @@ class _Program:
             program.add_exactly_one(row)
         self._in_use = [self._binary(0.0 if anyway else model.supervisor_price) for anyway in model.in_use_anyway]
         self._over = [self._overload(cap) for cap in overload_caps(model, ceiling)]
+        self._overfull: list[cp_model.IntVar] = []
         self._kept = [self._binary(-worker.restart_price) for worker in model.keepable]
         self._limit_load()
+        self._limit_memory()
         self._limit_workers()
         self._tie_use_and_restarts()
         for pair in model.pairs:
@@ -100,6 +102,9 @@ class _Program:
             load = sum(self._units[at] for at, place in enumerate(places) if place == s)
             add(self._over[s], max(0, load - self._room_units[s]))
             add(self._in_use[s], s in places)
+            if self._overfull:
+                megabytes = sum(floor(model.memory[at] + 1e-6) for at, place in enumerate(places) if place == s)
+                add(self._overfull[s], max(0, megabytes - ceil(min(model.memory_room[s], sum(model.memory)) - 1e-6)))
         for kept, worker in zip(self._kept, model.keepable, strict=True):
             add(kept, model.is_kept(worker, places))
         for (group, s), variable in self._workers.items():
@@ -120,6 +125,19 @@ class _Program:
         for s, room in enumerate(self._room_units):
             load = sum(units * row[s] for units, row in zip(self._units, self.on, strict=True))
             self.program.add(load <= (room * self._in_use[s] if room > 0 else room) + self._over[s])
+
+    def _limit_memory(self) -> None:
+        """Whole MB, rounded such that nothing that fits is forbidden: the bound holds whatever was declared."""
+        declared = [floor(each + 1e-6) for each in self.model.memory]
+        if not any(declared):
+            return
+        price = round(self.model.overfull_price * self._scale)
+        for s, room in enumerate(self.model.memory_room):
+            over = self.program.new_int_var(0, sum(declared), "")
+            self._overfull.append(over)
+            self._cost.append((over, price))
+            load = sum(each * row[s] for each, row in zip(declared, self.on, strict=True))
+            self.program.add(load <= ceil(min(room, sum(declared)) - 1e-6) + over)
 
     def _limit_workers(self) -> None:
         for s, slots in enumerate(self.model.free_slots):
@@ -158,12 +176,7 @@ class _Program:
                 self._product[pair.first, pair.second, s, t] = table[s][t]
 
     def _limit_company(self) -> None:
-        company: dict[tuple[int, int], list[tuple[int, cp_model.IntVar]]] = {}
-        for (a, b, s, t), both in self._product.items():
-            if s == t:
-                company.setdefault((a, s), []).append((b, both))
-                company.setdefault((b, s), []).append((a, both))
-        for (at, s), others in company.items():
+        for (at, s), others in company_of(self._product).items():
             left = self._room_units[s] - self._units[at]
             load = sum(self._units[b] * both for b, both in others)
             if self._room_units[s] > 0:

@@ -4,8 +4,8 @@ Built from the snapshot and the objective alone, apart from what `adaptive` sear
 also a check of `adaptive`'s own sums. Decided is the supervisor of each movable executor; executors of one group (a
 topology, or its stateful or stateless part) on one supervisor share one worker. With binary x (executor, supervisor):
 
-    minimise  constant + Σ place_cost·x + Σ pair_cost·x·x + overload_price·Σ overload + supervisor_price·Σ in use
-              - Σ restart_price·kept
+    minimise  constant + Σ place_cost·x + Σ pair_cost·x·x + overload_price·Σ overload + overfull_price·Σ overfull
+              + supervisor_price·Σ in use - Σ restart_price·kept
 
 A worker in force is kept when it has all its members and nobody else of their group; the restarts of all workers
 that could be kept are in the constant.
@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot
-from storm_operator.core.placement.objective import cost_of, prices_of, stateful_executors, usable_millicores
+from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
+from storm_operator.core.placement.objective import cost_of, prices_of, room_for_executors, stateful_executors
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -63,15 +64,20 @@ class ExactModel:
     groups: int
     free_slots: tuple[tuple[WorkerSlot, ...], ...]
     demand: tuple[float, ...]
+    memory: tuple[float, ...]
+    """Declared MB."""
     room: tuple[float, ...]
     """What placement may still fill of each supervisor; negative where obstacles alone fill more."""
+    memory_room: tuple[float, ...]
+    """The same of memory; infinite where nobody declares any."""
     in_use_anyway: tuple[bool, ...]
     pairs: tuple[Pair, ...]
     place_cost: tuple[tuple[float, ...], ...]
-    """[executor][supervisor]: its traffic with obstacles."""
+    """[executor][supervisor]: its traffic with obstacles, and what is lost when the supervisor does not answer."""
     keepable: tuple[KeepableWorker, ...]
     constant: float
     overload_price: float
+    overfull_price: float
     supervisor_price: float
 
     @property
@@ -84,16 +90,19 @@ class ExactModel:
 
     def objective(self, places: Places) -> float:
         """The program's objective for `places`; equals `cost_of(...).total` of `to_assignment` (a test says so)."""
-        load = [0.0] * len(self.supervisors)
+        load, megabytes = [0.0] * len(self.supervisors), [0.0] * len(self.supervisors)
         for at, place in enumerate(places):
             load[place] += self.demand[at]
+            megabytes[place] += self.memory[at]
         overload = sum(max(0.0, load[s] - room) for s, room in enumerate(self.room))
+        overfull = sum(max(0.0, megabytes[s] - room) for s, room in enumerate(self.memory_room))
         opened = {place for place in places if not self.in_use_anyway[place]}
         return (
             self.constant
             + sum(self.place_cost[at][place] for at, place in enumerate(places))
             + sum(pair.cost[places[pair.first]][places[pair.second]] for pair in self.pairs)
             + overload * self.overload_price
+            + overfull * self.overfull_price
             + len(opened) * self.supervisor_price
             - sum(worker.restart_price for worker in self.keepable if self.is_kept(worker, places))
         )
@@ -125,11 +134,13 @@ def build_exact_model(
     group_of, groups = _groups(executors, stateful_executors(snapshot), together)
     prices = prices_of(snapshot, settings)
     hop = _hops(snapshot, tuple(column_of), prices.between_workers_ms)
-    usable = usable_millicores(snapshot, settings)
+    usable = room_for_executors(snapshot, settings)
     taken = dict.fromkeys(column_of, 0.0)
     for executor, slot in obstacles.items():
         if slot.supervisor_id in taken:
-            taken[slot.supervisor_id] += demand.millicores.get(executor, 0.0)
+            taken[slot.supervisor_id] += demand.room_millicores.get(executor, 0.0)
+    megabytes, memory_of = declared_memory_mb(snapshot), memory_capacities(snapshot)
+    memory_taken = by_supervisor(snapshot, settings, megabytes)
     keepable = _keepable(snapshot.assignment, number_of, column_of, free_slots, group_of, prices.restart_of)
     fixed = cost_of(snapshot, Assignment(obstacles), demand, settings)
     restarts = sum(prices.restart_of.get(e, 0.0) for e in executors)
@@ -139,14 +150,24 @@ def build_exact_model(
         group_of=group_of,
         groups=groups,
         free_slots=free_slots,
-        demand=tuple(demand.millicores.get(executor, 0.0) for executor in executors),
+        demand=tuple(demand.room_millicores.get(executor, 0.0) for executor in executors),
+        memory=tuple(megabytes.get(executor, 0.0) for executor in executors),
+        memory_room=tuple(memory_of[machine.id] - memory_taken[machine.id] for machine in machines),
         room=tuple(usable[machine.id] - taken[machine.id] for machine in machines),
         in_use_anyway=tuple(any(slot.supervisor_id == machine.id for slot in held) for machine in machines),
         pairs=_pairs(snapshot, number_of, group_of, hop, prices.between_workers_ms),
-        place_cost=_traffic_with_obstacles(snapshot, number_of, obstacles, tuple(column_of), prices.between_workers_ms),
+        place_cost=tuple(
+            tuple(cost + prices.share_of[e] * prices.loss_ms[at] for cost, at in zip(row, column_of, strict=True))
+            for e, row in zip(
+                executors,
+                _traffic_with_obstacles(snapshot, number_of, obstacles, tuple(column_of), prices.between_workers_ms),
+                strict=True,
+            )
+        ),
         keepable=keepable,
-        constant=fixed.network + fixed.supervisors + fixed.restarts + restarts,
+        constant=fixed.network + fixed.supervisors + fixed.restarts + fixed.losses + restarts,
         overload_price=prices.per_overloaded_millicore,
+        overfull_price=prices.per_overfull_megabyte,
         supervisor_price=prices.per_supervisor,
     )
 

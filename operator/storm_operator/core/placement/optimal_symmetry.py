@@ -31,6 +31,7 @@ def interchangeable_executors(model: ExactModel) -> Classes:
         alike = (
             model.group_of[a] == model.group_of[b]
             and model.demand[a] == model.demand[b]
+            and model.memory[a] == model.memory[b]
             and model.place_cost[a] == model.place_cost[b]
             and cost.get((a, b)) == cost.get((b, a))
         )
@@ -50,6 +51,7 @@ def interchangeable_supervisors(model: ExactModel) -> Classes:
         swapped = [t if at == s else s if at == t else at for at in everywhere]
         return (
             model.room[s] == model.room[t]
+            and model.memory_room[s] == model.memory_room[t]
             and len(model.free_slots[s]) == len(model.free_slots[t])
             and model.in_use_anyway[s] == model.in_use_anyway[t]
             and all(row[s] == row[t] for row in model.place_cost)

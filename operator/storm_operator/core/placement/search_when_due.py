@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from storm_operator.core.arrays import Ints
 from storm_operator.core.model import Assignment, Executor, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays, executor_arrays, with_one_worker_each
 from storm_operator.core.placement.homes import with_homes
@@ -12,7 +13,6 @@ from storm_operator.core.placement.parameters import Parameter
 from storm_operator.core.placement.triggers import RESCHEDULE, has_passed, someone_has_no_place
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.traffic import Ints
 
 PARAMETERS = {
     "reschedule_seconds": RESCHEDULE,

@@ -1,79 +1,80 @@
 """Which topologies keep their stateful and stateless executors in one worker.
 
 Separate workers keep state alive when only stateless executors move (Liu, section III-B), at the price of a hop
-between processes. Under `Auto` a topology pays that price only while something is expected to move.
+between processes for every tuple from one kind to the other. Both have a price in the objective's own unit, so that
+`Auto` can tell which is less: hops are paid all the time, and state is lost once in a plan's expected life, taking it
+that in each such time something stateless moves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from storm_operator.core.model import Demand, Topology
-from storm_operator.core.placement.objective import usable_millicores
+from storm_operator.core.model import WorkerSlot
+from storm_operator.core.placement.objective import prices_of, stateful_executors
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot
-
-CALM_SWING = 0.2
-"""A component whose arrivals stayed within this share of their mean, trend included, is calm."""
+from storm_operator.core.traffic import NOWHERE
 
 
-def ways_to_separate(
-    snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings
-) -> tuple[frozenset[str], ...]:
+def ways_to_separate(snapshot: ClusterSnapshot, settings: PlacementSettings) -> tuple[frozenset[str], ...]:
     """Which topologies live together: each way that the settings allow.
 
-    Under `Auto` that is both for calm topologies, since what is in force may be either and changing costs restarts.
+    Under `Auto` those for which that is cheaper; where some of them are separated in force, staying so is a way, too,
+    since the change costs restarts.
     """
     separation = settings.scheduling.separation
     if separation is Separation.ALWAYS:
         return (frozenset(),)
     if separation is Separation.NEVER:
         return (settings.movable,)
-    calm = frozenset(
-        topology.id
-        for topology in snapshot.topologies
-        if topology.id in settings.movable and is_calm(snapshot, topology, demand, settings)
-    )
-    return (calm, frozenset()) if calm else (frozenset(),)
+    together = cheaper_together(snapshot, settings)
+    separated = together & _separated_in_force(snapshot)
+    return (together, together - separated) if separated else (together,)
 
 
-def is_calm(snapshot: ClusterSnapshot, topology: Topology, demand: Demand, settings: PlacementSettings) -> bool:
-    """Nothing of `topology` is expected to move: its load is steady and its supervisors could take a swing of it.
+def cheaper_together(snapshot: ClusterSnapshot, settings: PlacementSettings) -> frozenset[str]:
+    """The movable topologies whose hops between workers would cost more than the state that a restart loses.
 
-    Steady: over a full history the arrivals of every component stay within CALM_SWING of their mean and so does
-    their linear trend. A swing fits when each supervisor it lives on could take CALM_SWING more demand. A history that
-    is too short says nothing: not calm.
+    A topology of one kind of executors is among them: there is nothing to separate.
     """
-    periods = snapshot.history[-settings.scheduling.history_periods :]
-    if len(periods) < settings.scheduling.history_periods or len(periods) < 2:
-        return False
-    for component in topology.components:
-        series = [period.components.get((topology.id, component.name)) for period in periods]
-        if any(load is None for load in series):
-            return False
-        if not _is_steady([load.arrived_per_second for load in series if load is not None]):
-            return False
-    return _has_room_for_a_swing(snapshot, topology, demand, settings)
+    prices = prices_of(snapshot, settings)
+    lost: dict[str, float] = {}
+    for executor, price in prices.state_of.items():
+        lost[executor.topology_id] = lost.get(executor.topology_id, 0.0) + price
+    crossing = _crossing_tuples(snapshot)
+    return frozenset(
+        topology_id
+        for topology_id in settings.movable
+        if lost.get(topology_id, 0.0) <= crossing.get(topology_id, 0.0) * prices.between_workers_ms
+    )
 
 
-def _is_steady(arrivals: list[float]) -> bool:
-    values = np.asarray(arrivals, dtype=np.float64)
-    mean = float(values.mean())
-    if mean <= 0.0:
-        return bool((values == 0.0).all())
-    slope = float(np.polyfit(np.arange(len(values)), values, 1)[0])
-    drift = abs(slope) * len(values)
-    return float(np.abs(values - mean).max()) <= CALM_SWING * mean and drift <= CALM_SWING * mean
+def _crossing_tuples(snapshot: ClusterSnapshot) -> Mapping[str, float]:
+    """Tuples per second between stateful and stateless executors, by topology id."""
+    ids = [topology.id for topology in snapshot.topologies]
+    number = {topology_id: at for at, topology_id in enumerate(ids)}
+    stateful = stateful_executors(snapshot)
+    traffic = snapshot.traffic
+    topology_of = np.array([number.get(e.topology_id, NOWHERE) for e in traffic.executors], dtype=np.int64)
+    is_stateful = np.array([executor in stateful for executor in traffic.executors], dtype=np.bool_)
+    sources, targets, rates = traffic.flows()
+    crosses = (is_stateful[sources] != is_stateful[targets]) & (topology_of[sources] != NOWHERE)
+    sums = np.bincount(topology_of[sources[crosses]], rates[crosses], len(ids))
+    return dict(zip(ids, sums.tolist(), strict=True))
 
 
-def _has_room_for_a_swing(
-    snapshot: ClusterSnapshot, topology: Topology, demand: Demand, settings: PlacementSettings
-) -> bool:
-    usable = usable_millicores(snapshot, settings)
-    own = snapshot.assignment.restricted_to({topology.id})
-    for supervisor_id in own.used_supervisors():
-        there = [e for e, slot in snapshot.assignment.slot_of.items() if slot.supervisor_id == supervisor_id]
-        mine = [e for e in there if e.topology_id == topology.id]
-        if demand.total(there) + CALM_SWING * demand.total(mine) > usable.get(supervisor_id, 0.0):
-            return False
-    return True
+def _separated_in_force(snapshot: ClusterSnapshot) -> frozenset[str]:
+    """The topologies of which some supervisor runs both kinds, and no worker there runs both."""
+    stateful = stateful_executors(snapshot)
+    kinds: dict[tuple[str, str], dict[WorkerSlot, set[bool]]] = {}
+    for executor, slot in snapshot.assignment.slot_of.items():
+        workers = kinds.setdefault((executor.topology_id, slot.supervisor_id), {})
+        workers.setdefault(slot, set()).add(executor in stateful)
+    return frozenset(
+        topology_id
+        for (topology_id, _), workers in kinds.items()
+        if len(set().union(*workers.values())) == 2 and all(len(kind) == 1 for kind in workers.values())
+    )

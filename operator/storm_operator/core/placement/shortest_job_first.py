@@ -15,22 +15,20 @@ from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.capacity import by_supervisor, cpu_capacities
 from storm_operator.core.placement.inventory import executor_loads
 from storm_operator.core.placement.one_by_one import executors_in_order, place_one_by_one
-from storm_operator.core.placement.parameters import read_parameters
-from storm_operator.core.placement.triggers import RESCHEDULE, must_place_anew
+from storm_operator.core.placement.triggers import RESCHEDULING, is_time_for
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 NAME = "shortest-job-first"
 
-PARAMETERS = {"reschedule_seconds": RESCHEDULE}
+PARAMETERS = RESCHEDULING
 
 
 def place_shortest_job_first(
     snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings
 ) -> Assignment | Infeasible:
     """When it is time, every movable executor, that with the least CPU first, where it is done first."""
-    values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
-    if not must_place_anew(snapshot, settings, values["reschedule_seconds"]):
+    if not is_time_for(NAME, snapshot, settings):
         return snapshot.assignment
     capacities, jobs = cpu_capacities(snapshot), executor_loads(snapshot, demand)
     queued = by_supervisor(snapshot, settings, jobs)

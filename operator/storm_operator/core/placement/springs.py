@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from storm_operator.core.traffic import Floats
+from storm_operator.core.arrays import Floats
 
 STEP = 0.7
 """The part of the way to its own rest that a body goes at once; with all of it two could swap places for ever."""

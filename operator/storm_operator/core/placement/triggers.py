@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from storm_operator.core.placement.inventory import existing_slots, movable_topologies
-from storm_operator.core.placement.parameters import Parameter
+from storm_operator.core.placement.parameters import Parameter, read_parameters
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 DAY_SECONDS = 86400.0
 RESCHEDULE = Parameter(60.0, 1.0, DAY_SECONDS, "time between new schedules")
 """For methods whose source gives no period."""
+RESCHEDULING = {"reschedule_seconds": RESCHEDULE}
+"""The parameters of policies that have no other."""
 
 
 def has_passed(snapshot: ClusterSnapshot, every_seconds: float, offset_seconds: float = 0.0) -> bool:
@@ -41,6 +43,12 @@ def was_at_bound(snapshot: ClusterSnapshot, fraction: float, more_than_seconds: 
 def must_place_anew(snapshot: ClusterSnapshot, settings: PlacementSettings, every_seconds: float) -> bool:
     """Whether a movable executor has no place, or a multiple of `every_seconds` fell into this period."""
     return someone_has_no_place(snapshot, settings) or has_passed(snapshot, every_seconds)
+
+
+def is_time_for(policy: str, snapshot: ClusterSnapshot, settings: PlacementSettings) -> bool:
+    """Whether `policy`, whose parameters are `RESCHEDULING`, must place anew."""
+    values = read_parameters(policy, RESCHEDULING, settings.scheduling.parameters)
+    return must_place_anew(snapshot, settings, values["reschedule_seconds"])
 
 
 def someone_has_no_place(snapshot: ClusterSnapshot, settings: PlacementSettings) -> bool:

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.partition_state import (
-    NOWHERE,
-    Graph,
-    Homes,
-    Machines,
-    Pull,
-    Search,
-    Tariff,
-)
+from storm_operator.core.arrays import NOWHERE
+from storm_operator.core.placement.search.partition_state import Graph, Homes, Machines, Pull, Search, Tariff
 from storm_operator.core.placement.search.problem import Problem
 
 SMALLEST_GAIN = 1e-9
@@ -20,7 +13,10 @@ SMALLEST_GAIN = 1e-9
 
 
 def search_of(problem: Problem) -> Search:
-    """Everything that a search needs, restarts included where the problem prices them."""
+    """Everything that a search needs, restarts included where the problem prices them.
+
+    Of the same types whatever the problem: machine code that is not there yet takes half a minute.
+    """
     traffic = problem.traffic
     graph = with_bonds(
         problem,
@@ -30,15 +26,20 @@ def search_of(problem: Problem) -> Search:
             rates=np.ascontiguousarray(traffic.data, dtype=np.float64),
             bonds=np.zeros(0),
             demand=problem.demand,
+            memory=problem.memory,
+            share=problem.share,
             group=problem.group_of,
         ),
     )
     machines = Machines(
         room=problem.usable - problem.fixed_load,
+        memory=problem.usable_memory - problem.fixed_memory,
+        loss_ms=problem.loss_ms,
+        is_risky=problem.is_risky,
         ports=np.array([len(ports) for ports in problem.free_ports], dtype=np.int64),
         in_use=problem.fixed_in_use,
         zone=problem.zone_of,
-        zone_ms=problem.zone_ms,
+        zone_ms=np.ascontiguousarray(problem.zone_ms),
     )
     homes = Homes(problem.home, problem.settled, problem.restart_price, problem.kept_group, problem.kept_size)
     return Search(graph, machines, tariff_of(problem), homes, new_pull(machines))
@@ -72,13 +73,17 @@ def tariff_of(problem: Problem) -> Tariff:
     everything = float(problem.traffic.sum()) * max(farthest, problem.between_workers_ms)
     everything += problem.supervisor_price * len(problem.supervisors) + 1.0
     everything += problem.overload_price * float(problem.demand.sum())
+    everything += problem.overfull_price * float(problem.memory.sum())
+    everything += float(problem.share.sum() * problem.loss_ms.max(initial=0.0))
     return Tariff(
         overloaded_millicore=problem.overload_price,
+        overfull_megabyte=problem.overfull_price,
         supervisor=problem.supervisor_price,
         between_workers_ms=problem.between_workers_ms,
         missing_port=everything,
         smallest_gain=SMALLEST_GAIN * float(problem.traffic.sum() * farthest + 1.0),
         has_restarts=bool(problem.restart_price.any()),
+        has_memory=bool(problem.memory.any()),
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner
-from storm_operator.core.placement.search.partition_state import NOWHERE, Floats, Graph, Ints
+from storm_operator.core.placement.search.partition_state import Graph
 
 LEAST_DEMAND = 1e-3
 
@@ -45,11 +46,13 @@ def match(graph: Graph, order: Ints, largest: float) -> tuple[Ints, int]:
 @compiled
 def contract(graph: Graph, cluster: Ints, clusters: int) -> Graph:
     """The graph whose vertices are the clusters; a cluster has the group of its first vertex."""
-    demand = np.zeros(clusters)
+    demand, memory, share = np.zeros(clusters), np.zeros(clusters), np.zeros(clusters)
     group = np.full(clusters, NOWHERE)
     starts_of = np.zeros(clusters + 1, dtype=np.int64)
     for vertex in range(len(cluster)):
         demand[cluster[vertex]] += graph.demand[vertex]
+        memory[cluster[vertex]] += graph.memory[vertex]
+        share[cluster[vertex]] += graph.share[vertex]
         starts_of[cluster[vertex] + 1] += 1
         if group[cluster[vertex]] == NOWHERE:
             group[cluster[vertex]] = graph.group[vertex]
@@ -59,13 +62,13 @@ def contract(graph: Graph, cluster: Ints, clusters: int) -> Graph:
     for vertex in range(len(cluster)):
         members[filled[cluster[vertex]]] = vertex
         filled[cluster[vertex]] += 1
-    return _joined(graph, cluster, clusters, members, starts_of, demand, group)
+    starts, neighbours, rates = _joined(graph, cluster, clusters, members, starts_of)
+    return Graph(starts, neighbours, rates, rates[:0], demand, memory, share, group)
 
 
 @inner
-def _joined(
-    graph: Graph, cluster: Ints, clusters: int, members: Ints, starts_of: Ints, demand: Floats, group: Ints
-) -> Graph:
+def _joined(graph: Graph, cluster: Ints, clusters: int, members: Ints, starts_of: Ints) -> tuple[Ints, Ints, Floats]:
+    """Where the neighbours of each cluster are, who they are, and the rates: as in the graph of clusters."""
     edges = len(graph.neighbours)
     starts = np.zeros(clusters + 1, dtype=np.int64)
     neighbours = np.zeros(edges, dtype=np.int64)
@@ -88,4 +91,4 @@ def _joined(
         for edge in range(begin, end):
             position[neighbours[edge]] = NOWHERE
         starts[at + 1] = end
-    return Graph(starts, neighbours[:end].copy(), rates[:end].copy(), rates[:0], demand, group)
+    return starts, neighbours[:end].copy(), rates[:end].copy()

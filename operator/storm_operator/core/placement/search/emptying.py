@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Flags
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
-from storm_operator.core.placement.search.partition_state import NOWHERE, Flags, Partition, Search, members_of, move
+from storm_operator.core.placement.search.partition_state import Partition, Search, fits, members_of, move
 from storm_operator.core.placement.search.step_prices import (
     cost_of_adding,
     cost_of_removing,
@@ -65,14 +66,14 @@ def _empty(search: Search, state: Partition, column: int, awake: Flags) -> bool:
 @leaf
 def _elsewhere_in_use(search: Search, state: Partition, vertex: int) -> tuple[int, float]:
     """Where in use anyway, with room, `vertex` costs least, and what it costs more there; (NOWHERE, inf) if nowhere."""
-    graph, machines, at = search.graph, search.machines, state.place[vertex]
+    machines, at = search.machines, state.place[vertex]
     found = survey(search, state, vertex)
     leaving = cost_of_removing(search, state, vertex) - network_at(search, at)
     best, best_delta = NOWHERE, np.inf
     for column in range(len(state.load)):
         if column == at or (state.size[column] == 0 and not machines.in_use[column]):
             continue
-        if state.load[column] + graph.demand[vertex] > machines.room[column]:
+        if not fits(search, state, vertex, column):
             continue
         delta = leaving + network_at(search, column)
         if delta < best_delta or search.tariff.has_restarts:

@@ -7,16 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
-from storm_operator.core.placement.search.partition_state import (
-    NOWHERE,
-    Floats,
-    Ints,
-    Partition,
-    Search,
-    put,
-    worker_at,
-)
+from storm_operator.core.placement.search.partition_state import Partition, Search, fits, put, worker_at
 from storm_operator.core.placement.search.step_prices import cost_of_adding
 
 SEEDS_LOOKED_AT = 64
@@ -47,12 +40,11 @@ def _fill(search: Search, state: Partition, column: int, seeds: Ints, border: In
     reached = np.zeros(len(pull), dtype=np.int64)
     count = 0
     while True:
-        room = search.machines.room[column] - state.load[column]
-        chosen = _strongest(search, state, pull, reached[:count], column, room)
+        chosen = _strongest(search, state, pull, reached[:count], column)
         if chosen == NOWHERE:
-            chosen = _largest(search, state, border, column, room)
+            chosen = _largest(search, state, border, column)
         if chosen == NOWHERE:
-            chosen = _next_seed(search, state, seeds, column, room)
+            chosen = _next_seed(search, state, seeds, column)
         if chosen == NOWHERE:
             break
         put(search, state, chosen, column)
@@ -69,8 +61,8 @@ def _fill(search: Search, state: Partition, column: int, seeds: Ints, border: In
 
 
 @leaf
-def _fits(search: Search, state: Partition, vertex: int, column: int, room: float) -> bool:
-    if state.place[vertex] != NOWHERE or search.graph.demand[vertex] > room:
+def _fits(search: Search, state: Partition, vertex: int, column: int) -> bool:
+    if state.place[vertex] != NOWHERE or not fits(search, state, vertex, column):
         return False
     if state.workers[column] < search.machines.ports[column]:
         return True
@@ -78,33 +70,33 @@ def _fits(search: Search, state: Partition, vertex: int, column: int, room: floa
 
 
 @leaf
-def _strongest(search: Search, state: Partition, pull: Floats, reached: Ints, column: int, room: float) -> int:
+def _strongest(search: Search, state: Partition, pull: Floats, reached: Ints, column: int) -> int:
     """Who of those reached, and fits, exchanges most with what is there."""
     chosen = NOWHERE
     for vertex in reached:
         if (
             chosen == NOWHERE or pull[vertex] > pull[chosen] or (pull[vertex] == pull[chosen] and vertex < chosen)
-        ) and _fits(search, state, vertex, column, room):
+        ) and _fits(search, state, vertex, column):
             chosen = vertex
     return chosen
 
 
 @leaf
-def _largest(search: Search, state: Partition, border: Ints, column: int, room: float) -> int:
+def _largest(search: Search, state: Partition, border: Ints, column: int) -> int:
     """Who of the neighbours of the supervisor filled before fits and needs most."""
     demand, chosen = search.graph.demand, NOWHERE
     for vertex in border:
-        if (chosen == NOWHERE or demand[vertex] > demand[chosen]) and _fits(search, state, vertex, column, room):
+        if (chosen == NOWHERE or demand[vertex] > demand[chosen]) and _fits(search, state, vertex, column):
             chosen = vertex
     return chosen
 
 
 @leaf
-def _next_seed(search: Search, state: Partition, seeds: Ints, column: int, room: float) -> int:
+def _next_seed(search: Search, state: Partition, seeds: Ints, column: int) -> int:
     looked_at = 0
     for vertex in seeds:
         if state.place[vertex] == NOWHERE:
-            if _fits(search, state, vertex, column, room):
+            if _fits(search, state, vertex, column):
                 return vertex
             looked_at += 1
             if looked_at == SEEDS_LOOKED_AT:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Flags, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
 from storm_operator.core.placement.search.partition_state import (
-    NOWHERE,
-    Flags,
-    Ints,
     Partition,
     Search,
+    is_too_full,
     members_of,
     move,
     put,
@@ -95,7 +94,7 @@ def _send(search: Search, state: Partition, awake: Flags, vertex: int, column: i
     """Move `vertex`, whatever it costs; what it does."""
     wake(search, awake, vertex)
     change = moved(search, state, vertex, column)
-    if state.load[column] > search.machines.room[column]:
+    if is_too_full(search, state, column):
         _wake_crowd(state, awake, column)
     return change
 

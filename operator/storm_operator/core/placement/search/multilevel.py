@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.placement.search.arrays import afresh, search_of, with_bonds
+from storm_operator.core.arrays import Floats, Ints
+from storm_operator.core.placement.search.arrays import afresh, with_bonds
 from storm_operator.core.placement.search.coarsening import contract, match
 from storm_operator.core.placement.search.emptying import empty_supervisors
 from storm_operator.core.placement.search.growth import grow
 from storm_operator.core.placement.search.partition_state import Graph, Machines, Partition, Search, empty_partition
-from storm_operator.core.placement.search.problem import Floats, Ints, Problem
+from storm_operator.core.placement.search.problem import Problem
 from storm_operator.core.placement.search.refinement import refine
 from storm_operator.core.placement.search.step_prices import put_all
 
@@ -25,11 +26,10 @@ LARGEST_CLUSTER = 0.3
 LEAST_SHRINKAGE = 0.95
 
 
-def partition(problem: Problem) -> Ints:
+def partition(problem: Problem, search: Search) -> Ints:
     """A supervisor for each executor, regardless of where it lives now."""
     if not len(problem.executors):
         return np.zeros(0, dtype=np.int64)
-    search = search_of(problem)
     levels, clusters_of = _coarsen(problem, search)
     machines = search.machines._replace(ports=_topologies_that_fit(problem, search.machines))
     state = _grown(problem, afresh(search, levels[-1], machines))
@@ -89,9 +89,12 @@ def _grown(problem: Problem, search: Search) -> Partition:
 
 
 def _filling_order(problem: Problem) -> list[int]:
-    """Supervisors in use anyway and roomy ones first, zone by zone, each zone the closest to those before it."""
+    """Supervisors in use anyway and roomy ones first, zone by zone, each zone the closest to those before it.
+
+    In each zone those that answer less than most come last.
+    """
     room = problem.usable - problem.fixed_load
-    first = np.lexsort((np.arange(len(room)), -room, ~problem.fixed_in_use))
+    first = np.lexsort((np.arange(len(room)), -room, ~problem.fixed_in_use, problem.is_risky))
     order = [at for at in first.tolist() if problem.free_ports[at]]
     if not order:
         return []

@@ -9,15 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
-NOWHERE = -1
 SPARE_WORKERS = 4
 """Workers that a supervisor may hold beyond its ports while a search is on its way; each is priced like a disaster."""
 
@@ -32,6 +27,10 @@ class Graph(NamedTuple):
     """What is saved when the two share a supervisor, in tuple-ms/s, where all supervisors are equally far apart."""
     demand: Floats
     """Millicores."""
+    memory: Floats
+    """Declared MB."""
+    share: Floats
+    """Tuples per second that are lost with the vertex."""
     group: Ints
 
 
@@ -40,6 +39,12 @@ class Machines(NamedTuple):
 
     room: Floats
     """Millicores that may be filled."""
+    memory: Floats
+    """MB that may be filled."""
+    loss_ms: Floats
+    """What a tuple there costs for the time in which the supervisor does not answer."""
+    is_risky: Flags
+    """Whether it answers less than most: single vertices look everywhere for another place."""
     ports: Ints
     in_use: Flags
     """Used by others anyway."""
@@ -51,12 +56,15 @@ class Tariff(NamedTuple):
     """What things cost, in tuple-ms/s. Gains below `smallest_gain` are rounding: a search would run in circles."""
 
     overloaded_millicore: float
+    overfull_megabyte: float
     supervisor: float
     between_workers_ms: float
     missing_port: float
     smallest_gain: float
     has_restarts: bool
     """Whether moves may save restarts: without, putting a vertex somewhere never saves anything but network."""
+    has_memory: bool
+    """Whether anybody declares memory; else nothing is added up."""
 
 
 class Homes(NamedTuple):
@@ -78,6 +86,7 @@ class Partition(NamedTuple):
     inside: Floats
     """The bonds of each vertex with those on its supervisor."""
     load: Floats
+    memory: Floats
     size: Ints
     first: Ints
     after: Ints
@@ -121,6 +130,7 @@ def empty_partition(vertices: int, machines: Machines) -> Partition:
         place=np.full(vertices, NOWHERE, dtype=np.int64),
         inside=np.zeros(vertices),
         load=np.zeros(columns),
+        memory=np.zeros(columns),
         size=np.zeros(columns, dtype=np.int64),
         first=np.full(columns, NOWHERE, dtype=np.int64),
         after=np.full(vertices, NOWHERE, dtype=np.int64),
@@ -131,6 +141,21 @@ def empty_partition(vertices: int, machines: Machines) -> Partition:
         worker_price=np.zeros(shape),
         workers=np.zeros(columns, dtype=np.int64),
     )
+
+
+@leaf
+def fits(search: Search, state: Partition, vertex: int, column: int) -> bool:
+    """Whether the CPU and the memory of `vertex` find room on `column`."""
+    if state.load[column] + search.graph.demand[vertex] > search.machines.room[column]:
+        return False
+    return state.memory[column] + search.graph.memory[vertex] <= search.machines.memory[column]
+
+
+@leaf
+def is_too_full(search: Search, state: Partition, column: int) -> bool:
+    """Whether `column` has more to bear than it should, of CPU or of memory."""
+    machines = search.machines
+    return state.load[column] > machines.room[column] or state.memory[column] > machines.memory[column]
 
 
 @leaf
@@ -159,6 +184,7 @@ def put(search: Search, state: Partition, vertex: int, column: int) -> None:
     homes, group = search.homes, search.graph.group[vertex]
     state.place[vertex] = column
     state.load[column] += search.graph.demand[vertex]
+    state.memory[column] += search.graph.memory[vertex]
     state.size[column] += 1
     first = state.first[column]
     state.after[vertex], state.before[vertex] = first, NOWHERE
@@ -185,9 +211,11 @@ def take(search: Search, state: Partition, vertex: int) -> None:
     state.place[vertex] = NOWHERE
     state.inside[vertex] = 0.0
     state.load[column] -= search.graph.demand[vertex]
+    state.memory[column] -= search.graph.memory[vertex]
     state.size[column] -= 1
     if state.size[column] == 0:
         state.load[column] = 0.0  # no rounding is left behind
+        state.memory[column] = 0.0
     after, before = state.after[vertex], state.before[vertex]
     if before == NOWHERE:
         state.first[column] = after

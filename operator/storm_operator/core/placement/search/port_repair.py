@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
-from storm_operator.core.placement.search.partition_state import NOWHERE, Partition, Search, members_of, move, worker_at
+from storm_operator.core.placement.search.partition_state import Partition, Search, members_of, move, worker_at
 
 
 @compiled

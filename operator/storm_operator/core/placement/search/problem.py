@@ -8,23 +8,19 @@ that workers keep the slot they have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
-from storm_operator.core.placement.objective import prices_of, stateful_executors, usable_millicores
+from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
+from storm_operator.core.placement.objective import prices_of, room_for_executors, stateful_executors
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot, Distances
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +43,20 @@ class Problem:
     demand: Floats
     usable: Floats
     fixed_load: Floats
-    fixed_in_use: npt.NDArray[np.bool_]
+    memory: Floats
+    """MB that executors are declared to need."""
+    usable_memory: Floats
+    fixed_memory: Floats
+    share: Floats
+    """Tuples per second that are lost with each executor."""
+    loss_ms: Floats
+    """What a tuple on each supervisor costs for the time in which it does not answer."""
+    fixed_in_use: Flags
     free_ports: tuple[tuple[int, ...], ...]
     """Ports of each supervisor that no obstacle holds, sorted."""
     home: Ints
     """The supervisor that each executor lives on now, or NOWHERE."""
-    settled: npt.NDArray[np.bool_]
+    settled: Flags
     """Whether the executor belongs to the worker in force that its group would keep at its home."""
     kept_group: Ints
     """[supervisor, n-th]: the groups of those workers; NOWHERE fills the rows up."""
@@ -60,24 +64,13 @@ class Problem:
     """[supervisor, n-th]: how many executors they have."""
     restart_price: Floats
     overload_price: float
+    overfull_price: float
     supervisor_price: float
 
-    def distances_ms(self) -> Floats:
-        """Between all supervisors; the diagonal is what two workers of one supervisor pay."""
-        distances = self.zone_ms[self.zone_of][:, self.zone_of]
-        np.fill_diagonal(distances, self.between_workers_ms)
-        return distances
-
-    def settled_size(self) -> Ints:
-        """[group, supervisor]: executors in the worker that the group could keep there; 0 where there is none."""
-        sizes = np.zeros((self.groups, len(self.supervisors)), dtype=np.int64)
-        columns, at = np.nonzero(self.kept_group != NOWHERE)
-        sizes[self.kept_group[columns, at], columns] = self.kept_size[columns, at]
-        return sizes
-
-    def without_restarts(self) -> Problem:
-        """The same problem for someone who starts afresh."""
-        return replace(self, restart_price=np.zeros_like(self.restart_price))
+    @property
+    def is_risky(self) -> Flags:
+        """Which supervisors answer less than most."""
+        return self.loss_ms > (np.median(self.loss_ms) if len(self.loss_ms) else 0.0)
 
 
 def build_problem(
@@ -95,10 +88,12 @@ def build_problem(
     for executor in in_order(obstacles):
         slot = obstacles[executor]
         if slot.supervisor_id in column:
-            fixed_load[column[slot.supervisor_id]] += demand.millicores.get(executor, 0.0)
+            fixed_load[column[slot.supervisor_id]] += demand.room_millicores.get(executor, 0.0)
             fixed_in_use[column[slot.supervisor_id]] = True
     prices = prices_of(snapshot, settings)
-    usable = usable_millicores(snapshot, settings)
+    usable = room_for_executors(snapshot, settings)
+    megabytes, memory_of = declared_memory_mb(snapshot), memory_capacities(snapshot)
+    fixed_memory = by_supervisor(snapshot, settings, megabytes) if megabytes else dict.fromkeys(column, 0.0)
     group_of, groups = _groups(executors, stateful_executors(snapshot), together)
     free_ports = tuple(tuple(sorted(slot.port for slot in machine.slots if slot not in held)) for machine in machines)
     home, settled, kept_group, kept_size = _homes(snapshot.assignment, executors, column, free_ports, group_of)
@@ -113,9 +108,14 @@ def build_problem(
         zone_of=zone_of,
         zone_ms=zone_ms,
         between_workers_ms=prices.between_workers_ms,
-        demand=np.array([demand.millicores.get(executor, 0.0) for executor in executors], dtype=np.float64),
+        demand=np.array([demand.room_millicores.get(executor, 0.0) for executor in executors], dtype=np.float64),
         usable=np.array([usable[machine.id] for machine in machines], dtype=np.float64),
         fixed_load=fixed_load,
+        memory=np.array([megabytes.get(executor, 0.0) for executor in executors], dtype=np.float64),
+        usable_memory=np.array([memory_of[machine.id] for machine in machines], dtype=np.float64),
+        fixed_memory=np.array([fixed_memory[machine.id] for machine in machines], dtype=np.float64),
+        share=np.array([prices.share_of.get(executor, 0.0) for executor in executors], dtype=np.float64),
+        loss_ms=np.array([prices.loss_ms[machine.id] for machine in machines], dtype=np.float64),
         fixed_in_use=fixed_in_use,
         free_ports=free_ports,
         home=home,
@@ -124,6 +124,7 @@ def build_problem(
         kept_size=kept_size,
         restart_price=np.array([prices.restart_of.get(executor, 0.0) for executor in executors], dtype=np.float64),
         overload_price=prices.per_overloaded_millicore,
+        overfull_price=prices.per_overfull_megabyte,
         supervisor_price=prices.per_supervisor,
     )
 
@@ -190,14 +191,14 @@ def _zones(distances: Distances, supervisors: tuple[str, ...]) -> tuple[Ints, Fl
         (column[a], column[b], ms) for (a, b), ms in distances.round_trip_ms.items() if a in column and b in column
     ]
     if not measured:
-        return np.zeros(size, dtype=np.int64), np.full((1, 1), distances.default_ms)
+        return np.zeros(size, dtype=np.int64), np.full((1, 1), distances.typical_ms)
     matrix = np.full((size, size), distances.default_ms)
     rows, columns, ms = zip(*measured, strict=True)
     matrix[list(rows), list(columns)] = ms
     matrix = (matrix + matrix.T) / 2.0
     zone_of = _alike(matrix)
     members = [int(np.argmax(zone_of == zone)) for zone in range(int(zone_of.max()) + 1)]
-    return zone_of, matrix[members][:, members]
+    return zone_of, matrix[members][:, members] + distances.worker_hop_ms
 
 
 def _alike(matrix: Floats) -> Ints:
@@ -216,7 +217,7 @@ def _homes(
     column: Mapping[str, int],
     free_ports: tuple[tuple[int, ...], ...],
     group_of: Ints,
-) -> tuple[Ints, npt.NDArray[np.bool_], Ints, Ints]:
+) -> tuple[Ints, Flags, Ints, Ints]:
     """Where everyone lives now, and which workers could be kept as they are (the largest of each group and place)."""
     home = np.full(len(executors), NOWHERE, dtype=np.int64)
     settled = np.zeros(len(executors), dtype=np.bool_)

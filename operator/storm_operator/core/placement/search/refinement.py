@@ -8,17 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
-from storm_operator.core.placement.search.partition_state import (
-    NOWHERE,
-    Flags,
-    Floats,
-    Ints,
-    Partition,
-    Search,
-    members_of,
-    move,
-)
+from storm_operator.core.placement.search.partition_state import Partition, Search, is_too_full, members_of, move
 from storm_operator.core.placement.search.step_prices import (
     cost_of_adding,
     cost_of_removing,
@@ -109,13 +101,15 @@ def _count_bonds(search: Search, members: Ints, bonds_with: Floats, factor: floa
 def best_move(search: Search, state: Partition, vertex: int) -> tuple[int, float]:
     """Where `vertex` costs least, and the change of the total, if it falls; else NOWHERE.
 
-    Looks at the supervisors that it exchanges tuples with and its home; at all of them when it must leave an overload.
+    Looks at the supervisors that it exchanges tuples with and its home; at all of them when it must leave an
+    overload or a supervisor that answers too little.
     """
     at = state.place[vertex]
     found = survey(search, state, vertex)
     gain = cost_of_removing(search, state, vertex) - network_at(search, at)
     best, best_delta = NOWHERE, -search.tariff.smallest_gain
-    everywhere = state.load[at] > search.machines.room[at] or state.workers[at] > search.machines.ports[at]
+    everywhere = is_too_full(search, state, at) or state.workers[at] > search.machines.ports[at]
+    everywhere = everywhere or search.machines.is_risky[at]
     candidates = len(state.load) if everywhere else found + 1
     for candidate in range(candidates):
         if everywhere:
@@ -140,7 +134,7 @@ def _exchange(search: Search, state: Partition, vertex: int, bonds_with: Floats)
     wanted = np.full(EXCHANGES_TRIED, NOWHERE)
     saved = np.zeros(EXCHANGES_TRIED)
     at = state.place[vertex]
-    if state.load[at] > search.machines.room[at] and len(state.load) <= RELIEF_TRIED:
+    if is_too_full(search, state, at) and len(state.load) <= RELIEF_TRIED:
         wanted, saved = np.arange(len(state.load)), np.zeros(len(state.load))
     _survey_wishes(search, state, vertex, wanted, saved)
     for choice in range(len(wanted)):

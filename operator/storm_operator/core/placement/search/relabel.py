@@ -5,24 +5,29 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from storm_operator.core.placement.search.problem import NOWHERE, Ints, Problem
+from storm_operator.core.arrays import NOWHERE, Ints
+from storm_operator.core.placement.search.problem import Problem
 
 
 def relabel(problem: Problem, place: Ints) -> Ints:
-    """`place` with its parts permuted over the supervisors: the greatest overlaps with the homes first, CPU permitting.
+    """`place` with its parts permuted over the supervisors: the greatest overlaps with the homes first, if they fit.
 
     Overlap is counted in restart prices, so that busy and stateful executors weigh most. A part that does not fit a
-    supervisor's CPU or finds no port there is not put on it, unless the partition did.
+    supervisor's CPU and memory, or finds no port there, is not put on it unless the partition did; nor is it put back
+    on one that answers less than most.
     """
     columns = len(problem.supervisors)
     demand = np.bincount(place, weights=problem.demand, minlength=columns)
+    memory = np.bincount(place, weights=problem.memory, minlength=columns)
     workers = _workers_of(place, problem.group_of, columns)
     room = problem.usable - problem.fixed_load
+    memory_room = problem.usable_memory - problem.fixed_memory
     ports = np.array([len(free) for free in problem.free_ports])
     label = np.full(columns, NOWHERE, dtype=np.int64)
     taken = np.zeros(columns, dtype=np.bool_)
     for part, home in _by_overlap(problem, place, columns):
-        fits = demand[part] <= room[home] + 1e-9 and workers[part] <= ports[home]
+        fits = demand[part] <= room[home] + 1e-9 and memory[part] <= memory_room[home] + 1e-9
+        fits = fits and workers[part] <= ports[home] and not problem.is_risky[home]
         if label[part] == NOWHERE and not taken[home] and (fits or part == home):
             label[part] = home
             taken[home] = True
@@ -30,7 +35,8 @@ def relabel(problem: Problem, place: Ints) -> Ints:
     for part in sorted(homeless, key=lambda part: (-demand[part], part)):
         # Its own supervisor fits; else the tightest free one that does, else the roomiest.
         free = np.flatnonzero(~taken)
-        fit = free[(demand[part] <= room[free] + 1e-9) & (workers[part] <= ports[free])]
+        enough = (demand[part] <= room[free] + 1e-9) & (memory[part] <= memory_room[free] + 1e-9)
+        fit = free[enough & (workers[part] <= ports[free])]
         home = part if not taken[part] else (fit[np.argmin(room[fit])] if len(fit) else free[np.argmax(room[free])])
         label[part] = home
         taken[home] = True

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from storm_operator.core.placement.search.arrays import search_of
+from storm_operator.core.arrays import NOWHERE, Ints
 from storm_operator.core.placement.search.compiled import compiled
 from storm_operator.core.placement.search.kicks import kick_and_settle
 from storm_operator.core.placement.search.multilevel import improve_partition
-from storm_operator.core.placement.search.partition_state import NOWHERE, Ints, Partition, Search, empty_partition, put
+from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition, is_too_full, put
 from storm_operator.core.placement.search.port_repair import repair_ports
 from storm_operator.core.placement.search.problem import Problem
 from storm_operator.core.placement.search.refinement import best_move
@@ -28,14 +28,13 @@ class Settled:
     moved: int
 
 
-def settle(problem: Problem, wanted: Ints, patience: int) -> Settled:
+def settle(problem: Problem, search: Search, wanted: Ints, patience: int) -> Settled:
     """Executors where `wanted` says, the others (NOWHERE) where they cost least; then moved as long as that pays.
 
     `patience` is how many attempts to find something better by larger steps may be in vain one after the other.
 
     Needs at least one free port for each group in the cluster.
     """
-    search = search_of(problem)
     state = empty_partition(len(wanted), search.machines)
     put_all(search, state, wanted)
     through = np.asarray(problem.traffic.sum(axis=1), dtype=np.float64).ravel()
@@ -48,12 +47,12 @@ def settle(problem: Problem, wanted: Ints, patience: int) -> Settled:
     return Settled(state.place, float(total_cost(search, state)), int(np.count_nonzero(state.place != wanted)))
 
 
-def restless(problem: Problem) -> float:
+def restless(search: Search) -> float:
     """The share of the executors that live nowhere, where CPU is short, or would cost less elsewhere, each alone."""
-    search = search_of(problem)
-    state = empty_partition(len(problem.home), search.machines)
-    put_all(search, state, problem.home)
-    return float(_restless(search, state)) / max(1, len(problem.home))
+    home = search.homes.home
+    state = empty_partition(len(home), search.machines)
+    put_all(search, state, home)
+    return float(_restless(search, state)) / max(1, len(home))
 
 
 @compiled
@@ -61,7 +60,7 @@ def _restless(search: Search, state: Partition) -> int:
     count = 0
     for vertex in range(len(state.place)):
         at = state.place[vertex]
-        if at == NOWHERE or state.load[at] > search.machines.room[at] or best_move(search, state, vertex)[0] != NOWHERE:
+        if at == NOWHERE or is_too_full(search, state, at) or best_move(search, state, vertex)[0] != NOWHERE:
             count += 1
     return count
 

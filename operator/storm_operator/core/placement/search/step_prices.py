@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE, Flags, Ints
 from storm_operator.core.placement.search.compiled import compiled, leaf
-from storm_operator.core.placement.search.partition_state import (
-    NOWHERE,
-    Flags,
-    Homes,
-    Ints,
-    Partition,
-    Search,
-    put,
-    take,
-    worker_at,
-)
+from storm_operator.core.placement.search.partition_state import Homes, Partition, Search, put, take, worker_at
 
 
 @leaf
@@ -31,11 +22,35 @@ def worker_restart(homes: Homes, column: int, group: int, size: int, settled: in
 
 
 @leaf
+def burden_of_adding(search: Search, state: Partition, vertex: int, column: int) -> float:
+    """What more CPU and memory than `column` has cost with `vertex` on it, and what is lost when it does not answer."""
+    graph, machines, tariff = search.graph, search.machines, search.tariff
+    excess = state.load[column] - machines.room[column]
+    cost = (max(excess + graph.demand[vertex], 0.0) - max(excess, 0.0)) * tariff.overloaded_millicore
+    if tariff.has_memory:
+        excess = state.memory[column] - machines.memory[column]
+        cost += (max(excess + graph.memory[vertex], 0.0) - max(excess, 0.0)) * tariff.overfull_megabyte
+    return cost + graph.share[vertex] * machines.loss_ms[column]
+
+
+@leaf
+def burden_of_removing(search: Search, state: Partition, vertex: int) -> float:
+    """The same for taking `vertex` off where it is."""
+    graph, machines, tariff = search.graph, search.machines, search.tariff
+    column = state.place[vertex]
+    excess = state.load[column] - machines.room[column]
+    cost = (max(excess - graph.demand[vertex], 0.0) - max(excess, 0.0)) * tariff.overloaded_millicore
+    if tariff.has_memory:
+        excess = state.memory[column] - machines.memory[column]
+        cost += (max(excess - graph.memory[vertex], 0.0) - max(excess, 0.0)) * tariff.overfull_megabyte
+    return cost - graph.share[vertex] * machines.loss_ms[column]
+
+
+@leaf
 def cost_of_adding(search: Search, state: Partition, vertex: int, column: int) -> float:
     """Everything but the network, for putting `vertex`, which is not there, on `column`."""
     graph, machines, tariff, homes = search.graph, search.machines, search.tariff, search.homes
-    excess = state.load[column] - machines.room[column]
-    cost = (max(excess + graph.demand[vertex], 0.0) - max(excess, 0.0)) * tariff.overloaded_millicore
+    cost = burden_of_adding(search, state, vertex, column)
     if state.size[column] == 0 and not machines.in_use[column]:
         cost += tariff.supervisor
     price, settled = homes.restart_price[vertex], homes.settled[vertex] and homes.home[vertex] == column
@@ -58,8 +73,7 @@ def cost_of_removing(search: Search, state: Partition, vertex: int) -> float:
     """Everything but the network, for taking `vertex` off where it is; mostly negative."""
     graph, machines, tariff, homes = search.graph, search.machines, search.tariff, search.homes
     column = state.place[vertex]
-    excess = state.load[column] - machines.room[column]
-    cost = (max(excess - graph.demand[vertex], 0.0) - max(excess, 0.0)) * tariff.overloaded_millicore
+    cost = burden_of_removing(search, state, vertex)
     if state.size[column] == 1 and not machines.in_use[column]:
         cost -= tariff.supervisor
     price, settled = homes.restart_price[vertex], homes.settled[vertex] and homes.home[vertex] == column
@@ -158,14 +172,17 @@ def distance(search: Search, state: Partition, vertex: int, other: int) -> float
 
 @compiled
 def total_cost(search: Search, state: Partition) -> float:
-    """Network, overload, supervisors in use, restarts and missing ports of the whole partition."""
+    """Network, overload, losses, supervisors in use, restarts and missing ports of the whole partition."""
     machines, tariff = search.machines, search.tariff
     network, rest = 0.0, 0.0
     for vertex in range(len(state.place)):
+        rest += search.graph.share[vertex] * machines.loss_ms[state.place[vertex]]
         for edge in range(search.graph.starts[vertex], search.graph.starts[vertex + 1]):
             network += search.graph.rates[edge] * distance(search, state, vertex, search.graph.neighbours[edge]) / 2.0
     for column in range(len(state.load)):
         rest += max(state.load[column] - machines.room[column], 0.0) * tariff.overloaded_millicore
+        if tariff.has_memory:
+            rest += max(state.memory[column] - machines.memory[column], 0.0) * tariff.overfull_megabyte
         rest += max(state.workers[column] - machines.ports[column], 0) * tariff.missing_port
         if state.size[column] and not machines.in_use[column]:
             rest += tariff.supervisor

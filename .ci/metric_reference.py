@@ -1,0 +1,81 @@
+"""Writes docs/reference/metrics.md from the metrics contract; `--check` only says whether it is what that says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from storm_operator.metric_contract import AGENT_METRICS, Kind, Metric
+from storm_operator.metric_contract.decisions import DECISION_METRICS
+from storm_operator.metric_contract.load import SUPERVISOR_METRICS, TOPOLOGY_METRICS
+from storm_operator.metric_contract.loop import LOOP_METRICS, PROCESS_METRICS
+
+PAGE = Path(__file__).parent.parent / "docs/reference/metrics.md"
+COMMAND = ".venv/bin/python .ci/metric_reference.py"
+SECTIONS: tuple[tuple[str, Sequence[Metric]], ...] = (
+    ("Agent", AGENT_METRICS),
+    ("Operator: itself", LOOP_METRICS),
+    ("Operator: topologies and components", TOPOLOGY_METRICS),
+    ("Operator: supervisors", SUPERVISOR_METRICS),
+    ("Operator: plans, holds, CPU of pods", DECISION_METRICS),
+    ("Operator: its process", PROCESS_METRICS),
+)
+HEAD = f"""# Metrics
+
+<!-- Made from operator/storm_operator/metric_contract by `{COMMAND}`: edit that, not this page. -->
+
+Everything that agents and the operator export, in Prometheus' text format: agents at `:9464/metrics`, the operator at
+`:8080/metrics` in Kubernetes and at `--metrics-port` standalone. Units are base units. **A series whose value is not
+known is absent**: unknown is never zero. Series of what is gone (a topology, an executor, a Storm cluster) end.
+
+Histograms are classic ones, which Prometheus 2.42 and 3.x read alike: use `NAME_bucket`, `NAME_sum`, `NAME_count`.
+
+`supervisor`, `source` and `target` are hosts as supervisors call themselves; `executor` is `<task_start>-<task_end>`;
+`nimbus` is the Nimbus by which the operator knows a Storm cluster; `topology` is its name. Agents know topologies by
+their id only: join with the operator's `storm_operator_topology_info`:
+
+```
+sum by (topology) (
+  rate(storm_executor_cpu_seconds_total[1m]) * on (topology_id) group_left (topology) storm_operator_topology_info
+)
+```
+
+Counters of an agent go on over worker restarts. A bound is kept for each Storm cluster: beyond it the largest values
+are exported, and `storm_operator_omitted_series` tells how many are not."""
+
+
+def page() -> str:
+    parts = [HEAD]
+    for title, metrics in SECTIONS:
+        parts += [f"## {title}", table(metrics)]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(metrics: Sequence[Metric]) -> str:
+    header = ("name", "type", "labels", "unit", "one for each", "meaning")
+    rows = [header, ("---",) * len(header), *map(row, metrics)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+
+
+def row(metric: Metric) -> tuple[str, ...]:
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    bound = f"; {metric.most_series:,} at most" if metric.most_series is not None else ""
+    meaning = metric.meaning
+    if metric.kind is Kind.HISTOGRAM and metric.buckets:
+        meaning += f" Buckets: {', '.join(f'{bound:g}' for bound in metric.buckets)} s."
+    return f"`{metric.name}`", metric.kind.value, labels, metric.unit, metric.one_for_each + bound, meaning
+
+
+def main() -> int:
+    if "--check" not in sys.argv:
+        PAGE.write_text(page(), encoding="utf-8")
+        return 0
+    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
+        return 0
+    print(f"{PAGE.name} is not what the metrics contract says: run `make manifests`", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""A learned profile in a file, read again when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from storm_operator.core.learned_profile import NoProfile, ProfileReading
+from storm_operator.core.learned_profile_json import read_profile
+from storm_operator.core.topology_spec import TopologySpec
+
+
+@dataclass(slots=True)
+class ProfileFile:
+    """One file for all topologies of a cluster. Implements `loop_ports.ProfileSource`."""
+
+    path: Path
+    cluster: str
+    _version: tuple[int, int, int] | None = None
+    _reading: ProfileReading = NoProfile("the profile was not read yet")
+
+    def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
+        reading = self._read_if_changed()
+        return dict.fromkeys(specs, reading)
+
+    def _read_if_changed(self) -> ProfileReading:
+        try:
+            stat = self.path.stat()
+            version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if version != self._version:
+                self._reading = read_profile(self.path.read_text(encoding="utf-8"), self.path.name)
+                self._version = version
+        except (OSError, UnicodeDecodeError) as error:
+            self._version = None
+            return NoProfile(f"{self.path.name} cannot be read: {error}")
+        return self._reading

@@ -1,0 +1,105 @@
+"""What a pass of the loop decides: a plan, or to hold still and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from storm_operator.core.model import Assignment, Executor, WorkerSlot, read_only
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Move:
+    """`executor` leaves `source` (None: it was not placed) for `target`."""
+
+    executor: Executor
+    source: WorkerSlot | None
+    target: WorkerSlot
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a placement costs and saves, as far as can be told from measured rates.
+
+    `complete_latency_ms` is None where no latency was measured to scale from.
+    """
+
+    inter_supervisor_tuples_per_second: float
+    inter_worker_tuples_per_second: float
+    network_usage: float
+    supervisors_used: int
+    overloaded_millicores: float
+    complete_latency_ms: float | None = None
+
+
+class HoldReason(StrEnum):
+    """Why nothing is done. One word for metrics and status; the sentence is in `Hold.message`."""
+
+    METRICS_INCOMPLETE = "MetricsIncomplete"
+    METRICS_STALE = "MetricsStale"
+    WARMING_UP = "WarmingUp"
+    NO_CHANGE = "NoChange"
+    GAIN_TOO_SMALL = "GainTooSmall"
+    PAYBACK_TOO_LONG = "PaybackTooLong"
+    COOL_DOWN = "CoolDown"
+    INFEASIBLE = "Infeasible"
+    KNOWN_BAD = "KnownBad"
+    PAUSED = "Paused"
+    OBSERVE_ONLY = "ObserveOnly"
+    AWAITING_APPROVAL = "AwaitingApproval"
+    EXCLUDED_WINDOW = "ExcludedWindow"
+    APPLYING = "Applying"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    NOTHING_TO_MANAGE = "NothingToManage"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The decision not to act, with its reason.
+
+    `gain_percent` is what the best known placement would save of the cost in force; None where none was looked for.
+    """
+
+    reason: HoldReason
+    message: str
+    gain_percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The decision to act: what moves, what restarts, what it should bring. A value; others carry it out.
+
+    `base` and `target` cover the topologies in `topology_ids` only. `restarted_workers` are slots (before or
+    after) whose set of executors changes; `kept_workers` are slots whose processes must survive.
+    `cpu_limits_millicores` is what each executor may use once the plan is in force. `gain_percent` is the fall of the
+    whole objective that it was decided by, in per cent of the cost in force; None where nobody weighed it.
+    """
+
+    id: str
+    created_at_seconds: float
+    policy: str
+    reason: str
+    topology_ids: tuple[str, ...]
+    base: Assignment
+    target: Assignment
+    moves: tuple[Move, ...]
+    restarted_workers: tuple[WorkerSlot, ...]
+    kept_workers: tuple[WorkerSlot, ...]
+    cpu_limits_millicores: Mapping[Executor, float]
+    before: Prediction
+    after: Prediction
+    payback_seconds: float | None = None
+    gain_percent: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cpu_limits_millicores", read_only(self.cpu_limits_millicores))
+
+    @property
+    def started_workers(self) -> tuple[WorkerSlot, ...]:
+        """The restarted workers that run afterwards: those that only end cost nobody a wait."""
+        running = set(self.target.slot_of.values())
+        return tuple(slot for slot in self.restarted_workers if slot in running)
+
+
+Decision = Plan | Hold

@@ -1,0 +1,135 @@
+"""CPU for as long as a plan is expected to last, where `demand` (Liu's) tells the next control period alone.
+
+A plan costs restarts, so it is made for more than the next ten seconds. For each executor:
+
+- need: as Liu's, but who is held back by its limit is taken to need twice that limit;
+- peak: the highest need of the recent past, which fades towards the need over a plan's expected life. It is what the
+  executor is given (rounded as Liu's): limits rise at once and fall slowly, since a limit takes nothing from anybody
+  who does not use it, and one that is too low makes tuples wait;
+- room: what placement keeps free for it: the peak and a share to spare, or the need after a growth that is sure to go
+  on, as far as the cluster has so much. Overload is told by the need, so that the load may move between need and room
+  without moving anybody.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from storm_operator.core.demand import allocation, component_needs, is_held_back, shared_out
+from storm_operator.core.forecast import LEAST_PER_SECOND, ComponentKey, LoadForecast, measured_loads
+from storm_operator.core.model import Demand, Executor, Topology
+from storm_operator.core.settings import ResourceSettings, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
+
+CERTAINTY = 3.0
+"""Growth counts as far as it is more than so many standard errors of the line's slope: a step is no growth then, in
+whichever of the periods it falls, and 10% noise hardly ever is."""
+
+LEAST_POINTS = 3
+
+MOST_GROWTH = 10.0
+"""Nobody is thought to need more than so many times what it needs now: lines do not go on for ever."""
+
+HELD_BACK_FACTOR = 2.0
+
+PACKABLE_SHARE = 0.9
+"""Of the room of all supervisors together; executors do not come in every size."""
+
+
+def lasting_demand(
+    snapshot: ClusterSnapshot,
+    forecasts: Mapping[ComponentKey, LoadForecast],
+    previous: Demand | None,
+    resources: ResourceSettings,
+    scheduling: SchedulingSettings,
+) -> Demand:
+    """CPU in millicores for every executor whose component's load and CPU are known.
+
+    `previous` is the demand of the period before. Executors that nobody measured keep their peak for later.
+    """
+    needs: dict[Executor, float] = {}
+    growth: dict[Executor, float] = {}
+    for topology in snapshot.topologies:
+        for component, need in component_needs(topology, snapshot, forecasts, scheduling.history_periods).items():
+            executors = topology.executors_of(component)
+            needs.update(shared_out(need, executors, snapshot))
+            growth.update(dict.fromkeys(executors, _growth(topology, component, snapshot.history, scheduling)))
+    if previous is not None:
+        needs = {e: _unhidden(e, need, previous, snapshot, resources) for e, need in needs.items()}
+    peaks = _peaks(needs, previous, snapshot, snapshot.period_seconds / max(scheduling.expected_life_seconds, 1.0))
+    ceiling, spare = resources.ceiling_millicores, 1.0 + scheduling.spare_fraction
+    return Demand(
+        millicores={e: allocation(peaks[e], resources) for e in needs},
+        raw_millicores=needs,
+        room_millicores={e: min(ceiling, max(spare * peaks[e], need * growth[e])) for e, need in needs.items()},
+        peak_millicores=peaks,
+    )
+
+
+def with_room_that_fits(demand: Demand, snapshot: ClusterSnapshot, usable_share: float) -> Demand:
+    """No more room altogether than supervisors have, all in the same proportion of what it is beyond the needs.
+
+    A placement that cannot make all the room would be all about which part of it is missing. `usable_share` is the part
+    of supervisors' capacity that may be filled; the demand stays as it is where a capacity is unknown.
+    """
+    capacities = [supervisor.cpu_capacity_millicores for supervisor in snapshot.supervisors]
+    known = [capacity for capacity in capacities if capacity]
+    needs, room = demand.of_now().room_millicores, math.fsum(demand.room_millicores.values())
+    need, usable = math.fsum(needs.values()), PACKABLE_SHARE * usable_share * math.fsum(known)
+    if len(known) < len(capacities) or room <= max(need, usable):
+        return demand
+    part = max(0.0, usable - need) / (room - need)
+    fitting = {e: needs[e] + part * (wanted - needs[e]) for e, wanted in demand.room_millicores.items()}
+    return replace(demand, room_millicores=fitting)
+
+
+def _unhidden(
+    executor: Executor, need: float, previous: Demand, snapshot: ClusterSnapshot, resources: ResourceSettings
+) -> float:
+    limit = previous.millicores.get(executor)
+    if limit is None or not is_held_back(executor, limit, snapshot, resources):
+        return need
+    return max(need, HELD_BACK_FACTOR * limit)
+
+
+def _peaks(
+    needs: Mapping[Executor, float], previous: Demand | None, snapshot: ClusterSnapshot, faded_share: float
+) -> dict[Executor, float]:
+    """Up at once, down by a share of the way in each period."""
+    known = {} if previous is None else previous.peak_millicores
+    running = {executor for topology in snapshot.topologies for executor in topology.executors}
+    peaks = {executor: peak for executor, peak in known.items() if executor in running}
+    for executor, need in needs.items():
+        peak = peaks.get(executor, need)
+        peaks[executor] = max(need, peak - min(1.0, faded_share) * (peak - need))
+    return peaks
+
+
+def _growth(topology: Topology, component: str, history: Sequence[LoadPeriod], scheduling: SchedulingSettings) -> float:
+    """How many times its present load the component has when a plan of now has lived its life; at least 1."""
+    window = history[-scheduling.history_periods :]
+    points = [(at, load.arrived_per_second) for at, load in measured_loads(topology, component, window)]
+    if not points or points[-1][1] < LEAST_PER_SECOND:
+        return 1.0
+    more = sure_slope(points) * scheduling.expected_life_seconds
+    return min(MOST_GROWTH, 1.0 + more / points[-1][1])
+
+
+def sure_slope(points: Sequence[tuple[float, float]]) -> float:
+    """By how much a second (time, value) `points` surely rise: the least-squares slope less CERTAINTY standard errors.
+
+    Never negative; 0 of fewer points than tell anything.
+    """
+    if len(points) < LEAST_POINTS:
+        return 0.0
+    times = [time - points[-1][0] for time, _ in points]
+    values = [value for _, value in points]
+    line = statistics.linear_regression(times, values)
+    errors = math.fsum((v - line.intercept - line.slope * t) ** 2 for t, v in zip(times, values, strict=True))
+    mean = statistics.fmean(times)
+    spread = math.fsum((time - mean) ** 2 for time in times)
+    error = math.sqrt(errors / (len(points) - 2) / spread)
+    return max(0.0, line.slope - CERTAINTY * error)

@@ -1,0 +1,77 @@
+"""Loads that come again: the same position of every day (or week) has much the same load, up to a level that drifts.
+
+A season is the load's shape over one cycle, in bins. What the next period brings is the shape there, times the level at
+which the last periods lay above or below the shape: the multiplicative seasonal model with a smoothed level of Winters,
+"Forecasting Sales by Exponentially Weighted Moving Averages", Management Science 6(3), 1960, with the seasonal
+factors learned from recorded history instead of updated in passing. A load is needed in time, and spikes do not come to
+the second: beside what is expected a season has what to be ready for, which is higher only where days differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LEAST_EXPECTED_PER_SECOND = 1e-6
+"""A shape below this says nothing about the level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Season:
+    """Tuples per second by position in a cycle that begins whenever the seconds since 1970 (UTC) are a multiple of it.
+
+    `expected_per_second` and `ready_per_second` have a value for each bin of `bin_seconds`; `level_weight` (0 to 1) is
+    how much of the newest period's level counts, the ones before fading with it.
+    """
+
+    cycle_seconds: float
+    bin_seconds: float
+    expected_per_second: tuple[float, ...]
+    ready_per_second: tuple[float, ...]
+    level_weight: float
+
+    def expected_between(self, start_seconds: float, end_seconds: float) -> float:
+        """The mean of the shape between two times."""
+        return self._mean(self.expected_per_second, start_seconds, end_seconds)
+
+    def ready_between(self, start_seconds: float, end_seconds: float) -> float:
+        """The mean of what to be ready for between two times."""
+        return self._mean(self.ready_per_second, start_seconds, end_seconds)
+
+    def _mean(self, shape: Sequence[float], start: float, end: float) -> float:
+        first, last = math.floor(start / self.bin_seconds), math.ceil(end / self.bin_seconds)
+        weighted = total = 0.0
+        for position in range(first, max(last, first + 1)):
+            begins = position * self.bin_seconds
+            overlap = min(end, begins + self.bin_seconds) - max(start, begins)
+            weighted += overlap * shape[position % len(shape)]
+            total += overlap
+        return weighted / total if total > 0.0 else shape[first % len(shape)]
+
+
+def bins_in(cycle_seconds: float, bin_seconds: float) -> int:
+    """How many bins a cycle has; ValueError unless they fill it exactly."""
+    bins = round(cycle_seconds / bin_seconds)
+    if bins < 1 or not math.isclose(bins * bin_seconds, cycle_seconds):
+        raise ValueError(f"bins of {bin_seconds:g} s do not fill a cycle of {cycle_seconds:g} s exactly")
+    return bins
+
+
+def seasonal_forecast(
+    season: Season, points: Sequence[tuple[float, float]], at_seconds: float, period_seconds: float
+) -> float | None:
+    """What to be ready for in the period that ends at `at_seconds`, in the points' unit; never negative.
+
+    `points` are (end of period, load), oldest first. None where they tell no level: there are none, or nothing is
+    expected where they lie.
+    """
+    measured = expected = 0.0
+    for time, value in points:
+        age = max(0, round((at_seconds - time) / period_seconds) - 1)
+        weight = (1.0 - season.level_weight) ** age
+        measured += weight * value
+        expected += weight * season.expected_between(time - period_seconds, time)
+    if expected < LEAST_EXPECTED_PER_SECOND:
+        return None
+    return max(0.0, measured / expected * season.ready_between(at_seconds - period_seconds, at_seconds))

@@ -1,0 +1,62 @@
+"""Learned profiles in ConfigMaps, each in its StormTopology's namespace."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from storm_operator.adapters.errors import AdapterError
+from storm_operator.core.learned_profile import NoProfile, ProfileReading
+from storm_operator.core.learned_profile_json import read_profile
+from storm_operator.core.topology_spec import ConfigMapKey, TopologySpec
+
+REREAD_SECONDS = 60.0
+"""A profile is new once a day or so; a request for it in each period would be one too many."""
+
+Place = tuple[str, ConfigMapKey]
+"""Namespace, and what in it."""
+
+
+@dataclass(slots=True)
+class ProfileMaps:
+    """Implements `loop_ports.ProfileSource` for one Storm cluster.
+
+    `text_of` gives one key of a ConfigMap by namespace, name, key and the field that names it, and raises
+    `AdapterError`. `namespace_of` gives a topology's namespace by its name. `default` is where to look for topologies
+    that name no ConfigMap of their own.
+    """
+
+    cluster: str
+    text_of: Callable[[str, str, str, str], str]
+    namespace_of: Callable[[str], str]
+    default: ConfigMapKey | None = None
+    clock: Callable[[], float] = time.monotonic
+    _readings: dict[Place, tuple[float, str | None, ProfileReading]] = field(default_factory=dict)
+    """When each was read, its text, what it says."""
+
+    def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
+        found = {}
+        for name, spec in specs.items():
+            wanted = spec.learned_profile or self.default
+            if wanted is not None:
+                found[name] = self._reading((self.namespace_of(name), wanted))
+        return found
+
+    def _reading(self, place: Place) -> ProfileReading:
+        now = self.clock()
+        read_at, text, reading = self._readings.get(place, (-math.inf, None, NoProfile("not read yet")))
+        if now - read_at < REREAD_SECONDS:
+            return reading
+        namespace, at = place
+        new_text = None
+        try:
+            new_text = self.text_of(namespace, at.name, at.key, "learned profile")
+        except AdapterError as error:
+            reading = NoProfile(str(error))
+        else:
+            if new_text != text:
+                reading = read_profile(new_text, f"{at.key} of ConfigMap {namespace}/{at.name}")
+        self._readings[place] = now, new_text, reading
+        return reading

@@ -1,0 +1,55 @@
+"""What one pass saw of supervisors and of the traffic between them, as readings. Pure. Unknown has no reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from storm_operator.core.model import Demand, Executor, Supervisor
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.metric_contract import BY_NAME, OTHER
+from storm_operator.operator_metrics.readings import MILLICORES_PER_CORE, PREFIX, Reading
+from storm_operator.operator_metrics.topologies import is_complete
+
+PAIRS = "supervisor_traffic_tuples_per_second"
+
+
+def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Iterator[Reading]:
+    """Series carry the supervisor's host, as agents do."""
+    needs = None if demand is None else demand.unrounded()
+    for supervisor in snapshot.supervisors:
+        host = (supervisor.host,)
+        there = {e: slot for e, slot in snapshot.assignment.slot_of.items() if slot.supervisor_id == supervisor.id}
+        used = snapshot.supervisor_cpu_millicores.get(supervisor.id)
+        yield Reading("supervisor_measured", host, 0.0 if used is None else 1.0)
+        yield Reading("supervisor_executors", host, len(there))
+        yield Reading("supervisor_workers", host, len(set(there.values())))
+        if used is not None:
+            yield Reading("supervisor_cpu_used_cores", host, used / MILLICORES_PER_CORE)
+        if supervisor.cpu_capacity_millicores is not None:
+            capacity_cores = supervisor.cpu_capacity_millicores / MILLICORES_PER_CORE
+            yield Reading("supervisor_cpu_capacity_cores", host, capacity_cores)
+        if demand is not None and needs is not None and all(executor in demand.millicores for executor in there):
+            yield Reading("supervisor_cpu_demand_cores", host, demand.total(there) / MILLICORES_PER_CORE)
+            yield from _overload(supervisor, there, needs)
+
+
+def _overload(supervisor: Supervisor, there: Mapping[Executor, object], needs: Demand) -> Iterator[Reading]:
+    if supervisor.cpu_capacity_millicores is not None:
+        beyond = max(0.0, needs.total(there) - supervisor.cpu_capacity_millicores)
+        yield Reading("supervisor_cpu_overload_cores", (supervisor.host,), beyond / MILLICORES_PER_CORE)
+
+
+def pair_readings(snapshot: ClusterSnapshot) -> Iterator[Reading]:
+    """Tuples per second by ordered pair of supervisors, over the topologies whose figures are complete."""
+    complete = [topology.id for topology in snapshot.topologies if is_complete(snapshot, topology.id)]
+    hosts = {supervisor.id: supervisor.host for supervisor in snapshot.supervisors}
+    flows = snapshot.traffic.by_supervisor(snapshot.assignment.restricted_to(complete))
+    by_hosts = {(hosts.get(a, a), hosts.get(b, b)): tuples for (a, b), tuples in flows.items()}
+    largest_first = sorted(by_hosts, key=lambda pair: (-by_hosts[pair], pair))
+    most = BY_NAME[PREFIX + PAIRS].most_series
+    kept = largest_first if most is None or len(largest_first) <= most else largest_first[: most - 1]
+    for pair in kept:
+        yield Reading(PAIRS, pair, by_hosts[pair])
+    folded = [by_hosts[pair] for pair in largest_first[len(kept) :]]
+    if folded:
+        yield Reading(PAIRS, (OTHER, OTHER), sum(folded))

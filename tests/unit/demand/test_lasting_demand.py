@@ -1,0 +1,117 @@
+"""Demand for as long as a plan lasts: peaks that fade, growth that is sure, what queues and limits hide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import chain_topology, component_load, history, snapshot, supervisors
+from storm_operator.core.forecast import forecast_loads
+from storm_operator.core.lasting_demand import MOST_GROWTH, lasting_demand, sure_slope, with_room_that_fits
+from storm_operator.core.model import Demand, ExecutorLoad, Supervisor
+from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot
+
+TOPOLOGY = chain_topology("t", ("spout", 1), ("work", 4))
+WORK = TOPOLOGY.executors_of("work")
+SCHEDULING = SchedulingSettings(spare_fraction=0.2, expected_life_seconds=300.0)
+RESOURCES = ResourceSettings()
+
+
+def picture(*arrived: float, used: float = 100.0, queue: float = 0.0) -> ClusterSnapshot:
+    """Each tuple costs 1 ms; the newest load comes last."""
+    loads = {e: ExecutorLoad(cpu_millicores=used, queue_length=queue) for e in WORK}
+    periods = history("t", {"work": [component_load(rate, cpu=rate) for rate in arrived]})
+    return snapshot((TOPOLOGY,), supervisors(1), periods=periods, loads=loads)
+
+
+def demand_of(seen: ClusterSnapshot, previous: Demand | None = None) -> Demand:
+    forecasts = forecast_loads(seen, SCHEDULING.history_periods, Forecast.DAMPED_TREND)
+    return lasting_demand(seen, forecasts, previous, RESOURCES, SCHEDULING)
+
+
+def test_room_is_the_need_and_a_share_to_spare() -> None:
+    demand = demand_of(picture(400.0, 400.0, 400.0))
+    assert demand.raw_millicores[WORK[0]] == pytest.approx(100.0)
+    assert demand.room_millicores[WORK[0]] == pytest.approx(120.0)
+    assert demand.of_now().room_millicores[WORK[0]] == pytest.approx(100.0)
+    assert demand.millicores[WORK[0]] == 200.0
+
+
+def test_a_peak_fades_over_a_plans_life_while_the_need_falls_at_once() -> None:
+    high = demand_of(picture(1600.0))
+    low = demand_of(picture(400.0), high)
+    assert low.raw_millicores[WORK[0]] == pytest.approx(100.0)
+    assert low.peak_millicores[WORK[0]] == pytest.approx(400.0 - 300.0 * 10.0 / 300.0)
+    assert low.millicores[WORK[0]] == high.millicores[WORK[0]]  # limits fall as slowly
+    for _ in range(30):
+        low = demand_of(picture(400.0), low)
+    assert low.peak_millicores[WORK[0]] == pytest.approx(100.0 + 300.0 * (1.0 - 1.0 / 30.0) ** 31)
+
+
+def test_a_peak_outlives_periods_that_nobody_measured() -> None:
+    high = demand_of(picture(1600.0))
+    unknown = demand_of(picture(), high)
+    assert not unknown.millicores
+    assert demand_of(picture(400.0), unknown).peak_millicores[WORK[0]] == pytest.approx(390.0)
+
+
+def test_room_is_made_for_a_growth_that_is_sure() -> None:
+    rising = demand_of(picture(400.0, 440.0, 480.0, 520.0, 560.0))
+    grown = 1.0 + 4.0 * 300.0 / 560.0  # 4 tuples/s more each second, for 300 s
+    assert rising.room_millicores[WORK[0]] == pytest.approx(rising.raw_millicores[WORK[0]] * grown)
+
+
+def test_nobody_grows_for_ever() -> None:
+    steep = demand_of(picture(1.0, 101.0, 201.0))
+    assert steep.room_millicores[WORK[0]] <= MOST_GROWTH * steep.raw_millicores[WORK[0]]
+
+
+@pytest.mark.parametrize("periods", [3, 4, 5])
+def test_a_step_is_no_growth_wherever_it_falls(periods: int) -> None:
+    for low in range(1, periods):
+        points = [(10.0 * at, 600.0 if at < low else 1800.0) for at in range(periods)]
+        assert sure_slope(points) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_two_points_tell_no_growth() -> None:
+    assert sure_slope([(0.0, 1.0), (10.0, 2.0)]) == 0.0
+
+
+def test_what_waits_in_queues_is_to_be_worked_off() -> None:
+    """Back-pressure: arrivals are what the component manages, the queue grows no more, and hides what is offered."""
+    full = demand_of(picture(400.0, 400.0, 400.0, queue=1000.0))
+    assert full.raw_millicores[WORK[0]] == pytest.approx((400.0 + 4 * 1000.0 / 10.0) / 4)
+
+
+def test_back_pressure_at_a_limit_is_found_by_doubling() -> None:
+    given_before = Demand(dict.fromkeys(WORK, 200.0), dict.fromkeys(WORK, 200.0))
+    held = demand_of(picture(800.0, used=200.0), given_before)
+    assert held.raw_millicores[WORK[0]] == pytest.approx(400.0)
+    again = demand_of(picture(800.0, used=held.millicores[WORK[0]]), held)
+    assert again.millicores[WORK[0]] == RESOURCES.ceiling_millicores
+
+
+def test_no_more_room_than_there_is() -> None:
+    seen = replace(picture(400.0), supervisors=(Supervisor("s1", "a", (6700,), 1000.0),))
+    demand = Demand(dict.fromkeys(WORK, 600.0), dict.fromkeys(WORK, 100.0), dict.fromkeys(WORK, 500.0))
+    fitting = with_room_that_fits(demand, seen, 0.9)
+    assert fitting.total(WORK) == pytest.approx(0.9 * 0.9 * 1000.0)
+    assert with_room_that_fits(demand, seen, 10.0) == demand
+    short = with_room_that_fits(demand, seen, 0.1)
+    assert short.total(WORK) == pytest.approx(400.0)  # what is needed is needed
+
+
+@given(st.lists(st.floats(1.0, 5000.0), min_size=1, max_size=8))
+def test_need_peak_and_room_are_in_that_order(arrived: list[float]) -> None:
+    demand = None
+    for at in range(len(arrived)):
+        demand = demand_of(picture(*arrived[: at + 1]), demand)
+    assert demand is not None
+    for executor in WORK:
+        need = demand.of_now().room_millicores[executor]
+        assert need <= demand.room_millicores[executor] + 1e-6 <= RESOURCES.ceiling_millicores + 1e-5
+        assert demand.raw_millicores[executor] <= demand.peak_millicores[executor] + 1e-6

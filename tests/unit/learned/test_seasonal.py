@@ -1,0 +1,61 @@
+"""A season read at times, and a forecast from it at the level of the last periods."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storm_operator.core.seasonal import Season, bins_in, seasonal_forecast
+
+SPIKE = Season(40.0, 10.0, (100.0, 100.0, 400.0, 100.0), (100.0, 100.0, 500.0, 100.0), 0.5)
+"""A cycle of four periods, with a spike in the third."""
+
+
+def test_the_shape_comes_again_each_cycle_and_is_averaged_over_the_time_asked_for() -> None:
+    assert SPIKE.expected_between(20, 30) == SPIKE.expected_between(420, 430) == 400
+    assert SPIKE.expected_between(15, 25) == 250
+    assert SPIKE.expected_between(0, 40) == 175
+    assert SPIKE.ready_between(22, 22) == 500
+
+
+def test_a_spike_is_seen_coming_at_the_level_of_the_last_periods() -> None:
+    # Both periods lay a fifth above the shape.
+    assert seasonal_forecast(SPIKE, [(10, 120), (20, 120)], 30, 10) == pytest.approx(600)
+
+
+def test_the_newest_level_counts_most_and_older_ones_fade() -> None:
+    # Levels 1 and 3, weights 1/2 and 1: (0.5 * 100 + 300) / 150.
+    assert seasonal_forecast(SPIKE, [(10, 100), (20, 300)], 60, 10) == pytest.approx(100 * 350 / 150)
+
+
+def test_a_period_that_was_not_measured_ages_the_others() -> None:
+    # Of the points 3 and 1 periods old only their ages count: weights 1/4 and 1.
+    assert seasonal_forecast(SPIKE, [(60, 200), (80, 100)], 90, 10) == pytest.approx(100 * (0.25 * 200 + 100) / 125)
+
+
+def test_where_nothing_is_expected_nothing_is_known() -> None:
+    idle = Season(40.0, 10.0, (0.0,) * 4, (0.0,) * 4, 0.5)
+    assert seasonal_forecast(idle, [(10, 5)], 20, 10) is None
+    assert seasonal_forecast(SPIKE, [], 20, 10) is None
+
+
+@pytest.mark.parametrize(("cycle", "width"), [(100.0, 30.0), (10.0, 20.0)])
+def test_bins_fill_a_cycle(cycle: float, width: float) -> None:
+    with pytest.raises(ValueError, match="do not fill a cycle"):
+        bins_in(cycle, width)
+
+
+@given(
+    shape=st.lists(st.floats(1.0, 1e6), min_size=1, max_size=20),
+    level=st.floats(0.01, 100.0),
+    start=st.integers(0, 100),
+    weight=st.floats(0.0, 0.99),
+)
+def test_a_load_that_is_the_shape_at_some_level_is_forecast_exactly(
+    shape: list[float], level: float, start: int, weight: float
+) -> None:
+    season = Season(10.0 * len(shape), 10.0, tuple(shape), tuple(shape), weight)
+    points = [(10.0 * n, level * shape[(n - 1) % len(shape)]) for n in range(start + 1, start + 6)]
+    at = 10.0 * (start + 6)
+    assert seasonal_forecast(season, points, at, 10.0) == pytest.approx(level * shape[(start + 5) % len(shape)])

@@ -1,0 +1,103 @@
+"""What is no longer managed, or not known, has no series; what is too much is bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from history_scene import small_scenario, specs_of
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.snapshot import Completeness
+from storm_operator.loop_ports import PassReport
+from storm_operator.metric_contract import BY_NAME
+from storm_operator.operator_metrics import OperatorMetrics, RunMode
+from storm_operator.operator_metrics.exporter import bounded
+from storm_operator.operator_metrics.readings import Reading
+from storm_operator.simulated_loop import SimulatedStage
+
+NIMBUS = "nimbus:6627"
+
+
+class Reports:
+    """A listener that keeps all that it hears."""
+
+    def __init__(self) -> None:
+        self.passes: list[PassReport] = []
+
+    def on_pass(self, report: PassReport) -> None:
+        self.passes.append(report)
+
+    def on_record(self, record: object) -> None:
+        """Not wanted."""
+
+
+def last_report() -> PassReport:
+    scenario, heard = small_scenario(3), Reports()
+    stage = SimulatedStage(scenario, heard)
+    for _ in range(3):
+        stage.run_period(specs_of(scenario))
+    return heard.passes[-1]
+
+
+REPORT = last_report()
+
+
+def text_of(operator: OperatorMetrics) -> str:
+    registry = CollectorRegistry()
+    registry.register(operator)
+    return generate_latest(registry).decode()
+
+
+def after(*reports: PassReport) -> str:
+    operator = OperatorMetrics(RunMode.STANDALONE)
+    told = operator.cluster(NIMBUS)
+    for report in reports:
+        told.on_pass(report)
+    return text_of(operator)
+
+
+def test_a_topology_that_is_no_longer_managed_has_no_series() -> None:
+    assert 'topology="wordcount"' in after(REPORT)
+    unmanaged = replace(REPORT, decisions=(((), Hold(HoldReason.NOTHING_TO_MANAGE, "none")),))
+    assert 'topology="wordcount"' not in after(REPORT, unmanaged)
+
+
+def test_an_unreachable_cluster_has_no_figures_but_its_reason() -> None:
+    blind = PassReport(1.0, None, None, (((), Hold(HoldReason.CLUSTER_UNREACHABLE, "no Nimbus")),))
+    text = after(REPORT, blind)
+    assert "storm_operator_traffic_tuples_per_second{" not in text
+    assert "storm_operator_metrics_completeness_ratio{" not in text
+    assert f'storm_operator_holding{{nimbus="{NIMBUS}",reason="ClusterUnreachable"}} 1.0' in text
+    assert "forecast_arrival" not in after(blind)
+
+
+def test_sums_over_a_part_of_a_topology_are_not_exported() -> None:
+    assert REPORT.snapshot is not None
+    some = REPORT.snapshot.topologies[0].executors[:1]
+    partly = replace(REPORT.snapshot, completeness=Completeness(9, some, 2.0, ("one is missing",)))
+    text = after(replace(REPORT, snapshot=partly))
+    assert "storm_operator_traffic_tuples_per_second{" not in text
+    assert "storm_operator_supervisor_traffic_tuples_per_second{" not in text
+    assert f'storm_operator_metrics_problems{{nimbus="{NIMBUS}"}} 1.0' in text
+
+
+def test_a_cluster_that_nobody_names_any_more_has_no_series() -> None:
+    operator = OperatorMetrics(RunMode.KUBERNETES)
+    told = operator.cluster(NIMBUS)
+    told.on_pass(REPORT)
+    told.pass_ended(1.0, False, 1, 10.0)
+    assert NIMBUS in text_of(operator)
+    operator.forget(NIMBUS)
+    assert NIMBUS not in text_of(operator)
+
+
+def test_the_largest_are_kept_and_the_others_counted() -> None:
+    most = 2_000
+    metric = BY_NAME["storm_operator_executor_cpu_demand_cores"]
+    assert metric.most_series == most
+    readings = [Reading("executor_cpu_demand_cores", ("t", "c", f"{n}-{n}"), float(n)) for n in range(most + 5)]
+    kept = bounded(metric, readings)
+    assert len(kept) == most
+    assert min(reading.value for reading in kept) == 5.0
+    assert bounded(metric, readings[:most]) == readings[:most]

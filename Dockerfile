@@ -167,7 +167,7 @@ COPY --from=spark-jars /opt/spark-jars /opt/spark-jars
 COPY --from=pipeline-package /opt/pipeline-package /opt/venv
 COPY pipeline/image/entrypoint.sh /opt/entrypoint.sh
 ENV STORM_PIPELINE_JARS=/opt/spark-jars SPARK_HOME=/opt/venv/lib/python3.11/site-packages/pyspark \
-    PYSPARK_PYTHON=/opt/venv/bin/python3 \
+    STORM_PIPELINE_MAIN=/opt/venv/lib/python3.11/site-packages/storm_pipeline/__main__.py PYSPARK_PYTHON=/opt/venv/bin/python3 \
     NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/tmp/machine-code STORM_OPERATOR_MACHINE_CODE=/opt/machine-code
 RUN NUMBA_CACHE_DIR=/opt/machine-code python3 -m storm_operator.machine_code
 USER 10001:10001

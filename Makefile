@@ -32,8 +32,8 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes, one Spark session for all of them
 	$(BIN)/pytest tests/pipeline -q -n 0
 
-test-functional: setup ## Against a real Storm cluster and a real Prometheus on this machine
-	$(BIN)/pytest tests/functional -q --reruns 1 --durations 10
+test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine; two files at a time, each with a cluster
+	$(BIN)/pytest tests/functional -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10
 
 test-e2e: setup ## A real Kubernetes node, with images of our own; needs root, Go and `make packages`
 	$(BIN)/pytest tests/e2e -q --reruns 1 --durations 10 -rs
@@ -50,19 +50,28 @@ verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
 	$(BIN)/python .ci/metric_reference.py --check
+	$(BIN)/python .ci/history_reference.py --check
+	$(BIN)/python .ci/openapi.py --check
 	diff -r crds charts/storm-operator/crds
 	diff -r monitoring/rules charts/storm-operator/rules
+	PYTHONPATH=monitoring $(BIN)/python -m dashboards --check
+	diff -r monitoring/dashboards/json charts/storm-operator/dashboards
 
-manifests: venv ## Make what is made or copied: reference pages, the chart's copies of CRDs and rules
+manifests: venv ## Make what is made or copied: reference pages, dashboards, the chart's copies of CRDs, rules and dashboards
 	$(BIN)/python .ci/crd_reference.py
 	$(BIN)/python .ci/metric_reference.py
+	$(BIN)/python .ci/history_reference.py
+	$(BIN)/python .ci/openapi.py
 	cp crds/*.yaml charts/storm-operator/crds/
 	cp monitoring/rules/*.yml charts/storm-operator/rules/
+	PYTHONPATH=monitoring $(BIN)/python -m dashboards
+	mkdir -p charts/storm-operator/dashboards && cp monitoring/dashboards/json/*.json charts/storm-operator/dashboards/
 
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-restarts bench-forecasts bench-papers bench-real
+  bench-scrape bench-reaction bench-restarts bench-forecasts bench-profile bench-tune bench-papers bench-real \
+  bench-dashboards bench-pipeline bench-page page-pictures
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -105,6 +114,14 @@ bench-reaction: venv ## Step, sine, random, spike, noise: CPU over and under, fa
 bench-forecasts: venv ## Ways to forecast load on recorded series: error and CPU missing; the last line is JSON
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/forecasts.py
 
+bench-profile: venv ## A learned profile against Liu's regression on a daily load with spikes (PROFILE_OPTIONS); the last line is JSON
+	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m profile_gain.bench_profile $(PROFILE_OPTIONS)
+
+bench-tune: venv ## 1,000 settings replayed on an hour of 100 executors; one Spark executor against two (TUNE_OPTIONS)
+	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/tune_speed.py $(TUNE_OPTIONS)
+bench-pipeline: venv spark-jars ## Rows per second of the pipeline beside DuckDB and Polars (ROWS=10000000); the last line is JSON
+	PYTHONPATH=benchmarks $(BIN)/python -m pipeline.bench_pipeline --rows $(or $(ROWS),10000000) $(PIPELINE_OPTIONS)
+
 bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters; the last line is JSON
 	$(BIN)/python benchmarks/optimum.py
 bench-restarts: venv ## Worker restarts after a change of load, against a plan from scratch; the last line is JSON
@@ -121,6 +138,26 @@ bench-calibration: setup ## Simulated against real, same topologies and placemen
 
 bench-real: setup ## Our schedulers against Storm's own on a real local cluster, taking turns; the last line is JSON
 	PYTHONPATH=tests $(BIN)/python benchmarks/real_cluster.py $(REAL_OPTIONS)
+
+bench-dashboards: venv ## How long panels take on a day of a 1,000-executor cluster (DASHBOARD_OPTIONS); the last line is JSON
+	PYTHONPATH=monitoring:benchmarks $(BIN)/python benchmarks/dashboard_speed.py $(DASHBOARD_OPTIONS)
+
+##@ Dashboards
+.PHONY: dashboards-preview dashboards-pictures grafana-schema
+dashboards-preview: setup ## A real cluster under load, every panel drawn from its Prometheus: build/dashboards/index.html
+	PYTHONPATH=tests:monitoring:pipeline $(BIN)/python tests/dashboards_of_a_run.py
+
+dashboards-pictures: setup ## The same, and a picture of each dashboard into docs/images/dashboards (needs chromium)
+	PYTHONPATH=tests:monitoring:pipeline $(BIN)/python tests/dashboards_of_a_run.py --pictures docs/images/dashboards
+
+grafana-schema: ## Grafana's own types of a dashboard as a JSON schema, by npm; tests hold the dashboards against it
+	cd monitoring/dashboards/grafana_schema && npm install --silent --no-audit --no-fund --no-package-lock && npm run -s schema
+
+bench-page: venv ## The operator's page in headless Chromium: first view, updates, memory; the last line is JSON
+	PYTHONPATH=tests $(BIN)/python benchmarks/page.py
+
+page-pictures: venv ## Screenshots of the operator's page into docs/images/page (Chromium: `make packages`)
+	PYTHONPATH=tests $(BIN)/python .ci/page_pictures.py
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars spark-jars lock clean

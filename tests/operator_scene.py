@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,7 @@ class OperatorProcess:
     kubeconfig: Path | None = None
     dies_at: str | None = None
     lease: str = "storm-operator"
+    options: Sequence[str] = ()
     health_port: int = field(default_factory=free_port)
     metrics_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
@@ -104,7 +105,7 @@ class OperatorProcess:
         command = [sys.executable, *program, "run", "--watch-namespace", self.namespace]
         command += ["--kubeconfig", str(self.kubeconfig or self.kube.kubeconfig), "--lease-namespace", self.namespace]
         command += ["--lease-name", self.lease, "--deletion-patience-seconds", "20"]
-        command += ["--health-port", str(self.health_port), "--metrics-port", str(self.metrics_port)]
+        command += ["--health-port", str(self.health_port), "--metrics-port", str(self.metrics_port), *self.options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
@@ -158,7 +159,7 @@ class Scene:
         """A WordCount as a resource, that can be changed before it is applied."""
         args = word_count_args(name, rate)
         # On a busy machine latency says little about a plan: these tests are about what is done with it.
-        quick = {"periodSeconds": 3, "settlingSeconds": 6, "coolDownSeconds": 0, "rollbackMarginPercent": 10_000}
+        quick = {"periodSeconds": 2, "settlingSeconds": 4, "coolDownSeconds": 0, "rollbackMarginPercent": 10_000}
         scheduling = quick | spec.pop("scheduling", {})
         jar = {"path": str(self.jar), "mainClass": WORD_COUNT, "args": args}
         return {
@@ -168,6 +169,7 @@ class Scene:
             "spec": {
                 "nimbus": self.nimbus,
                 **({} if {"adopt", "flux"} & spec.keys() else {"jar": jar}),
+                "killWaitSeconds": 1,
                 "scheduling": scheduling,
                 "resources": {"thetaMillicores": 50, "floorMillicores": 50},
                 **spec,

@@ -47,11 +47,6 @@ class ClusterConnection:
     storm_home: Path | None = None
     storm_conf_dir: Path | None = None
 
-    @property
-    def name(self) -> str:
-        """What the cluster is called in its history and in what is learned from that: its first Nimbus."""
-        return self.nimbus[0]
-
 
 class Machines(MachineLimits, Protocol):
     """Supervisors whose CPU limit the operator sets: what they have now says little about what they can have."""

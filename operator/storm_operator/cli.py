@@ -19,6 +19,10 @@ COMMANDS: dict[str, LazyCommand] = {
     "standalone": LazyCommand(
         "storm_operator.standalone_command:standalone", "Manage the topologies described in a folder."
     ),
+    "status": LazyCommand(
+        "storm_operator.cli_status:status", "What a running operator sees, and what it decided last."
+    ),
+    "explain": LazyCommand("storm_operator.cli_status:explain", "Why the last decision about a topology was made."),
     "plan": LazyCommand("storm_operator.cli_plan:plan", "Make a plan from a snapshot file: no cluster needed."),
     "simulate": LazyCommand(
         "storm_operator.simulate_command:simulate", "Play a scenario on a simulated cluster: no Storm, no Java."

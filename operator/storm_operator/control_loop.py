@@ -110,7 +110,7 @@ class ControlLoop:
         with self.times.step("cpu_limits"):
             self._follow_cpu_limits(groups, demand if trusted else None)
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
-        return PassReport(now, snapshot, demand, decisions, forecasts)
+        return PassReport(now, snapshot, demand, decisions, forecasts, limited=self.memory.limited)
 
     def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)

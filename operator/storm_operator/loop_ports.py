@@ -80,6 +80,8 @@ class PassReport:
     """What each component is expected to have to process in the period that begins with this pass."""
     step_seconds: Mapping[str, float] = field(default_factory=dict)
     """How long each step of the pass took, in the order in which they ended."""
+    limited: frozenset[str] = frozenset()
+    """Ids of the topologies whose executors are held to their CPU limits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,19 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from storm_operator.console.server import DEFAULT_PORT
+from storm_operator.console.site import PageAddress, PageUnavailable
 from storm_operator.core.placement.registry import POLICIES
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.scenario_file import InvalidScenario, read_scenario
 from storm_operator.simulated_loop import Scenario
 from storm_operator.simulated_loop import simulate as play
+from storm_operator.simulated_page import DEFAULT_PACE, Pace, show_simulation
 from storm_operator.simulation_report import SimulationReport
+from storm_operator.standalone import stop_on_signals
 
 
 def simulate(
@@ -28,24 +33,32 @@ def simulate(
     history: Annotated[
         str | None, typer.Option(metavar="PATH", help="Record every period; each policy is a cluster of its own there.")
     ] = None,
+    page: Annotated[
+        bool, typer.Option("--page", help="Play it once, managed, at a pace to look at, beside the operator's page.")
+    ] = False,
+    page_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of that page; 0: any.")] = DEFAULT_PORT,
+    pace: Annotated[
+        float, typer.Option(min=0.1, help="Simulated seconds that pass in a second, with --page.")
+    ] = DEFAULT_PACE,
 ) -> None:
     """Play a scenario on a simulated Storm cluster: no Storm, no Java, much faster than real time."""
     console = Console(highlight=False)
     try:
         read = read_scenario(scenario)
     except InvalidScenario as error:
-        console.print(f"[red]{scenario}:[/] {error}", soft_wrap=True)
+        console.print(f"[red]{scenario}:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(2) from error
     unknown = sorted(set(policy or ()) - set(POLICIES))
     if unknown:
         console.print(f"[red]--policy {unknown[0]}:[/] there are {', '.join(sorted(POLICIES))}", soft_wrap=True)
         raise typer.Exit(2)
+    names = policy or [next(iter(read.specs.values())).scheduling.policy]
+    if page:
+        _show(read.scenario, _under(names[0], read.specs), page_port, pace, console.print)
+        return
     reports = [("as it starts (Even)", play(read.scenario))]
-    for name in policy or [next(iter(read.specs.values())).scheduling.policy]:
-        specs = {
-            topology: replace(spec, scheduling=replace(spec.scheduling, policy=name))
-            for topology, spec in read.specs.items()
-        }
+    for name in names:
+        specs = _under(name, read.specs)
         reports.append((name, _played(read.scenario, specs, history, f"{read.scenario.name}-{name}")))
     console.print(_table(reports))
     if output is not None:
@@ -53,6 +66,22 @@ def simulate(
         for name, report in reports:
             (output / f"{name.split(' (')[0].replace(' ', '-')}.json").write_text(report.to_json(), encoding="utf-8")
         console.print(f"reports: {output}")
+
+
+def _under(policy: str, specs: Mapping[str, TopologySpec]) -> dict[str, TopologySpec]:
+    return {
+        topology: replace(spec, scheduling=replace(spec.scheduling, policy=policy)) for topology, spec in specs.items()
+    }
+
+
+def _show(
+    scenario: Scenario, specs: Mapping[str, TopologySpec], port: int, pace: float, say: Callable[[str], None]
+) -> None:
+    pacer = Pace(scenario.period_seconds, pace, stop_on_signals())
+    try:
+        show_simulation(scenario, specs, PageAddress(port), pacer, say)
+    except PageUnavailable as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _played(
@@ -63,7 +92,7 @@ def _played(
     from storm_operator.history.recorder import DirectRecorder
     from storm_operator.history.store import HistoryStore
 
-    recorder = DirectRecorder(HistoryStore.at(history, cluster, f"seed-{scenario.seed}"))
+    recorder = DirectRecorder(HistoryStore.at(history, cluster, f"seed-{scenario.seed}", survives_death=False))
     try:
         return play(scenario, specs, recorder)
     finally:

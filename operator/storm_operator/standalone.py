@@ -147,17 +147,25 @@ PassEnded = Callable[[float, bool, int, float], None]
 """Told of each pass: seconds, whether a peer was in its way, topologies that are managed, seconds of a period."""
 
 
+@dataclass(frozen=True, slots=True)
+class AroundPasses:
+    """What others do before each pass, and are told after it."""
+
+    before: Callable[[], None] = lambda: None
+    ended: PassEnded = lambda *_: None
+
+
 def run_forever(
     folder: TopologyFolder,
     lifecycle: LifecycleManager,
     loop: ControlLoop,
     stop: threading.Event,
     say: Say,
-    pass_ended: PassEnded = lambda *_: None,
+    around: AroundPasses | None = None,
 ) -> None:
     """Pass after pass, one a period, until `stop` is set. Topologies are left running."""
     try:
-        _run_passes(folder, lifecycle, loop, stop, say, pass_ended)
+        _run_passes(folder, lifecycle, loop, stop, say, around or AroundPasses())
     finally:
         _release(loop, say)
 
@@ -175,7 +183,7 @@ def _run_passes(
     loop: ControlLoop,
     stop: threading.Event,
     say: Say,
-    pass_ended: PassEnded,
+    around: AroundPasses,
 ) -> None:
     recovered = False
     obstacle = ""
@@ -189,6 +197,7 @@ def _run_passes(
                 loop.recover()  # before anything else: a plan half in force must not meet another plan
                 recovered = True
             lifecycle.step(specs, time.time(), loop.being_moved)
+            around.before()
             failed = loop.run_once(specs).snapshot is None
             obstacle = ""
         except AdapterError as error:
@@ -196,7 +205,7 @@ def _run_passes(
             if str(error) != obstacle:
                 obstacle = str(error)
                 say(f"waiting: {obstacle}")
-        pass_ended(time.monotonic() - started, failed, len(specs), loop.period_seconds)
+        around.ended(time.monotonic() - started, failed, len(specs), loop.period_seconds)
         stop.wait(max(0.0, loop.period_seconds - (time.monotonic() - started)))
 
 

@@ -13,12 +13,14 @@ from rich.console import Console
 
 from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
+from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
+from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
 from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
-from storm_operator.standalone import TerminalListener, TopologyFolder, run_forever, stop_on_signals
+from storm_operator.standalone import AroundPasses, TerminalListener, TopologyFolder, run_forever, stop_on_signals
 
 
 def standalone(
@@ -45,11 +47,19 @@ def standalone(
         int | None,
         typer.Option(min=1, max=65535, help=f"Serve the operator's metrics here (usually {DEFAULT_METRICS_PORT})."),
     ] = None,
+    page_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the page that shows all this, and of its JSON API; 0: none.")
+    ] = DEFAULT_PORT,
+    page_host: Annotated[str, typer.Option(help="Address that the page is served on.")] = LOOPBACK,
+    page_approval: Annotated[
+        bool, typer.Option("--page-approval", help="Whoever reaches the page may approve and reject plans there.")
+    ] = False,
     history: Annotated[
         str | None, typer.Option(metavar="PATH", help="Record every period to this folder or s3:// prefix.")
     ] = None,
     history_cluster: Annotated[
-        str | None, typer.Option(help="Name of the cluster there; else that of --local, or Nimbus' address.")
+        str | None,
+        typer.Option(help="Name of the cluster there and in --profile; else that of --local, or Nimbus' address."),
     ] = None,
     history_days: Annotated[float, typer.Option(min=1.0, help="Recorded days that are kept.")] = 400.0,
     history_gigabytes: Annotated[float, typer.Option(min=0.01, help="Recorded gigabytes that are kept.")] = 20.0,
@@ -91,20 +101,28 @@ def standalone(
         listeners.append(told)
         if metrics_port is not None:
             until_ended.callback(_serve(metrics, metrics_port).shutdown)
+        page = SinglePage(", ".join(connection.nimbus), page_approval)
+        if page_port:
+            listeners.append(page.watcher)
         try:
-            profiles = None if profile is None else ProfileFile(profile, connection.name)
+            profiles = ProfileFile(profile, history_cluster or local or connection.nimbus[0]) if profile else None
             assembly = assemble(
                 connection, Audience(tuple(listeners), say), profiles=profiles, calls=metrics.calls(nimbus_name)
             )
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
         until_ended.callback(assembly.close)
+        loop = assembly.loop
+        page.proposals = lambda: loop.memory.proposals
         stop = stop_on_signals()
         say(
             f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this, topologies are left running"
         )
+        if page_port:
+            _show(page, PageAddress(page_port, page_host), say)
         followed = TopologyFolder(folder, say, connection.nimbus)
-        run_forever(followed, assembly.lifecycle(say), assembly.loop, stop, say, told.pass_ended)
+        around = AroundPasses(before=lambda: page.carry_out(loop.desk), ended=told.pass_ended)
+        run_forever(followed, assembly.lifecycle(say), loop, stop, say, around)
     say("ended; topologies are left running under the plans in force")
 
 
@@ -142,6 +160,16 @@ def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], No
         return start_recorder(settings, nimbus, say)
     except NoHistory as error:
         raise typer.BadParameter(f"--history: {error}") from error
+
+
+def _show(page: SinglePage, address: PageAddress, say: Callable[[str], None]) -> None:
+    """Serve the page; where that is impossible the loop runs without it."""
+    try:
+        _, where = page.open(address)
+    except PageUnavailable as error:
+        say(str(error))
+    else:
+        say(f"page: {where.url}")
 
 
 def connection_to_local(name: str) -> ClusterConnection:

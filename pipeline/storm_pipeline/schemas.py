@@ -48,9 +48,14 @@ class DerivedTable:
     schema_version: int = 1
 
 
+BRONZE_ONLY = ("schema_version", "run_id", "rows_in_period")
+"""Columns that bronze has so that ingest can tell whole periods; silver goes without."""
+
+
 def silver_table(table: Table) -> DerivedTable:
-    """The clean form of a bronze table: same columns."""
-    return DerivedTable(table.name, table.meaning, bronze_schema(table))
+    """The clean form of a bronze table: same columns but `BRONZE_ONLY`."""
+    kept = [field for field in bronze_schema(table).fields if field.name not in BRONZE_ONLY]
+    return DerivedTable(table.name, table.meaning, t.StructType(kept))
 
 
 SILVER: dict[str, DerivedTable] = {table.name: silver_table(table) for table in TABLES}
@@ -79,11 +84,17 @@ QUARANTINE = DerivedTable(
 )
 QUALITY = DerivedTable(
     "quality",
-    "What one run of ingest did with one table: rows read, kept and set aside, by reason",
+    "What one batch of ingest did with one table of one cluster: rows read, kept and set aside, by reason",
     schema_of(
-        "at time, table text, batch whole, rows_read whole, rows_kept whole, duplicates whole, "
-        "quarantined whole, reasons counts, first_period time, last_period time"
+        "table text, batch whole, rows_read whole, rows_kept whole, duplicates whole, quarantined whole, "
+        "reasons counts, first_period time, last_period time, cluster text"
     ),
+    (CLUSTER,),
+)
+FILES = DerivedTable(
+    "files",
+    "Recorded files that ingest has read, and those that it could not read (rows is null)",
+    schema_of("table text, file text, rows whole, batch whole"),
     (),
 )
 GAPS = DerivedTable(
@@ -94,25 +105,36 @@ GAPS = DerivedTable(
     ),
 )
 
-_TRAFFIC_ENDS = {
-    "executor": "source text, source_task whole, target text, target_task whole",
-    "component": "source text, target text",
-    "worker": "source_supervisor text, source_port whole, target_supervisor text, target_port whole",
-    "supervisor": "source_supervisor text, target_supervisor text",
+TRAFFIC_KEYS: dict[str, tuple[str, ...]] = {
+    "executor": (
+        "topology_id",
+        *("source", "source_task", "source_supervisor", "source_port"),
+        *("target", "target_task", "target_supervisor", "target_port"),
+    ),
+    "component": ("topology_id", "source", "target"),
+    "worker": ("topology_id", "source_supervisor", "source_port", "target_supervisor", "target_port"),
+    "supervisor": ("topology_id", "source_supervisor", "target_supervisor"),
 }
+"""What names a row of each level, beside the window; `source` and `target` are components."""
 WINDOWS: dict[str, int] = {"1 minute": 60, "10 minutes": 600, "1 hour": 3600, "1 day": 86400}
 """Seconds by name."""
+
+
+def _word_of(key: str) -> str:
+    return "whole" if key.endswith(("_task", "_port")) else "text"
+
+
 TRAFFIC: dict[str, DerivedTable] = {
     level: DerivedTable(
         f"traffic_{level}",
         f"Tuples from {level} to {level} in a window; window is one of {', '.join(WINDOWS)}",
         schema_of(
-            f"window_start time, topology_id text, {ends}, tuples number, measured_seconds number, "
-            "cluster text, date date, window text"
+            f"window_start time, {', '.join(f'{key} {_word_of(key)}' for key in keys)}, "
+            "tuples number, measured_seconds number, cluster text, date date, window text"
         ),
         (CLUSTER, DATE, "window"),
     )
-    for level, ends in _TRAFFIC_ENDS.items()
+    for level, keys in TRAFFIC_KEYS.items()
 }
 TRAFFIC_SHARE = DerivedTable(
     "traffic_share",

@@ -14,7 +14,9 @@ from kube_cluster.prerequisites import missing_for_images
 from storm_operator.local.paths import repository_root
 
 PROJECT_IMAGES = {"operator": "localhost/storm-operator:dev", "storm": "localhost/storm:dev"}
-"""The Dockerfile's targets, each with the name that its image has in tests."""
+"""The Dockerfile's targets that Storm and its operator run from, each with the name that its image has in tests."""
+PIPELINE_IMAGE = "localhost/storm-pipeline:dev"
+"""Of target `pipeline`."""
 
 BASE_IMAGE = "localhost/debian:12"
 BASE_SUITE = "bookworm"

@@ -35,8 +35,8 @@ class Robust:
 class ForecastError:
     """One forecaster on held-back history, as shares of the mean load in percent.
 
-    `error_percent`: mean absolute error; `short_percent` and `over_percent`: what it lacked, and had too much, on the
-    mean over all periods.
+    `error_percent`: mean absolute error. `short_percent` and `over_percent`: by how much less, and more, CPU would have
+    been allocated by it than was needed, on the mean over all periods.
     """
 
     error_percent: float

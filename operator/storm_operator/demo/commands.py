@@ -9,10 +9,13 @@ import typer
 from rich.console import Console
 
 from storm_operator.adapters.errors import AdapterError
+from storm_operator.console.server import DEFAULT_PORT
+from storm_operator.console.site import PageUnavailable
 from storm_operator.demo.run import DemoError, run_demo
 from storm_operator.demo.scenario import NORMAL_MINUTES
-from storm_operator.demo.simulated import play_simulated
+from storm_operator.demo.simulated import play_beside_page, play_simulated
 from storm_operator.local.spec import LocalClusterError
+from storm_operator.simulated_page import DEFAULT_PACE
 
 
 def demo(
@@ -21,12 +24,27 @@ def demo(
         bool, typer.Option("--simulated", help="On a simulated cluster: needs no Java and takes seconds.")
     ] = False,
     output: Annotated[Path, typer.Option(help="Folder for report.html and report.json.")] = Path("build/demo"),
+    page: Annotated[
+        bool, typer.Option("--page", help="With --simulated: at a pace to look at, beside the operator's page.")
+    ] = False,
+    page_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of that page; 0: any.")] = DEFAULT_PORT,
+    pace: Annotated[
+        float, typer.Option(min=0.1, help="Simulated seconds that pass in a second, with --page.")
+    ] = DEFAULT_PACE,
 ) -> None:
     """Storm's own scheduler against storm-operator, with a report: on real Storm on this machine, or simulated."""
     console = Console(highlight=False)
+    if page and not simulated:
+        raise typer.BadParameter("--page needs --simulated; beside a real cluster storm-operator standalone serves it")
     try:
-        page = play_simulated(minutes, output, console) if simulated else run_demo(minutes, output, console)
-    except (AdapterError, DemoError, LocalClusterError) as error:
+        if page:
+            report = play_beside_page(minutes, output, console, page_port, pace)
+        else:
+            report = play_simulated(minutes, output, console) if simulated else run_demo(minutes, output, console)
+    except (AdapterError, DemoError, LocalClusterError, PageUnavailable) as error:
         console.print(f"[red]the demo could not go on:[/] {error}")
         raise typer.Exit(1) from error
-    console.print(f"report: {page} and {page.with_suffix('.json')}")
+    except KeyboardInterrupt:
+        console.print("ended before its end: no report")
+        raise typer.Exit(1) from None
+    console.print(f"report: {report} and {report.with_suffix('.json')}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from storm_operator.console.site import PageAddress, SinglePage
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot import Distances
@@ -16,10 +17,13 @@ from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report
 from storm_operator.demo.scenario import PERIOD_SECONDS, WORKLOADS, Durations, durations, specs
 from storm_operator.demo.view import picture, render
+from storm_operator.loop_ports import Audience, Listener
 from storm_operator.simulated_loop import Scenario, SimulatedStage
+from storm_operator.simulated_page import Pace, shown_page
 from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor, SimulatedTopology, Timings
 from storm_operator.simulator.workloads import reference_chain, word_count
+from storm_operator.standalone import stop_on_signals
 
 BASE, PEAK, LOW = 0, 1, 2
 MACHINES = 4
@@ -51,6 +55,7 @@ class SimulatedDemo:
     dials: dict[str, Dial]
     recorder: Recorder
     mode: Mode = Mode.OBSERVE
+    after_period: Callable[[], None] = lambda: None
 
     @property
     def now(self) -> float:
@@ -69,6 +74,7 @@ class SimulatedDemo:
         deadline = self.now + limit_seconds
         while self.now < deadline:
             self.stage.run_period(specs("", files, self.mode))
+            self.after_period()
             if condition():
                 return True
         return False
@@ -116,7 +122,33 @@ def play_simulated(minutes: float, output: Path, console: Console) -> Path:
     return page
 
 
-def simulated_demo(seed: int = 0) -> SimulatedDemo:
+def play_beside_page(minutes: float, output: Path, console: Console, port: int, pace: float) -> Path:
+    """The same at a pace that people can follow, beside the operator's page, which stays until Ctrl-C.
+
+    KeyboardInterrupt where that comes before the end.
+    """
+    page = SinglePage("demo", may_approve=True)
+    demo = simulated_demo(audience=page.watcher)
+    pacer = Pace(PERIOD_SECONDS, pace, stop_on_signals())
+    page.proposals = lambda: demo.stage.loop.memory.proposals
+
+    def between_periods() -> None:
+        page.carry_out(demo.stage.loop.desk)
+        pacer.rest()
+        if pacer.stop.is_set():
+            raise KeyboardInterrupt
+
+    demo.after_period = between_periods
+    with shown_page(page, PageAddress(port), console.print):
+        figures = play(demo, durations(minutes))
+        _, report = write_report(output, demo.recorder, *figures, notes=(NOTE,), subject=SUBJECT)
+        console.print(headline(*figures))
+        console.print("the demo has ended; the page stays until Ctrl-C")
+        pacer.stop.wait()
+    return report
+
+
+def simulated_demo(seed: int = 0, audience: Listener | None = None) -> SimulatedDemo:
     """The demo's cluster with its topologies as Even places them, before anything happens."""
     dials = {workload.name: Dial(float(workload.rates[BASE])) for workload in WORKLOADS}
     model = ClusterModel(
@@ -130,7 +162,8 @@ def simulated_demo(seed: int = 0) -> SimulatedDemo:
     )
     recorder = Recorder()
     scenario = Scenario("demo", model, DURATION_LIMIT_SECONDS, period_seconds=PERIOD_SECONDS, seed=seed)
-    return SimulatedDemo(SimulatedStage(scenario, recorder), dials, recorder)
+    listeners: tuple[Listener, ...] = (recorder,) if audience is None else (recorder, audience)
+    return SimulatedDemo(SimulatedStage(scenario, Audience(listeners, _fail)), dials, recorder)
 
 
 def play(demo: SimulatedDemo, phases: Durations) -> tuple[PhaseFigures, PhaseFigures]:
@@ -151,6 +184,10 @@ def play(demo: SimulatedDemo, phases: Durations) -> tuple[PhaseFigures, PhaseFig
     demo.run_until(lambda: demo.supervisors_used() < used and demo.is_calm(), phases.fall_limit)
     demo.recorder.end(demo.now)
     return baseline, managed
+
+
+def _fail(sentence: str) -> None:
+    raise RuntimeError(sentence)
 
 
 def _topologies(dials: dict[str, Dial]) -> tuple[SimulatedTopology, ...]:

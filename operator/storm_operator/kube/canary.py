@@ -22,7 +22,7 @@ def behind(listed: Mapping[Key, str], watched: Mapping[Key, str]) -> dict[Key, s
 
 @dataclass(slots=True)
 class WatchCanary:
-    """Lists what the operator watches every half minute, of one kind.
+    """Lists what the operator watches, of one kind, from time to time.
 
     `listed` asks the API server, for all of them or only some; `watched` gives what the watch has delivered.
     """
@@ -31,6 +31,7 @@ class WatchCanary:
     listed: Callable[[], Iterable[Body]]
     watched: Callable[[], Iterable[Body]]
     say: Callable[[str], None]
+    look_seconds: float = LOOK_SECONDS
     gaps: dict[Key, tuple[str, int]] = field(default_factory=dict)
     """By resource: the version that is missing and in how many looks it was."""
     clock: Callable[[], float] = time.monotonic
@@ -39,7 +40,7 @@ class WatchCanary:
 
     def run(self, stop: threading.Event) -> None:
         self.whole_at = self.clock()
-        while not stop.wait(LOOK_SECONDS):
+        while not stop.wait(self.look_seconds):
             self.look()
 
     def look(self) -> None:

@@ -19,13 +19,16 @@ from storm_operator.adapters.kube.clients import KubeClients, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.assembly import DEFAULT_AGENT_PORT
+from storm_operator.console.server import DEFAULT_PORT
+from storm_operator.console.site import PageAddress, PageUnavailable, open_page
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
-from storm_operator.kube.canary import WatchCanary
+from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
 from storm_operator.kube.health import serve_health
 from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
 from storm_operator.kube.managed import Managed, Registry
+from storm_operator.kube.page import KubePage, TokenApprover, in_name_of
 from storm_operator.kube.runner import ClusterRunner, RunnerSettings
 from storm_operator.kube.runners import Runners
 from storm_operator.kube.submission import JobSettings
@@ -89,12 +92,32 @@ def run(
             help="A deleted StormTopology whose Nimbus does not answer is let go after so long.",
         ),
     ] = DELETION_PATIENCE_SECONDS,
+    watch_look_seconds: Annotated[
+        float,
+        typer.Option(
+            envvar=env("WATCH_LOOK_SECONDS"),
+            min=0.5,
+            help="So often what is watched is listed: after three times without what is listed, a watch is frozen.",
+        ),
+    ] = LOOK_SECONDS,
     lease_namespace: Annotated[
         str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the lease for leader election.")
     ] = "default",
     lease_name: Annotated[str, typer.Option(envvar=env("LEASE_NAME"))] = "storm-operator",
     health_port: Annotated[int, typer.Option(envvar=env("HEALTH_PORT"), help="GET /healthz")] = 8081,
     metrics_port: Annotated[int, typer.Option(envvar=env("METRICS_PORT"), help="GET /metrics")] = 8080,
+    page_port: Annotated[
+        int,
+        typer.Option(envvar=env("PAGE_PORT"), min=0, max=65535, help="Port of the page and its JSON API; 0: none."),
+    ] = DEFAULT_PORT,
+    page_approval: Annotated[
+        bool,
+        typer.Option(
+            "--page-approval",
+            envvar=env("PAGE_APPROVAL"),
+            help="Plans can be approved on the page, with a Kubernetes token that may patch stormrebalances.",
+        ),
+    ] = False,
     kubeconfig: Annotated[
         str | None, typer.Option(help="A kubeconfig file; else the pod's ServiceAccount, or the usual file.")
     ] = None,
@@ -117,14 +140,17 @@ def run(
         prometheus,
         HistorySettings(history, None, history_days, history_gigabytes) if history else None,
         ConfigMapKey(learned_profile, PROFILE_KEY) if learned_profile else None,
+        KubePage() if page_port else None,
     )
-    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()), metrics)
+    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)
     metrics.watch_ages = operator.watch_ages
     serve_health(health_port, operator.problem)
     try:
         metrics.serve(metrics_port)
     except ListenError as error:
         raise typer.BadParameter(f"--metrics-port: {error}") from None
+    if page_port:
+        operator.show_page(page_port, page_approval)
     log.info("storm-operator starts as %s", identity)
     if wait_for_leadership(lease, terms, stop, log.info):
         threading.Thread(
@@ -163,6 +189,7 @@ class Operator:
         settings: RunnerSettings,
         namespaces: tuple[str, ...],
         metrics: OperatorMetrics,
+        watch_look_seconds: float,
     ) -> None:
         self._clients = clients
         self._registry = registry
@@ -177,6 +204,7 @@ class Operator:
                 lambda: clients.kinds.list(TOPOLOGIES, namespaces),
                 lambda: [managed.body for managed in registry.topologies()],
                 log.info,
+                watch_look_seconds,
             ),
             # Of plans, that are many and large, those that people are asked about.
             WatchCanary(
@@ -184,6 +212,7 @@ class Operator:
                 lambda: clients.kinds.list(REBALANCES, namespaces, PROPOSED),
                 registry.rebalances,
                 log.info,
+                watch_look_seconds,
             ),
         )
 
@@ -196,8 +225,20 @@ class Operator:
         ages = {canary.kind: canary.age_seconds() for canary in self._canaries}
         return {kind: age for kind, age in ages.items() if age is not None}
 
+    def show_page(self, port: int, approval: bool) -> None:
+        """Serve the page; where that is impossible the operator runs without it."""
+        if self._settings.page is None:
+            return
+        approver = TokenApprover(self._registry, in_name_of) if approval else None
+        try:
+            open_page(self._settings.page.api(lambda: self.runners.running, approver), PageAddress(port, ""))
+        except PageUnavailable as error:
+            log.warning("%s", error)
+
     def lead(self, stop: threading.Event, deletion_patience_seconds: float) -> None:
         """Until `stop`: watch, and run the loops."""
+        if self._settings.page is not None:
+            self._settings.page.leads = True
         for target in (self.runners.run, *(canary.run for canary in self._canaries)):
             threading.Thread(target=target, args=(stop,), name=target.__qualname__, daemon=True).start()
         watched = Watched(self._registry, self._gone, self._tell, lambda: datetime.now(UTC), deletion_patience_seconds)

@@ -19,16 +19,17 @@ from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed, Registry, rightful
+from storm_operator.kube.page import KubePage
 from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSettings, JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
-from storm_operator.loop_ports import Audience
+from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
 
-RETRY_SECONDS = 10.0
+LONGEST_RETRY_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
 CONNECT_PATIENCE_SECONDS = 10.0
@@ -44,6 +45,7 @@ class RunnerSettings:
     history: HistorySettings | None = None
     learned_profile: ConfigMapKey | None = None
     """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
+    page: KubePage | None = None
 
 
 Wishes = frozenset[tuple[str, int, bool]]
@@ -92,8 +94,13 @@ class ClusterRunner:
             period = self._unless_out_of_reach(self.run_pass)
             self.last_pass_at = time.monotonic()
             self._note_pass(self.last_pass_at - started, period)
-            self._rest(stop, started + (RETRY_SECONDS if period is None else period))
+            self._rest(stop, started + (self._retry_seconds() if period is None else period))
         self.close()
+
+    def _retry_seconds(self) -> float:
+        """Until a Nimbus that is out of reach is tried again: a period of its resources, if that is not too long."""
+        periods = [one.spec.scheduling.period_seconds for one in self.registry.of_cluster(self.nimbus) if one.spec]
+        return min([LONGEST_RETRY_SECONDS, *periods])
 
     def _unless_out_of_reach(self, act: Callable[[], float | None]) -> float | None:
         """What `act` returns; None when a peer is in its way, which the resources' statuses then say."""
@@ -109,7 +116,7 @@ class ClusterRunner:
         report = self.publisher.last_report
         blind = report is None or report.snapshot is None
         failed = period_seconds is None or blind
-        self.told.pass_ended(seconds, failed, len(self.owners), period_seconds or RETRY_SECONDS)
+        self.told.pass_ended(seconds, failed, len(self.owners), period_seconds or self._retry_seconds())
         self.told.resize_problems(map(problem_reason, self.care.limits.problems.values()))
 
     def _rest(self, stop: threading.Event, until: float) -> None:
@@ -177,7 +184,9 @@ class ClusterRunner:
         if self.assembly is None or self.lifecycle is None:
             connection = discover(self.nimbus, self.settings)
             self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
-            listeners = (self.publisher, self.told, *((self.recorder,) if self.recorder else ()))
+            watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
+            onlookers: tuple[Listener | None, ...] = (self.publisher, self.told, self.recorder, watcher)
+            listeners = tuple(one for one in onlookers if one is not None)
             assembly = assemble(
                 connection,
                 Audience(listeners, self.say),

@@ -58,7 +58,7 @@ WRONG_VALUES = [
     ("storm-operator", "prometheus=prometheus:9090", ("/prometheus", "'prometheus:9090'")),
     ("storm-operator", "rules.repository=git.example/storm", ("/rules/repository", "'git.example/storm'")),
     ("storm-operator", "submission.serviceAccount=", ("/submission/serviceAccount", "minLength")),
-    ("storm-operator", "dashboards.enabled=true", ("dashboards.enabled: this chart holds no dashboards",)),
+    ("storm-operator", "dashboards.labels=yes", ("/dashboards/labels", "want object")),
 ]
 
 

@@ -73,8 +73,7 @@ def test_only_the_account_s_own_calls_are_told(accounted_kube: KubeCluster) -> N
 def test_idle_operator_writes_nothing(accounted_kube: KubeCluster, tmp_path: Path) -> None:
     kubeconfig = accounted_kube.service_account_kubeconfig(NAMESPACE, ACCOUNT)
     with OperatorProcess(accounted_kube, NAMESPACE, tmp_path / "operator.log", kubeconfig) as operator:
-        for number in range(RESOURCES):
-            accounted_kube.kubectl("create", "-f", "-", input=resource(number))
+        accounted_kube.kubectl("create", "-f", "-", input="---".join(map(resource, range(RESOURCES))))
         eventually(lambda: len(out_of_reach(accounted_kube)) == RESOURCES, "each says that its Nimbus is away")
         wait_for_passes(operator, 1)
         before = writes(accounted_kube)
@@ -87,7 +86,7 @@ def resource(number: int) -> str:
 apiVersion: storm-operator.dev/v1alpha1
 kind: StormTopology
 metadata: {{name: topology-{number}, namespace: {NAMESPACE}}}
-spec: {{nimbus: "127.0.0.1:1", adopt: {{}}}}
+spec: {{nimbus: "127.0.0.1:1", adopt: {{}}, scheduling: {{periodSeconds: 1}}}}
 """
 
 

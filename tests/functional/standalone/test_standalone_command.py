@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -12,12 +13,27 @@ import pytest
 from cluster_bench import WORD_COUNT
 from eventually import eventually
 
+from metric_pages import complaints_of_promtool, names_on, page_at
+from operator_scene import free_port
 from storm_operator.assembly import assemble
 from storm_operator.demo.recorder import Recorder
 from storm_operator.local.cluster import LocalCluster
+from storm_operator.metric_contract import AGENT_METRICS, OPERATOR_METRICS, Exporter
 from storm_operator.standalone_command import connection_of
 
 pytestmark = pytest.mark.functional
+
+ONLY_ELSEWHERE = {
+    f"storm_operator_{name}"
+    for name in ("watch_age_seconds", "omitted_series", "pod_resizes_total", "pod_resize_problems")
+}
+"""Of Kubernetes, and of very large clusters."""
+ONLY_ENFORCED = {
+    "storm_executor_cpu_limit_cores",
+    "storm_executor_throttled_seconds_total",
+    "storm_supervisor_throttled_seconds_total",
+}
+"""Where machines have cgroups of their own, as root."""
 
 FILE = """
 apiVersion: storm-operator.dev/v1alpha1
@@ -44,7 +60,9 @@ def test_folder_is_submitted_managed_followed_and_left_running(
     connection = ["--nimbus", f"{host}:{port}", "--zookeeper", storm_cluster.zookeeper]
     client = ["--storm-home", str(storm_cluster.storm_home), "--storm-conf-dir", str(storm_cluster.conf_dir)]
     log = tmp_path / "log"
+    metrics_port = free_port()
     program = [sys.executable, "-m", "storm_operator", "standalone", str(tmp_path), *connection, *client]
+    program += ["--metrics-port", str(metrics_port)]
     assembly = assemble(connection_of(storm_cluster), Recorder())
     with log.open("w") as output:
         operator = subprocess.Popen(program, stdout=output, stderr=subprocess.STDOUT)
@@ -64,6 +82,7 @@ def test_folder_is_submitted_managed_followed_and_left_running(
         eventually(is_applied, "the plan is in force")
         eventually(lambda: bool(assembly.store.read_cpu_limits(topology.id)), "CPU limits are given")
         eventually(lambda: "Verified" in log.read_text(), "the plan is verified")
+        metrics_keep_the_contract(f"http://127.0.0.1:{metrics_port}/metrics", storm_cluster, name)
         operator.send_signal(signal.SIGINT)
         assert operator.wait(timeout=60) == 0
         running = {t.name: t.status for t in assembly.storm.running()}
@@ -78,6 +97,22 @@ def test_folder_is_submitted_managed_followed_and_left_running(
             operator.wait(timeout=10)
         assembly.storm.kill(name, 0)
         assembly.close()
+
+
+def metrics_keep_the_contract(operator_url: str, cluster: LocalCluster, topology: str) -> None:
+    """Both exporters, of the operator and of every agent, on a cluster where a plan has been verified."""
+    page = page_at(operator_url)
+    assert complaints_of_promtool(page) == []
+    missing = {m.name for m in OPERATOR_METRICS} - names_on(page, Exporter.OPERATOR) - ONLY_ELSEWHERE
+    assert not missing
+    assert f'state="Verified",topology="{topology}"}} 1.0' in page
+    assert re.search(r'peer_calls_total\{nimbus="[^"]+",outcome="ok",peer="agent",verb="scrape"\}', page)
+    seen: set[str] = set()
+    for machine in cluster.machines:
+        page = page_at(machine.agent_url)
+        assert complaints_of_promtool(page) == []
+        seen |= names_on(page, Exporter.AGENT)
+    assert {m.name for m in AGENT_METRICS} - seen <= ONLY_ENFORCED
 
 
 def test_cluster_that_is_not_there_is_said_and_waited_for(tmp_path: Path) -> None:

@@ -120,5 +120,20 @@ def test_looks_until_it_is_stopped() -> None:
     played = Scene()
     stop = Mock()
     stop.wait.side_effect = [False, False, True]
+    played.canary.look_seconds = 7.0
     played.canary.run(stop)
     assert played.looks == 2
+    stop.wait.assert_called_with(7.0)
+
+
+def test_age_is_that_of_the_last_look_that_found_nothing_missing() -> None:
+    played = Scene()
+    now = [100.0]
+    played.canary.clock = lambda: now[0]
+    assert played.canary.age_seconds() is None
+    played.look()
+    now[0] = 130.0
+    played.change("2")
+    played.look()
+    now[0] = 160.0
+    assert played.canary.age_seconds() == 60.0

@@ -17,6 +17,7 @@ from storm_operator.kube.pod_limits import (
     PodLimits,
     is_worth_a_resize,
     needed_millicores,
+    problem_reason,
 )
 
 WORDS = chain_topology("words", ("spout", 1), ("split", 2))
@@ -167,6 +168,14 @@ class TestRefusal:
         assert played.said == ["resize pod storm/sup-0 to 600m CPU: not allowed"]
         assert played.limits.problems == {"sup-0": played.said[0]}
 
+    def test_is_told_and_so_is_acceptance(self) -> None:
+        played, told = self.refusing(), list[bool]()
+        played.limits.asked = told.append
+        played.follow()
+        played.pods.refusal = None
+        played.follow(seconds=RETRY_SECONDS)
+        assert told == [False, True]
+
     def test_does_not_stop_the_other_pods(self) -> None:
         played = Scene(FakePods((pod(0), pod(1))))
         played.pods.refusal = Refused("no")
@@ -209,3 +218,17 @@ def test_pods_of_other_namespaces_are_not_seen() -> None:
     played = scene(pod(0))
     played.limits.see(("elsewhere",))
     assert played.limits.present == ()
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        ("Deferred: node is full", "Deferred"),
+        ("Infeasible: too much", "Infeasible"),
+        ("Error: no cgroup", "Error"),
+        ("storm-operator.dev/cpu-capacity-millicores is 'x'; give a whole number", "Invalid"),
+        ("resize pod a/b to 100m CPU: quota exceeded", "Refused"),
+    ],
+)
+def test_a_problem_has_one_word_for_metrics(problem: str, reason: str) -> None:
+    assert problem_reason(problem) == reason

@@ -103,3 +103,20 @@ def test_what_fails_is_told_and_waits_for_the_next_pass(scene: Scene) -> None:
 def test_before_the_first_pass_came_through_there_is_nobody_to_attend(scene: Scene) -> None:
     scene.runner.lifecycle = None
     assert scene.rest(create("more"), nothing, nothing) == []
+
+
+@pytest.mark.parametrize(("periods", "seconds"), [((60, 3), 3.0), ((60, 30), 10.0), ((), 10.0)])
+def test_nimbus_out_of_reach_is_tried_again_after_the_shortest_period(
+    monkeypatch: pytest.MonkeyPatch, periods: tuple[int, ...], seconds: float
+) -> None:
+    specs = [{"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": period}} for period in periods]
+    bodies = [topology_body(f"t{at}", spec=spec) for at, spec in enumerate(specs)]
+    runner = Scene(monkeypatch).runner
+    runner.registry = registry_of(*bodies)
+    monkeypatch.setattr(ClusterRunner, "run_pass", Mock(side_effect=NimbusUnreachable("away")))
+    monkeypatch.setattr("storm_operator.kube.runner.time", Mock(monotonic=lambda: 100.0))
+    rests: list[float] = []
+    stop = Mock(is_set=Mock(side_effect=[False, True]))
+    monkeypatch.setattr(ClusterRunner, "_rest", lambda _, stop, until: rests.append(until - 100.0))
+    runner.run(stop)
+    assert rests == [seconds]

@@ -7,11 +7,10 @@ from typing import Any
 
 import requests
 
-from storm_operator.adapters.metrics.source import METRIC_PREFIX, OPERATORS_OWN
+from storm_operator.adapters.metrics.source import METRIC_PREFIX, NOT_OF_AGENTS
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
-
-LABELS_ADDED_BY_PROMETHEUS = frozenset({"__name__", "instance", "job"})
+from storm_operator.core.prometheus_matrix import LABELS_ADDED_BY_PROMETHEUS, parse_matrix
 
 
 class PrometheusError(Exception):
@@ -28,8 +27,8 @@ class PrometheusSource:
     Raw samples are asked for with a range selector, not `rate()`: `rate()` extrapolates to the edges of its window,
     which turns 300 tuples into 314 and differs from what the agents said. `matchers` narrows the query when one
     server watches several Storm clusters, e.g. `cluster="blue"`; `ignored_labels` are those that the scrape
-    configuration adds to every series (`instance` and `job` always are). The window must be at least two
-    scrape intervals of the server long.
+    configuration adds to every series (`instance`, `job` and what a PodMonitor adds always are). The window must be
+    at least two scrape intervals of the server long.
     """
 
     def __init__(
@@ -51,16 +50,15 @@ class PrometheusSource:
         try:
             with noted(self._book, Peer.PROMETHEUS, "query", (NoAnswer,)):
                 result = self._query(now_seconds, window_seconds)
-            samples = parse_matrix(result, self._ignored_labels)
+            samples = _parsed(result, self._ignored_labels)
         except PrometheusError as error:
             return MetricsWindow(now_seconds, window_seconds, {}, (f"Prometheus at {self._url} {error}",))
         problems = () if samples else (f"Prometheus at {self._url} has no {METRIC_PREFIX}* series in this window",)
         return window_of_samples(samples, now_seconds, window_seconds, problems)
 
     def _query(self, now_seconds: float, window_seconds: float) -> Any:
-        matchers = f'__name__=~"{METRIC_PREFIX}.*",__name__!~"{OPERATORS_OWN}.*"' + (
-            f",{self._matchers}" if self._matchers else ""
-        )
+        names = f'__name__=~"{METRIC_PREFIX}.*",__name__!~"{NOT_OF_AGENTS}"'
+        matchers = f"{names},{self._matchers}" if self._matchers else names
         # Prometheus 3 leaves out the sample at the very start of a range and 2.x does not; window_of_samples decides.
         query = f"{{{matchers}}}[{round(window_seconds * 1000)}ms]"
         try:
@@ -82,20 +80,8 @@ class PrometheusSource:
         return answer.get("data")
 
 
-def parse_matrix(data: Any, ignored_labels: frozenset[str]) -> Mapping[SeriesKey, list[Sample]]:
-    """Raw samples of a range query's `data`; PrometheusError when it has another form.
-
-    Series that differ only in ignored labels (an agent scraped under two jobs) are joined: of samples with the same
-    timestamp one is kept.
-    """
+def _parsed(data: Any, ignored_labels: frozenset[str]) -> Mapping[SeriesKey, list[Sample]]:
     try:
-        joined: dict[SeriesKey, dict[float, float]] = {}
-        for series in data["result"]:
-            labels = {name: value for name, value in series["metric"].items() if name not in ignored_labels}
-            key = SeriesKey.of(series["metric"]["__name__"], labels)
-            readings = joined.setdefault(key, {})
-            for timestamp_seconds, value in series["values"]:
-                readings.setdefault(float(timestamp_seconds), float(value))
-    except (KeyError, TypeError, ValueError) as error:
-        raise PrometheusError(f"answered in an unknown form: {error.__class__.__name__}: {error}") from error
-    return {key: [Sample(value, at) for at, value in sorted(readings.items())] for key, readings in joined.items()}
+        return parse_matrix(data, ignored_labels)
+    except ValueError as error:
+        raise PrometheusError(f"answered in an {error}") from error

@@ -1,0 +1,161 @@
+"""How long the panels of the dashboards take on a Prometheus that holds a day of a large cluster.
+
+Makes the series of `--executors` executors (played_series.py), loads them by promtool's backfill, starts a Prometheus
+on them and asks every panel what Grafana would ask, over the last hour and over all there is. The last line is JSON.
+With `--keep` a run that was interrupted goes on where it was, and the next one finds the series made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import requests
+from played_series import PlayedCluster
+from played_values import Played, write_openmetrics
+from rich.console import Console
+from rich.progress import track
+
+from dashboards.all_of_them import documents
+from dashboards.preview.asking import ask
+from dashboards.preview.choices import Looked
+from dashboards.preview.prometheus import Prometheus
+
+BLOCK_SECONDS = 7_200
+"""Prometheus' own blocks are that long: promtool reads its input once for each."""
+EXECUTORS_OF_A_TOPOLOGY, EXECUTORS_OF_A_SUPERVISOR = 100, 20
+READY_SECONDS = 120.0
+
+console = Console(stderr=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--executors", type=int, default=1_000)
+    parser.add_argument("--hours", type=int, default=24)
+    parser.add_argument("--scrape-seconds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=5, help="how often each panel is asked (5); the median counts")
+    parser.add_argument("--keep", type=Path, help="a folder for Prometheus' data, to be found again by the next run")
+    options = parser.parse_args()
+    cluster = PlayedCluster(
+        topologies=max(options.executors // EXECUTORS_OF_A_TOPOLOGY, 1),
+        executors_each=min(options.executors, EXECUTORS_OF_A_TOPOLOGY),
+        supervisors=max(options.executors // EXECUTORS_OF_A_SUPERVISOR, 2),
+    )
+    series = list(cluster.series())
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.keep or Path(scratch) / "data"
+        end = loaded_until(folder, series, options.hours, options.scrape_seconds, Path(scratch))
+        with prometheus_on(folder, Path(scratch)) as prometheus:
+            figures = measured(prometheus, end, options)
+    figures |= {
+        "executors": options.executors,
+        "series": len(series),
+        "samples": len(series) * options.hours * 3600 // options.scrape_seconds,
+        "hours": options.hours,
+        "scrape_seconds": options.scrape_seconds,
+        "rounds": options.rounds,
+    }
+    print(json.dumps(figures))
+    return 0
+
+
+def loaded_until(folder: Path, series: Sequence[Played], hours: int, scrape_seconds: int, scratch: Path) -> float:
+    """Fill `folder` with the blocks that it lacks; the time (unix seconds) of the newest sample."""
+    mark = folder / "loaded.json"
+    if mark.is_file():
+        end, done = json.loads(mark.read_text())
+    else:
+        end, done = time.time() // BLOCK_SECONDS * BLOCK_SECONDS, 0
+    epoch = end - hours * 3600
+    text = scratch / "series.txt"
+    folder.mkdir(parents=True, exist_ok=True)
+    starts = np.arange(epoch, end, BLOCK_SECONDS)[done:]
+    for number, start in enumerate(track(starts, description=f"{len(series)} series, {hours} h", console=console)):
+        times = np.arange(start, min(start + BLOCK_SECONDS, end), scrape_seconds)
+        with text.open("w", encoding="utf-8") as output:
+            write_openmetrics(series, times, epoch, output)
+        load = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(folder)]
+        subprocess.run(load, check=True, stdout=subprocess.DEVNULL)
+        text.unlink()
+        mark.write_text(json.dumps([end, done + number + 1]))
+    return float(end - scrape_seconds)
+
+
+@contextmanager
+def prometheus_on(folder: Path, scratch: Path) -> Iterator[Prometheus]:
+    """A server on these blocks that scrapes nothing."""
+    config = scratch / "prometheus.yml"
+    config.write_text("scrape_configs: []\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [
+        "prometheus",
+        f"--config.file={config}",
+        f"--storage.tsdb.path={folder}",
+        "--storage.tsdb.retention.time=10y",
+        f"--web.listen-address={address}",
+        "--log.level=warn",
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + READY_SECONDS
+        while not is_ready(f"http://{address}/-/ready"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"Prometheus did not start on {folder}: {' '.join(command)}")
+            time.sleep(0.2)
+        yield Prometheus(f"http://{address}")
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def is_ready(url: str) -> bool:
+    try:
+        return requests.get(url, timeout=1.0).status_code == 200
+    except requests.RequestException:
+        return False
+
+
+def measured(prometheus: Prometheus, end: float, options: argparse.Namespace) -> dict[str, object]:
+    """Milliseconds of the slowest and the median panel, over an hour and over all that there is."""
+    figures: dict[str, object] = {"load_average": round(os.getloadavg()[0], 1)}
+    for name, hours in (("hour", 1), ("all", options.hours)):
+        looked = Looked(end - hours * 3600, end, options.scrape_seconds)
+        seconds: dict[str, list[float]] = {}
+        for _ in range(options.rounds):
+            for document in documents().values():
+                for panel in ask(document, prometheus, looked).panels:
+                    if panel.answers:
+                        seconds.setdefault(f"{document['title']}: {panel.title}", []).append(panel.seconds)
+                    for answer in panel.answers:
+                        if answer.error:
+                            raise SystemExit(f"{document['title']}: {panel.title}: {answer.error}")
+        medians = {panel: statistics.median(each) for panel, each in seconds.items()}
+        slowest = sorted(medians, key=lambda panel: -medians[panel])
+        for title in slowest[:8]:
+            console.print(f"{name}: {medians[title] * 1000:7.0f} ms (worst {max(seconds[title]) * 1000:.0f})  {title}")
+        figures[name] = {
+            "slowest_panel": slowest[0],
+            "slowest_ms": round(medians[slowest[0]] * 1000),
+            "slowest_single_ms": round(max(max(each) for each in seconds.values()) * 1000),
+            "median_ms": round(statistics.median(medians.values()) * 1000, 1),
+            "panels": len(medians),
+        }
+    return figures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""`storm-operator status` and `explain`: what the page shows, for people who live in a terminal. Asks the API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, NoReturn
+from urllib.parse import quote
+
+import requests
+import typer
+from rich.console import Console
+
+from storm_operator.status_view import explanation_view, status_view
+
+DEFAULT_URL = "http://127.0.0.1:8088"
+VERSION = 1
+TIMEOUT_SECONDS = 10.0
+EXIT_UNREACHABLE = 1
+
+Document = Mapping[str, Any]
+
+
+class Output(StrEnum):
+    """Tables for people, JSON for programs."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+Url = Annotated[str, typer.Option(envvar="STORM_OPERATOR_URL", help="Where the operator serves its page.")]
+Cluster = Annotated[str | None, typer.Option(help="Storm cluster (its Nimbus); needed only where there are several.")]
+Form = Annotated[Output, typer.Option("--output", "-o", help="Tables for people, JSON for programs.")]
+
+
+class NotToBeHad(Exception):
+    """The operator does not answer, or says no; the message says what to do."""
+
+
+def status(url: Url = DEFAULT_URL, cluster: Cluster = None, output: Form = Output.TABLE) -> None:
+    """Topologies, how they fare, what was decided last, and where everything runs. Asks a running operator."""
+    try:
+        names = _cluster_names(url, cluster)
+        found = [_status_of(url, name) for name in names]
+    except NotToBeHad as error:
+        _fail("status", str(error))
+    if output is Output.JSON:
+        typer.echo(json.dumps({"version": VERSION, "clusters": found}, indent=2))
+        return
+    console = Console(highlight=False)
+    for one in found:
+        console.print(status_view(one["name"], one["view"], one["plans"]))
+
+
+def explain(
+    topology: Annotated[str, typer.Argument(help="Its name, or its id in Storm.")],
+    url: Url = DEFAULT_URL,
+    cluster: Cluster = None,
+    output: Form = Output.TABLE,
+) -> None:
+    """Why the last decision about a topology was what it was, in plain words with the numbers."""
+    try:
+        found = _explanation(url, _cluster_names(url, cluster), topology)
+    except NotToBeHad as error:
+        _fail("explain", str(error))
+    if output is Output.JSON:
+        typer.echo(json.dumps({"version": VERSION, **found}, indent=2))
+    else:
+        Console(highlight=False).print(explanation_view(found))
+
+
+def _status_of(url: str, cluster: str) -> dict[str, Any]:
+    query = {"cluster": cluster}
+    return {"name": cluster, "view": _get(url, "view", query), "plans": _get(url, "plans", query)["plans"]}
+
+
+def _explanation(url: str, clusters: list[str], topology: str) -> Document:
+    """From the one cluster that runs it."""
+    answers: dict[str, Document] = {}
+    refusals = []
+    for cluster in clusters:
+        try:
+            answers[cluster] = _get(url, f"topologies/{quote(topology, safe='')}/explanation", {"cluster": cluster})
+        except NotToBeHad as error:
+            refusals.append(str(error))
+    if not answers:
+        raise NotToBeHad("; ".join(refusals))
+    if len(answers) > 1:
+        raise NotToBeHad(f"{topology} runs on {', '.join(sorted(answers))}: say which with --cluster")
+    return next(iter(answers.values()))
+
+
+def _cluster_names(url: str, wanted: str | None) -> list[str]:
+    answer = _get(url, "clusters", {})
+    names = [str(one["name"]) for one in answer["clusters"]]
+    if wanted is not None and wanted not in names:
+        raise NotToBeHad(f"--cluster is {wanted!r}: one of {', '.join(names) or 'none'} is right")
+    if not names:
+        raise NotToBeHad(answer["trouble"] or "no Storm cluster is managed yet: no StormTopology names one")
+    return names if wanted is None else [wanted]
+
+
+def _get(url: str, path: str, query: Mapping[str, str]) -> Any:
+    address = f"{url.rstrip('/')}/api/v1/{path}"
+    try:
+        answer = requests.get(address, params=query, timeout=TIMEOUT_SECONDS)
+        document = answer.json()
+    except requests.JSONDecodeError as error:
+        raise NotToBeHad(
+            f"what answers at {url} is no storm-operator: --url must be where it serves its page"
+        ) from error
+    except requests.RequestException as error:
+        raise NotToBeHad(
+            f"no operator answers at {url}: start one (storm-operator standalone), forward its port (kubectl "
+            f"port-forward deployment/storm-operator 8088), or say where it is with --url"
+        ) from error
+    if not answer.ok:
+        raise NotToBeHad(str(document.get("message", answer.reason)))
+    return document
+
+
+def _fail(command: str, message: str) -> NoReturn:
+    typer.echo(f"storm-operator {command}: {message}", err=True)
+    raise typer.Exit(EXIT_UNREACHABLE)

@@ -1,0 +1,302 @@
+"""The JSON API under the page: what each path answers. No sockets here: a request in, a response out."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from importlib.metadata import version
+from urllib.parse import unquote
+
+from storm_operator.console.api_documents import (
+    ApprovalForm,
+    ClusterEntry,
+    Clusters,
+    Failure,
+    ForecastDocument,
+    HistoryDocument,
+    Plans,
+    Verdicts,
+)
+from storm_operator.console.approval import Approver, Verdict
+from storm_operator.console.documents import to_bytes, unsqueezed
+from storm_operator.console.explain import Explanation
+from storm_operator.console.plan_view import PlanScene
+from storm_operator.console.views import PassView
+from storm_operator.console.watcher import Seen, Watcher
+
+PREFIX = "/api/v1"
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`path` is as it was sent, with its escapes; `query` has the last value of each parameter; `token` is the bearer
+    token, empty where there is none."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    token: str = ""
+    known_tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """`is_gzip`: `body` is compressed already. `tag` changes whenever the answer does; empty: never ask again by it."""
+
+    status: HTTPStatus
+    body: bytes
+    content_type: str = JSON
+    tag: str = ""
+    is_gzip: bool = False
+
+
+class BadRequest(Exception):
+    """The request is wrong; the message names the field, the value and what would be right."""
+
+    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One of the query, or `in_path`."""
+
+    name: str
+    kind: str
+    meaning: str
+    in_path: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path: `{name}` in it is a parameter. `answer` is the dataclass whose document is answered."""
+
+    method: str
+    path: str
+    summary: str
+    answer: type
+    parameters: tuple[Parameter, ...] = ()
+    form: type | None = None
+
+
+CLUSTER = Parameter("cluster", "string", "Name of the Storm cluster, as /clusters has it; the first where absent.")
+SINCE = Parameter("since", "integer", "Only passes with a higher number: what is new to the caller.")
+PLAN = Parameter("plan", "string", "The plan's id.", in_path=True)
+
+ROUTES: Mapping[str, Route] = {
+    "clusters": Route("GET", "/clusters", "The clusters, and how far each has come: ask this often.", Clusters),
+    "view": Route(
+        "GET",
+        "/view",
+        "One pass: supervisors, workers, executors, topologies, flows, decisions.",
+        PassView,
+        (CLUSTER, Parameter("at", "number", "The last pass up to this time (seconds since 1970); the newest.")),
+    ),
+    "history": Route("GET", "/history", "The time line: a point for each pass.", HistoryDocument, (CLUSTER, SINCE)),
+    "forecasts": Route(
+        "GET",
+        "/forecasts",
+        "Forecast against actual by component: an entry for each pass.",
+        ForecastDocument,
+        (CLUSTER, SINCE),
+    ),
+    "plans": Route("GET", "/plans", "The last plans, newest first, as far as each has come.", Plans, (CLUSTER,)),
+    "scene": Route(
+        "GET",
+        "/plans/{plan}/scene",
+        "The cluster as it was when the plan was made, and as the plan has it.",
+        PlanScene,
+        (PLAN, CLUSTER),
+    ),
+    "verdict": Route(
+        "POST",
+        "/plans/{plan}/verdict",
+        "Approve or reject a plan that waits; only where the operator was started with it.",
+        Verdicts,
+        (PLAN, CLUSTER),
+        ApprovalForm,
+    ),
+    "explanation": Route(
+        "GET",
+        "/topologies/{topology}/explanation",
+        "Why the last decision about a topology was what it was, in sentences.",
+        Explanation,
+        (Parameter("topology", "string", "The topology's id or name.", in_path=True), CLUSTER),
+    ),
+}
+
+
+@dataclass(slots=True)
+class Api:
+    """`clusters` tells the watchers by cluster name; `approver` None: the page cannot approve.
+
+    `trouble` says why there is nothing to be seen here, if so.
+    """
+
+    clusters: Callable[[], Mapping[str, Watcher]]
+    approver: Approver | None = None
+    trouble: Callable[[], str] = lambda: ""
+    instance: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    """Numbers of passes begin anew with each life of the operator: a caller that sees another one starts over."""
+
+    def answer(self, request: Request) -> Response:
+        """Never raises for what a caller does wrong."""
+        try:
+            name, values = _matched(request)
+            return getattr(self, f"_{name}")(request, values)  # type: ignore[no-any-return]
+        except BadRequest as error:
+            return Response(error.status, to_bytes(Failure(str(error))))
+
+    def _clusters(self, request: Request, _: Mapping[str, str]) -> Response:
+        seen = {name: watcher.seen for name, watcher in sorted(self.clusters().items())}
+        tag = "-".join([self.instance, *(str(one.changes) for one in seen.values())])
+        return self._unless_known(request, tag, lambda: to_bytes(self._listed(seen)))
+
+    def _listed(self, seen: Mapping[str, Seen]) -> Clusters:
+        approval = "off" if self.approver is None else "token" if self.approver.needs_token else "open"
+        return Clusters(
+            instance=self.instance,
+            version=version("storm-operator"),
+            approval=approval,
+            trouble=self.trouble(),
+            clusters=tuple(
+                ClusterEntry(
+                    name=name,
+                    passes=one.passes,
+                    plan_changes=one.plan_changes,
+                    at_seconds=one.view.at_seconds if one.passes else None,
+                    period_seconds=one.view.period_seconds,
+                    topologies=len(one.view.topologies),
+                    executors=len(one.view.executors),
+                )
+                for name, one in seen.items()
+            ),
+        )
+
+    def _view(self, request: Request, _: Mapping[str, str]) -> Response:
+        seen = self._cluster(request)
+        at = _number(request, "at")
+        kept = seen.history.newest if at is None else seen.history.at(at)
+        if kept is None:
+            raise BadRequest("no pass has been made yet: ask again in a moment", HTTPStatus.SERVICE_UNAVAILABLE)
+        found = kept
+        return self._unless_known(request, f"{self.instance}-{found.number}", lambda: found.view, is_gzip=True)
+
+    def _history(self, request: Request, _: Mapping[str, str]) -> Response:
+        seen, since = self._cluster(request), _number(request, "since") or 0
+        passes = seen.history.since(int(since))
+        tag = f"{self.instance}-{seen.passes}-{int(since)}"
+        return self._unless_known(request, tag, lambda: _list("passes", [one.point for one in passes]))
+
+    def _forecasts(self, request: Request, _: Mapping[str, str]) -> Response:
+        seen, since = self._cluster(request), _number(request, "since") or 0
+        passes = seen.history.since(int(since))
+        tag = f"{self.instance}-{seen.passes}-{int(since)}"
+        return self._unless_known(request, tag, lambda: _list("passes", [unsqueezed(one.loads) for one in passes]))
+
+    def _plans(self, request: Request, _: Mapping[str, str]) -> Response:
+        seen = self._cluster(request)
+        tag = f"{self.instance}-{seen.changes}"
+        return self._unless_known(request, tag, lambda: to_bytes(Plans(seen.plan_views())))
+
+    def _scene(self, request: Request, values: Mapping[str, str]) -> Response:
+        seen, plan_id = self._cluster(request), values["plan"]
+        known = seen.plan(plan_id)
+        if known is None:
+            raise BadRequest(f"there is no plan {plan_id!r} among the last ones", HTTPStatus.NOT_FOUND)
+        scene = known.scene
+        if scene is None:
+            raise BadRequest(
+                f"the cluster that {plan_id} was made for is known when the pass that made it has ended, and not after "
+                f"a restart of the operator",
+                HTTPStatus.NOT_FOUND,
+            )
+        found = scene
+        return self._unless_known(request, f"{self.instance}-{plan_id}", lambda: found, is_gzip=True)
+
+    def _explanation(self, request: Request, values: Mapping[str, str]) -> Response:
+        seen = self._cluster(request)
+        found = seen.explain(values["topology"])
+        if found is None:
+            names = ", ".join(sorted(one.name for one in seen.view.topologies)) or "none at all"
+            raise BadRequest(
+                f"there is no topology {values['topology']!r}: there are {names}", status=HTTPStatus.NOT_FOUND
+            )
+        return self._unless_known(request, f"{self.instance}-{seen.changes}", lambda: to_bytes(found))
+
+    def _verdict(self, request: Request, values: Mapping[str, str]) -> Response:
+        if self.approver is None:
+            raise BadRequest(
+                "plans are not approved here: start the operator with --page-approval", HTTPStatus.FORBIDDEN
+            )
+        self._cluster(request)
+        answer = self.approver.take(values["plan"], _asked(request.body), request.token)
+        return Response(answer.status, to_bytes(Verdicts(answer.message)))
+
+    def _cluster(self, request: Request) -> Seen:
+        clusters = self.clusters()
+        name = request.query.get("cluster") or next(iter(sorted(clusters)), "")
+        if not clusters:
+            words = self.trouble() or "no Storm cluster is managed yet: no StormTopology names one"
+            raise BadRequest(words, HTTPStatus.SERVICE_UNAVAILABLE)
+        if name not in clusters:
+            known = ", ".join(sorted(clusters))
+            raise BadRequest(f"cluster is {name!r}: one of {known} is right", HTTPStatus.NOT_FOUND)
+        return clusters[name].seen
+
+    def _unless_known(self, request: Request, tag: str, make: Callable[[], bytes], is_gzip: bool = False) -> Response:
+        quoted = f'"{tag}"'
+        if request.known_tag == quoted:
+            return Response(HTTPStatus.NOT_MODIFIED, b"", tag=quoted)
+        return Response(HTTPStatus.OK, make(), tag=quoted, is_gzip=is_gzip)
+
+
+def _matched(request: Request) -> tuple[str, Mapping[str, str]]:
+    """The route and the values of the parameters in its path."""
+    given = request.path.removeprefix(PREFIX).strip("/").split("/")
+    others = []
+    for name, route in ROUTES.items():
+        wanted = route.path.strip("/").split("/")
+        if len(wanted) != len(given):
+            continue
+        values = {w[1:-1]: unquote(g) for w, g in zip(wanted, given, strict=True) if w.startswith("{")}
+        if all(w.startswith("{") or w == g for w, g in zip(wanted, given, strict=True)):
+            if route.method == request.method:
+                return name, values
+            others.append(route.method)
+    if others:
+        raise BadRequest(f"{request.path} answers {others[0]} only", HTTPStatus.METHOD_NOT_ALLOWED)
+    raise BadRequest(f"there is nothing at {request.path}: /openapi.json says what there is", HTTPStatus.NOT_FOUND)
+
+
+def _number(request: Request, name: str) -> float | None:
+    text = request.query.get(name)
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0.0 <= value < float("inf"):
+        raise BadRequest(f"{name} is {text!r}: a number of 0 or more is right")
+    return value
+
+
+def _asked(body: bytes) -> Verdict:
+    words = " or ".join(Verdict)
+    try:
+        given = json.loads(body)
+        return Verdict(given["verdict"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadRequest(f'the body must be {{"verdict": "{words}"}}') from error
+
+
+def _list(name: str, items: list[bytes]) -> bytes:
+    """An object with a list of documents that are text already."""
+    return b'{"' + name.encode() + b'":[' + b",".join(items) + b"]}"

@@ -1,0 +1,220 @@
+"""Why the last decision about a topology was what it was, in sentences with their numbers. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from storm_operator.console.hold_rules import HOLD_RULES
+from storm_operator.console.load_view import LoadView
+from storm_operator.console.plan_view import PlanView
+from storm_operator.console.views import DecisionView, ExecutorView, PassView, TopologyView
+from storm_operator.core.decision import HoldReason
+
+MOST_NAMED = 3
+LEAST_PER_SECOND = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Sentences under a title."""
+
+    title: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`topology` is an id; `headline` is the decision in one sentence."""
+
+    topology: str
+    name: str
+    at_seconds: float
+    headline: str
+    parts: tuple[Part, ...]
+
+
+def explain_topology(
+    topology: str, view: PassView, loads: Sequence[LoadView], plans: Sequence[PlanView]
+) -> Explanation | None:
+    """`topology` is an id or a name; `plans` are newest first. None where no such topology is known."""
+    found = next((one for one in view.topologies if topology in (one.id, one.name)), None)
+    if found is None:
+        return None
+    decision = decision_about(found.id, view)
+    own_plans = [plan for plan in plans if found.id in plan.topologies]
+    own_loads = [load for load in loads if load.topology == found.id]
+    parts = (
+        Part("Measured", _measured(found, view)),
+        Part("Forecast", _forecast(own_loads)),
+        Part("Proposed", _proposed(decision)),
+        Part("Rule that decided", _rule(decision)),
+        Part("What would change it", _change(decision)),
+        Part("Last plan", _last_plan(own_plans)),
+    )
+    filled = tuple(part for part in parts if part.sentences)
+    return Explanation(found.id, found.name, view.at_seconds, _headline(decision), filled)
+
+
+def decision_about(topology_id: str, view: PassView) -> DecisionView | None:
+    """The decision about the group that the topology is in, or the one about everything."""
+    own = [one for one in view.decisions if topology_id in one.topologies]
+    return next(iter(own), next((one for one in view.decisions if not one.topologies), None))
+
+
+def _headline(decision: DecisionView | None) -> str:
+    if decision is None:
+        return "Not managed: no StormTopology names it, so nothing is decided about it."
+    if decision.kind == "hold":
+        return f"Hold ({decision.reason}): {decision.message}."
+    return f"Plan {decision.plan_id}: {decision.message}."
+
+
+def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
+    sentences = [
+        f"{figure(topology.acked_per_second)} tuples/s acked, {figure(topology.failed_per_second)} failed; complete "
+        f"latency p50 {figure(topology.latency_p50_ms)} ms, p99 {figure(topology.latency_p99_ms)} ms.",
+        f"{figure(topology.inter_supervisor_tuples_per_second)} of {figure(topology.tuples_per_second)} tuples/s "
+        f"between executors cross supervisors{_share(topology)}; {count(topology.executors, 'executor')} in "
+        f"{count(topology.workers, 'worker')} on {count(topology.supervisors, 'supervisor')}.",
+        *_cpu(topology, view),
+    ]
+    if view.completeness < 1.0:
+        sentences.append(f"Only {100 * view.completeness:.0f}% of executors have measurements.")
+    sentences += [f"{problem[:1].upper()}{problem[1:]}." for problem in view.problems[:MOST_NAMED]]
+    if view.measured_at_seconds is not None and view.measured_at_seconds < view.at_seconds - view.period_seconds:
+        old = view.at_seconds - view.measured_at_seconds
+        sentences.append(f"These figures are {old:.0f} s old: the cluster could not be seen since.")
+    return tuple(sentences)
+
+
+def _share(topology: TopologyView) -> str:
+    total = topology.tuples_per_second
+    return f" ({100 * topology.inter_supervisor_tuples_per_second / total:.0f}%)" if total > LEAST_PER_SECOND else ""
+
+
+def _cpu(topology: TopologyView, view: PassView) -> tuple[str, ...]:
+    """What its executors use and need, and the supervisors of it that are nearest to full."""
+    own = [executor for executor in view.executors if executor.topology == topology.id]
+    used, demand = total([one.cpu_used_millicores for one in own]), total([one.demand_millicores for one in own])
+    held = "are held to" if topology.is_held_to_limits else "may need"
+    sentences = [f"Its executors use {figure(used)} millicores and {held} {figure(demand)}{_tightest(own)}."]
+    places = {view.workers[one.worker].supervisor for one in own if one.worker is not None}
+    filled = []
+    for place in sorted(places):
+        one = view.supervisors[place]
+        if one.cpu_used_millicores is not None and one.cpu_capacity_millicores:
+            percent = 100 * one.cpu_used_millicores / one.cpu_capacity_millicores
+            filled.append((-percent, f"{one.host} uses {percent:.0f}% of {one.cpu_capacity_millicores:.0f} millicores"))
+    if filled:
+        sentences.append("; ".join(words for _, words in sorted(filled)[:MOST_NAMED]) + ".")
+    return tuple(sentences)
+
+
+def _tightest(executors: Sequence[ExecutorView]) -> str:
+    near = [
+        (one.cpu_used_millicores / one.limit_millicores, one)
+        for one in executors
+        if one.cpu_used_millicores is not None and one.limit_millicores
+    ]
+    if not near:
+        return ""
+    share, one = max(near, key=lambda item: (item[0], item[1].tasks))
+    return f"; nearest to its limit is {one.component} {one.tasks} with {100 * share:.0f}% of it"
+
+
+def _forecast(loads: Sequence[LoadView]) -> tuple[str, ...]:
+    coming = [
+        (abs(load.next_per_second - load.arrived_per_second), load)
+        for load in loads
+        if load.next_per_second is not None and load.arrived_per_second is not None
+    ]
+    if not coming:
+        return ("Nothing is forecast yet: no period without a change has been measured.",) if loads else ()
+    coming.sort(key=lambda item: (-item[0], item[1].component))
+    moves = [
+        f"{load.component} {figure(load.arrived_per_second)} -> {figure(load.next_per_second)} tuples/s"
+        for _, load in coming[:MOST_NAMED]
+    ]
+    return (f"Next period: {', '.join(moves)}.", *_misses(loads))
+
+
+def _misses(loads: Sequence[LoadView]) -> tuple[str, ...]:
+    misses = [
+        100 * abs(load.forecast_per_second - load.arrived_per_second) / load.arrived_per_second
+        for load in loads
+        if load.forecast_per_second is not None
+        and load.arrived_per_second is not None
+        and load.arrived_per_second > LEAST_PER_SECOND
+    ]
+    if not misses:
+        return ()
+    return (f"The last forecast missed by {statistics.fmean(misses):.0f}% in the mean over components.",)
+
+
+def _proposed(decision: DecisionView | None) -> tuple[str, ...]:
+    if decision is None:
+        return ()
+    if decision.kind == "plan":
+        gain = "" if decision.gain_percent is None else f" It lowers the cost by {decision.gain_percent:.0f}%."
+        return (f"{decision.message[:1].upper()}{decision.message[1:]}.{gain}",)
+    if not HOLD_RULES[HoldReason(decision.reason)].looked:
+        return ("The policy was not asked: the rule below comes first.",)
+    if decision.reason == HoldReason.NO_CHANGE:
+        return ("The assignment in force.",)
+    gain = "" if decision.gain_percent is None else f" It would lower the cost by {decision.gain_percent:.1f}%."
+    return (f"{decision.message[:1].upper()}{decision.message[1:]}.{gain}",)
+
+
+def _rule(decision: DecisionView | None) -> tuple[str, ...]:
+    if decision is None:
+        return ("Only topologies that a StormTopology describes or adopts are managed.",)
+    if decision.kind == "plan":
+        return ("No rule objected: it is worth its restarts.",)
+    return (HOLD_RULES[HoldReason(decision.reason)].rule,)
+
+
+def _change(decision: DecisionView | None) -> tuple[str, ...]:
+    if decision is None:
+        return ("A StormTopology with spec.adopt for it.",)
+    return () if decision.kind == "plan" else (HOLD_RULES[HoldReason(decision.reason)].change,)
+
+
+def _last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:
+    if not plans:
+        return ("None since the operator started.",)
+    plan = plans[0]
+    sentences = [f"{plan.id} ({plan.state}): {plan.reason}."]
+    if plan.message:
+        sentences.append(f"{plan.message[:1].upper()}{plan.message[1:]}.")
+    before, after = plan.measured_before, plan.measured_after
+    sentences.append(
+        f"Between supervisors: {figure(before.inter_supervisor_tuples_per_second)} tuples/s before, "
+        f"{figure(plan.predicted_after.inter_supervisor_tuples_per_second)} predicted, "
+        f"{figure(after.inter_supervisor_tuples_per_second if after else None)} measured after."
+    )
+    if after is not None:
+        sentences.append(
+            f"Latency p50 {figure(before.complete_latency_p50_ms)} -> {figure(after.complete_latency_p50_ms)} ms, "
+            f"p99 {figure(before.complete_latency_p99_ms)} -> {figure(after.complete_latency_p99_ms)} ms."
+        )
+    return tuple(sentences)
+
+
+def figure(value: float | None) -> str:
+    """For people: whole above a hundred, one digit below; `unknown` for None."""
+    if value is None:
+        return "unknown"
+    return f"{value:,.0f}" if abs(value) >= 100.0 or value == int(value) else f"{value:,.1f}"
+
+
+def count(number: int, noun: str) -> str:
+    """E.g. `3 workers`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def total(values: Sequence[float | None]) -> float | None:
+    """The sum; None where any is unknown, or there are none."""
+    known = [value for value in values if value is not None]
+    return sum(known) if values and len(known) == len(values) else None

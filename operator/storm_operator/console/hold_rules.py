@@ -1,0 +1,97 @@
+"""Why nothing is done, in plain words: for each reason to hold, the rule that held and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from storm_operator.core.decision import HoldReason
+
+
+@dataclass(frozen=True, slots=True)
+class HoldRule:
+    """`looked` says whether a policy was asked at all before the rule held."""
+
+    rule: str
+    change: str
+    looked: bool
+
+
+HOLD_RULES: Mapping[HoldReason, HoldRule] = {
+    HoldReason.METRICS_INCOMPLETE: HoldRule(
+        "Nothing is decided by measurements that do not cover enough executors: what is missing is not taken for zero.",
+        "Agents or workers that answer again (they are named above), or a lower scheduling.minimumCompleteness.",
+        looked=False,
+    ),
+    HoldReason.METRICS_STALE: HoldRule(
+        "Nothing is decided by measurements that are too old.",
+        "Agents that answer in time, or a higher scheduling.maximumAgeSeconds.",
+        looked=False,
+    ),
+    HoldReason.WARMING_UP: HoldRule(
+        "Rates need two readings of the counters, one control period apart.",
+        "Time: the next passes bring the second reading.",
+        looked=False,
+    ),
+    HoldReason.NO_CHANGE: HoldRule(
+        "The policy found no assignment that it likes better than the one in force.",
+        "Other traffic or load, other supervisors, or another scheduling.policy.",
+        looked=True,
+    ),
+    HoldReason.GAIN_TOO_SMALL: HoldRule(
+        "A plan restarts workers; it must lower the cost by at least scheduling.minimumGainPercent to be worth that.",
+        "A larger gain (traffic that grows between supervisors, load that changes), or a lower minimumGainPercent. An "
+        "overloaded supervisor would be relieved whatever the gain.",
+        looked=True,
+    ),
+    HoldReason.PAYBACK_TOO_LONG: HoldRule(
+        "What the restarts of a plan cost must be saved again within scheduling.maximumPaybackSeconds.",
+        "A larger saving, fewer restarts, or a higher maximumPaybackSeconds. An overloaded supervisor would be "
+        "relieved all the same.",
+        looked=True,
+    ),
+    HoldReason.COOL_DOWN: HoldRule(
+        "Between two plans for a topology there is a rest of scheduling.coolDownSeconds, overload excepted.",
+        "Time: the next plan may follow when the rest is over.",
+        looked=True,
+    ),
+    HoldReason.INFEASIBLE: HoldRule(
+        "The policy found no assignment that keeps the rules (slots, CPU, memory, separation).",
+        "More supervisors, slots or CPU, or less load.",
+        looked=True,
+    ),
+    HoldReason.KNOWN_BAD: HoldRule(
+        "What was in force before and was rolled back, or was rejected by a person, is not tried again.",
+        "Other traffic or load, by which the policy proposes something else.",
+        looked=True,
+    ),
+    HoldReason.PAUSED: HoldRule(
+        "The topology is paused by annotation.", "The annotation's removal: storm-operator.dev/paused.", looked=False
+    ),
+    HoldReason.OBSERVE_ONLY: HoldRule(
+        "In mode Observe the operator measures and plans nothing.",
+        "scheduling.mode Recommend (plans wait for a person) or Enforce (plans are carried out).",
+        looked=False,
+    ),
+    HoldReason.AWAITING_APPROVAL: HoldRule(
+        "The plan waits for a person.", "Somebody who approves or rejects it.", looked=True
+    ),
+    HoldReason.EXCLUDED_WINDOW: HoldRule(
+        "In the windows of scheduling.excludedWindows no plan is applied, not even an urgent one.",
+        "The end of the window, or another list of windows.",
+        looked=True,
+    ),
+    HoldReason.APPLYING: HoldRule(
+        "One plan at a time: it is verified before the next is made.",
+        "Time: the plan in progress is verified or rolled back after scheduling.settlingSeconds.",
+        looked=True,
+    ),
+    HoldReason.CLUSTER_UNREACHABLE: HoldRule(
+        "Without Nimbus and ZooKeeper nothing can be seen and nothing can be changed.",
+        "Nimbus and ZooKeeper that answer again.",
+        looked=False,
+    ),
+    HoldReason.NOTHING_TO_MANAGE: HoldRule(
+        "There is no managed topology that runs.", "A StormTopology that names one that runs.", looked=False
+    ),
+}

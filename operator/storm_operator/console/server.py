@@ -1,0 +1,191 @@
+"""The page and its API over HTTP: a thread for each connection, nothing but the standard library."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import mimetypes
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from urllib.parse import parse_qsl, urlsplit
+
+from storm_operator.console.api import JSON, PREFIX, Api, Request, Response
+from storm_operator.console.api_documents import Failure
+from storm_operator.console.documents import squeezed, to_bytes, unsqueezed
+from storm_operator.console.openapi import openapi_text
+
+DEFAULT_PORT = 8088
+LOOPBACK = "127.0.0.1"
+REQUEST_TIMEOUT_SECONDS = 60.0
+MOST_BODY_BYTES = 1024
+LEAST_SQUEEZED_BYTES = 1024
+SAFETY = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is served and who may ask. `checks_host`: only names that no stranger's DNS can point here are answered."""
+
+    api: Api
+    pages: Mapping[str, Response]
+    checks_host: bool
+
+
+def serve_page(api: Api, host: str, port: int) -> ThreadingHTTPServer:
+    """Answer in threads of their own until the server is shut down; OSError where the address cannot be had.
+
+    A browser takes a stranger's name that points to this machine for the stranger's own site. So where being reached
+    is all that is asked of a caller (on loopback, or where approval asks no token), only addresses and this machine's
+    own names are answered.
+    """
+    pages = static_pages() | {"/openapi.json": _page(openapi_text(version("storm-operator")).encode(), JSON)}
+    needs_no_token = api.approver is not None and not api.approver.needs_token
+    site = Site(api, pages, checks_host=is_loopback(host) or needs_no_token)
+    server = _Server((host, port), type("SiteHandler", (PageHandler,), {"site": site}))
+    threading.Thread(target=server.serve_forever, name="page", daemon=True).start()
+    return server
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 32
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that goes away in the middle of an answer is no news; anything else is a bug to be seen."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+def static_pages() -> dict[str, Response]:
+    """The page's files by path, as they are in the package."""
+    found: dict[str, Response] = {}
+
+    def collect(folder: Traversable, path: str) -> None:
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                collect(entry, f"{path}{entry.name}/")
+            else:
+                kind = mimetypes.guess_type(entry.name)[0] or "application/octet-stream"
+                found[path + entry.name] = _page(entry.read_bytes(), kind)
+
+    collect(files("storm_operator.console") / "static", "/")
+    return found | {"/": found["/index.html"]}
+
+
+def _page(content: bytes, content_type: str) -> Response:
+    return Response(HTTPStatus.OK, content, content_type, f'"{hashlib.sha256(content).hexdigest()[:16]}"')
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def is_own_name(host_header: str) -> bool:
+    """Whether a Host header is an address or a name of this machine: nothing that DNS elsewhere decides about."""
+    name = urlsplit(f"//{host_header}").hostname or ""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name in ("localhost", socket.gethostname().lower())
+    return True
+
+
+class PageHandler(BaseHTTPRequestHandler):
+    """One connection; `site` is set by the class that is made for each server."""
+
+    site: Site
+    protocol_version = "HTTP/1.1"
+    server_version = "storm-operator"
+    sys_version = ""
+    timeout = REQUEST_TIMEOUT_SECONDS
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def do_POST(self) -> None:
+        self._answer(with_body=True)
+
+    def _answer(self, with_body: bool) -> None:
+        response = self._refusal() or self._found()
+        body, encoding = response.body, ""
+        takes_gzip = "gzip" in self.headers.get("Accept-Encoding", "")
+        if response.is_gzip and not takes_gzip:
+            body = unsqueezed(body)
+        elif response.is_gzip or (takes_gzip and len(body) >= LEAST_SQUEEZED_BYTES):
+            body, encoding = (body if response.is_gzip else squeezed(body)), "gzip"
+        self.send_response(response.status)
+        headers = {"Content-Type": response.content_type, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        headers |= {"ETag": response.tag} if response.tag else {}
+        headers |= {"Content-Encoding": encoding} if encoding else {}
+        for name, value in (headers | SAFETY).items():
+            self.send_header(name, value)
+        if response.status is not HTTPStatus.NOT_MODIFIED:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body and response.status is not HTTPStatus.NOT_MODIFIED:
+            self.wfile.write(body)
+
+    def _refusal(self) -> Response | None:
+        """Why this request is not looked at; None when it is."""
+        host = self.headers.get("Host", "")
+        if self.site.checks_host and not is_own_name(host):
+            return self._refused(HTTPStatus.MISDIRECTED_REQUEST, f"Host is {host!r}: ask by address or localhost")
+        if self.command != "POST":
+            return None
+        origin = self.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return self._refused(HTTPStatus.FORBIDDEN, f"Origin is {origin!r}: only this page itself may ask this")
+        if self.headers.get_content_type() != JSON:  # no form of another site can send that without being asked
+            return self._refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
+        length = self.headers.get("Content-Length", "")
+        if not length.isdigit() or int(length) > MOST_BODY_BYTES:
+            return self._refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Content-Length must be up to {MOST_BODY_BYTES}")
+        return None
+
+    def _refused(self, status: HTTPStatus, words: str) -> Response:
+        self.close_connection = True  # the body, if there is one, is not read
+        return Response(status, to_bytes(Failure(words)))
+
+    def _found(self) -> Response:
+        parts = urlsplit(self.path)
+        body = self.rfile.read(int(self.headers["Content-Length"])) if self.command == "POST" else b""
+        tag = self.headers.get("If-None-Match", "")
+        page = self.site.pages.get(parts.path)
+        if page is not None and self.command != "POST":
+            return Response(HTTPStatus.NOT_MODIFIED, b"", tag=tag) if tag == page.tag else page
+        if not parts.path.startswith(PREFIX):
+            return Response(HTTPStatus.NOT_FOUND, to_bytes(Failure(f"there is nothing at {parts.path}")))
+        scheme, _, token = self.headers.get("Authorization", "").partition(" ")
+        return self.site.api.answer(
+            Request(
+                method="GET" if self.command == "HEAD" else self.command,
+                path=parts.path,
+                query=dict(parse_qsl(parts.query)),
+                body=body,
+                token=token.strip() if scheme.lower() == "bearer" else "",
+                known_tag=tag,
+            )
+        )
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as in the base class
+        """The page asks every second: not worth a line each."""

@@ -1,0 +1,70 @@
+"""The page of one running operator: what feeds it, who may approve on it, and where it is served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import ThreadingHTTPServer
+
+from storm_operator.approval_desk import ApprovalDesk
+from storm_operator.console.api import Api
+from storm_operator.console.approval import LoopApprover
+from storm_operator.console.server import DEFAULT_PORT, LOOPBACK, serve_page
+from storm_operator.console.watcher import Watcher
+from storm_operator.core.proposals import Proposals
+
+
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """Where the page is served. Port 0: any that is free."""
+
+    port: int = DEFAULT_PORT
+    host: str = LOOPBACK
+
+    @property
+    def url(self) -> str:
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
+
+
+class PageUnavailable(Exception):
+    """The page cannot be served; the message says why."""
+
+
+def open_page(api: Api, address: PageAddress) -> tuple[ThreadingHTTPServer, PageAddress]:
+    """The server, in a thread of its own, and where it really is. Raises `PageUnavailable`."""
+    try:
+        server = serve_page(api, address.host, address.port)
+    except OSError as error:
+        raise PageUnavailable(
+            f"the page cannot be served at {address.host}:{address.port} ({error.strerror or error}): choose another "
+            f"--page-port, or 0 for none"
+        ) from error
+    return server, PageAddress(int(server.server_address[1]), address.host)
+
+
+@dataclass(slots=True)
+class SinglePage:
+    """The page of an operator with one loop of its own, as standalone and simulations have: `watcher` listens to it.
+
+    `proposals` is told by whoever has made the loop, which needs the watcher first.
+    """
+
+    cluster: str
+    may_approve: bool
+    watcher: Watcher = field(default_factory=Watcher)
+    proposals: Callable[[], Proposals] = Proposals
+    approver: LoopApprover = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.approver = LoopApprover(self._waiting)
+
+    def open(self, address: PageAddress) -> tuple[ThreadingHTTPServer, PageAddress]:
+        api = Api(lambda: {self.cluster: self.watcher}, self.approver if self.may_approve else None)
+        return open_page(api, address)
+
+    def _waiting(self) -> Proposals:
+        return self.proposals()
+
+    def carry_out(self, desk: ApprovalDesk) -> None:
+        """What people said on the page since the last time; to be called between passes."""
+        self.approver.carry_out(desk)

@@ -1,0 +1,262 @@
+// A laid-out view onto a canvas. What is drawn is the same for the live map and for a plan's before and after.
+
+import { concerns, crossingOf, linesToDraw, supervisorPairs } from "./flows.js";
+import { figure, short } from "./format.js";
+import { drawGlyph, shareOf } from "./glyph.js";
+import { key } from "./palette.js";
+
+const WIDEST = 9;
+const READABLE = 0.62;
+const MOST_PILLS = 15;
+const DASH = [5, 11];
+const FONT = "system-ui, 'Segoe UI', sans-serif";
+
+/** `scene`: {view, layout, lines, looks, names}; `shown`: {transform, selected, rings, phase, colours}. */
+export function drawMap(context, width, height, scene, shown) {
+  const { transform, colours } = shown;
+  context.clearRect(0, 0, width, height);
+  context.save();
+  context.translate(transform.x, transform.y);
+  context.scale(transform.scale, transform.scale);
+  const detail = transform.scale >= READABLE;
+  const crossing = crossingOf(scene.view), most = crossing.reduce((one, other) => Math.max(one, other), 0);
+  scene.layout.supervisors.forEach((box) => drawSupervisor(context, box, scene, shown, most ? crossing[box.at] / most : 0));
+  scene.layout.workers.forEach((box) => drawWorker(context, box, scene, shown, detail));
+  drawLines(context, scene, shown);
+  scene.layout.supervisors.forEach((box) => drawSupervisorName(context, box, scene, shown));
+  if (detail) scene.layout.workers.forEach((box) => drawWorkerName(context, box, scene, shown));
+  scene.layout.executors.forEach((box) => box && drawExecutor(context, box, scene, shown, detail));
+  if (!shown.bare) drawPills(context, scene, colours, transform.scale);
+  if (shown.selected) drawFocus(context, boxOf(scene.layout, shown.selected), colours);
+  context.restore();
+}
+
+export function boxOf(layout, selected) {
+  return layout[`${selected.kind}s`][selected.at] ?? null;
+}
+
+function drawSupervisor(context, box, { view }, { colours, transform }, crossing) {
+  const supervisor = view.supervisors[box.at];
+  context.beginPath();
+  context.roundRect(box.x, box.y, box.wide, box.high, 14);
+  context.globalAlpha = supervisor.workers ? 1 : 0.6;
+  context.fillStyle = colours.card;
+  context.fill();
+  context.strokeStyle = colours.strong;
+  context.lineWidth = 1.3;
+  context.setLineDash(supervisor.workers ? [] : [5, 5]);
+  context.stroke();
+  context.setLineDash([]);
+  if (crossing) {
+    context.fillStyle = colours.crossing;
+    context.fillRect(box.x + 13, box.y + 40, (box.wide - 26) * crossing, 2.5);
+  }
+  drawCpu(context, box.x + 13, box.y + 32, box.wide - 26, supervisor.cpu_used_millicores, supervisor.cpu_capacity_millicores, colours);
+  if (!supervisor.workers && transform.scale > 0.4) {
+    text(context, `empty · ${supervisor.slots} free slots`, box.x + box.wide / 2, box.y + box.high / 2 + 16, `12.5px ${FONT}`, colours.soft, "center");
+  }
+  context.globalAlpha = 1;
+}
+
+/** Names lie above the lines: what a line runs across must still be readable. */
+function drawSupervisorName(context, box, { view }, { colours, transform }) {
+  const supervisor = view.supervisors[box.at];
+  const size = Math.min(22, Math.max(13.5, 9.5 / transform.scale));
+  const used = supervisor.cpu_used_millicores, all = supervisor.cpu_capacity_millicores;
+  const right = used === null || !all ? "CPU unknown" : `${Math.round((100 * used) / all)}%`;
+  const font = `650 ${size}px ${FONT}`, halo = colours.card;
+  text(context, right, box.x + box.wide - 13, box.y + 19, `600 ${size - 1}px ${FONT}`, colours.soft, "right", halo);
+  const room = box.wide - 34 - context.measureText(right).width;
+  text(context, clipped(context, supervisor.host, room, font), box.x + 13, box.y + 19, font, supervisor.workers ? colours.text : colours.soft, "left", halo);
+}
+
+function drawWorkerName(context, box, { view, names }, { colours }) {
+  const worker = view.workers[box.at];
+  const port = String(worker.port), halo = colours.sunk;
+  text(context, port, box.x + box.wide - 9, box.y + 12, `11px ${FONT}`, colours.faint, "right", halo);
+  const room = box.wide - 24 - context.measureText(port).width;
+  const font = `600 11.5px ${FONT}`;
+  text(context, clipped(context, names.get(worker.topology) ?? worker.topology, room, font), box.x + 9, box.y + 12, font, colours.soft, "left", halo);
+}
+
+function drawCpu(context, x, y, wide, used, all, colours) {
+  context.beginPath();
+  context.roundRect(x, y, wide, 6, 3);
+  context.fillStyle = colours.line;
+  context.fill();
+  if (used === null || !all) return;
+  const share = Math.min(1, used / all);
+  context.beginPath();
+  context.roundRect(x, y, Math.max(6, wide * share), 6, 3);
+  context.fillStyle = share >= 0.9 ? colours.bad : colours.accent;
+  context.fill();
+}
+
+function drawWorker(context, box, { view, looks }, { colours }, detail) {
+  context.beginPath();
+  context.roundRect(box.x, box.y, box.wide, box.high, 9);
+  context.fillStyle = colours.sunk;
+  context.fill();
+  context.strokeStyle = colours.line;
+  context.lineWidth = 1.2;
+  context.stroke();
+  if (box.folded) drawShares(context, box, view, looks, colours, detail);
+}
+
+/** A folded worker: how many executors of which component, and how much of its limits it uses. */
+function drawShares(context, box, view, looks, colours, detail) {
+  const counts = new Map();
+  let used = 0, most = 0, known = true;
+  for (const executor of view.executors) {
+    if (executor.worker !== box.at) continue;
+    const name = key(executor.topology, executor.component);
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+    const limit = executor.limit_millicores ?? executor.demand_millicores;
+    if (executor.cpu_used_millicores === null || limit === null) known = false;
+    used += executor.cpu_used_millicores ?? 0;
+    most += limit ?? 0;
+  }
+  const total = view.workers[box.at].executors || 1;
+  const top = detail ? box.y + 22 : box.y + 6, high = detail ? 11 : box.high - 12;
+  let x = box.x + 8;
+  for (const [name, number] of counts) {
+    const wide = ((box.wide - 16) * number) / total;
+    context.fillStyle = looks.get(name)?.colour ?? colours.faint;
+    context.fillRect(x, top, Math.max(0, wide - 1), high);
+    x += wide;
+  }
+  if (!detail) return;
+  const share = known && most ? `${Math.round((100 * used) / most)}% CPU` : "CPU unknown";
+  text(context, `${total} executors`, box.x + 9, box.y + 43, `11px ${FONT}`, colours.soft);
+  text(context, share, box.x + box.wide - 9, box.y + 43, `11px ${FONT}`, colours.soft, "right");
+}
+
+function drawExecutor(context, box, { view, looks }, { colours, selected, rings }, detail) {
+  const executor = view.executors[box.at];
+  const look = looks.get(key(executor.topology, executor.component));
+  context.globalAlpha = rings && !rings.has(box.at) ? 0.35 : 1;
+  drawGlyph(context, box, look, shareOf(executor), colours, detail);
+  context.globalAlpha = 1;
+  if (rings?.has(box.at)) ring(context, box, colours.accent, rings.get(box.at) === "leaves");
+  if (selected?.kind === "executor" && selected.at === box.at) ring(context, box, colours.accent, false);
+}
+
+export function ring(context, box, colour, dashed) {
+  context.beginPath();
+  context.arc(box.x, box.y, box.radius + 5, 0, 2 * Math.PI);
+  context.setLineDash(dashed ? [4, 3] : []);
+  context.strokeStyle = colour;
+  context.lineWidth = 2.4;
+  context.stroke();
+  context.setLineDash([]);
+}
+
+function drawLines(context, scene, { colours, selected, phase, bare }) {
+  const lines = linesToDraw(scene, selected);
+  const heaviest = lines.reduce((most, line) => Math.max(most, line.rate), 1);
+  const finer = lines.length > 40 ? 0.6 : 1;
+  for (const line of lines) {
+    const own = concerns(line, selected, scene.view);
+    const strength = Math.sqrt(line.rate / heaviest);
+    const crossing = line.level === "crossing";
+    context.globalAlpha = selected && !own ? 0.08 : crossing ? 0.5 + 0.4 * strength : own ? 0.85 : 0.3 + 0.3 * strength;
+    context.strokeStyle = crossing ? colours.crossing : colours.inside;
+    context.lineWidth = Math.max(crossing ? 1.4 : 0.6, WIDEST * finer * strength * (crossing ? 1 : 0.45));
+    const bend = bent(line);
+    stroke(context, line, bend);
+    if (crossing && phase !== null && !bare) pulse(context, line, bend, phase, colours);
+    if (own || (crossing && strength > 0.12)) arrow(context, line, bend, context.lineWidth);
+  }
+  context.globalAlpha = 1;
+}
+
+/** Each direction bends to its own side, so that there and back are two lines. */
+function bent({ from, to, level }) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const much = level === "inside" ? 0.06 : 0.14;
+  return { x: (from.x + to.x) / 2 - dy * much, y: (from.y + to.y) / 2 + dx * much };
+}
+
+function stroke(context, { from, to }, bend) {
+  context.beginPath();
+  context.moveTo(from.x, from.y);
+  context.quadraticCurveTo(bend.x, bend.y, to.x, to.y);
+  context.stroke();
+}
+
+function pulse(context, line, bend, phase, colours) {
+  context.save();
+  context.setLineDash(DASH);
+  context.lineDashOffset = -phase * (DASH[0] + DASH[1]);
+  context.strokeStyle = colours.card;
+  context.globalAlpha = 0.6;
+  context.lineWidth = Math.max(0.8, context.lineWidth * 0.25);
+  stroke(context, line, bend);
+  context.restore();
+}
+
+function arrow(context, { from, to }, bend, wide) {
+  const t = 0.6, u = 1 - t;
+  const x = u * u * from.x + 2 * u * t * bend.x + t * t * to.x;
+  const y = u * u * from.y + 2 * u * t * bend.y + t * t * to.y;
+  const angle = Math.atan2(u * (bend.y - from.y) + t * (to.y - bend.y), u * (bend.x - from.x) + t * (to.x - bend.x));
+  const size = 4 + wide;
+  context.beginPath();
+  context.moveTo(x + size * Math.cos(angle), y + size * Math.sin(angle));
+  context.lineTo(x + size * Math.cos(angle + 2.5), y + size * Math.sin(angle + 2.5));
+  context.lineTo(x + size * Math.cos(angle - 2.5), y + size * Math.sin(angle - 2.5));
+  context.closePath();
+  context.fillStyle = context.strokeStyle;
+  context.fill();
+}
+
+/** The traffic between each pair of supervisors, in figures, half-way between them. */
+function drawPills(context, { view, layout }, colours, scale) {
+  if (scale < READABLE) return;
+  for (const pair of supervisorPairs(view).slice(0, MOST_PILLS)) {
+    const [a, b] = [layout.supervisors[pair.a], layout.supervisors[pair.b]];
+    const x = (a.x + b.x + a.wide) / 2, y = (a.y + b.y + a.high) / 2;
+    const words = `${short(pair.rate)}/s · ${figure(pair.roundTrip)} ms`;
+    context.font = `600 11.5px ${FONT}`;
+    const wide = context.measureText(words).width + 18;
+    context.beginPath();
+    context.roundRect(x - wide / 2, y - 11, wide, 22, 11);
+    context.fillStyle = colours.card;
+    context.fill();
+    context.strokeStyle = colours.crossing;
+    context.lineWidth = 1.4;
+    context.stroke();
+    text(context, words, x, y, context.font, colours.crossing, "center");
+  }
+}
+
+function drawFocus(context, box, colours) {
+  if (!box || box.kind === "executor") return;
+  context.beginPath();
+  context.roundRect(box.x - 3, box.y - 3, box.wide + 6, box.high + 6, 13);
+  context.strokeStyle = colours.accent;
+  context.lineWidth = 2.4;
+  context.stroke();
+}
+
+function text(context, words, x, y, font, colour, align = "left", halo = null) {
+  context.font = font;
+  context.textAlign = align;
+  context.textBaseline = "middle";
+  if (halo) {
+    context.strokeStyle = halo;
+    context.lineWidth = 4;
+    context.lineJoin = "round";
+    context.strokeText(words, x, y);
+  }
+  context.fillStyle = colour;
+  context.fillText(words, x, y);
+}
+
+function clipped(context, words, room, font) {
+  context.font = font;
+  if (context.measureText(words).width <= room) return words;
+  let kept = words;
+  while (kept.length > 1 && context.measureText(`${kept}…`).width > room) kept = kept.slice(0, -1);
+  return `${kept}…`;
+}

@@ -1,0 +1,95 @@
+// Which flows the map shows as which lines: between executors, or between workers where those are folded or many.
+
+import { anchorOf, centreOf } from "./layout.js";
+
+const MOST_EXECUTOR_LINES = 400;
+
+/** Lines {from, to, rate, level, source, target}, lightest first so that heavy ones lie on top. Levels: "inside" a
+ *  worker, "between" workers of one supervisor, "crossing" supervisors. `source` and `target` are positions of
+ *  executors, or of workers where `folded`. */
+export function linesOf(view, layout) {
+  const flows = view.traffic.executor_flows;
+  const anyFolded = layout.workers.some((worker) => worker.folded);
+  const lines = anyFolded || flows.length > MOST_EXECUTOR_LINES ? foldedLines(view, layout) : executorLines(view, layout, flows);
+  return lines.filter((line) => line.from && line.to).sort((a, b) => order(a) - order(b));
+}
+
+function order(line) {
+  return (line.level === "crossing" ? 1e12 : line.level === "between" ? 1e9 : 0) + line.rate;
+}
+
+function executorLines(view, layout, flows) {
+  return flows.map((flow) => {
+    const [source, target] = [view.executors[flow.source].worker, view.executors[flow.target].worker];
+    return {
+      from: anchorOf(view, layout, flow.source),
+      to: anchorOf(view, layout, flow.target),
+      rate: flow.tuples_per_second,
+      level: levelOf(view, source, target),
+      source: flow.source,
+      target: flow.target,
+      folded: false,
+    };
+  });
+}
+
+function foldedLines(view, layout) {
+  return view.traffic.worker_flows.map((flow) => ({
+    from: centreOf(layout.workers[flow.source]),
+    to: centreOf(layout.workers[flow.target]),
+    rate: flow.tuples_per_second,
+    level: levelOf(view, flow.source, flow.target),
+    source: flow.source,
+    target: flow.target,
+    folded: true,
+  }));
+}
+
+function levelOf(view, source, target) {
+  if (source === target || source === null || target === null) return "inside";
+  return view.workers[source].supervisor === view.workers[target].supervisor ? "between" : "crossing";
+}
+
+export const MOST_LINES = 60;
+const FEW_LINES = 150;
+
+/** All lines where they are few; of many the heaviest that cross supervisors, or all of what is selected. */
+export function linesToDraw(scene, selected) {
+  if (scene.lines.length <= FEW_LINES) return scene.lines;
+  if (selected) return scene.lines.filter((line) => concerns(line, selected, scene.view));
+  return scene.lines.filter((line) => line.level === "crossing").slice(-MOST_LINES);
+}
+
+/** Tuples per second that each supervisor exchanges with others, by position. */
+export function crossingOf(view) {
+  const sums = view.supervisors.map(() => 0);
+  for (const flow of view.traffic.supervisor_flows) {
+    sums[flow.source] += flow.tuples_per_second;
+    sums[flow.target] += flow.tuples_per_second;
+  }
+  return sums;
+}
+
+/** Both directions of each pair of supervisors as one: {a, b, rate, roundTrip}, heaviest first. */
+export function supervisorPairs(view) {
+  const sums = new Map();
+  for (const flow of view.traffic.supervisor_flows) {
+    const [a, b] = [Math.min(flow.source, flow.target), Math.max(flow.source, flow.target)];
+    const known = sums.get(`${a}-${b}`) ?? { a, b, rate: 0, roundTrip: flow.round_trip_ms };
+    known.rate += flow.tuples_per_second;
+    sums.set(`${a}-${b}`, known);
+  }
+  return [...sums.values()].sort((one, other) => other.rate - one.rate);
+}
+
+/** Does the line concern what is selected? */
+export function concerns(line, selected, view) {
+  if (!selected) return false;
+  const workerOf = (at) => (line.folded ? at : view.executors[at].worker);
+  const ends = [line.source, line.target];
+  if (selected.kind === "executor") {
+    return line.folded ? ends.includes(view.executors[selected.at].worker) : ends.includes(selected.at);
+  }
+  if (selected.kind === "worker") return ends.some((at) => workerOf(at) === selected.at);
+  return ends.some((at) => workerOf(at) !== null && view.workers[workerOf(at)].supervisor === selected.at);
+}

@@ -1,0 +1,152 @@
+// What the page knows, and how it keeps up: asks for the clusters' numbers every second, and for what has become new.
+
+import { get } from "./api.js";
+
+const ASK_EVERY_MS = 1000;
+const KEPT_SECONDS = 43_200;
+const MOST_POINTS = 1500;
+
+export const state = {
+  instance: null,
+  clusters: [],
+  cluster: null,
+  approval: "off",
+  trouble: "",
+  lost: false,
+  live: null,
+  view: null,
+  at: null,
+  points: [],
+  loads: [],
+  plans: [],
+  passes: 0,
+  planChanges: -1,
+  tab: "map",
+  selected: null,
+  plan: null,
+};
+
+const listeners = [];
+
+/** `listener(what)` is called after each change with a set of its kinds: view, points, plans, clusters, tab, selected. */
+export function onChange(listener) {
+  listeners.push(listener);
+}
+
+export function changed(...kinds) {
+  const what = new Set(kinds);
+  for (const listener of listeners) listener(what);
+}
+
+/** Follow the operator for as long as the page is open. */
+export async function follow() {
+  for (;;) {
+    await step();
+    await new Promise((resume) => setTimeout(resume, document.hidden ? 5 * ASK_EVERY_MS : ASK_EVERY_MS));
+  }
+}
+
+async function step() {
+  try {
+    await look();
+    if (state.lost) {
+      state.lost = false;
+      changed("clusters");
+    }
+  } catch (error) {
+    if (!state.lost || state.trouble !== error.message) {
+      state.lost = true;
+      state.trouble = error.message;
+      changed("clusters");
+    }
+  }
+}
+
+async function look() {
+  const answer = await get("clusters");
+  if (answer.instance !== state.instance) forget();
+  const names = answer.clusters.map((cluster) => cluster.name);
+  if (!names.includes(state.cluster)) {
+    forget();
+    state.cluster = names[0] ?? null;
+  }
+  const news = state.instance !== answer.instance || state.trouble !== answer.trouble || names.join() !== state.clusters.join();
+  Object.assign(state, { instance: answer.instance, clusters: names, approval: answer.approval, trouble: answer.trouble });
+  if (news) changed("clusters");
+  const entry = answer.clusters.find((cluster) => cluster.name === state.cluster);
+  if (entry) await catchUp(entry);
+}
+
+async function catchUp(entry) {
+  const cluster = state.cluster;
+  const kinds = [];
+  const since = state.passes || null;
+  const plansChanged = entry.plan_changes !== state.planChanges || entry.passes !== state.passes;
+  const asked = [plansChanged && get("plans", { cluster })];
+  if (entry.passes > state.passes) asked.push(get("view", { cluster }), get("history", { cluster, since }), get("forecasts", { cluster, since }));
+  const [plans, live, history, forecasts] = await Promise.all(asked);
+  if (cluster !== state.cluster) return;
+  if (plans) {
+    state.plans = plans.plans;
+    state.planChanges = entry.plan_changes;
+    kinds.push("plans");
+  }
+  if (live) {
+    state.live = live;
+    state.points = trimmed([...state.points, ...history.passes]);
+    state.loads = trimmed([...state.loads, ...forecasts.passes]);
+    state.passes = state.points.at(-1)?.number ?? 0;
+    if (state.at === null) state.view = live;
+    kinds.push("points", "view");
+  }
+  if (kinds.length) changed(...kinds);
+}
+
+/** Too old ones go; of too many every second one of the older half. */
+function trimmed(points) {
+  const newest = points.at(-1)?.at_seconds ?? 0;
+  const kept = points.filter((point) => newest - point.at_seconds <= KEPT_SECONDS);
+  const half = kept.length / 2;
+  return kept.length <= MOST_POINTS ? kept : kept.filter((_, at) => at >= half || at % 2 === 0);
+}
+
+function forget() {
+  Object.assign(state, { live: null, view: null, at: null, points: [], loads: [], plans: [], passes: 0, planChanges: -1, selected: null, plan: null });
+}
+
+export function chooseCluster(name) {
+  forget();
+  state.cluster = name;
+  changed("clusters", "view", "points", "plans");
+  step();
+}
+
+/** Show the cluster as it was at that time; null: as it is. */
+export async function goTo(seconds) {
+  state.at = seconds;
+  if (seconds === null) {
+    state.view = state.live;
+    changed("view", "at");
+    return;
+  }
+  changed("at");
+  const view = await get("view", { cluster: state.cluster, at: seconds + 0.001 }).catch(() => null);
+  if (view && state.at === seconds) {
+    state.view = view;
+    changed("view");
+  }
+}
+
+export function select(selected) {
+  state.selected = selected;
+  changed("selected");
+}
+
+export function showTab(tab) {
+  state.tab = tab;
+  changed("tab");
+}
+
+export function topologyNames() {
+  return new Map((state.view?.topologies ?? []).map((topology) => [topology.id, topology.name]));
+}

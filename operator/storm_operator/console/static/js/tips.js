@@ -1,0 +1,67 @@
+// What there is to say about one supervisor, worker or executor of a view.
+
+import { h, pairs } from "./dom.js";
+import { count, figure, percent } from "./format.js";
+import { shareOf } from "./glyph.js";
+
+export function nameOf(view, { kind, at }, names) {
+  if (kind === "supervisor") return `Supervisor ${view.supervisors[at].host}`;
+  if (kind === "worker") {
+    const worker = view.workers[at];
+    return `Worker ${worker.port} of ${names.get(worker.topology) ?? worker.topology} on ${view.supervisors[worker.supervisor].host}`;
+  }
+  const executor = view.executors[at];
+  return `Executor ${executor.component} ${executor.tasks} of ${names.get(executor.topology) ?? executor.topology}`;
+}
+
+/** [name, value] pairs, most important first. */
+export function factsOf(view, { kind, at }) {
+  if (kind === "supervisor") return factsOfSupervisor(view, view.supervisors[at], at);
+  if (kind === "worker") return factsOfWorker(view, view.workers[at], at);
+  return factsOfExecutor(view, view.executors[at], at);
+}
+
+function factsOfSupervisor(view, one, at) {
+  const flows = view.traffic.supervisor_flows;
+  const sum = (mine) => flows.filter(mine).reduce((total, flow) => total + flow.tuples_per_second, 0);
+  return [
+    ["CPU used", `${figure(one.cpu_used_millicores)} of ${figure(one.cpu_capacity_millicores)} m`],
+    ["share", percent(one.cpu_used_millicores, one.cpu_capacity_millicores)],
+    ["workers", `${one.workers} of ${one.slots} slots`],
+    ["executors", String(one.executors)],
+    ["sends to others", `${figure(sum((flow) => flow.source === at))}/s`],
+    ["gets from others", `${figure(sum((flow) => flow.target === at))}/s`],
+    ["availability", `${figure(100 * one.availability)}%`],
+  ];
+}
+
+function factsOfWorker(view, one) {
+  return [
+    ["supervisor", view.supervisors[one.supervisor].host],
+    ["port", String(one.port)],
+    ["executors", String(one.executors)],
+    ["CPU used", `${figure(one.cpu_used_millicores)} m`],
+  ];
+}
+
+function factsOfExecutor(view, one, at) {
+  const share = shareOf(one);
+  const stateful = view.topologies.find((topology) => topology.id === one.topology)?.components.find((component) => component.name === one.component)?.stateful;
+  const worker = one.worker === null ? null : view.workers[one.worker];
+  const flows = view.traffic.executor_flows;
+  const sum = (mine) => flows.filter(mine).reduce((total, flow) => total + flow.tuples_per_second, 0);
+  return [
+    ["state", stateful ? "stateful" : "stateless"],
+    ["CPU used", `${figure(one.cpu_used_millicores)} m`],
+    [one.limit_millicores === null ? "expected need" : "limit", `${figure(one.limit_millicores ?? one.demand_millicores)} m`],
+    ["share of that", share === null ? "unknown" : `${Math.round(100 * share)}%`],
+    ["executed", `${figure(one.executed_per_second)}/s`],
+    ["sends", `${figure(sum((flow) => flow.source === at))}/s`],
+    ["queue", one.queue_length === null ? "unknown" : count(Math.round(one.queue_length), "tuple")],
+    ["at", worker === null ? "no place yet" : `${view.supervisors[worker.supervisor].host}:${worker.port}`],
+  ];
+}
+
+export function tipFor(view, box, names) {
+  return [h("b", {}, nameOf(view, box, names)), pairs(factsOf(view, box))];
+}

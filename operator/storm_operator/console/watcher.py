@@ -1,0 +1,181 @@
+"""The listener behind the page: takes in what one loop says, and hands out what the API serves. Thread-safe."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from storm_operator.console.documents import squeezed, to_bytes
+from storm_operator.console.explain import Explanation, explain_topology
+from storm_operator.console.history import MOST_BYTES, History, KeptPass
+from storm_operator.console.load_view import LoadView, load_views
+from storm_operator.console.pass_view import NOTHING_SEEN, view_of_pass
+from storm_operator.console.plan_view import PlanView, scene_of_plan, view_of_plan
+from storm_operator.console.views import DecisionView, PassView
+from storm_operator.core.forecast import ComponentKey, LoadForecast
+from storm_operator.core.model import Executor
+from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.loop_ports import PassReport
+
+KEPT_PLANS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyPoint:
+    """One topology in one pass of the time line."""
+
+    acked_per_second: float | None
+    failed_per_second: float | None
+    latency_p50_ms: float | None
+    latency_p99_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PassPoint:
+    """One pass of the time line: little enough to have all of them at once. Topologies by id."""
+
+    number: int
+    at_seconds: float
+    is_measured: bool
+    in_worker_tuples_per_second: float
+    between_workers_tuples_per_second: float
+    between_supervisors_tuples_per_second: float
+    supervisors_used: int
+    cpu_used_millicores: float | None
+    topologies: Mapping[str, TopologyPoint]
+    decisions: tuple[DecisionView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PassLoads:
+    """Forecast and actual of all components in one pass."""
+
+    number: int
+    at_seconds: float
+    components: tuple[LoadView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPlan:
+    """A plan and, once the pass that made it has ended, the cluster before and after it (gzip of a `PlanScene`)."""
+
+    record: PlanRecord
+    scene: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that is known of one cluster at one moment. `changes` counts everything that was ever taken in."""
+
+    view: PassView = NOTHING_SEEN
+    loads: tuple[LoadView, ...] = ()
+    history: History = field(default_factory=History)
+    plans: tuple[KnownPlan, ...] = ()
+    passes: int = 0
+    plan_changes: int = 0
+
+    @property
+    def changes(self) -> int:
+        return self.passes + self.plan_changes
+
+    def plan(self, plan_id: str) -> KnownPlan | None:
+        return next((known for known in self.plans if known.record.plan.id == plan_id), None)
+
+    def hosts(self) -> Mapping[str, str]:
+        return {supervisor.id: supervisor.host for supervisor in self.view.supervisors}
+
+    def plan_views(self) -> tuple[PlanView, ...]:
+        """Newest first."""
+        hosts = self.hosts()
+        return tuple(view_of_plan(known.record, hosts) for known in reversed(self.plans))
+
+    def explain(self, topology: str) -> Explanation | None:
+        """Why the last decision about that topology (its id or name) was what it was; None: no such topology."""
+        return explain_topology(topology, self.view, self.loads, self.plan_views())
+
+
+class Watcher:
+    """A `Listener`. What it has seen is one value that is replaced: who reads it needs no lock."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.seen = Seen()
+        self._most_bytes = most_bytes
+        self._forecasts: Mapping[ComponentKey, LoadForecast] = {}
+        self._lock = threading.Lock()
+        """Told by one loop, and yet: a restarted loop's first words may meet the last of the one before."""
+
+    def on_pass(self, report: PassReport) -> None:
+        with self._lock:
+            before = self.seen
+            view = view_of_pass(report, before.view, _limits_of_settling(before))
+            loads: tuple[LoadView, ...] = ()
+            if report.snapshot is not None:
+                loads = load_views(report.snapshot, report.forecasts, self._forecasts)
+                self._forecasts = report.forecasts
+            number = before.passes + 1
+            kept = _kept(number, view, loads, report.snapshot is not None)
+            self.seen = replace(
+                before,
+                view=view,
+                loads=loads,
+                history=before.history.having(kept, self._most_bytes),
+                plans=tuple(_with_scene(known, report) for known in before.plans),
+                passes=number,
+            )
+
+    def on_record(self, record: PlanRecord) -> None:
+        with self._lock:
+            known = self.seen.plan(record.plan.id)
+            fresh = KnownPlan(record) if known is None else replace(known, record=record)
+            others = tuple(one for one in self.seen.plans if one is not known)
+            plans = sorted((*others, fresh), key=lambda one: (one.record.plan.created_at_seconds, one.record.plan.id))
+            self.seen = replace(self.seen, plans=tuple(plans[-KEPT_PLANS:]), plan_changes=self.seen.plan_changes + 1)
+
+
+def _kept(number: int, view: PassView, loads: tuple[LoadView, ...], is_measured: bool) -> KeptPass:
+    return KeptPass(
+        number=number,
+        at_seconds=view.at_seconds,
+        view=squeezed(to_bytes(view)),
+        point=to_bytes(_point(number, view, is_measured)),
+        loads=squeezed(to_bytes(PassLoads(number, view.at_seconds, loads))),
+    )
+
+
+def _point(number: int, view: PassView, is_measured: bool) -> PassPoint:
+    used = [supervisor.cpu_used_millicores for supervisor in view.supervisors]
+    known = [value for value in used if value is not None]
+    return PassPoint(
+        number=number,
+        at_seconds=view.at_seconds,
+        is_measured=is_measured,
+        in_worker_tuples_per_second=view.traffic.in_worker_tuples_per_second,
+        between_workers_tuples_per_second=view.traffic.between_workers_tuples_per_second,
+        between_supervisors_tuples_per_second=view.traffic.between_supervisors_tuples_per_second,
+        supervisors_used=view.supervisors_used,
+        cpu_used_millicores=sum(known) if len(known) == len(used) else None,
+        topologies={
+            one.id: TopologyPoint(one.acked_per_second, one.failed_per_second, one.latency_p50_ms, one.latency_p99_ms)
+            for one in view.topologies
+        },
+        decisions=view.decisions,
+    )
+
+
+def _with_scene(known: KnownPlan, report: PassReport) -> KnownPlan:
+    """A plan is shown on the picture of the pass that made it: the one in which its executors are where it began."""
+    plan, snapshot = known.record.plan, report.snapshot
+    if known.scene is not None or snapshot is None:
+        return known
+    if snapshot.assignment.restricted_to(plan.topology_ids).slot_of != plan.base.slot_of:
+        return known
+    return replace(known, scene=squeezed(to_bytes(scene_of_plan(plan, snapshot))))
+
+
+def _limits_of_settling(seen: Seen) -> Mapping[Executor, float]:
+    """Of the plan that is being applied or settles: until it is verified its limits hold, not those of demand."""
+    last = seen.plans[-1].record if seen.plans else None
+    if last is None or not last.enforce_cpu or last.state not in (PlanState.APPLYING, PlanState.SETTLING):
+        return {}
+    return last.plan.cpu_limits_millicores

@@ -1,0 +1,108 @@
+"""What agents' metrics alone tell of a cluster: who ran where. For the past, of which nobody can ask Nimbus any more.
+
+Less than Nimbus knows: supervisors go by their host, groupings are unknown, and an executor that no agent has seen does
+not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
+from storm_operator.core.model import (
+    ACKER_COMPONENT,
+    Assignment,
+    Component,
+    ComponentKind,
+    Edge,
+    Executor,
+    Supervisor,
+    Topology,
+    WorkerSlot,
+    in_order,
+)
+from storm_operator.core.snapshot_builder import CAPACITY, ClusterView
+from storm_operator.core.traffic_observation import RECEIVED
+from storm_operator.core.window_readings import EXECUTED
+
+UNKNOWN_GROUPING = "unknown"
+SYSTEM = "__"
+"""Begins the names of Storm's own streams and components."""
+
+
+def view_from_metrics(window: MetricsWindow) -> ClusterView:
+    """The cluster as the series of `window` show it; an executor that moved is where it was seen last."""
+    slot_of = _placed(window)
+    hosts = {key.label("supervisor") for key, _ in window.named(CAPACITY)} | {
+        slot.supervisor_id for slot in slot_of.values()
+    }
+    ports: dict[str, set[int]] = {host: set() for host in hosts}
+    for slot in slot_of.values():
+        ports[slot.supervisor_id].add(slot.port)
+    topologies = [
+        _topology(topology_id, [e for e in slot_of if e.topology_id == topology_id], slot_of, window)
+        for topology_id in sorted({executor.topology_id for executor in slot_of})
+    ]
+    supervisors = tuple(Supervisor(host, host, tuple(sorted(ports[host]))) for host in sorted(hosts))
+    return ClusterView(supervisors, tuple(topologies), Assignment(slot_of))
+
+
+def _placed(window: MetricsWindow) -> Mapping[Executor, WorkerSlot]:
+    newest: dict[Executor, tuple[float, WorkerSlot]] = {}
+    for key, series in window.named(EXECUTED):
+        executor, slot = _executor(key), _slot(key)
+        if executor is not None and slot is not None:
+            seen = (series.last.timestamp_seconds, slot)
+            newest[executor] = max(newest.get(executor, seen), seen)
+    return {executor: newest[executor][1] for executor in in_order(newest)}
+
+
+def _executor(key: SeriesKey) -> Executor | None:
+    first, _, last = key.label("executor").partition("-")
+    if not (first.isdecimal() and last.isdecimal() and key.label("component")):
+        return None
+    return Executor(key.label("topology_id"), int(first), int(last), key.label("component"))
+
+
+def _slot(key: SeriesKey) -> WorkerSlot | None:
+    port = key.label("port")
+    return WorkerSlot(key.label("supervisor"), int(port)) if port.isdecimal() else None
+
+
+def _topology(
+    topology_id: str, executors: list[Executor], slot_of: Mapping[Executor, WorkerSlot], window: MetricsWindow
+) -> Topology:
+    component_of = {str(task): executor.component for executor in executors for task in executor.tasks}
+    edges = sorted(
+        {
+            Edge(key.label("source_component"), key.label("stream"), component_of[key.label("task")], UNKNOWN_GROUPING)
+            for key, series in window.named(RECEIVED)
+            if key.label("topology_id") == topology_id and _counts(key, series, component_of)
+        }
+    )
+    receivers = {edge.target for edge in edges if not edge.stream.startswith(SYSTEM)}
+    tasks: dict[str, int] = {}
+    for executor in executors:
+        tasks[executor.component] = tasks.get(executor.component, 0) + len(executor.tasks)
+    components = tuple(Component(name, _kind(name, receivers), count) for name, count in sorted(tasks.items()))
+    workers = len({slot_of[executor] for executor in executors})
+    return Topology(topology_id, _name(topology_id), components, tuple(edges), tuple(executors), workers)
+
+
+def _counts(key: SeriesKey, series: SeriesWindow, component_of: Mapping[str, str]) -> bool:
+    """Whether the task is one of the topology's, and has ever received anything from there."""
+    source = key.label("source_component")
+    known = source in component_of.values() or source == ACKER_COMPONENT
+    return key.label("task") in component_of and known and series.last.value > 0.0
+
+
+def _kind(component: str, receivers: set[str]) -> ComponentKind:
+    if component == ACKER_COMPONENT:
+        return ComponentKind.ACKER
+    return ComponentKind.BOLT if component in receivers else ComponentKind.SPOUT
+
+
+def _name(topology_id: str) -> str:
+    """Storm's ids are name-number-seconds."""
+    parts = topology_id.rsplit("-", 2)
+    return parts[0] if len(parts) == 3 and parts[1].isdecimal() and parts[2].isdecimal() else topology_id

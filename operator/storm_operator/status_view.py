@@ -1,0 +1,171 @@
+"""The API's documents as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+Document = Mapping[str, Any]
+
+BAR_COLUMNS = 14
+NEARLY_FULL = 0.9
+MOST_COMPONENTS = 6
+UNTRUSTED = ("ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "Infeasible")
+
+
+def status_view(cluster: str, view: Document, plans: Sequence[Document]) -> RenderableType:
+    """One cluster: its topologies, the plans that matter, and where everything runs."""
+    parts: list[RenderableType] = [Rule(f"{cluster}, {_time(view['at_seconds'])}", align="left", style="dim")]
+    parts += [Text(f"note: {problem}", style="yellow") for problem in view["problems"]]
+    parts += [_topologies(view), _traffic(view["traffic"]), *_plans(plans), Text(), _placement(view)]
+    return Group(*parts)
+
+
+def explanation_view(explanation: Document) -> RenderableType:
+    """The headline, and each part under its title."""
+    parts: list[RenderableType] = [
+        Text.assemble((explanation["name"], "bold"), f", {_time(explanation['at_seconds'])}"),
+        Text(explanation["headline"], style="cyan"),
+    ]
+    for part in explanation["parts"]:
+        parts.append(Text(f"\n{part['title']}", style="bold"))
+        parts += [Padding(Text(sentence), (0, 0, 0, 2)) for sentence in part["sentences"]]
+    return Group(*parts)
+
+
+def _topologies(view: Document) -> Table:
+    table = Table(box=None, pad_edge=False, title="Topologies", title_justify="left", title_style="bold")
+    table.add_column("topology")
+    table.add_column("state")
+    for heading in ("workers", "supervisors", "p50 ms", "p99 ms", "acked/s", "failed/s", "cross"):
+        table.add_column(heading, justify="right")
+    table.add_column("last decision", ratio=1)
+    for one in view["topologies"]:
+        table.add_row(
+            one["name"],
+            _state(one),
+            str(one["workers"]),
+            str(one["supervisors"]),
+            *(_figure(one[name]) for name in ("latency_p50_ms", "latency_p99_ms", "acked_per_second")),
+            _figure(one["failed_per_second"]),
+            _share(one["inter_supervisor_tuples_per_second"], one["tuples_per_second"]),
+            _decision(one["id"], view["decisions"]),
+        )
+    return table
+
+
+def _state(topology: Document) -> str:
+    if not topology["is_managed"]:
+        return "not managed"
+    return "managed, limits held" if topology["is_held_to_limits"] else "managed"
+
+
+def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:
+    own = [one for one in decisions if topology_id in one["topologies"]]
+    found = next(iter(own), next((one for one in decisions if not one["topologies"]), None))
+    if found is None:
+        return Text("none", style="dim")
+    if found["kind"] == "plan":
+        return Text.assemble((f"plan {found['plan_id']}", "green"), f": {found['message']}")
+    style = "red" if found["reason"] in UNTRUSTED else "green" if found["reason"] == "NoChange" else "yellow"
+    return Text.assemble((f"hold, {found['reason']}", style), f": {found['message']}")
+
+
+def _traffic(traffic: Document) -> Text:
+    levels = ("in_worker", "between_workers", "between_supervisors")
+    rates = {level: traffic[f"{level}_tuples_per_second"] for level in levels}
+    total = sum(rates.values())
+    words = [f"{level.replace('_', ' ')} {_figure(rate)} ({_share(rate, total)})" for level, rate in rates.items()]
+    return Text(f"\nTuples/s: {', '.join(words)}")
+
+
+def _plans(plans: Sequence[Document]) -> list[RenderableType]:
+    """Those that wait for a person or are under way, and the last one that has ended."""
+    lines: list[RenderableType] = []
+    ended = False
+    for plan in plans:
+        is_open = plan["state"] in ("Proposed", "Applying", "Settling")
+        if not is_open and ended:
+            continue
+        ended = ended or not is_open
+        state = "waits for approval" if plan["waits_for_approval"] else plan["state"]
+        style = "bold yellow" if plan["waits_for_approval"] else "bold"
+        sentence = plan["message"] or plan["reason"]
+        lines.append(Text.assemble(f"Plan {plan['id']}: ", (state, style), f"; {sentence}"))
+    return lines
+
+
+def _placement(view: Document) -> Table:
+    """A row for each worker, under its supervisor."""
+    stateful = {
+        (topology["id"], one["name"])
+        for topology in view["topologies"]
+        for one in topology["components"]
+        if one["stateful"]
+    }
+    names = {topology["id"]: topology["name"] for topology in view["topologies"]}
+    held: dict[int, Counter[tuple[str, str]]] = {}
+    for executor in view["executors"]:
+        if executor["worker"] is not None:
+            held.setdefault(executor["worker"], Counter())[executor["topology"], executor["component"]] += 1
+    table = Table(box=None, pad_edge=False, title="Placement (* stateful)", title_justify="left", title_style="bold")
+    for heading in ("supervisor", "CPU", "", "port", "topology", "executors"):
+        table.add_column(heading, justify="right" if heading == "" else "left")
+    for at, supervisor in enumerate(view["supervisors"]):
+        first: tuple[RenderableType, ...] = (supervisor["host"], _bar(supervisor), _cpu(supervisor))
+        workers = [number for number, worker in enumerate(view["workers"]) if worker["supervisor"] == at]
+        if not workers:
+            table.add_row(*first, "", "", Text(f"empty, {supervisor['slots']} slots", style="dim"))
+        for number in workers:
+            worker = view["workers"][number]
+            content = _content(held.get(number, Counter()), stateful)
+            table.add_row(*first, str(worker["port"]), names.get(worker["topology"], worker["topology"]), content)
+            first = ("", "", "")
+    waiting = [one for one in view["executors"] if one["worker"] is None]
+    if waiting:
+        table.add_row("no place", "", "", "", "", Text(f"{len(waiting)} executors", style="red"))
+    return table
+
+
+def _content(counts: Counter[tuple[str, str]], stateful: set[tuple[str, str]]) -> str:
+    words = [
+        f"{component}{'*' if (topology, component) in stateful else ''}" + (f" x{count}" if count > 1 else "")
+        for (topology, component), count in sorted(counts.items())
+    ]
+    more = f" and {len(words) - MOST_COMPONENTS} more components" if len(words) > MOST_COMPONENTS else ""
+    return ", ".join(words[:MOST_COMPONENTS]) + more
+
+
+def _bar(supervisor: Document) -> RenderableType:
+    used, most = supervisor["cpu_used_millicores"], supervisor["cpu_capacity_millicores"]
+    if used is None or not most:
+        return Text("unknown", style="dim")
+    style = "red" if used >= NEARLY_FULL * most else "cyan"
+    return ProgressBar(most, min(used, most), width=BAR_COLUMNS, complete_style=style, finished_style=style)
+
+
+def _cpu(supervisor: Document) -> str:
+    return f"{_figure(supervisor['cpu_used_millicores'])} of {_figure(supervisor['cpu_capacity_millicores'])} m"
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f}%" if whole > 0.0 else "-"
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:,.0f}" if abs(value) >= 100.0 or value == int(value) else f"{value:,.1f}"
+
+
+def _time(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"

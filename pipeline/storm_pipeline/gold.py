@@ -1,0 +1,115 @@
+"""What the learning jobs compute: their tables, and the one way in which they are written: a cluster at a time."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from storm_pipeline.lake import ensure_table
+from storm_pipeline.schemas import CLUSTER, DerivedTable, schema_of
+
+BY_CLUSTER = (CLUSTER,)
+
+COMPONENT_PROFILE = DerivedTable(
+    "component_profile",
+    "Cost and behaviour of a component by hour of the week (0 is Monday 00:00 UTC; null: all hours): medians, and "
+    "1.4826 times the median absolute deviation",
+    schema_of(
+        "topology_name text, component text, component_kind text, hour_of_week whole, periods whole, "
+        "cpu_per_tuple number, cpu_per_tuple_spread number, cpu_per_tuple_periods whole, "
+        "selectivity number, selectivity_spread number, selectivity_periods whole, "
+        "queue_growth number, queue_growth_spread number, executors whole, "
+        "used_millicores number, used_millicores_p95 number, declared_millicores number, "
+        "used_share_of_declared number, cluster text"
+    ),
+    BY_CLUSTER,
+)
+RESTARTS = DerivedTable(
+    "restarts",
+    "How long plans take until they are in force and until all moved executors run again, in seconds",
+    schema_of(
+        "method text, state_moved truth, plans whole, in_force_median number, in_force_p90 number, "
+        "running_median number, running_p90 number, restarted_workers whole, failed_tuples number, cluster text"
+    ),
+    BY_CLUSTER,
+)
+FORECAST_ERRORS = DerivedTable(
+    "forecast_errors",
+    "Rolling-origin backtests: each forecaster on each component, errors in percent of the mean load",
+    schema_of(
+        "topology_name text, component text, forecaster text, error_percent number, short_percent number, "
+        "over_percent number, is_winner truth, periods whole, cluster text"
+    ),
+    BY_CLUSTER,
+)
+SEASONS = DerivedTable(
+    "seasons",
+    "The season of each component's arrivals, as JSON; null where it has none",
+    schema_of("topology_name text, component text, forecaster text, season text, cluster text"),
+    BY_CLUSTER,
+)
+PLAN_EFFECTS = DerivedTable(
+    "plan_effects",
+    "What a figure was before a plan and after it, what the forecast alone let expect, and the difference with the "
+    "interval that 90% of resamples lie in",
+    schema_of(
+        "plan_id text, policy text, state text, topology_id text, figure text, created_at time, before number, "
+        "expected number, after number, effect number, effect_low number, effect_high number, periods whole, "
+        "cluster text"
+    ),
+    BY_CLUSTER,
+)
+PREDICTION_ERRORS = DerivedTable(
+    "prediction_errors",
+    "How far the planner's predictions were from what was measured, in percent of that, by policy",
+    schema_of(
+        "policy text, figure text, plans whole, median_error_percent number, bias_percent number, "
+        "p90_error_percent number, cluster text"
+    ),
+    BY_CLUSTER,
+)
+LEAGUE = DerivedTable(
+    "policy_league",
+    "Policies by what their plans brought",
+    schema_of(
+        "policy text, plans whole, verified whole, rolled_back whole, failed whole, latency_change_percent number, "
+        "traffic_change_percent number, moves whole, restarted_workers whole, failed_tuples number, cluster text"
+    ),
+    BY_CLUSTER,
+)
+RESTART_COSTS = DerivedTable(
+    "restart_costs",
+    "What it cost to put a plan in force: tuple trees that were to be expected and were not completed meanwhile",
+    schema_of(
+        "plan_id text, topology_id text, restarted_workers whole, seconds number, missing_trees number, "
+        "missing_trees_per_worker number, failed_tuples number, cluster text"
+    ),
+    BY_CLUSTER,
+)
+TUNING_RUNS = DerivedTable(
+    "tuning_runs",
+    "One setting replayed on a part of history; the lower the score the better",
+    schema_of(
+        "rung whole, candidate whole, overrides text, seconds number, seed whole, score number, "
+        "under_core_seconds number, over_core_seconds number, failed_tuples number, restarts whole, plans whole, "
+        "cluster text"
+    ),
+    BY_CLUSTER,
+)
+TUNING_ADVICE = DerivedTable(
+    "tuning_advice",
+    "The settings that did best, and their score against the present ones on the same replays, in percent",
+    schema_of(
+        "rank whole, overrides text, change_percent number, low_percent number, high_percent number, replays whole, "
+        "under_core_seconds number, over_core_seconds number, restarts number, cluster text"
+    ),
+    BY_CLUSTER,
+)
+
+
+def replace_cluster(frame: DataFrame, path: str, table: DerivedTable, cluster: str) -> None:
+    """Put `frame` in the place of all rows of `cluster`, in one step: a repetition changes nothing."""
+    ensure_table(frame.sparkSession, path, table)
+    quoted = cluster.replace("\\", "\\\\").replace("'", "\\'")
+    shaped = frame.select(*[frame[field.name].cast(field.dataType).alias(field.name) for field in table.schema.fields])
+    condition = f"{CLUSTER} = '{quoted}'"
+    shaped.write.format("delta").mode("overwrite").option("replaceWhere", condition).save(path)

@@ -1,0 +1,227 @@
+"""One batch of recorded files into the silver table: exact, whatever is written twice, cut short or comes again.
+
+Writes are ordered so that a crash between any two of them, and the same batch again, ends in the same tables: first the
+numbers for the quality report and what is set aside, then the rows. Each write is known to its table by the stream and
+the number of the batch, and is done once; rows that need comparing are merged by key, which can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from storm_operator.core.history_tables import Table
+from storm_pipeline.lake import Lake, append_once, ensure_table, exists, frame_of, read
+from storm_pipeline.schemas import (
+    BRONZE_ONLY,
+    CLUSTER,
+    DATE,
+    FILES,
+    QUALITY,
+    QUARANTINE,
+    SILVER,
+    bronze_schema,
+    schema_of,
+)
+from storm_pipeline.transforms.clean import REASON, counted, quarantined, ranked_by_key, with_reasons
+
+CONFLICT = "another row has its key and says otherwise"
+Period = tuple[str, datetime]
+"""(cluster, end)."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the rows of one cluster in one batch."""
+
+    rows_read: int = 0
+    duplicates: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    first_period: datetime | None = None
+    last_period: datetime | None = None
+
+    @property
+    def quarantined(self) -> int:
+        return sum(self.reasons.values())
+
+    @property
+    def rows_kept(self) -> int:
+        return self.rows_read - self.duplicates - self.quarantined
+
+    def saw(self, moment: datetime) -> None:
+        self.first_period = min(self.first_period or moment, moment)
+        self.last_period = max(self.last_period or moment, moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Files of one table that are taken in together. `stream` is the identity of their stream's checkpoint.
+
+    Rows that ended more than `late_after` before the newest of their cluster in earlier batches are set aside;
+    None: no row is too late.
+    """
+
+    lake: Lake
+    table: Table
+    stream: str
+    number: int
+    late_after: timedelta | None = None
+
+    @property
+    def writer(self) -> str:
+        return f"ingest-{self.table.name}-{self.stream}"
+
+    def take_in(self, spark: SparkSession, files: Sequence[tuple[str, int]]) -> dict[str, Tally]:
+        """Take in `files` (path, rows); returns what became of their rows, by cluster."""
+        rows = read_bronze(spark, self.lake, self.table, [path for path, _ in files])
+        judged = with_reasons(rows, self.table, self._oldest(spark))
+        tallies, doubtful = self._look(spark, judged)
+        good = judged.where(f.col(REASON).isNull())
+        mended = self._compared(spark, good, doubtful, tallies) if doubtful else None
+        self._write(spark, judged, self._without(spark, good, doubtful), mended, tallies, files)
+        if mended is not None:
+            mended.unpersist()
+        return tallies
+
+    def _oldest(self, spark: SparkSession) -> dict[str, datetime]:
+        if self.late_after is None:
+            return {}
+        earlier = read(spark, self.lake.silver(QUALITY.name), QUALITY).where(
+            (f.col("table") == self.table.name) & (f.col("batch") < self.number)
+        )
+        newest = earlier.groupBy(CLUSTER).agg(f.max("last_period").alias("newest")).collect()
+        return {row[CLUSTER]: row["newest"] - self.late_after for row in newest if row["newest"] is not None}
+
+    def _look(self, spark: SparkSession, judged: DataFrame) -> tuple[dict[str, Tally], set[Period]]:
+        """Counts by cluster, and the periods whose rows must be compared: not whole, or partly there already."""
+        tallies: dict[str, Tally] = {}
+        doubtful: set[Period] = set()
+        seen: set[Period] = set()
+        for row in counted(judged).collect():
+            tally = tallies.setdefault(row[CLUSTER] or "unknown", Tally())
+            tally.rows_read += row["rows"]
+            if row[REASON] is not None:
+                tally.reasons[row[REASON]] += row["rows"]
+                continue
+            tally.saw(row["period_end"])
+            seen.add((row[CLUSTER], row["period_end"]))
+            if not row["whole"]:
+                doubtful.add((row[CLUSTER], row["period_end"]))
+        return tallies, doubtful | (seen & self._already_there(spark, seen))
+
+    def _already_there(self, spark: SparkSession, periods: set[Period]) -> set[Period]:
+        path = self.lake.silver(self.table.name)
+        if not periods or not exists(spark, path):
+            return set()
+        found = self._around(read(spark, path, SILVER[self.table.name]), periods)
+        return {(row[CLUSTER], row["period_end"]) for row in found.select(CLUSTER, "period_end").distinct().collect()}
+
+    def _around(self, silver: DataFrame, periods: set[Period]) -> DataFrame:
+        """Silver rows that can be of these periods, by what their files are found by."""
+        ends = [end for _, end in periods]
+        return silver.where(
+            f.col(CLUSTER).isin(sorted({cluster for cluster, _ in periods}))
+            & f.col(DATE).between(min(ends).date(), max(ends).date())
+            & f.col("period_end").between(min(ends), max(ends))
+        )
+
+    def _compared(
+        self, spark: SparkSession, good: DataFrame, doubtful: set[Period], tallies: dict[str, Tally]
+    ) -> DataFrame:
+        """The rows of doubtful periods, each with what it is: new, duplicate or conflict."""
+        chosen = good.join(f.broadcast(self._frame_of(spark, doubtful)), [CLUSTER, "period_end"])
+        ranked = ranked_by_key(chosen, self.table)
+        silver = self._around(read(spark, self.lake.silver(self.table.name), SILVER[self.table.name]), doubtful)
+        values = [name for name in self.table.names if name not in BRONZE_ONLY]
+        there = silver.select(CLUSTER, *self.table.key, f.xxhash64(*values).alias("there"))
+        compared = ranked.join(there, [CLUSTER, *self.table.key], "left")
+        content = f.xxhash64(*values)
+        same = f.when(f.col("there").isNotNull(), f.col("there") == content).otherwise(f.col("same"))
+        new = f.col("there").isNull() & (f.col("rank") == 1)
+        verdict = f.when(new, "new").when(same, "duplicate").otherwise("conflict")
+        compared = compared.withColumn("verdict", verdict).persist(StorageLevel.MEMORY_AND_DISK)
+        for row in compared.groupBy(CLUSTER, "verdict").count().collect():
+            if row["verdict"] == "duplicate":
+                tallies[row[CLUSTER]].duplicates += row["count"]
+            elif row["verdict"] == "conflict":
+                tallies[row[CLUSTER]].reasons[CONFLICT] += row["count"]
+        return compared
+
+    def _without(self, spark: SparkSession, good: DataFrame, doubtful: set[Period]) -> DataFrame:
+        if not doubtful:
+            return good
+        return good.join(f.broadcast(self._frame_of(spark, doubtful)), [CLUSTER, "period_end"], "left_anti")
+
+    def _frame_of(self, spark: SparkSession, periods: set[Period]) -> DataFrame:
+        return frame_of(spark, sorted(periods), schema_of(f"{CLUSTER} text, period_end time"))
+
+    def _write(
+        self,
+        spark: SparkSession,
+        judged: DataFrame,
+        whole: DataFrame,
+        mended: DataFrame | None,
+        tallies: dict[str, Tally],
+        files: Sequence[tuple[str, int]],
+    ) -> None:
+        silver = SILVER[self.table.name]
+        self._append(self._quality(spark, tallies), QUALITY)
+        if any(tally.quarantined for tally in tallies.values()):
+            aside = quarantined(judged.where(f.col(REASON).isNotNull()), self.table)
+            if mended is not None:
+                conflicts = mended.where(f.col("verdict") == "conflict").withColumn(REASON, f.lit(CONFLICT))
+                aside = aside.unionByName(quarantined(conflicts, self.table))
+            self._append(aside, QUARANTINE)
+        self._append(whole, silver)
+        if mended is not None:
+            self._merge(spark, mended.where(f.col("verdict") == "new"))
+        ledger = [(self.table.name, path, rows, self.number) for path, rows in files]
+        self._append(frame_of(spark, ledger, FILES.schema), FILES)
+
+    def _append(self, frame: DataFrame, table: Any) -> None:
+        append_once(frame, self.lake.silver(table.name), table, self.writer, self.number)
+
+    def _quality(self, spark: SparkSession, tallies: dict[str, Tally]) -> DataFrame:
+        rows = [
+            (
+                self.table.name,
+                self.number,
+                tally.rows_read,
+                tally.rows_kept,
+                tally.duplicates,
+                tally.quarantined,
+                dict(tally.reasons),
+                tally.first_period,
+                tally.last_period,
+                cluster,
+            )
+            for cluster, tally in sorted(tallies.items())
+        ]
+        return frame_of(spark, rows, QUALITY.schema)
+
+    def _merge(self, spark: SparkSession, rows: DataFrame) -> None:
+        silver = SILVER[self.table.name]
+        path = self.lake.silver(silver.name)
+        ensure_table(spark, path, silver)
+        names = [one.name for one in silver.schema.fields]
+        rows.select(*names).createOrReplaceTempView("mended_rows")
+        on = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in (CLUSTER, DATE, *self.table.key))
+        columns = ", ".join(f"`{name}`" for name in names)
+        values = ", ".join(f"new.`{name}`" for name in names)
+        rows.sparkSession.sql(
+            f"MERGE INTO delta.`{path}` old USING mended_rows new ON {on} "
+            f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+        )
+
+
+def read_bronze(spark: SparkSession, lake: Lake, table: Table, paths: Sequence[str]) -> DataFrame:
+    """The rows of recorded files; columns that older files lack are null."""
+    reader = spark.read.schema(bronze_schema(table)).option("basePath", lake.bronze(table.name))
+    return reader.parquet(*paths)

@@ -1,0 +1,120 @@
+"""`storm-pipeline evaluate`: what each plan brought, which policies do well, how good predictions are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from storm_pipeline.gold import LEAGUE, PLAN_EFFECTS, PREDICTION_ERRORS, RESTART_COSTS, replace_cluster
+from storm_pipeline.jobs.learning import clusters_of, silver
+from storm_pipeline.lake import Lake, read
+from storm_pipeline.options import (
+    Cluster,
+    Conf,
+    First,
+    Heap,
+    LakeRoot,
+    Last,
+    Master,
+    OffHeap,
+    parse_date,
+    settings_of,
+    spark_job,
+)
+from storm_pipeline.transforms.effects import (
+    Around,
+    expected_load,
+    league,
+    plan_effects,
+    prediction_errors,
+    restart_costs,
+)
+from storm_pipeline.transforms.profiles import newest_states
+
+
+def evaluate(
+    lake: LakeRoot,
+    cluster: Cluster = None,
+    first: First = None,
+    last: Last = None,
+    around: Annotated[float, typer.Option(min=1.0, help="Seconds before and after a plan that are compared.")] = 300.0,
+    master: Master = "local[*]",
+    heap: Heap = "2g",
+    off_heap: OffHeap = "2g",
+    conf: Conf = None,
+) -> None:
+    """Each plan's effect against what was to be expected, with an interval; policies; predictions; cost of restarts.
+
+    Reads the cleaned history, writes plan_effects, policy_league, prediction_errors and restart_costs anew.
+    """
+    console = Console(highlight=False)
+    dates = parse_date("--from", first), parse_date("--to", last)
+    with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console) as spark:
+        tables = Lake(lake)
+        for name in clusters_of(spark, tables, cluster, console):
+            with console.status(f"plans of {name}"):
+                run(spark, tables, name, Around(around), *dates)
+            console.print(summary(spark, tables, name))
+
+
+USUAL_AROUND = Around()
+
+
+def run(
+    spark: SparkSession,
+    lake: Lake,
+    cluster: str,
+    around: Around = USUAL_AROUND,
+    first: object = None,
+    last: object = None,
+) -> None:
+    """Compute and replace the four tables' rows of a cluster."""
+    plans = newest_states(silver(spark, lake, "plans", cluster, first, last)).cache()
+    topologies = silver(spark, lake, "topologies", cluster, first, last)
+    forecasts = silver(spark, lake, "forecasts", cluster, first, last)
+    expected = expected_load(forecasts, silver(spark, lake, "executors", cluster, first, last)).cache()
+    try:
+        found = {
+            PLAN_EFFECTS: plan_effects(plans, topologies, expected, around),
+            PREDICTION_ERRORS: prediction_errors(plans),
+            LEAGUE: league(plans),
+            RESTART_COSTS: restart_costs(plans, topologies, expected),
+        }
+        for table, frame in found.items():
+            replace_cluster(frame, lake.gold(table.name), table, cluster)
+    finally:
+        plans.unpersist()
+        expected.unpersist()
+
+
+def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
+    """The league, for a person."""
+    table = Table(title=f"policies of {cluster}", title_justify="left", box=None)
+    table.add_column("policy")
+    for name in ("plans", "verified", "rolled back", "latency", "traffic between", "restarts", "failed tuples"):
+        table.add_column(name, justify="right")
+    rows = read(spark, lake.gold(LEAGUE.name), LEAGUE)
+    for row in rows.where(rows["cluster"] == cluster).orderBy("latency_change_percent").collect():
+        table.add_row(
+            row["policy"],
+            str(row["plans"]),
+            str(row["verified"]),
+            str(row["rolled_back"]),
+            _percent(row["latency_change_percent"]),
+            _percent(row["traffic_change_percent"]),
+            str(row["restarted_workers"]),
+            "-" if row["failed_tuples"] is None else f"{row['failed_tuples']:,.0f}",
+        )
+    return table
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.0f}%"
+
+
+if __name__ == "__main__":
+    typer.run(evaluate)

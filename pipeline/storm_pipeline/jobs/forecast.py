@@ -1,0 +1,119 @@
+"""`storm-pipeline forecast`: forecasters against each other on history, and the season that the best goes by."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+from rich.console import Console
+from rich.table import Table
+
+from storm_operator.core.seasonal import bins_in
+from storm_pipeline.gold import FORECAST_ERRORS, SEASONS, replace_cluster
+from storm_pipeline.jobs.learning import (
+    USUAL_VALID_DAYS,
+    ConfigMap,
+    Publication,
+    Publish,
+    ValidDays,
+    clusters_of,
+    publish,
+    silver,
+)
+from storm_pipeline.lake import Lake, read
+from storm_pipeline.options import (
+    Cluster,
+    Conf,
+    First,
+    Heap,
+    LakeRoot,
+    Last,
+    Master,
+    OffHeap,
+    parse_date,
+    settings_of,
+    spark_job,
+)
+from storm_pipeline.transforms.components import component_periods
+from storm_pipeline.transforms.forecasts import Cycle, judged_components
+
+
+def forecast(
+    lake: LakeRoot,
+    cluster: Cluster = None,
+    first: First = None,
+    last: Last = None,
+    cycle: Annotated[float, typer.Option(help="Seconds after which loads come again: a day, or 604800.")] = 86_400.0,
+    bins: Annotated[float, typer.Option("--bin", help="Seconds of a bin of the season.")] = 30.0,
+    phi: Annotated[int, typer.Option(min=1, help="Periods that the operator looks back over.")] = 5,
+    theta: Annotated[
+        float, typer.Option(help="The operator's thetaMillicores: what a lack of CPU is judged by.")
+    ] = 200.0,
+    yardsticks: Annotated[bool, typer.Option(help="Judge seasonal forecasters of others, too.")] = True,
+    publish_file: Publish = None,
+    config_map: ConfigMap = None,
+    valid_days: ValidDays = USUAL_VALID_DAYS,
+    master: Master = "local[*]",
+    heap: Heap = "2g",
+    off_heap: OffHeap = "2g",
+    conf: Conf = None,
+) -> None:
+    """Rolling-origin backtests per component, and its season; the winner goes into the learned profile.
+
+    Reads the cleaned history, writes the tables forecast_errors and seasons anew for each cluster.
+    """
+    console = Console(highlight=False)
+    where = Publication(publish_file, config_map, valid_days)
+    dates = parse_date("--from", first), parse_date("--to", last)
+    try:
+        bins_in(cycle, bins)
+    except ValueError as error:
+        raise typer.BadParameter(f"--bin: {error}") from error
+    season = Cycle(cycle, bins, phi, theta, yardsticks)
+    with spark_job("forecast", settings_of(master, heap, off_heap, conf), console) as spark:
+        tables = Lake(lake)
+        clusters = clusters_of(spark, tables, cluster, console)
+        for name in clusters:
+            with console.status(f"forecasts of {name}"):
+                run(spark, tables, name, season, *dates)
+            console.print(summary(spark, tables, name))
+        publish(spark, tables, clusters, where, console)
+
+
+def run(spark: SparkSession, lake: Lake, cluster: str, cycle: Cycle, first: object = None, last: object = None) -> None:
+    """Compute and replace both tables' rows of a cluster."""
+    periods = component_periods(silver(spark, lake, "executors", cluster, first, last))
+    judged = judged_components(periods, cycle).cache()
+    try:
+        replace_cluster(judged, lake.gold(FORECAST_ERRORS.name), FORECAST_ERRORS, cluster)
+        seasons = judged.withColumn("forecaster", f.col("winner")).dropDuplicates(["topology_name", "component"])
+        replace_cluster(seasons, lake.gold(SEASONS.name), SEASONS, cluster)
+    finally:
+        judged.unpersist()
+
+
+def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
+    """Error, short and over of each forecaster, for a person; the winner's in bold."""
+    table = Table(
+        title=f"forecasts of {cluster}: error / short / over, % of the mean load", title_justify="left", box=None
+    )
+    rows = read(spark, lake.gold(FORECAST_ERRORS.name), FORECAST_ERRORS)
+    found = rows.where(rows["cluster"] == cluster).orderBy("topology_name", "component", "forecaster").collect()
+    names = sorted({row["forecaster"] for row in found})
+    for name in ("topology", "component", *names):
+        table.add_column(name, justify="left" if name in ("topology", "component") else "right")
+    for key in dict.fromkeys((row["topology_name"], row["component"]) for row in found):
+        cells = {row["forecaster"]: row for row in found if (row["topology_name"], row["component"]) == key}
+        table.add_row(*key, *(_cell(cells[name]) if name in cells else "-" for name in names))
+    return table
+
+
+def _cell(row: object) -> str:
+    text = f"{row['error_percent']:.1f} / {row['short_percent']:.2f} / {row['over_percent']:.1f}"  # type: ignore[index]
+    return f"[bold]{text}[/]" if row["is_winner"] else text  # type: ignore[index]
+
+
+if __name__ == "__main__":
+    typer.run(forecast)

@@ -1,0 +1,95 @@
+"""What the learning jobs have in common: their options, and the clusters that they go through one by one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from rich.console import Console
+
+from storm_operator.core.learned_profile import LearnedProfile
+from storm_pipeline.lake import Lake, days_of, read
+from storm_pipeline.publishing import CannotPublish, compose_profile, publish_to_config_map, publish_to_file
+from storm_pipeline.schemas import CLUSTER, DATE, SILVER
+
+Publish = Annotated[
+    Path | None, typer.Option("--publish", metavar="FILE", help="Write the learned profile there, for `standalone`.")
+]
+ConfigMap = Annotated[
+    str | None,
+    typer.Option("--config-map", metavar="NAMESPACE/NAME", help="Put the learned profile into this ConfigMap."),
+]
+ValidDays = Annotated[float, typer.Option(min=0.01, help="Days after which a published profile is refused as old.")]
+USUAL_VALID_DAYS = 14.0
+SECONDS_PER_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Where a profile goes; nowhere when both are None."""
+
+    file: Path | None
+    config_map: str | None
+    valid_days: float
+
+    def __post_init__(self) -> None:
+        if self.config_map is not None and self.config_map.count("/") != 1:
+            raise typer.BadParameter(f"--config-map: {self.config_map!r} must look like storm/learned-profile")
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.file is not None or self.config_map is not None
+
+
+def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None, console: Console) -> tuple[str, ...]:
+    """The clusters that there is cleaned history of; a usage error when there is none."""
+    days = days_of(spark, lake.silver("executors"), SILVER["executors"], wanted)
+    found = tuple(sorted({day.cluster for day in days}))
+    if not found:
+        of = f" of cluster {wanted!r}" if wanted else ""
+        console.print(
+            f"[red]no cleaned history{of} in {lake.root}:[/] run `storm-pipeline ingest` first", soft_wrap=True
+        )
+        raise typer.Exit(2)
+    return found
+
+
+def silver(
+    spark: SparkSession, lake: Lake, table: str, cluster: str, first: object = None, last: object = None
+) -> DataFrame:
+    """A cluster's rows of a silver table, between two dates (both included; None: open)."""
+    rows = read(spark, lake.silver(table), SILVER[table]).where(f.col(CLUSTER) == cluster)
+    if first is not None:
+        rows = rows.where(f.col(DATE) >= f.lit(first))
+    return rows if last is None else rows.where(f.col(DATE) <= f.lit(last))
+
+
+def publish(spark: SparkSession, lake: Lake, clusters: tuple[str, ...], where: Publication, console: Console) -> None:
+    """Compose the profile of the one cluster, and put it where it is wanted; a usage error when it cannot be."""
+    if not where.is_wanted:
+        return
+    if len(clusters) != 1:
+        raise typer.BadParameter(f"--publish: there are clusters {', '.join(clusters)}; name one with --cluster")
+    try:
+        profile = compose_profile(spark, lake, clusters[0], time.time(), where.valid_days * SECONDS_PER_DAY)
+        for place in _put(profile, where):
+            console.print(f"profile of {clusters[0]} published: {place}", soft_wrap=True)
+    except CannotPublish as error:
+        console.print(f"[red]not published:[/] {error}", soft_wrap=True)
+        raise typer.Exit(1) from error
+
+
+def _put(profile: LearnedProfile, where: Publication) -> Iterator[str]:
+    if where.file is not None:
+        publish_to_file(profile, where.file)
+        yield str(where.file)
+    if where.config_map is not None:
+        namespace, _, name = where.config_map.partition("/")
+        publish_to_config_map(profile, namespace, name)
+        yield f"ConfigMap {where.config_map}"

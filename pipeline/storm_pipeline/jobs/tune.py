@@ -1,0 +1,161 @@
+"""`storm-pipeline tune`: recorded history replayed over a grid of settings, spread over Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from storm_operator.core.settings_overrides import InvalidOverride
+from storm_pipeline.gold import TUNING_ADVICE, TUNING_RUNS, replace_cluster
+from storm_pipeline.jobs.learning import (
+    USUAL_VALID_DAYS,
+    ConfigMap,
+    Publication,
+    Publish,
+    ValidDays,
+    clusters_of,
+    publish,
+)
+from storm_pipeline.lake import Lake
+from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, settings_of, spark_job
+from storm_pipeline.tuning.candidates import candidates
+from storm_pipeline.tuning.candidates import settings_of as operator_settings
+from storm_pipeline.tuning.halving import Ladder, PlayAll, Standing, climb, mean_of, standings
+from storm_pipeline.tuning.reading import read_recording
+from storm_pipeline.tuning.recording import InvalidRecording, Recording
+from storm_pipeline.tuning.replay import Outcome, Prices, Try, replay
+
+TRIES_IN_A_TASK = 4
+"""Small tasks even out; each costs Spark some milliseconds, and a try takes hundreds."""
+Told = Callable[[str], None]
+
+
+def tune(
+    lake: LakeRoot,
+    cluster: Cluster = None,
+    hours: Annotated[float, typer.Option(min=0.05, help="Hours of the newest history that are replayed.")] = 1.0,
+    settings: Annotated[int, typer.Option(min=2, help="How many settings are tried.")] = 200,
+    present: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The present settings, beside the defaults.")
+    ] = None,
+    replays: Annotated[int, typer.Option(min=2, help="How often the finalists are replayed.")] = 5,
+    under_price: Annotated[float, typer.Option(help="A CPU-second that was lacking, in CPU-seconds too many.")] = 10.0,
+    failed_price: Annotated[float, typer.Option(help="A failed tuple, likewise.")] = 0.01,
+    restart_price: Annotated[float, typer.Option(help="A restart of a worker, likewise.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="What is drawn depends on it alone.")] = 0,
+    publish_file: Publish = None,
+    config_map: ConfigMap = None,
+    valid_days: ValidDays = USUAL_VALID_DAYS,
+    master: Master = "local[*]",
+    heap: Heap = "2g",
+    off_heap: OffHeap = "2g",
+    conf: Conf = None,
+) -> None:
+    """Tries settings on recorded history by successive halving, and recommends the best with their expected effect.
+
+    Reads the cleaned history, writes the tables tuning_runs and tuning_advice anew for each cluster.
+    """
+    console = Console(highlight=False)
+    where = Publication(publish_file, config_map, valid_days)
+    try:
+        operator_settings(tuple(present or ()))
+    except InvalidOverride as error:
+        raise typer.BadParameter(f"--set: {error}") from error
+    prices = Prices(under_price, failed_price, restart_price)
+    with spark_job("tune", settings_of(master, heap, off_heap, conf), console) as spark:
+        tables = Lake(lake)
+        clusters = clusters_of(spark, tables, cluster, console)
+        for name in clusters:
+            try:
+                recording = read_recording(spark, tables, name, hours)
+                ladder = Ladder(recording.seconds, replays=replays)
+                chosen = candidates(settings, seed, tuple(present or ()))
+                outcomes = climb(chosen, ladder, seed, play_on(spark, recording, prices, console.print))
+            except InvalidRecording as error:
+                console.print(f"[red]{name}:[/] {error}", soft_wrap=True)
+                raise typer.Exit(1) from error
+            found = standings(outcomes, ladder)
+            write(spark, tables, name, outcomes, found)
+            console.print(summary(name, found))
+        publish(spark, tables, clusters, where, console)
+
+
+def play_on(spark: SparkSession, recording: Recording, prices: Prices, told: Told) -> PlayAll:
+    """Plays tries on Spark's executors, and tells of each rung."""
+
+    def play_all(tries: Sequence[Try]) -> list[Outcome]:
+        context = spark.sparkContext
+        tasks = max(1, min(len(tries), max(2 * context.defaultParallelism, len(tries) // TRIES_IN_A_TASK)))
+        told(f"rung {tries[0].rung}: {len(tries)} replays of {tries[0].seconds:,.0f} s")
+        return context.parallelize(tries, tasks).map(lambda one: replay(recording, one, prices)).collect()
+
+    return play_all
+
+
+def write(
+    spark: SparkSession, lake: Lake, cluster: str, outcomes: Sequence[Outcome], found: Sequence[Standing]
+) -> None:
+    """Replace both tables' rows of a cluster."""
+    runs = [
+        (
+            o.tried.rung,
+            o.tried.candidate,
+            " ".join(o.tried.overrides),
+            float(o.tried.seconds),
+            o.tried.seed,
+            float(o.score),
+            float(o.under_core_seconds),
+            float(o.over_core_seconds),
+            float(o.failed_tuples),
+            round(o.restarts),
+            o.plans,
+            cluster,
+        )
+        for o in outcomes
+    ]
+    advice = [
+        (
+            rank,
+            " ".join(s.overrides),
+            s.change_percent,
+            s.low_percent,
+            s.high_percent,
+            len(s.outcomes),
+            mean_of(s.outcomes, "under_core_seconds"),
+            mean_of(s.outcomes, "over_core_seconds"),
+            mean_of(s.outcomes, "restarts"),
+            cluster,
+        )
+        for rank, s in enumerate(found, start=1)
+    ]
+    for table, rows in ((TUNING_RUNS, runs), (TUNING_ADVICE, advice)):
+        frame = spark.createDataFrame(rows, table.schema)
+        replace_cluster(frame, lake.gold(table.name), table, cluster)
+
+
+def summary(cluster: str, found: Sequence[Standing]) -> Table:
+    """The finalists, for a person."""
+    table = Table(title=f"settings for {cluster}, against the present ones", title_justify="left", box=None)
+    table.add_column("settings")
+    for name in ("score", "90% interval", "CPU lacking", "too much", "restarts"):
+        table.add_column(name, justify="right")
+    for one in found:
+        table.add_row(
+            " ".join(one.overrides) or "the present ones",
+            f"{one.change_percent:+.1f}%",
+            f"{one.low_percent:+.1f} to {one.high_percent:+.1f}%",
+            *(
+                f"{mean_of(one.outcomes, figure):,.1f}"
+                for figure in ("under_core_seconds", "over_core_seconds", "restarts")
+            ),
+        )
+    return table
+
+
+if __name__ == "__main__":
+    typer.run(tune)

@@ -1,0 +1,134 @@
+"""What each pipeline job tells Prometheus: a text file a job, as node exporter's textfile collector reads them.
+
+A job runs and is gone, so nobody can scrape it: it leaves the figures of its last run behind. Every metric is declared
+once, in `METRICS`; `write` refuses what is not. Values that are not known are left out: unknown is never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+from prometheus_client.parser import text_fd_to_metric_families
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineMetric:
+    """One gauge. Each has the label `name` (the job's) before `labels`; `job` belongs to Prometheus' own targets."""
+
+    name: str
+    labels: tuple[str, ...]
+    unit: str
+    meaning: str
+
+
+LAST_SUCCESS = PipelineMetric(
+    "storm_pipeline_job_last_success_timestamp_seconds", (), "seconds", "When the job last ended well, since 1970."
+)
+LAST_RUN = PipelineMetric("storm_pipeline_job_last_run_timestamp_seconds", (), "seconds", "When it last ended at all.")
+SUCCEEDED = PipelineMetric("storm_pipeline_job_succeeded", (), "number", "1 if the last run ended well, else 0.")
+DURATION = PipelineMetric("storm_pipeline_job_duration_seconds", (), "seconds", "How long the last run took.")
+ROWS = PipelineMetric(
+    "storm_pipeline_job_rows",
+    ("table", "kind"),
+    "rows",
+    "Rows of the last run. kind: read, written, duplicate, quarantined.",
+)
+QUARANTINED = PipelineMetric(
+    "storm_pipeline_quarantined_rows", ("table", "reason"), "rows", "Rows that the last run set aside, by reason."
+)
+NEWEST_ROW = PipelineMetric(
+    "storm_pipeline_table_newest_row_timestamp_seconds", ("table",), "seconds", "Time of the table's newest row."
+)
+TABLE_BYTES = PipelineMetric("storm_pipeline_table_bytes", ("table",), "bytes", "Size of the table's live files.")
+PROFILE_MADE = PipelineMetric(
+    "storm_pipeline_profile_timestamp_seconds", ("topology",), "seconds", "When the topology's profile was made."
+)
+FORECAST_ERROR = PipelineMetric(
+    "storm_pipeline_forecast_error_ratio",
+    ("topology", "model"),
+    "ratio",
+    "Mean absolute error of the model's backtest, over the mean load.",
+)
+METRICS = (
+    LAST_SUCCESS,
+    LAST_RUN,
+    SUCCEEDED,
+    DURATION,
+    ROWS,
+    QUARANTINED,
+    NEWEST_ROW,
+    TABLE_BYTES,
+    PROFILE_MADE,
+    FORECAST_ERROR,
+)
+
+Labelled = Mapping[tuple[str, ...], float]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """The figures of one run. Times are seconds since 1970; the keys of mappings are label values, in order.
+
+    `rows` by (table, kind); `quarantined` by (table, reason); `newest_row_at` and `table_bytes` by (table,);
+    `profiles_made_at` by (topology,); `forecast_errors` by (topology, model).
+    """
+
+    name: str
+    started_at_seconds: float
+    ended_at_seconds: float
+    succeeded: bool
+    rows: Labelled = field(default_factory=dict)
+    quarantined: Labelled = field(default_factory=dict)
+    newest_row_at: Labelled = field(default_factory=dict)
+    table_bytes: Labelled = field(default_factory=dict)
+    profiles_made_at: Labelled = field(default_factory=dict)
+    forecast_errors: Labelled = field(default_factory=dict)
+
+    def values(self) -> dict[PipelineMetric, Labelled]:
+        """What is said of each metric, but for the time of the last success."""
+        return {
+            LAST_RUN: {(): self.ended_at_seconds},
+            SUCCEEDED: {(): float(self.succeeded)},
+            DURATION: {(): self.ended_at_seconds - self.started_at_seconds},
+            ROWS: self.rows,
+            QUARANTINED: self.quarantined,
+            NEWEST_ROW: self.newest_row_at,
+            TABLE_BYTES: self.table_bytes,
+            PROFILE_MADE: self.profiles_made_at,
+            FORECAST_ERROR: self.forecast_errors,
+        }
+
+
+def write(folder: Path, figures: JobFigures) -> Path:
+    """Put `figures` into `folder`/storm_pipeline_<name>.prom in one step, in place of those of the run before.
+
+    A run that failed keeps the time of the last success. Raises `OSError`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"storm_pipeline_{figures.name}.prom"
+    values = figures.values()
+    succeeded_at = figures.ended_at_seconds if figures.succeeded else last_success(path)
+    if succeeded_at is not None:
+        values[LAST_SUCCESS] = {(): succeeded_at}
+    registry = CollectorRegistry()
+    for metric, series in values.items():
+        if series:
+            gauge = Gauge(metric.name, metric.meaning, ("name", *metric.labels), registry=registry)
+            for labels, value in sorted(series.items()):
+                gauge.labels(figures.name, *labels).set(value)
+    write_to_textfile(str(path), registry)
+    return path
+
+
+def last_success(path: Path) -> float | None:
+    """When the job that wrote `path` last ended well; None where nobody knows."""
+    if not path.is_file():
+        return None
+    with path.open(encoding="utf-8") as lines:
+        for family in text_fd_to_metric_families(lines):
+            if family.name == LAST_SUCCESS.name:
+                return max(sample.value for sample in family.samples)
+    return None

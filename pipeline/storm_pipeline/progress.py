@@ -1,0 +1,53 @@
+"""Which days a job has done, from which data: a run cut short goes on, and unchanged days are left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from storm_pipeline.lake import Day, Lake, exists, frame_of, read, replace_day
+from storm_pipeline.schemas import SILVER, DerivedTable, schema_of
+
+DONE = DerivedTable(
+    "done",
+    "Days that a job has made, and the fingerprint of the data that they were made from",
+    schema_of("job text, source text, cluster text, date date"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The days of one job. A day is due when a silver table that it is made from has changed."""
+
+    spark: SparkSession
+    lake: Lake
+    job: str
+    sources: Sequence[str]
+
+    def version_of(self, day: Day) -> str:
+        """What the day's silver tables hold now: rows and files of each; take it before reading them."""
+        return " ".join(f"{name}:{self._fingerprint(name, day)}" for name in self.sources)
+
+    def is_due(self, day: Day) -> bool:
+        """Whether the day was never made, or from other data."""
+        rows = read(self.spark, self.lake.gold(DONE.name), DONE).where(day.condition).where(f.col("job") == self.job)
+        made_from = [row["source"] for row in rows.collect()]
+        return made_from != [self.version_of(day)]
+
+    def done(self, day: Day, version: str) -> None:
+        """The day is made from the data that `version_of` named before."""
+        row = frame_of(self.spark, [(self.job, version, day.cluster, day.date)], DONE.schema)
+        replace_day(row, self.lake.gold(DONE.name), DONE, day, f"job = '{self.job}'")
+
+    def _fingerprint(self, name: str, day: Day) -> str:
+        """The number and names of the table's data files of the day; rows of a Delta table only change with them."""
+        path = self.lake.silver(name)
+        if not exists(self.spark, path):
+            return "none"
+        rows = read(self.spark, path, SILVER[name]).where(day.condition)
+        files = rows.select(f.xxhash64(f.col("_metadata.file_name")).alias("file"))
+        counted = files.groupBy("file").count().agg(f.count("*").alias("n"), f.bit_xor("file").alias("all")).collect()
+        return f"{counted[0]['n']}/{counted[0]['all']}"

@@ -1,0 +1,46 @@
+"""Executors' periods summed up to their components', as the operator's forecast sees them."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+SPOUT = "spout"
+COMPONENT = ("cluster", "topology_id", "topology_name", "component")
+MEASURED = (
+    "arrived_per_second",
+    "executed_per_second",
+    "emitted_per_second",
+    "queue_growth_per_second",
+    "cpu_millicores",
+)
+
+
+def component_periods(executors: DataFrame) -> DataFrame:
+    """One row per component and period that was measured whole; a missing executor would look like a fall of the load.
+
+    What a spout emits is taken for what arrived at it and what it executed, as the operator does.
+    """
+    is_spout = f.col("component_kind") == SPOUT
+    complete = f.count(f.when(_known(), 1)) == f.count(f.lit(1))
+    return (
+        executors.groupBy(*COMPONENT, "period_end", "period_seconds")
+        .agg(
+            f.first("component_kind").alias("component_kind"),
+            f.count(f.lit(1)).alias("executors"),
+            complete.alias("complete"),
+            *(f.sum(name).alias(name) for name in MEASURED),
+            f.max("declared_cpu_millicores").alias("declared_millicores"),
+        )
+        .where("complete AND period_seconds > 0")
+        .drop("complete")
+        .withColumn("arrived_per_second", f.when(is_spout, f.col("emitted_per_second")).otherwise(f.col(MEASURED[0])))
+        .withColumn("executed_per_second", f.when(is_spout, f.col("emitted_per_second")).otherwise(f.col(MEASURED[1])))
+    )
+
+
+def _known() -> Column:
+    known = f.lit(True)
+    for name in MEASURED:
+        known = known & f.col(name).isNotNull()
+    return known

@@ -1,0 +1,221 @@
+"""What plans brought: figures before and after each, against what the forecast let expect, with an interval.
+
+A figure after a plan is compared with what was to be expected without it. Throughput was to follow the load: it is
+scaled by what the spouts were forecast to emit. Latency was to stay. Intervals are from resampling the periods before
+and after (bootstrap, 90%); periods between decision and all executors running are neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from storm_pipeline.schemas import schema_of
+
+Floats = npt.NDArray[np.float64]
+RESAMPLES = 500
+FOLLOWS_LOAD = {"acked_per_second": True, "latency_p50_ms": False, "latency_p99_ms": False}
+EFFECTS = schema_of(
+    "cluster text, plan_id text, policy text, state text, topology_id text, figure text, created_at time, "
+    "before number, expected number, after number, effect number, effect_low number, effect_high number, periods whole"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """How much time before and after a plan is compared."""
+
+    seconds: float = 300.0
+    fewest_periods: int = 3
+
+
+def plan_effects(plans: DataFrame, topologies: DataFrame, expected: DataFrame, around: Around) -> DataFrame:
+    """From one row per plan, topologies' periods and `expected_load`: a row per plan, topology and figure."""
+    each = (
+        plans.where(f.col("in_force_at").isNotNull())
+        .withColumn("topology_id", f.explode(f.split("topology_ids", ",")))
+        .withColumn("created", f.unix_micros("created_at") / 1e6)
+        .withColumn("running", f.unix_micros("in_force_at") / 1e6 + f.coalesce("seconds_to_running", f.lit(0.0)))
+        .select("cluster", "plan_id", "policy", "state", "topology_id", "created_at", "created", "running")
+    )
+    periods = topologies.withColumn("ended", f.unix_micros("period_end") / 1e6).select(
+        "cluster", "topology_id", "period_end", "ended", "period_seconds", *FOLLOWS_LOAD
+    )
+    seen = each.join(periods, ["cluster", "topology_id"]).where(
+        f.col("ended").between(f.col("created") - around.seconds, f.col("running") + around.seconds)
+    )
+    known = seen.join(expected, ["cluster", "topology_id", "period_end"], "left")
+    return known.groupBy("cluster", "plan_id", "topology_id").applyInPandas(_effects_by(around), EFFECTS)
+
+
+def expected_load(forecasts: DataFrame, executors: DataFrame) -> DataFrame:
+    """What the spouts of a topology were forecast to emit in each period; `period_end` is that period's end."""
+    spouts = executors.where("component_kind = 'spout'").select("cluster", "topology_id", "component").distinct()
+    # A forecast is of the period that begins where it was made.
+    made_for = f.timestamp_micros(f.unix_micros("period_end") + (f.col("period_seconds") * 1e6).cast("bigint"))
+    return (
+        forecasts.join(spouts, ["cluster", "topology_id", "component"])
+        .withColumn("period_end", made_for)
+        .groupBy("cluster", "topology_id", "period_end")
+        .agg(f.sum("arrivals_per_second").alias("expected_load"))
+    )
+
+
+def _effects_by(around: Around) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def effects(rows: pd.DataFrame) -> pd.DataFrame:
+        return effects_of_plan(rows, around)
+
+    return effects
+
+
+def effects_of_plan(rows: pd.DataFrame, around: Around) -> pd.DataFrame:
+    """The periods around one plan, of one topology, to its rows of `EFFECTS`."""
+    rows = rows.sort_values("ended", kind="stable")
+    plan = rows.iloc[0]
+    before = rows[rows["ended"] <= plan["created"]]
+    after = rows[rows["ended"] - rows["period_seconds"] >= plan["running"]]
+    ratio = _load_ratio(before, after)
+    found = []
+    for figure, follows in FOLLOWS_LOAD.items():
+        first, second = _known(before, figure), _known(after, figure)
+        if min(len(first), len(second)) < around.fewest_periods or (follows and ratio is None):
+            continue
+        scale = ratio if follows and ratio is not None else 1.0
+        low, high = _interval(scale * first, second)
+        expected, measured = scale * float(np.median(first)), float(np.median(second))
+        found.append(
+            {
+                **{name: plan[name] for name in ("cluster", "plan_id", "policy", "state", "topology_id", "created_at")},
+                "figure": figure,
+                "before": float(np.median(first)),
+                "expected": expected,
+                "after": measured,
+                "effect": measured - expected,
+                "effect_low": low,
+                "effect_high": high,
+                "periods": len(first) + len(second),
+            }
+        )
+    return pd.DataFrame(found, columns=[field.name for field in EFFECTS.fields])
+
+
+def _load_ratio(before: pd.DataFrame, after: pd.DataFrame) -> float | None:
+    first, second = _known(before, "expected_load"), _known(after, "expected_load")
+    if not len(first) or not len(second) or np.median(first) <= 0.0:
+        return None
+    return float(np.median(second) / np.median(first))
+
+
+def _known(rows: pd.DataFrame, column: str) -> Floats:
+    return np.asarray(rows[column].dropna(), dtype=np.float64)
+
+
+def _interval(before: Floats, after: Floats) -> tuple[float, float]:
+    random = np.random.default_rng(0)
+    first = np.median(random.choice(before, (RESAMPLES, len(before))), axis=1)
+    second = np.median(random.choice(after, (RESAMPLES, len(after))), axis=1)
+    low, high = np.quantile(second - first, (0.05, 0.95))
+    return float(low), float(high)
+
+
+def restart_costs(plans: DataFrame, topologies: DataFrame, expected: DataFrame) -> DataFrame:
+    """Trees not completed while a plan was put in force, against the rate before it scaled by the forecast."""
+    each = (
+        plans.where("in_force_at IS NOT NULL AND restarted_workers > 0")
+        .withColumn("topology_id", f.explode(f.split("topology_ids", ",")))
+        .withColumn("created", f.unix_micros("created_at") / 1e6)
+        .withColumn("running", f.unix_micros("in_force_at") / 1e6 + f.coalesce("seconds_to_running", f.lit(0.0)))
+    )
+    periods = topologies.withColumn("ended", f.unix_micros("period_end") / 1e6)
+    seen = (
+        each.select("cluster", "plan_id", "topology_id", "restarted_workers", "failed_tuples", "created", "running")
+        .join(
+            periods.select("cluster", "topology_id", "period_end", "ended", "period_seconds", "acked_per_second"),
+            ["cluster", "topology_id"],
+        )
+        .join(expected, ["cluster", "topology_id", "period_end"], "left")
+        .where(f.col("ended").between(f.col("created") - 120.0, f.col("running") + f.col("period_seconds")))
+    )
+    calm = f.col("ended") <= f.col("created")
+    key = ["cluster", "plan_id", "topology_id"]
+    sums = seen.groupBy(*key).agg(
+        f.max("restarted_workers").alias("restarted_workers"),
+        f.max(f.col("running") - f.col("created")).alias("seconds"),
+        f.max("failed_tuples").alias("failed_tuples"),
+        f.expr("percentile(CASE WHEN ended <= created THEN acked_per_second END, 0.5)").alias("rate_before"),
+        f.avg(f.when(calm, f.col("expected_load"))).alias("load_before"),
+        f.avg(f.when(~calm, f.col("expected_load"))).alias("load_meanwhile"),
+        f.sum(f.when(~calm, f.coalesce("acked_per_second", f.lit(0.0)) * f.col("period_seconds"))).alias("acked"),
+        f.sum(f.when(~calm, f.col("period_seconds"))).alias("time_meanwhile"),
+    )
+    ratio = f.coalesce(f.col("load_meanwhile") / f.nullif("load_before", f.lit(0.0)), f.lit(1.0))
+    missing = f.greatest(f.lit(0.0), f.col("rate_before") * ratio * f.col("time_meanwhile") - f.col("acked"))
+    return sums.withColumn("missing_trees", missing).withColumn(
+        "missing_trees_per_worker", f.col("missing_trees") / f.col("restarted_workers")
+    )
+
+
+PREDICTED = {
+    "inter_supervisor_tuples_per_second": (
+        "predicted_after_inter_supervisor_tuples_per_second",
+        "measured_after_inter_supervisor_tuples_per_second",
+    ),
+    "latency_mean_ms": ("predicted_after_latency_ms", "measured_after_latency_mean_ms"),
+}
+LEAST_MEASURED = 1e-3
+"""Errors in percent of less than this say nothing."""
+
+
+def prediction_errors(plans: DataFrame) -> DataFrame:
+    """From one row per plan: how far predictions were from what was measured after, by policy and figure."""
+    figures = [
+        plans.select(
+            "cluster",
+            "policy",
+            f.lit(figure).alias("figure"),
+            (100.0 * (f.col(predicted) - f.col(measured)) / f.col(measured)).alias("off"),
+        ).where((f.col(measured) > LEAST_MEASURED) & f.col(predicted).isNotNull())
+        for figure, (predicted, measured) in PREDICTED.items()
+    ]
+    together = figures[0]
+    for other in figures[1:]:
+        together = together.unionByName(other)
+    return together.groupBy("cluster", "policy", "figure").agg(
+        f.count(f.lit(1)).alias("plans"),
+        f.expr("percentile(abs(off), 0.5)").alias("median_error_percent"),
+        f.expr("percentile(off, 0.5)").alias("bias_percent"),
+        f.expr("percentile(abs(off), 0.9)").alias("p90_error_percent"),
+    )
+
+
+def league(plans: DataFrame) -> DataFrame:
+    """From one row per plan: policies by what their plans brought, as measured before and after."""
+
+    def change(figure: str) -> str:
+        before, after = f"measured_before_{figure}", f"measured_after_{figure}"
+        return f"percentile(CASE WHEN {before} > 0 THEN 100 * ({after} - {before}) / {before} END, 0.5)"
+
+    def count(state: str) -> object:
+        return f.count(f.when(f.col("state") == state, 1))
+
+    return (
+        plans.where(f.col("rollback_of").isNull() | (f.col("rollback_of") == ""))
+        .groupBy("cluster", "policy")
+        .agg(
+            f.count(f.lit(1)).alias("plans"),
+            count("Verified").alias("verified"),  # type: ignore[attr-defined]
+            count("RolledBack").alias("rolled_back"),  # type: ignore[attr-defined]
+            count("Failed").alias("failed"),  # type: ignore[attr-defined]
+            f.expr(change("latency_mean_ms")).alias("latency_change_percent"),
+            f.expr(change("inter_supervisor_tuples_per_second")).alias("traffic_change_percent"),
+            f.sum("moves").alias("moves"),
+            f.sum("restarted_workers").alias("restarted_workers"),
+            f.sum("failed_tuples").alias("failed_tuples"),
+        )
+    )

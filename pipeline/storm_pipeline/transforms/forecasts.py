@@ -1,0 +1,83 @@
+"""Backtests of forecasters on each component's arrivals: grouped pandas, one component's history at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from storm_operator.core.settings import ResourceSettings
+from storm_pipeline.models.backtest import Series, judge
+from storm_pipeline.models.yardsticks import yardsticks
+from storm_pipeline.schemas import schema_of
+
+KEY = ("cluster", "topology_name", "component")
+JUDGED = schema_of(
+    "cluster text, topology_name text, component text, forecaster text, error_percent number, short_percent number, "
+    "over_percent number, is_winner truth, periods whole, winner text, season text"
+)
+INPUT = ("at_seconds", "arrived_per_second", "period_seconds", "executors", "cpu_per_tuple")
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """How long a season is, its bins, the operator's phi and theta, and whether the yardsticks are judged, too."""
+
+    cycle_seconds: float = 86_400.0
+    bin_seconds: float = 30.0
+    phi: int = 5
+    theta_millicores: float = ResourceSettings().theta_millicores
+    with_yardsticks: bool = True
+
+
+def judged_components(periods: DataFrame, cycle: Cycle) -> DataFrame:
+    """From component periods: a row per component and forecaster, the season in each of them."""
+    cost = f.expr("percentile(cpu_millicores / nullif(executed_per_second, 0), 0.5)").alias("cpu_per_tuple")
+    costs = periods.groupBy(*KEY).agg(cost)
+    arrivals = (
+        periods.where(~f.col("component").startswith("__"))
+        # A topology that was submitted anew has another id, and is the same component all the same.
+        .groupBy(*KEY, "period_end")
+        .agg(*(f.max(name).alias(name) for name in ("arrived_per_second", "period_seconds", "executors")))
+        .join(costs, list(KEY), "left")
+        .withColumn("at_seconds", f.unix_micros("period_end") / 1e6)
+        .select(*KEY, *INPUT)
+    )
+    return arrivals.groupBy(*KEY).applyInPandas(_judge_by(cycle), JUDGED)
+
+
+def _judge_by(cycle: Cycle) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def judge_component(rows: pd.DataFrame) -> pd.DataFrame:
+        return judge_frame(rows, cycle)
+
+    return judge_component
+
+
+def judge_frame(rows: pd.DataFrame, cycle: Cycle) -> pd.DataFrame:
+    """One component's history, in any order, to its rows of `JUDGED`."""
+    rows = rows.sort_values("at_seconds", kind="stable")
+    period = float(rows["period_seconds"].median())
+    series = Series(rows["at_seconds"].to_numpy(np.float64), rows["arrived_per_second"].to_numpy(np.float64), period)
+    kappa = float(rows["cpu_per_tuple"].iloc[0])
+    step = cycle.theta_millicores * float(rows["executors"].max()) / kappa if kappa > 0.0 else None
+    others = yardsticks(cycle.cycle_seconds) if cycle.with_yardsticks else {}
+    found = judge(series, cycle.cycle_seconds, cycle.bin_seconds, step, others, cycle.phi)
+    season = None if found.season is None else json.dumps(asdict(found.season))
+    table = [
+        {
+            **{name: rows[name].iloc[0] for name in KEY},
+            "forecaster": name,
+            **asdict(error),
+            "is_winner": name == found.forecaster,
+            "periods": len(rows),
+            "winner": found.forecaster,
+            "season": season,
+        }
+        for name, error in sorted(found.errors.items())
+    ]
+    return pd.DataFrame(table, columns=[field.name for field in JUDGED.fields])

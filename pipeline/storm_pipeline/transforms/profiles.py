@@ -1,0 +1,89 @@
+"""What a tuple costs in each component, how many it makes, how queues grow, and how long restarts take; robustly.
+
+Medians, and 1.4826 times the median absolute deviation, which is the standard deviation of a normal variable: an hour
+with a mishap changes neither.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+KEY = ("cluster", "topology_name", "component")
+IDLE_FRACTION = 0.05
+"""A period that executed less than this share of the busiest one says nothing about the cost of a tuple."""
+LEAST_PER_SECOND = 1e-6
+NORMAL_MAD = 1.4826
+FIGURES = ("cpu_per_tuple", "selectivity", "queue_growth")
+FINAL_STATES = ("Settling", "Verified", "RolledBack", "Expired", "Failed")
+
+
+def component_profile(periods: DataFrame) -> DataFrame:
+    """From component periods: a row for each component and hour of the week, and one (hour null) over all hours."""
+    busiest = periods.groupBy(*KEY).agg(f.max("executed_per_second").alias("busiest"))
+    busy = f.col("executed_per_second") >= f.greatest(IDLE_FRACTION * f.col("busiest"), f.lit(LEAST_PER_SECOND))
+    hour = (f.dayofweek("period_end") + 5) % 7 * 24 + f.hour("period_end")
+    each = (
+        periods.join(busiest, list(KEY))
+        .withColumn("cpu_per_tuple", f.when(busy, f.col("cpu_millicores") / f.col("executed_per_second")))
+        .withColumn("selectivity", f.when(busy, f.col("emitted_per_second") / f.col("executed_per_second")))
+        .withColumn("queue_growth", f.col("queue_growth_per_second"))
+        .withColumn("used_each", f.col("cpu_millicores") / f.col("executors"))
+        # Every row twice: in its own hour, and in all of them together.
+        .withColumn("hour_of_week", f.explode(f.array(hour.cast("bigint"), f.lit(None).cast("bigint"))))
+    )
+    group = [*KEY, "hour_of_week"]
+    medians = each.groupBy(*group).agg(
+        f.first("component_kind").alias("component_kind"),
+        f.count(f.lit(1)).alias("periods"),
+        *(_median(figure).alias(figure) for figure in FIGURES),
+        *(f.count(figure).alias(f"{figure}_periods") for figure in FIGURES),
+        f.max("executors").alias("executors"),
+        _median("used_each").alias("used_millicores"),
+        f.expr("percentile(used_each, 0.95)").alias("used_millicores_p95"),
+        f.max("declared_millicores").alias("declared_millicores"),
+    )
+    middles = medians.select(*group, *(f.col(figure).alias(f"{figure}_middle") for figure in FIGURES))
+    same = [each[name].eqNullSafe(middles[name]) for name in group]
+    deviations = (
+        each.join(middles, same)
+        .select(
+            *(each[name] for name in group),
+            *(f.abs(f.col(figure) - f.col(f"{figure}_middle")).alias(figure) for figure in FIGURES),
+        )
+        .groupBy(*group)
+        .agg(*((NORMAL_MAD * _median(figure)).alias(f"{figure}_spread") for figure in FIGURES))
+    )
+    together = [medians[name].eqNullSafe(deviations[name]) for name in group]
+    share = f.col("used_millicores_p95") / f.col("declared_millicores")
+    return (
+        medians.join(deviations, together)
+        .select(*(medians[name] for name in medians.columns), *(f.col(f"{figure}_spread") for figure in FIGURES))
+        .withColumn("used_share_of_declared", f.when(f.col("declared_millicores") > 0.0, share))
+    )
+
+
+def newest_states(plans: DataFrame) -> DataFrame:
+    """One row per plan: that of its newest state, which says all that is known of it."""
+    final = f.when(f.col("state").isin("Proposed", "Applying"), 0).when(f.col("state") == "Settling", 1).otherwise(2)
+    newest = f.struct("period_end", final.alias("how_final"), "state")
+    best = plans.groupBy("cluster", "plan_id").agg(f.max(newest).alias("newest"))
+    picked = best.select("cluster", "plan_id", "newest.period_end", "newest.state")
+    return plans.join(picked, ["cluster", "plan_id", "period_end", "state"]).dropDuplicates(["cluster", "plan_id"])
+
+
+def restart_times(plans: DataFrame) -> DataFrame:
+    """From one row per plan: seconds to in force and to running, by method and by whether state had to move."""
+    moved = plans.where(f.col("in_force_at").isNotNull()).withColumn("state_moved", f.col("moved_stateful") > 0)
+    times = {"in_force": "seconds_to_in_force", "running": "seconds_to_running"}
+    return moved.groupBy("cluster", "method", "state_moved").agg(
+        f.count(f.lit(1)).alias("plans"),
+        *(_median(column).alias(f"{name}_median") for name, column in times.items()),
+        *(f.expr(f"percentile({column}, 0.9)").alias(f"{name}_p90") for name, column in times.items()),
+        f.sum("restarted_workers").alias("restarted_workers"),
+        f.sum("failed_tuples").alias("failed_tuples"),
+    )
+
+
+def _median(column: str) -> Column:
+    return f.expr(f"percentile({column}, 0.5)")

@@ -1,0 +1,58 @@
+"""Which settings are tried: a grid of policies and knobs, drawn from evenly when it is larger than asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from storm_operator.core.settings_overrides import Settings, override_settings
+
+Overrides = tuple[str, ...]
+"""`key=value`, as `plan --set` takes them."""
+
+KNOBS: Mapping[str, Sequence[str]] = {
+    "thetaMillicores": ("50", "100", "150", "200", "300"),
+    "historyPeriods": ("3", "5", "8"),
+    "forecast": ("Line", "DampedTrend"),
+    "coolDownSeconds": ("30", "60", "120", "300"),
+    "minimumGainPercent": ("5", "10", "20", "30"),
+    "headroomFraction": ("0.8", "0.9"),
+}
+"""theta, phi, the forecast, P, B and how full supervisors may get."""
+OF_POLICY: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "adaptive": {"weights.workerRestart": ("3", "10", "30")},
+    "liu": {},
+    "t-storm": {},
+    "aniello-online": {"parameters.alpha": ("0", "0.5", "1"), "parameters.beta": ("0.3", "0.5", "0.7")},
+}
+"""Each policy's own knobs beside those (alpha and beta of Aniello et al., the price of a restart for ours)."""
+PRESENT: Overrides = ()
+"""The settings as they are."""
+
+
+def candidates(count: int, seed: int, given: Sequence[str] = ()) -> list[Overrides]:
+    """`count` settings at most, all different; the present ones (`given` alone) first. `given` comes before each."""
+    grids = [_grid(policy, own) for policy, own in OF_POLICY.items()]
+    random = np.random.default_rng(seed)
+    chosen: list[Overrides] = []
+    share = -(-max(0, count - 1) // len(grids))
+    for grid in grids:
+        order = random.permutation(len(grid))[:share]
+        chosen += [grid[index] for index in sorted(order.tolist())]
+    drawn = [(*given, *one) for one in chosen]
+    return [(*given, *PRESENT), *drawn[: count - 1]]
+
+
+def settings_of(overrides: Overrides) -> Settings:
+    """The settings with the overrides laid over the defaults; `InvalidOverride` names what is wrong."""
+    return override_settings(Settings(), overrides)
+
+
+def _grid(policy: str, own: Mapping[str, Sequence[str]]) -> list[Overrides]:
+    knobs = {**KNOBS, **own}
+    return [
+        (f"policy={policy}", *(f"{key}={value}" for key, value in zip(knobs, values, strict=True)))
+        for values in itertools.product(*knobs.values())
+    ]

@@ -1,0 +1,180 @@
+"""A `Recording` out of the cleaned tables: sums and medians by Spark, the rest of a cluster fits in one's hand."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from storm_operator.core.model import ACKER_COMPONENT
+from storm_pipeline.jobs.learning import silver
+from storm_pipeline.lake import Lake
+from storm_pipeline.transforms.components import component_periods
+from storm_pipeline.tuning.recording import (
+    USUAL_ROUND_TRIP_MS,
+    InvalidRecording,
+    RecordedComponent,
+    RecordedEdge,
+    RecordedMachine,
+    RecordedTopology,
+    Recording,
+)
+
+SYSTEM_PREFIX = "__"
+
+
+def read_recording(
+    spark: SparkSession, lake: Lake, cluster: str, hours: float, until: datetime | None = None
+) -> Recording:
+    """The last `hours` before `until` (None: the newest period). Raises `InvalidRecording` where there is nothing."""
+    executors = silver(spark, lake, "executors", cluster)
+    end = until or executors.agg(f.max("period_end")).first()[0]  # type: ignore[index]
+    if end is None:
+        raise InvalidRecording(f"there is no cleaned history of cluster {cluster!r}")
+    first = end.timestamp() - hours * 3600.0
+
+    def within(table: str) -> DataFrame:
+        at = f.unix_micros("period_end") / 1e6
+        return silver(spark, lake, table, cluster).where((at > first) & (at <= end.timestamp()))
+
+    executors = within("executors")
+    components = component_periods(executors).cache()
+    try:
+        period = components.agg(f.expr("percentile(period_seconds, 0.5)")).first()[0]  # type: ignore[index]
+        if period is None:
+            raise InvalidRecording(f"cluster {cluster!r} was not measured completely in that time")
+        loads = _loads(components, first)
+        costs = _costs(components)
+        edges = _edges(within("edges"), within("pairs"), executors, components)
+    finally:
+        components.unpersist()
+    return Recording(
+        cluster,
+        max(at for points in loads.values() for at, _ in points) if loads else 0.0,
+        float(period),
+        _round_trip(within("periods")),
+        _machines(within("supervisors")),
+        _topologies(within("topologies"), executors, loads, costs, edges),
+    )
+
+
+def _loads(components: DataFrame, first: float) -> dict[tuple[str, str], tuple[tuple[float, float], ...]]:
+    rows = (
+        components.where("component_kind = 'spout'")
+        .select("topology_id", "component", (f.unix_micros("period_end") / 1e6).alias("at"), "emitted_per_second")
+        .orderBy("topology_id", "component", "at")
+        .collect()
+    )
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for row in rows:
+        points = found.setdefault((row["topology_id"], row["component"]), [])
+        points.append((row["at"] - first, row["emitted_per_second"]))
+    return {key: tuple(points) for key, points in found.items()}
+
+
+def _costs(components: DataFrame) -> dict[tuple[str, str], float]:
+    cost = f.expr("percentile(cpu_millicores / nullif(executed_per_second, 0), 0.5)").alias("cpu_ms")
+    rows = components.groupBy("topology_id", "component").agg(cost).collect()
+    return {(row["topology_id"], row["component"]): row["cpu_ms"] or 0.0 for row in rows}
+
+
+def _edges(
+    edges: DataFrame, pairs: DataFrame, executors: DataFrame, components: DataFrame
+) -> dict[str, tuple[RecordedEdge, ...]]:
+    """Tuples of an edge for each tuple that its source executed; several streams of one pair share them evenly."""
+    known = executors.select("topology_id", "component", "task_start").distinct()
+    sent = (
+        pairs.join(known.toDF("topology_id", "source", "source_task"), ["topology_id", "source_task"])
+        .join(known.toDF("topology_id", "target", "target_task"), ["topology_id", "target_task"])
+        .groupBy("topology_id", "source", "target")
+        .agg(f.sum(f.col("tuples_per_second") * f.col("period_seconds")).alias("sent"))
+    )
+    executed = components.groupBy("topology_id", f.col("component").alias("source")).agg(
+        f.sum(f.col("executed_per_second") * f.col("period_seconds")).alias("executed")
+    )
+    named = edges.where(~f.col("stream").startswith(SYSTEM_PREFIX)).select(
+        "topology_id", "source", "stream", "target", "grouping"
+    )
+    rows = (
+        named.distinct()
+        .join(sent, ["topology_id", "source", "target"])
+        .join(executed, ["topology_id", "source"])
+        .where("executed > 0")
+        .orderBy("topology_id", "source", "stream", "target")
+        .collect()
+    )
+    streams: dict[tuple[str, str, str], int] = {}
+    for row in rows:
+        streams[_pair(row)] = streams.get(_pair(row), 0) + 1
+    found: dict[str, list[RecordedEdge]] = {}
+    for row in rows:
+        ratio = row["sent"] / row["executed"] / streams[_pair(row)]
+        edge = RecordedEdge(row["source"], row["stream"], row["target"], row["grouping"] or "shuffle", ratio)
+        found.setdefault(row["topology_id"], []).append(edge)
+    return {topology: tuple(own) for topology, own in found.items()}
+
+
+def _pair(row: Row) -> tuple[str, str, str]:
+    return row["topology_id"], row["source"], row["target"]
+
+
+def _round_trip(periods: DataFrame) -> float:
+    found = periods.agg(f.expr("percentile(default_round_trip_ms, 0.5)")).first()[0]  # type: ignore[index]
+    return USUAL_ROUND_TRIP_MS if found is None else float(found)
+
+
+def _machines(supervisors: DataFrame) -> tuple[RecordedMachine, ...]:
+    rows = supervisors.groupBy("supervisor_id").agg(
+        f.max("slots").alias("slots"), f.max_by("cpu_capacity_millicores", "period_end").alias("capacity")
+    )
+    return tuple(
+        RecordedMachine(row["supervisor_id"], int(row["slots"] or 1), row["capacity"])
+        for row in rows.orderBy("supervisor_id").collect()
+    )
+
+
+def _topologies(
+    topologies: DataFrame,
+    executors: DataFrame,
+    loads: dict[tuple[str, str], tuple[tuple[float, float], ...]],
+    costs: dict[tuple[str, str], float],
+    edges: dict[str, tuple[RecordedEdge, ...]],
+) -> tuple[RecordedTopology, ...]:
+    newest = executors.groupBy("topology_id").agg(f.max("period_end").alias("period_end"))
+    members = (
+        executors.join(newest, ["topology_id", "period_end"])
+        .groupBy("topology_id", "topology_name", "component", "component_kind")
+        .agg(f.count(f.lit(1)).alias("executors"), f.max("stateful").alias("stateful"))
+        .orderBy("topology_id", "component")
+        .collect()
+    )
+    workers = topologies.groupBy("topology_id").agg(f.max("num_workers").alias("workers")).collect()
+    asked = {row["topology_id"]: int(row["workers"] or 1) for row in workers}
+    found = []
+    for topology_id in dict.fromkeys(row["topology_id"] for row in members):
+        own = [row for row in members if row["topology_id"] == topology_id]
+        ackers = sum(row["executors"] for row in own if row["component"] == ACKER_COMPONENT)
+        components = tuple(
+            RecordedComponent(
+                row["component"],
+                row["component_kind"],
+                int(row["executors"]),
+                bool(row["stateful"]),
+                costs.get((topology_id, row["component"]), 0.0),
+                loads.get((topology_id, row["component"]), ()),
+            )
+            for row in own
+            if not row["component"].startswith(SYSTEM_PREFIX)
+        )
+        found.append(
+            RecordedTopology(
+                topology_id,
+                own[0]["topology_name"],
+                asked.get(topology_id, 1),
+                int(ackers),
+                components,
+                edges.get(topology_id, ()),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,81 @@
+"""Approval on the page against a real API server: who may, who may not, and what Kubernetes keeps of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+from kubernetes import config
+
+from kube_builders import managed, plan, plan_record
+from kube_cluster import KubeCluster
+from storm_operator.console.approval import Answer, Verdict
+from storm_operator.kube.managed import Registry
+from storm_operator.kube.page import TokenApprover, in_name_of
+from storm_operator.kube.rebalances import annotated_by, asked, rebalance_body
+from storm_operator.local.paths import repository_root
+
+pytestmark = pytest.mark.functional
+
+NAMESPACE = f"page-{os.getpid()}"
+PLAN = plan().id
+
+
+@pytest.fixture(scope="module")
+def kube(kube_api: KubeCluster) -> Iterator[KubeCluster]:
+    """A plan that waits; `approver` may patch it, `reader` may only look."""
+    root = repository_root()
+    assert root is not None
+    kube_api.install_crds(root / "crds")
+    kube_api.kubectl("create", "namespace", NAMESPACE)
+    for who, verbs in (("approver", "get,patch"), ("reader", "get")):
+        kube_api.kubectl("create", "serviceaccount", who, "-n", NAMESPACE)
+        kube_api.kubectl("create", "role", who, f"--verb={verbs}", "--resource=stormrebalances", "-n", NAMESPACE)
+        account = f"--serviceaccount={NAMESPACE}:{who}"
+        kube_api.kubectl("create", "rolebinding", who, f"--role={who}", account, "-n", NAMESPACE)
+    body = rebalance_body(plan_record(), managed(), {})
+    body["metadata"] = {"name": PLAN, "namespace": NAMESPACE}
+    kube_api.kubectl("create", "-f", "-", input=json.dumps(body))
+    yield kube_api
+    kube_api.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+@pytest.fixture
+def registry(kube: KubeCluster, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """What the operator knows, which itself is the administrator here: its rights must not be the caller's."""
+    config.load_kube_config(str(kube.kubeconfig))  # type: ignore[no-untyped-call]
+    known = Registry("nimbus:6627")
+    known.put_rebalance(shown(kube))
+    return known
+
+
+def shown(kube: KubeCluster) -> dict[str, object]:
+    text = kube.kubectl("get", "stormrebalance", PLAN, "-n", NAMESPACE, "-o", "json", "--show-managed-fields")
+    return dict(json.loads(text))
+
+
+def said_by(who: str, kube: KubeCluster, registry: Registry) -> Answer:
+    token = kube.kubectl("create", "token", who, "-n", NAMESPACE).strip()
+    return TokenApprover(registry, in_name_of).take(PLAN, Verdict.APPROVE, token)
+
+
+def test_who_may_only_look_may_not_approve(kube: KubeCluster, registry: Registry) -> None:
+    answer = said_by("reader", kube, registry)
+    assert answer.status == 403
+    assert f"system:serviceaccount:{NAMESPACE}:reader may not patch stormrebalances" in answer.message
+    assert asked(shown(kube)) is None
+
+
+def test_a_token_that_is_none_is_refused(kube: KubeCluster, registry: Registry) -> None:
+    answer = TokenApprover(registry, in_name_of).take(PLAN, Verdict.APPROVE, "no-token")
+    assert (answer.status, answer.message) == (401, "Kubernetes does not accept this token")
+    assert asked(shown(kube)) is None
+
+
+def test_who_may_patch_plans_approves_as_with_kubectl_and_is_named(kube: KubeCluster, registry: Registry) -> None:
+    assert said_by("approver", kube, registry).status == 202
+    body = shown(kube)
+    assert asked(body) == "approve"
+    assert annotated_by(body) == f"annotation (page of system:serviceaccount:{NAMESPACE}:approver)"

@@ -1,0 +1,250 @@
+"""The page in a real browser, over the very loop on a simulated cluster that is known."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from eventually import eventually
+from playwright.sync_api import Browser, expect
+
+from page_stage import PageStage, Visitor, large_scenario, words_scenario
+from storm_operator.core.settings import Mode
+
+pytestmark = pytest.mark.functional
+
+
+def hosts_of_workers(visitor: Visitor) -> list[str]:
+    return list(visitor.seen("state.view.workers.map((one) => state.view.supervisors[one.supervisor].host)"))
+
+
+def test_it_shows_the_truth_of_a_known_cluster(visitor: Visitor, stage: PageStage) -> None:
+    snapshot = stage.stage.engine.model
+    assert visitor.seen("state.view.supervisors.map((one) => one.host)") == [s.host for s in snapshot.supervisors]
+    shown = visitor.seen(
+        "state.view.executors.map((one) => [one.component, one.tasks, state.view.supervisors["
+        "state.view.workers[one.worker].supervisor].id, state.view.workers[one.worker].port])"
+    )
+    start = stage.stage.notes.records[next(iter(stage.stage.notes.records))].plan.base
+    assert shown == [[e.component, e.label, slot.supervisor_id, slot.port] for e, slot in sorted(start.slot_of.items())]
+    assert "7" in visitor.text("#figures div:nth-child(4)")
+    assert "4 of 4" in visitor.text("#figures div:nth-child(3)")
+
+
+def test_what_is_drawn_is_where_it_says(visitor: Visitor) -> None:
+    """The pixel in the middle of each glyph's rim has its component's colour."""
+    colours = visitor.page.evaluate(
+        """() => {
+          const { map } = window.stormOperator, { view, looks, layout } = map.scene();
+          const canvas = document.getElementById("map");
+          const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+          const ratio = canvas.width / canvas.clientWidth;
+          const scale = Math.min(1.6, canvas.clientWidth / layout.wide, canvas.clientHeight / layout.high);
+          return view.executors.map((one, at) => {
+            const { x, y } = map.toScreen("executor", at);
+            const left = Math.round((x - 13 * scale) * ratio);
+            const rim = 4 * (Math.round(y * ratio) * canvas.width + left);
+            const parts = [...pixels.slice(rim, rim + 3)].map((part) => part.toString(16).padStart(2, "0"));
+            return ["#" + parts.join(""), looks.get(`${one.topology}/${one.component}`).colour];
+          });
+        }"""
+    )
+    assert len(colours) == 7
+    for drawn, expected in colours:
+        assert distance(drawn, expected) < 90, (drawn, expected)
+    assert len({expected for _, expected in colours}) == 4
+
+
+def distance(one: str, other: str) -> int:
+    parts = [(int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)]
+    return sum(abs(a - b) for a, b in parts)
+
+
+def test_it_follows_a_plan_live(visitor: Visitor, stage: PageStage) -> None:
+    assert len(set(hosts_of_workers(visitor))) == 4
+    stage.passes(1)
+    eventually(lambda: len(set(hosts_of_workers(visitor))) == 1, "the map shows the plan in force")
+    visitor.wait_for("#figures", "1 of 4")
+    visitor.page.keyboard.press("2")
+    stage.passes(5)
+    visitor.wait_for(".plan", "verified")
+    plan = stage.stage.loop.memory.records[-1].plan
+    assert plan.id in visitor.text(".plan")
+    rows = visitor.page.locator(".plan .lower table").nth(1).locator("tbody tr").count()
+    assert rows == len(plan.moves)
+    assert f"{plan.before.inter_supervisor_tuples_per_second:,.0f}/s cross" in visitor.text(".sides figure")
+
+
+def test_a_plan_has_three_pictures_and_they_differ(visitor: Visitor, stage: PageStage) -> None:
+    stage.passes(2)
+    visitor.page.keyboard.press("2")
+    visitor.page.locator(".sides canvas").nth(2).wait_for()
+
+    def pictures() -> list[str]:
+        script = "() => [...document.querySelectorAll('.sides canvas')].map((canvas) => canvas.toDataURL())"
+        return list(visitor.page.evaluate(script))
+
+    eventually(lambda: len(set(pictures())) == 3 and min(map(len, pictures())) > 5000, "three pictures are drawn")
+
+
+def test_the_slider_goes_back_in_time_and_live_returns(visitor: Visitor, stage: PageStage) -> None:
+    stage.passes(3)
+    eventually(lambda: len(set(hosts_of_workers(visitor))) == 1, "it is live")
+    slider = visitor.page.get_by_label("Time", exact=True)
+    slider.focus()
+    visitor.page.keyboard.press("Home")
+    eventually(lambda: len(set(hosts_of_workers(visitor))) == 4, "the map is of the first pass")
+    expect(visitor.page.locator("#live")).to_have_text("past")
+    stage.passes(1)  # what happens now does not take the visitor out of the past
+    eventually(lambda: visitor.seen("state.points.length") == 5, "the new pass is known")
+    assert len(set(hosts_of_workers(visitor))) == 4
+    visitor.page.keyboard.press("l")
+    eventually(lambda: len(set(hosts_of_workers(visitor))) == 1, "it is live again")
+
+
+def test_everything_can_be_reached_by_keyboard(visitor: Visitor, stage: PageStage) -> None:
+    page = visitor.page
+    stage.passes(1)
+    eventually(lambda: visitor.seen("state.points.length") == 2, "there is a past to go to")
+    for key, selector in (("2", ".plans"), ("3", ".charts"), ("4", ".log"), ("5", "table"), ("1", "#map")):
+        page.keyboard.press(key)
+        page.locator(selector).first.wait_for()
+    page.locator("#map").focus()
+    page.keyboard.press("ArrowRight")
+    first = visitor.text("#side h3")
+    assert first.startswith("Executor ")
+    page.keyboard.press("ArrowRight")
+    assert visitor.text("#side h3") != first
+    assert page.locator("#spoken").inner_text() == visitor.text("#side h3")
+    page.keyboard.press("f")
+    assert visitor.seen("map.scene().layout.workers.every((one) => one.folded)") is True
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert visitor.seen("map.scene().layout.workers.filter((one) => !one.folded).length") == 1
+    page.keyboard.press("?")
+    assert page.locator("dialog[open]").count() == 1
+    page.keyboard.press("Escape")
+    reached = {page.evaluate("() => document.activeElement.id || document.activeElement.dataset.key || ''")}
+    for _ in range(25):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("() => document.activeElement.id || document.activeElement.dataset.key || ''"))
+    assert {"theme", "help", "map", "slider", "tab-plans"} <= reached
+
+
+def test_a_point_at_a_thing_tells_about_it(visitor: Visitor) -> None:
+    place = visitor.seen("map.toScreen('executor', 1)")
+    visitor.page.locator("#map").hover(position=place)
+    tip = visitor.text(".tip")
+    assert "Executor count 2-2" in tip
+    assert "stateful" in tip
+    visitor.page.locator("#map").click(position=place)
+    assert "Executor count 2-2" in visitor.text("#side h3")
+
+
+def test_why_is_told_in_words(visitor: Visitor) -> None:
+    visitor.page.get_by_role("button", name="Why?").click()
+    visitor.wait_for("dialog", "Rule that decided")
+    assert "tuples/s acked" in visitor.text("dialog")
+
+
+def test_forecast_and_decisions_are_shown(visitor: Visitor, stage: PageStage) -> None:
+    stage.passes(6)
+    visitor.page.keyboard.press("3")
+    eventually(lambda: visitor.page.locator(".charts figure").count() == 4, "a chart for each component")
+    assert {visitor.page.locator(".charts figure").nth(n).get_attribute("data-component") for n in range(4)} == {
+        *("__acker", "count", "sentences", "split")
+    }
+    visitor.wait_for(".charts figcaption", "in the mean")
+    visitor.page.keyboard.press("4")
+    visitor.wait_for(".log", "no change")
+    visitor.page.locator(".log .link", has_text="before and after").click()
+    visitor.page.locator(".sides").wait_for()
+
+
+def test_a_filter_keeps_the_focus_while_passes_come(visitor: Visitor, stage: PageStage) -> None:
+    visitor.page.keyboard.press("5")
+    visitor.page.get_by_label("Filter").fill("split")
+    assert visitor.page.locator("tbody tr").count() == 2
+    stage.passes(1)
+    eventually(lambda: visitor.seen("state.passes") == 2, "a pass has come")
+    visitor.page.keyboard.type(" stateful")
+    eventually(lambda: visitor.page.locator("tbody tr").count() == 0, "the words were typed into the filter")
+
+
+def test_it_asks_nobody_but_the_operator(visitor: Visitor, stage: PageStage) -> None:
+    for key in "2345":
+        visitor.page.keyboard.press(key)
+    own = urlsplit(stage.url).netloc
+    assert {urlsplit(url).netloc for url in visitor.asked if not url.startswith("data:")} == {own}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_light_or_dark_as_the_visitor_likes(browser: Browser, stage: PageStage, scheme: str) -> None:
+    stage.passes(1)
+    visitor = Visitor(browser, stage.url, color_scheme=scheme)
+    try:
+        assert visitor.page.evaluate("() => document.documentElement.dataset.theme") == scheme
+        background = visitor.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        brightness = sum(map(int, re.findall(r"\d+", background)[:3])) / 3
+        assert (brightness > 128) is (scheme == "light")
+    finally:
+        visitor.close()
+
+
+def test_a_plan_is_approved_by_a_click(browser: Browser) -> None:
+    with PageStage(words_scenario(), Mode.RECOMMEND).served() as stage:
+        stage.passes(1)
+        visitor = Visitor(browser, stage.url)
+        try:
+            visitor.wait_for("#tabs", "1")
+            visitor.page.keyboard.press("2")
+            visitor.page.get_by_role("button", name="Approve").click()
+            visitor.wait_for(".verdict", "it begins with the next pass")
+            stage.passes(2)
+            visitor.wait_for(".plan", "approved by the operator's page")
+            eventually(lambda: len(set(hosts_of_workers(visitor))) == 1, "the plan is in force")
+            assert visitor.troubles == []
+        finally:
+            visitor.close()
+
+
+def test_an_operator_that_does_not_answer_is_said_and_what_was_seen_stays(visitor: Visitor, stage: PageStage) -> None:
+    visitor.context.set_offline(True)
+    visitor.wait_for("#trouble", "the operator does not answer")
+    assert visitor.seen("state.view.supervisors.length") == 4
+    visitor.context.set_offline(False)
+    expect(visitor.page.locator("#trouble")).to_be_hidden()
+    visitor.troubles.clear()  # the browser's own words about the network
+
+
+def test_an_operator_that_was_restarted_is_followed_from_its_beginning(visitor: Visitor, stage: PageStage) -> None:
+    stage.passes(4)
+    eventually(lambda: visitor.seen("state.points.length") == 5, "five passes are known")
+    with PageStage(words_scenario(supervisors=3)).served() as second:
+        second.passes(1)
+        here, there = urlsplit(stage.url).netloc, urlsplit(second.url).netloc
+        visitor.page.route("**/api/**", lambda route: route.continue_(url=route.request.url.replace(here, there)))
+        eventually(lambda: visitor.seen("state.view?.supervisors.length") == 3, "the new operator is shown")
+        assert visitor.seen("state.points.length") == 1
+
+
+def test_two_thousand_executors_are_folded_and_can_be_looked_into(browser: Browser) -> None:
+    with PageStage(large_scenario(2000, 50), Mode.OBSERVE).served() as stage:
+        stage.passes(1)
+        visitor = Visitor(browser, stage.url)
+        try:
+            assert visitor.seen("state.view.executors.length") == 2000
+            assert visitor.seen("map.scene().layout.workers.every((one) => one.folded)") is True
+            place = visitor.seen("map.toScreen('worker', 0)")
+            visitor.page.locator("#map").click(position=place)
+            assert visitor.text("#side h3").startswith("Worker ")
+            visitor.page.locator("#map").click(position=place)
+            shown = visitor.seen("map.scene().layout.executors.filter(Boolean).length")
+            assert shown == visitor.seen("state.view.workers[0].executors")
+            visitor.page.keyboard.press("5")
+            visitor.wait_for(".fields", "2000 of 2000, the first 500 are shown")
+            assert visitor.troubles == []
+        finally:
+            visitor.close()

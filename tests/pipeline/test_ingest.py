@@ -1,0 +1,128 @@
+"""Bronze to silver, on a history recorded from the simulator."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from bronze_files import CLUSTER, FOLDER, bronze, lay, naive, run, silver, wanted
+from pyspark.sql import SparkSession
+
+from history_scene import record
+from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
+from storm_pipeline.ingestion import CONFLICT, Tally
+from storm_pipeline.jobs.ingest import UNREADABLE, Intake
+from storm_pipeline.lake import Lake, read
+from storm_pipeline.schemas import FILES, GAPS, QUALITY, QUARANTINE, SILVER
+
+PERIOD_COUNT = 6
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("recorded")
+    record(root, periods=PERIOD_COUNT, cluster=CLUSTER)
+    return root
+
+
+def test_whole_periods_are_taken_as_they_are(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    rows = bronze(recorded, PAIRS)
+    lay(tmp_path, rows, "one")
+    told = run(spark, tmp_path)
+    assert silver(spark, tmp_path) == wanted(rows)
+    assert (told["pairs"].rows_read, told["pairs"].duplicates, told["pairs"].quarantined) == (len(rows), 0, 0)
+    assert run(spark, tmp_path) == {}  # nothing new
+    assert silver(spark, tmp_path) == wanted(rows)
+
+
+def test_neither_order_nor_repetition_of_input_changes_what_comes_out(
+    spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
+    rows = bronze(recorded, PAIRS)
+    third = len(rows) // 3
+    lay(tmp_path, rows[::-1][:third] + rows[::-1][: third // 2], "a")  # part of it, some twice
+    first = run(spark, tmp_path)["pairs"]
+    lay(tmp_path, rows[third:] + rows[-5:], "b")  # overlaps with the first batch
+    lay(tmp_path, rows[:third], "c")
+    second = run(spark, tmp_path)["pairs"]
+    assert silver(spark, tmp_path) == wanted(rows)
+    assert first.rows_kept + second.rows_kept == len(rows)
+    assert first.duplicates == third // 2
+
+
+def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    rows = bronze(recorded, PAIRS)
+    spoilt = [
+        {**rows[0], "tuples_per_second": float("nan")},
+        {**rows[1], "tuples_per_second": -1.0},
+        {**rows[2], "topology_id": None},
+        {**rows[3], "schema_version": 99},
+        {**rows[4], "tuples_per_second": rows[4]["tuples_per_second"] + 1.0},
+    ]
+    lay(tmp_path, spoilt + rows[4:], "one")
+    (tmp_path / "bronze/pairs" / FOLDER / "broken.parquet").write_bytes(b"PAR1 no more")
+    told = run(spark, tmp_path)["pairs"]
+    quarantine = read(spark, Lake(str(tmp_path)).silver("quarantine"), QUARANTINE).collect()
+    reasons = sorted(row["reason"] for row in quarantine)
+    assert reasons == sorted(
+        [
+            "tuples_per_second is not a finite number",
+            "tuples_per_second is below 0",
+            "topology_id is missing",
+            "schema_version is newer than 2: upgrade the pipeline",
+            CONFLICT,
+            UNREADABLE,
+        ]
+    )
+    assert told.rows_read == told.rows_kept + told.quarantined
+    assert len(silver(spark, tmp_path)) == len(rows) - 4
+    quality = read(spark, Lake(str(tmp_path)).silver("quality"), QUALITY).collect()
+    assert [row["quarantined"] for row in quality] == [5]
+
+
+def test_what_comes_too_late_is_set_aside(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    rows = bronze(recorded, PERIODS)
+    lay(tmp_path, rows[2:], "new", PERIODS)
+    run(spark, tmp_path, (PERIODS,), late_after=timedelta(seconds=35))
+    lay(tmp_path, rows[:2], "old", PERIODS)
+    told = run(spark, tmp_path, (PERIODS,), late_after=timedelta(seconds=35))["periods"]
+    assert dict(told.reasons) == {"too late": 1}
+    assert len(silver(spark, tmp_path, PERIODS)) == len(rows) - 1
+
+
+def test_a_file_of_the_version_before_is_read(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    path = lay(tmp_path, bronze(recorded, EXECUTORS), "one", EXECUTORS)
+    newer = {column.name for column in EXECUTORS.columns if column.since > 1}
+    older = pq.read_table(path).drop_columns(sorted(newer))
+    older = older.set_column(0, "schema_version", pa.array([1] * older.num_rows))
+    pq.write_table(older, path)
+    told = run(spark, tmp_path, (EXECUTORS,))["executors"]
+    assert told.rows_kept == older.num_rows
+    read_back = read(spark, Lake(str(tmp_path)).silver("executors"), SILVER["executors"])
+    assert newer
+    assert read_back.where(" or ".join(f"{name} is not null" for name in newer)).count() == 0
+
+
+def test_gaps_are_said(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    rows = bronze(recorded, PERIODS)
+    rows[4]["dropped_before"] = 1
+    lay(tmp_path, [rows[0], rows[1], rows[4], rows[5]], "one", PERIODS)
+    run(spark, tmp_path, (PERIODS,))
+    gaps = read(spark, Lake(str(tmp_path)).gold("gaps"), GAPS).collect()
+    assert [(row["missing_periods"], row["dropped"], row["reason"]) for row in gaps] == [
+        (2, 1, "the recorder was too slow")
+    ]
+    assert gaps[0]["gap_start"] == naive(rows[1]["period_end"])
+
+
+def test_every_table_of_a_recorded_history_is_taken_in(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path), str(recorded))
+    told: dict[str, Tally] = {}
+    Intake(lake).run(spark, lambda table, _, tallies: told.update({table: tallies[CLUSTER]}))
+    assert set(told) == {table.name for table in TABLES if (recorded / table.name).exists()}
+    assert all(tally.rows_kept == tally.rows_read > 0 for tally in told.values())
+    files = read(spark, lake.silver("files"), FILES)
+    assert files.where("rows is null").count() == 0

@@ -1,0 +1,122 @@
+"""The learning jobs on a small recorded history: what they find, that a re-run changes nothing, what they publish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from learning_scene import CLUSTER, CYCLE_SECONDS, lake_of
+from storm_operator.core.learned_profile_json import load_profile
+from storm_pipeline import gold
+from storm_pipeline.jobs import evaluate, forecast, profile, report, tune
+from storm_pipeline.lake import Lake, read
+from storm_pipeline.publishing import CannotPublish, compose_profile, publish_to_file
+from storm_pipeline.schemas import DerivedTable
+from storm_pipeline.transforms.effects import Around
+from storm_pipeline.transforms.forecasts import Cycle
+from storm_pipeline.tuning.candidates import candidates
+from storm_pipeline.tuning.halving import Ladder, climb, standings
+from storm_pipeline.tuning.reading import read_recording
+from storm_pipeline.tuning.replay import Prices
+
+CYCLE = Cycle(CYCLE_SECONDS, 10.0, phi=3, with_yardsticks=False)
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    found = lake_of(spark, tmp_path_factory.mktemp("lake"))
+    profile.run(spark, found, CLUSTER)
+    forecast.run(spark, found, CLUSTER, CYCLE)
+    return found
+
+
+def rows(spark: SparkSession, lake: Lake, table: DerivedTable) -> list[Row]:
+    return sorted(read(spark, lake.gold(table.name), table).collect(), key=str)
+
+
+def test_costs_and_selectivity_are_those_of_the_workload(spark: SparkSession, lake: Lake) -> None:
+    found = {row["component"]: row for row in rows(spark, lake, gold.COMPONENT_PROFILE) if row["hour_of_week"] is None}
+    assert found["split"]["selectivity"] == pytest.approx(5.0, rel=0.01)
+    assert found["split"]["selectivity_spread"] < 0.1
+    assert found["count"]["cpu_per_tuple"] > 0.0
+    hours = [row for row in rows(spark, lake, gold.COMPONENT_PROFILE) if row["hour_of_week"] is not None]
+    assert {row["hour_of_week"] for row in hours} == {72}  # simulations begin on a Thursday at midnight
+    times = rows(spark, lake, gold.RESTARTS)
+    assert times
+    assert all(0.0 < row["running_median"] <= row["running_p90"] for row in times)
+
+
+def test_forecasters_are_judged_and_a_season_is_found(spark: SparkSession, lake: Lake) -> None:
+    errors = rows(spark, lake, gold.FORECAST_ERRORS)
+    of_split = {row["forecaster"]: row for row in errors if row["component"] == "split"}
+    assert {"Line", "DampedTrend", "Seasonal"} <= set(of_split)
+    assert of_split["Seasonal"]["error_percent"] < of_split["Line"]["error_percent"]
+    assert sum(row["is_winner"] for row in of_split.values()) == 1
+
+
+def test_a_second_run_changes_nothing(spark: SparkSession, lake: Lake) -> None:
+    tables = (gold.COMPONENT_PROFILE, gold.RESTARTS, gold.FORECAST_ERRORS, gold.SEASONS)
+    before = [rows(spark, lake, table) for table in tables]
+    profile.run(spark, lake, CLUSTER)
+    forecast.run(spark, lake, CLUSTER, CYCLE)
+    assert [rows(spark, lake, table) for table in tables] == before
+
+
+def test_a_profile_is_published_as_the_operator_reads_it(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    made = compose_profile(spark, lake, CLUSTER, 1000.0, 60.0)
+    path = tmp_path / "profiles" / "profile.json"
+    publish_to_file(made, path)
+    read_back = load_profile(path.read_text())
+    assert read_back.cluster == CLUSTER
+    assert read_back.valid_until_seconds == 1060.0
+    split = read_back.topologies["wordcount"]["split"]
+    assert split.season is not None
+    assert split.season.cycle_seconds == CYCLE_SECONDS
+    assert split.selectivity is not None
+    assert split.selectivity.median == pytest.approx(5.0, rel=0.01)
+    assert [name.name for name in path.parent.iterdir()] == ["profile.json"]
+
+
+def test_of_an_unknown_cluster_nothing_is_published(spark: SparkSession, lake: Lake) -> None:
+    with pytest.raises(CannotPublish, match="nothing was learned of cluster 'red'"):
+        compose_profile(spark, lake, "red", 0.0, 1.0)
+
+
+def test_plans_are_evaluated(spark: SparkSession, lake: Lake) -> None:
+    evaluate.run(spark, lake, CLUSTER, Around(120.0, 2))
+    (policy,) = rows(spark, lake, gold.LEAGUE)
+    assert policy["policy"] == "liu"
+    assert policy["plans"] >= 1
+    effects = rows(spark, lake, gold.PLAN_EFFECTS)
+    assert {row["figure"] for row in effects} <= {"acked_per_second", "latency_p50_ms", "latency_p99_ms"}
+    assert all(row["effect_low"] <= row["effect_high"] for row in effects)
+    assert all(row["effect"] == pytest.approx(row["after"] - row["expected"]) for row in effects)
+    costs = rows(spark, lake, gold.RESTART_COSTS)
+    assert all(row["missing_trees"] >= 0.0 and row["seconds"] > 0.0 for row in costs)
+
+
+def test_history_is_replayed_and_settings_are_recommended(spark: SparkSession, lake: Lake) -> None:
+    recording = read_recording(spark, lake, CLUSTER, 1.0)
+    (topology,) = recording.topologies
+    assert {component.name for component in topology.components} == {"sentences", "split", "count"}
+    (to_count,) = [edge for edge in topology.edges if edge.target == "count"]
+    assert to_count.tuples_per_tuple == pytest.approx(5.0, rel=0.02)
+    ladder = Ladder(recording.seconds, rungs=2, keep=3, finalists=2, replays=2)
+    chosen = candidates(4, 0)
+    outcomes = climb(chosen, ladder, 0, tune.play_on(spark, recording, Prices(), lambda _: None))
+    tune.write(spark, lake, CLUSTER, outcomes, standings(outcomes, ladder))
+    advice = sorted(rows(spark, lake, gold.TUNING_ADVICE), key=lambda row: row["rank"])
+    assert [row["rank"] for row in advice] == list(range(1, len(advice) + 1))
+    assert advice[0]["change_percent"] <= 0.0
+    assert "" in {row["overrides"] for row in advice}
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    path = report.run(spark, lake, CLUSTER, tmp_path / "report")
+    text = path.read_text()
+    assert "What components cost" in text
+    assert "Loads that come again" in text
+    assert "<script src=" not in text
+    assert (path.parent / "component-profile.csv").read_text().startswith("topology_name,component,")

@@ -1,0 +1,151 @@
+"""Traffic matrices: sums are conserved at every level and window, whatever the history."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chispa import assert_df_equality
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from history_scene import record
+from storm_operator.core.history_tables import EDGES, EXECUTORS, PAIRS
+from storm_pipeline.jobs.ingest import Intake
+from storm_pipeline.jobs.traffic import TrafficJob
+from storm_pipeline.lake import Day, Lake, frame_of, read
+from storm_pipeline.progress import Ledger
+from storm_pipeline.schemas import SILVER, TRAFFIC, TRAFFIC_KEYS, TRAFFIC_SHARE, WINDOWS
+from storm_pipeline.transforms.traffic import at_level, by_minute, heaviest, in_windows, key_skew, named, shares
+
+DAY = date(2026, 1, 1)
+MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
+COMPONENT_OF = {1: "spout", 2: "bolt", 3: "bolt"}
+Pair = tuple[int, int, int, str, str, float]
+"""(period, source task, target task, supervisor of each, tuples per second)."""
+
+
+def pairs_frame(spark: SparkSession, pairs: list[Pair]) -> DataFrame:
+    rows = [
+        (MIDNIGHT + timedelta(seconds=10 * n), 10.0, "t-1", a, b, at_a, 6700, at_b, 6700, rate, "blue", DAY)
+        for n, a, b, at_a, at_b, rate in pairs
+    ]
+    return frame_of(spark, rows, SILVER["pairs"].schema)
+
+
+def executors_frame(spark: SparkSession) -> DataFrame:
+    names = [field.name for field in SILVER["executors"].schema.fields]
+    rows = []
+    for task, component in COMPONENT_OF.items():
+        for supervisor in ("a", "b"):
+            known = {"topology_id": "t-1", "task_start": task, "component": component, "supervisor_id": supervisor}
+            row: dict[str, Any] = {**dict.fromkeys(names), **known, "port": 6700, "cluster": "blue", "date": DAY}
+            rows.append(tuple(row[name] for name in names))
+    return frame_of(spark, rows, SILVER["executors"].schema)
+
+
+def level_of(spark: SparkSession, pairs: list[Pair]) -> DataFrame:
+    return named(by_minute(pairs_frame(spark, pairs)), executors_frame(spark))
+
+
+def total(frame: DataFrame) -> float:
+    return float(frame.agg(f.coalesce(f.sum("tuples"), f.lit(0.0))).collect()[0][0])
+
+
+def test_a_minute_sums_tuples_not_rates(spark: SparkSession) -> None:
+    rows = level_of(spark, [(0, 1, 2, "a", "b", 5.0), (5, 1, 2, "a", "b", 7.0), (6, 1, 2, "a", "b", 1.0)]).collect()
+    found = sorted((row["window_start"].minute, row["tuples"], row["measured_seconds"]) for row in rows)
+    assert found == [(0, 120.0, 20.0), (1, 10.0, 10.0)]
+    assert {(row["source"], row["target"], row["target_supervisor"], row["target_port"]) for row in rows} == {
+        ("spout", "bolt", "b", 6700)
+    }
+
+
+def test_an_executor_that_nobody_recorded_is_of_an_unknown_component(spark: SparkSession) -> None:
+    rows = level_of(spark, [(0, 1, 9, "a", "z", 5.0)]).collect()
+    assert [(row["source"], row["target"], row["target_supervisor"], row["tuples"]) for row in rows] == [
+        ("spout", None, None, 50.0)
+    ]
+
+
+PAIRS_GIVEN = st.lists(
+    st.tuples(
+        st.integers(0, 8000),
+        st.sampled_from([1, 2, 3]),
+        st.sampled_from([2, 3, 9]),
+        st.sampled_from(["a", "b"]),
+        st.sampled_from(["a", "b"]),
+        st.integers(0, 1000).map(float),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=3)
+@given(given_pairs=PAIRS_GIVEN, seed=st.randoms(use_true_random=False))
+def test_sums_are_conserved_and_order_does_not_matter(spark: SparkSession, given_pairs: list[Pair], seed: Any) -> None:
+    minutes = level_of(spark, given_pairs).cache()
+    expected = 10.0 * sum(pair[-1] for pair in given_pairs)
+    frames = [at_level(in_windows(minutes, window), level) for window in WINDOWS for level in TRAFFIC_KEYS]
+    sums = [total(frame) for frame in (minutes, frames[0], frames[-1], frames[6])]
+    assert sums == pytest.approx([expected] * 4)
+    shuffled = list(given_pairs)
+    seed.shuffle(shuffled)
+    assert_df_equality(level_of(spark, shuffled), minutes, ignore_row_order=True, ignore_nullable=True)
+    minutes.unpersist()
+
+
+def test_shares_say_how_far_tuples_go(spark: SparkSession) -> None:
+    minutes = level_of(spark, [(0, 1, 2, "a", "a", 1.0), (0, 1, 3, "a", "b", 3.0)])
+    found = {row["reach"]: row["share"] for row in shares(at_level(minutes, "worker")).collect()}
+    assert found == {"worker": 0.25, "network": 0.75}
+
+
+def test_heaviest_pairs_are_ranked_and_ties_are_broken_by_task(spark: SparkSession) -> None:
+    minutes = level_of(spark, [(0, 1, 3, "a", "a", 2.0), (0, 1, 2, "a", "a", 2.0), (0, 2, 3, "a", "a", 4.0)])
+    rows = heaviest(minutes, 2).orderBy("rank").collect()
+    assert [(row["rank"], row["source_task"], row["target_task"], row["share"]) for row in rows] == [
+        (1, 2, 3, 0.5),
+        (2, 1, 2, 0.25),
+    ]
+
+
+def test_key_skew_is_that_of_fields_groupings(spark: SparkSession) -> None:
+    names = [field.name for field in SILVER["edges"].schema.fields]
+    edge = dict.fromkeys(names) | {"topology_id": "t-1", "source": "spout", "stream": "default", "target": "bolt"}
+    by_fields = frame_of(spark, [tuple({**edge, "grouping": "fields"}.values())], SILVER["edges"].schema)
+    shuffle = frame_of(spark, [tuple({**edge, "grouping": "shuffle"}.values())], SILVER["edges"].schema)
+    minutes = level_of(spark, [(0, 1, 2, "a", "a", 3.0), (0, 1, 3, "a", "b", 1.0)])
+    row = key_skew(minutes, by_fields, executors_frame(spark)).collect()[0]
+    assert (row["receivers"], row["heaviest_share"], row["imbalance"], row["gini"]) == (2, 0.75, 1.5, 0.25)
+    assert key_skew(minutes, shuffle, executors_frame(spark)).count() == 0
+
+
+def test_from_the_recording_to_gold_and_again(spark: SparkSession, tmp_path: Path) -> None:
+    record(tmp_path / "bronze", periods=8)
+    lake, day = Lake(str(tmp_path)), Day("blue", DAY)
+    Intake(lake).run(spark, lambda *_: None, (PAIRS, EXECUTORS, EDGES))
+    job, ledger = TrafficJob(spark, lake), Ledger(spark, lake, "traffic", ("pairs", "executors", "edges"))
+    assert ledger.is_due(day)
+    version = ledger.version_of(day)
+    job.do_day(day, lambda _: None)
+    ledger.done(day, version)
+    assert not ledger.is_due(day)
+    bronze = read(spark, lake.silver("pairs"), SILVER["pairs"]).agg(f.sum(f.expr("tuples_per_second * period_seconds")))
+    expected = bronze.collect()[0][0]
+    gold = {level: read(spark, lake.gold(table.name), table) for level, table in TRAFFIC.items()}
+    for frame in gold.values():
+        sums = frame.groupBy("window").agg(f.sum("tuples").alias("tuples")).collect()
+        assert [row["tuples"] for row in sums] == pytest.approx([expected] * len(WINDOWS))
+    before = gold["component"].orderBy("window", "window_start", "source", "target").collect()
+    job.do_window(day, "1 hour", job.silver("executors", day), lambda _: None)
+    again = read(spark, lake.gold("traffic_component"), TRAFFIC["component"])
+    assert again.orderBy("window", "window_start", "source", "target").collect() == before
+    share = read(spark, lake.gold("traffic_share"), TRAFFIC_SHARE)
+    for row in share.groupBy("window", "window_start", "topology_id").agg(f.sum("share").alias("s")).collect():
+        assert row["s"] == pytest.approx(1.0)

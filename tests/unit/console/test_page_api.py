@@ -1,0 +1,145 @@
+"""The JSON API: what it answers, what it refuses, and that its document is the truth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from openapi_spec_validator import validate
+
+from console_scene import PageScene, page_scene
+from storm_operator.console.api import ROUTES, Api, Request
+from storm_operator.console.openapi import openapi_document, openapi_text
+from storm_operator.console.server import is_own_name, static_pages
+
+COMMITTED = Path(__file__).parents[3] / "docs/reference/api/openapi.json"
+
+
+@pytest.fixture(scope="module")
+def page() -> PageScene:
+    return page_scene(passes=8)
+
+
+def test_the_document_is_valid_openapi_and_the_committed_one_is_it() -> None:
+    document = openapi_document("1")
+    validate(document)
+    committed = json.loads(COMMITTED.read_text(encoding="utf-8"))
+    assert COMMITTED.read_text(encoding="utf-8") == openapi_text(committed["info"]["version"])
+
+
+def test_every_answer_is_what_the_document_says(page: PageScene) -> None:
+    document = openapi_document("1")
+    plan = page.played.loop.memory.records[0].plan.id
+    asked = {name: route for name, route in ROUTES.items() if route.method == "GET"}
+    assert len(asked) == 7
+    for route in asked.values():
+        path = route.path.replace("{plan}", plan).replace("{topology}", "words").strip("/")
+        schema = {"$ref": f"#/components/schemas/{route.answer.__name__}", "components": document["components"]}
+        jsonschema.validate(page.get(path), schema, cls=jsonschema.Draft202012Validator)
+
+
+def test_what_has_not_changed_is_not_sent_again(page: PageScene) -> None:
+    for path in ("clusters", "view", "history", "forecasts", "plans"):
+        first = page.ask(path)
+        again = page.ask(path, tag=first.tag)
+        assert (again.status, again.body) == (304, b"")
+    tag = page.ask("view").tag
+    page.played.run()
+    assert page.ask("view", tag=tag).status == 200
+
+
+def test_only_what_is_new_can_be_asked_for(page: PageScene) -> None:
+    numbers = [one["number"] for one in page.get("history")["passes"]]
+    since = numbers[-3]
+    assert [one["number"] for one in page.get("history", since=str(since))["passes"]] == numbers[-2:]
+    assert [one["number"] for one in page.get("forecasts", since=str(since))["passes"]] == numbers[-2:]
+
+
+def test_the_past_is_as_it_was(page: PageScene) -> None:
+    first = page.get("history")["passes"][0]
+    shown = page.get("view", at=str(first["at_seconds"] + 0.1))
+    assert shown["at_seconds"] == first["at_seconds"]
+    assert len({one["supervisor"] for one in shown["workers"]}) == 3
+    assert len({one["supervisor"] for one in page.get("view")["workers"]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status", "words"),
+    [
+        ("nothing", {}, 404, "openapi.json"),
+        ("view", {"at": "noon"}, 400, "at is 'noon': a number of 0 or more is right"),
+        ("view", {"at": "nan"}, 400, "at is 'nan'"),
+        ("history", {"since": "-1"}, 400, "since is '-1'"),
+        ("view", {"cluster": "other"}, 404, "cluster is 'other': one of nimbus:6627 is right"),
+        ("plans/p-9/scene", {}, 404, "there is no plan 'p-9'"),
+        ("topologies/none/explanation", {}, 404, "there is no topology 'none': there are words"),
+    ],
+)
+def test_a_wrong_question_is_told_what_would_be_right(
+    page: PageScene, path: str, query: dict[str, str], status: int, words: str
+) -> None:
+    answer = page.ask(path, **query)
+    assert answer.status == status
+    assert words in json.loads(answer.body)["message"]
+
+
+def test_before_the_first_pass_there_is_nothing_to_see() -> None:
+    page = page_scene(passes=0)
+    assert page.get("clusters")["clusters"][0]["passes"] == 0
+    assert page.ask("view").status == 503
+    assert page.get("history")["passes"] == []
+    nobody = Api(dict, trouble=lambda: "this replica waits to lead")
+    answer = nobody.answer(Request("GET", "/api/v1/view"))
+    assert (answer.status, json.loads(answer.body)["message"]) == (503, "this replica waits to lead")
+
+
+def test_names_in_paths_may_hold_anything() -> None:
+    page = page_scene(passes=1)
+    assert "there is no topology 'a/b c'" in json.loads(page.ask("topologies/a%2Fb%20c/explanation").body)["message"]
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("localhost:8088", True),
+        ("127.0.0.1:8088", True),
+        ("[::1]:8088", True),
+        ("10.1.2.3", True),
+        ("evil.example:8088", False),
+        ("localhost.evil.example", False),
+        ("", False),
+    ],
+)
+def test_only_names_that_no_stranger_can_point_here_are_its_own(host: str, own: bool) -> None:
+    assert is_own_name(host) is own
+
+
+def test_the_page_is_in_the_package_and_asks_nobody_else() -> None:
+    pages = static_pages()
+    assert {"/", "/index.html", "/js/main.js", "/css/base.css"} <= set(pages)
+    for path, found in pages.items():
+        text = found.body.decode()
+        outside = [line for line in text.splitlines() if "http://" in line or "https://" in line]
+        assert all("www.w3.org" in line for line in outside), path
+
+
+def test_all_modules_are_asked_for_at_once() -> None:
+    """One that is found only when another has been read costs the first view a round trip."""
+    pages = static_pages()
+    index = pages["/"].body.decode()
+    modules = [path for path in pages if path.startswith("/js/")]
+    assert len(modules) > 10
+    assert [path for path in modules if f'href="{path[1:]}"' not in index and f'src="{path[1:]}"' not in index] == []
+
+
+def schema_names(document: Any) -> set[str]:
+    return set(document["components"]["schemas"])
+
+
+def test_every_schema_and_route_has_words() -> None:
+    document = openapi_document("1")
+    assert all(schema["description"] for schema in document["components"]["schemas"].values())
+    assert {"PassView", "PlanView", "Explanation"} <= schema_names(document)

@@ -1,0 +1,159 @@
+"""Yes and no from the page: only where it was asked for, only for what waits, and only between passes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+
+from console_scene import page_scene
+from loop_scene import SPECS, Scene, with_mode
+from storm_operator.console.api import Api, Request
+from storm_operator.console.approval import LoopApprover
+from storm_operator.console.server import serve_page
+from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage, open_page
+from storm_operator.core.plan_record import PlanState
+from storm_operator.core.settings import Mode
+
+RECOMMEND = with_mode(Mode.RECOMMEND)
+
+
+def proposed() -> tuple[Scene, Api, LoopApprover, str]:
+    page = page_scene(passes=0)
+    page.played.run(RECOMMEND)
+    (waiting,) = page.played.loop.memory.proposals.waiting
+    approver = LoopApprover(lambda: page.played.loop.memory.proposals)
+    return page.played, replace_approver(page.api, approver), approver, waiting.plan.id
+
+
+def replace_approver(api: Api, approver: LoopApprover) -> Api:
+    return Api(api.clusters, approver)
+
+
+def said(api: Api, plan_id: str, body: bytes) -> tuple[int, str]:
+    answer = api.answer(Request("POST", f"/api/v1/plans/{plan_id}/verdict", body=body))
+    return int(answer.status), json.loads(answer.body)["message"]
+
+
+def test_an_approved_plan_is_carried_out_by_the_next_pass() -> None:
+    played, api, approver, plan_id = proposed()
+    assert json.loads(api.answer(Request("GET", "/api/v1/plans")).body)["plans"][0]["waits_for_approval"] is True
+    assert said(api, plan_id, b'{"verdict": "approve"}') == (202, "approved; it begins with the next pass")
+    assert played.loop.memory.proposals.waiting[0].approved_by == ""  # nobody but the loop's thread touches its memory
+    approver.carry_out(played.loop.desk)
+    played.run(RECOMMEND)
+    assert played.loop.memory.records[-1].plan.id == plan_id
+    assert played.loop.memory.records[-1].approved_by == "the operator's page"
+
+
+def test_a_rejected_plan_is_not_proposed_again() -> None:
+    played, api, approver, plan_id = proposed()
+    assert said(api, plan_id, b'{"verdict": "reject"}')[0] == 202
+    approver.carry_out(played.loop.desk)
+    played.run(RECOMMEND)
+    assert played.loop.memory.proposals.waiting == ()
+    plans = json.loads(api.answer(Request("GET", "/api/v1/plans")).body)["plans"]
+    assert [plan["state"] for plan in plans] == [PlanState.REJECTED]
+
+
+def test_what_does_not_wait_cannot_be_approved() -> None:
+    played, api, approver, plan_id = proposed()
+    assert said(api, "p-other", b'{"verdict": "approve"}')[0] == 409
+    said(api, plan_id, b'{"verdict": "approve"}')
+    approver.carry_out(played.loop.desk)
+    assert said(api, plan_id, b'{"verdict": "reject"}')[0] == 409
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"verdict": "maybe"}', b"[]", b"\xff"])
+def test_a_verdict_is_one_of_two_words(body: bytes) -> None:
+    _, api, _, plan_id = proposed()
+    assert said(api, plan_id, body) == (400, 'the body must be {"verdict": "approve or reject"}')
+
+
+def test_without_the_flag_nobody_approves() -> None:
+    page = page_scene(passes=1)
+    status, message = said(page.api, "p-10", b'{"verdict": "approve"}')
+    assert status == 403
+    assert "--page-approval" in message
+    assert page.get("clusters")["approval"] == "off"
+
+
+class TestOverHttp:
+    """What browsers of other sites could send."""
+
+    @pytest.fixture
+    def asked(self) -> Any:
+        _, api, approver, plan_id = proposed()
+        server = serve_page(api, "127.0.0.1", 0)
+        port = server.server_address[1]
+
+        def ask(method: str = "POST", **headers: str) -> tuple[int, int]:
+            """(status, verdicts taken)"""
+            connection = HTTPConnection("127.0.0.1", int(port), timeout=10)
+            given = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json"}
+            given |= {name.replace("_", "-"): value for name, value in headers.items()}
+            body = b'{"verdict": "approve"}' if method == "POST" else None
+            connection.request(method, f"/api/v1/plans/{plan_id}/verdict", body, given)
+            status = connection.getresponse().status
+            connection.close()
+            return status, len(approver._verdicts)
+
+        ask.port = port  # type: ignore[attr-defined]
+        yield ask
+        server.shutdown()
+        server.server_close()
+
+    def test_the_page_itself_may(self, asked: Any) -> None:
+        assert asked(Origin=f"http://127.0.0.1:{asked.port}") == (202, 1)
+
+    def test_a_program_may(self, asked: Any) -> None:
+        assert asked() == (202, 1)
+
+    def test_another_site_may_not(self, asked: Any) -> None:
+        assert asked(Origin="http://evil.example") == (403, 0)
+        assert asked(Origin="null") == (403, 0)
+
+    def test_a_form_may_not(self, asked: Any) -> None:
+        assert asked(Content_Type="text/plain") == (415, 0)
+
+    def test_a_strangers_name_that_points_here_may_not(self, asked: Any) -> None:
+        assert asked(Host=f"evil.example:{asked.port}", Origin=f"http://evil.example:{asked.port}") == (421, 0)
+
+    def test_nothing_large_is_read(self, asked: Any) -> None:
+        assert asked(Content_Length="100000")[0] == 413
+
+    def test_nothing_is_approved_by_looking(self, asked: Any) -> None:
+        assert asked("GET") == (405, 0)
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    page = SinglePage("one", may_approve=False)
+    server, where = page.open(PageAddress(0))
+    try:
+        with pytest.raises(PageUnavailable, match="choose another --page-port"):
+            open_page(Api(dict), PageAddress(where.port))
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_what_was_said_on_the_page_reaches_the_loop() -> None:
+    played = page_scene(passes=0).played
+    page = SinglePage("one", may_approve=True, proposals=lambda: played.loop.memory.proposals)
+    played.loop.listener = page.watcher
+    played.run(RECOMMEND)
+    plan_id = page.watcher.seen.plan_views()[0].id
+    assert page.approver.take(plan_id, page_verdict("approve"), "").status == 202
+    page.carry_out(played.loop.desk)
+    played.run({name: replace(spec) for name, spec in RECOMMEND.items()})
+    assert played.loop.memory.records[-1].plan.id == plan_id
+    assert SPECS.keys() == RECOMMEND.keys()
+
+
+def page_verdict(word: str) -> Any:
+    from storm_operator.console.approval import Verdict
+
+    return Verdict(word)

@@ -1,0 +1,75 @@
+"""Why, in words: every reason has a rule, and the numbers are those that were measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from console_scene import page_scene
+from loop_scene import with_mode
+from storm_operator.console.explain import explain_topology, figure
+from storm_operator.console.hold_rules import HOLD_RULES
+from storm_operator.console.views import DecisionView
+from storm_operator.core.decision import HoldReason
+from storm_operator.core.settings import Mode
+
+
+@pytest.mark.parametrize("reason", list(HoldReason))
+def test_every_reason_to_hold_is_explained(reason: HoldReason) -> None:
+    seen = page_scene(passes=1).watcher.seen
+    decision = DecisionView(("words",), "hold", reason.value, "because", None, 3.0)
+    found = explain_topology("words", replace(seen.view, decisions=(decision,)), seen.loads, ())
+    assert found is not None
+    assert found.headline == f"Hold ({reason.value}): because."
+    parts = {part.title: part.sentences for part in found.parts}
+    assert parts["Rule that decided"] == (HOLD_RULES[reason].rule,)
+    assert parts["What would change it"] == (HOLD_RULES[reason].change,)
+
+
+def test_a_plan_is_explained_with_its_figures() -> None:
+    page = page_scene(passes=8)
+    parts = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
+    plan = page.played.loop.memory.records[-1]
+    assert "8 ms" in parts["Measured"][0]
+    assert f"{figure(plan.plan.before.inter_supervisor_tuples_per_second)} tuples/s before" in " ".join(
+        parts["Last plan"]
+    )
+    assert parts["Last plan"][0].startswith(f"{plan.plan.id} ({plan.state}): ")
+    assert "Next period:" in parts["Forecast"][0]
+
+
+def test_the_pass_that_plans_says_what_it_proposed() -> None:
+    page = page_scene(passes=1)
+    found = page.get("topologies/words/explanation")
+    plan = page.played.loop.memory.records[-1].plan
+    assert found["headline"] == f"Plan {plan.id}: {plan.reason}."
+    parts = {part["title"]: part["sentences"] for part in found["parts"]}
+    assert f"lowers the cost by {plan.gain_percent:.0f}%" in parts["Proposed"][0]
+    assert "What would change it" not in parts
+
+
+def test_where_the_policy_was_not_asked_that_is_said() -> None:
+    page = page_scene(passes=0)
+    page.played.run(with_mode(Mode.OBSERVE))
+    parts = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
+    assert parts["Proposed"] == ["The policy was not asked: the rule below comes first."]
+    assert "Recommend" in parts["What would change it"][0]
+
+
+def test_what_is_missing_is_named() -> None:
+    page = page_scene(passes=1)
+    page.played.observer.missing = True
+    page.played.run()
+    found = page.get("topologies/words/explanation")
+    measured = next(part["sentences"] for part in found["parts"] if part["title"] == "Measured")
+    assert "Only 80% of executors have measurements." in measured
+    assert "Agent s1 is silent." in measured
+    assert found["headline"].startswith("Hold (MetricsIncomplete)")
+
+
+def test_one_that_nobody_manages_says_so() -> None:
+    seen = page_scene(passes=1).watcher.seen
+    found = explain_topology("words", replace(seen.view, decisions=()), seen.loads, ())
+    assert found is not None
+    assert found.headline.startswith("Not managed")

@@ -1,0 +1,152 @@
+"""What the page shows is what the loop saw: numbers against a cluster that is known exactly."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import chain_topology, even_traffic, placed, snapshot, supervisors
+from console_scene import page_scene, unseen
+from loop_scene import RATE, SPREAD, WORDS
+from storm_operator.adapters.errors import AdapterError
+from storm_operator.console.documents import document
+from storm_operator.console.pass_view import Given, view_of_snapshot
+from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
+from storm_operator.core.model import ExecutorLoad
+
+MACHINES = supervisors(3)
+LOADS = {e: ExecutorLoad(cpu_millicores=100.0, executed_per_second=50.0) for e in WORDS.executors[1:]}
+PICTURE = snapshot(
+    (WORDS,),
+    MACHINES,
+    SPREAD,
+    rates=even_traffic(WORDS, RATE),
+    loads=LOADS,
+    supervisor_cpu={"s1": 120.0, "s2": 230.0},
+)
+
+
+def test_everything_is_where_it_is_and_refers_to_each_other() -> None:
+    view = view_of_snapshot(PICTURE, Given())
+    places = {
+        (one.component, one.tasks): (
+            view.supervisors[view.workers[one.worker].supervisor].id,
+            view.workers[one.worker].port,
+        )
+        for one in view.executors
+        if one.worker is not None
+    }
+    assert places == {(e.component, e.label): (slot.supervisor_id, slot.port) for e, slot in SPREAD.items()}
+    assert [(one.id, one.workers, one.executors) for one in view.supervisors] == [
+        ("s1", 1, 1),
+        ("s2", 2, 2),
+        ("s3", 2, 2),
+    ]
+    assert view.supervisors_used == 3
+
+
+def test_traffic_is_told_by_level_and_adds_up() -> None:
+    traffic = view_of_snapshot(PICTURE, Given()).traffic
+    crossing = PICTURE.traffic.inter_supervisor(PICTURE.assignment)
+    assert traffic.between_supervisors_tuples_per_second == pytest.approx(crossing)
+    total = (
+        traffic.in_worker_tuples_per_second
+        + traffic.between_workers_tuples_per_second
+        + traffic.between_supervisors_tuples_per_second
+    )
+    assert total == pytest.approx(PICTURE.traffic.total())
+    assert sum(flow.tuples_per_second for flow in traffic.supervisor_flows) == pytest.approx(crossing)
+    assert sum(flow.tuples_per_second for flow in traffic.executor_flows) == pytest.approx(total)
+    assert {flow.round_trip_ms for flow in traffic.supervisor_flows} == {4.0}
+
+
+def test_unknown_stays_unknown() -> None:
+    view = document(view_of_snapshot(PICTURE, Given()))
+    assert view["executors"][0]["cpu_used_millicores"] is None
+    assert view["supervisors"][2]["cpu_used_millicores"] is None
+    assert view["workers"][0]["cpu_used_millicores"] is None
+    assert view["topologies"][0]["latency_p50_ms"] is None
+    assert view["executors"][1]["limit_millicores"] is None
+
+
+def test_an_executor_without_a_place_has_no_worker_and_its_traffic_no_level() -> None:
+    homeless = WORDS.executors[0]
+    slots = {e: slot for e, slot in SPREAD.items() if e != homeless}
+    view = view_of_snapshot(snapshot((WORDS,), MACHINES, slots, rates=even_traffic(WORDS, RATE)), Given())
+    assert view.executors[0].worker is None
+    levels = view.traffic
+    assert levels.between_supervisors_tuples_per_second + levels.between_workers_tuples_per_second == pytest.approx(
+        RATE
+    )
+
+
+def test_of_very_many_flows_the_heaviest_are_shown_and_the_others_counted() -> None:
+    wide = chain_topology("wide", ("spout", 60), ("bolt", 60))
+    rates = {pair: 1.0 + at for at, pair in enumerate(even_traffic(wide, 1.0))}
+    slots = placed(wide, {"spout": "s1", "bolt": "s2"})
+    traffic = view_of_snapshot(snapshot((wide,), MACHINES, slots, rates=rates), Given()).traffic
+    assert len(traffic.executor_flows) == MOST_EXECUTOR_FLOWS
+    assert traffic.left_out_executor_flows == 3600 - MOST_EXECUTOR_FLOWS
+    assert traffic.executor_flows[0].tuples_per_second == 3600.0
+    assert traffic.between_supervisors_tuples_per_second == pytest.approx(sum(rates.values()))
+
+
+def test_limits_are_shown_where_executors_are_held_to_them() -> None:
+    page = page_scene(passes=6)
+    assert page.played.loop.memory.limited == {"words"}
+    assert page.played.loop.memory.demand is not None
+    shown = {one["tasks"]: one["limit_millicores"] for one in page.get("view")["executors"]}
+    demand = page.played.loop.memory.demand.millicores
+    assert shown == {executor.label: demand[executor] for executor in WORDS.executors}
+
+
+def test_while_a_plan_settles_its_limits_hold() -> None:
+    page = page_scene(passes=2)
+    plan = page.played.loop.memory.records[-1].plan
+    shown = {one["tasks"]: one["limit_millicores"] for one in page.get("view")["executors"]}
+    assert page.get("plans")["plans"][0]["state"] == "Settling"
+    assert shown == {executor.label: limit for executor, limit in plan.cpu_limits_millicores.items()}
+
+
+def test_a_cluster_that_cannot_be_seen_is_shown_as_it_was_with_its_age() -> None:
+    page = page_scene(passes=3)
+    before = page.get("view")
+    unseen(page.played, AdapterError("no Nimbus answers"))
+    after = page.get("view")
+    assert after["executors"] == before["executors"]
+    assert after["measured_at_seconds"] == before["measured_at_seconds"] == before["at_seconds"]
+    assert after["at_seconds"] > before["at_seconds"]
+    assert [one["reason"] for one in after["decisions"]] == ["ClusterUnreachable"]
+    assert page.get("history")["passes"][-1]["is_measured"] is False
+
+
+def test_a_plan_is_shown_on_the_cluster_that_it_was_made_for() -> None:
+    page = page_scene(passes=8)
+    plan = next(iter(page.played.loop.memory.records)).plan
+    scene = page.get(f"plans/{plan.id}/scene")
+
+    def places(view: dict[str, list[dict[str, object]]]) -> dict[object, tuple[object, object]]:
+        found = {}
+        for one in view["executors"]:
+            worker = view["workers"][int(str(one["worker"]))]
+            found[one["tasks"]] = view["supervisors"][int(str(worker["supervisor"]))]["id"], worker["port"]
+        return found
+
+    for name, assignment in (("before", plan.base), ("after", plan.target)):
+        slots = {e.label: (slot.supervisor_id, slot.port) for e, slot in assignment.slot_of.items()}
+        assert places(scene[name]) == slots
+    assert scene["before"]["traffic"]["between_supervisors_tuples_per_second"] == pytest.approx(
+        plan.before.inter_supervisor_tuples_per_second, abs=0.01
+    )
+    assert scene["after"]["traffic"]["between_supervisors_tuples_per_second"] == pytest.approx(
+        plan.after.inter_supervisor_tuples_per_second, abs=0.01
+    )
+
+
+def test_forecast_and_actual_are_of_the_same_period() -> None:
+    page = page_scene(passes=2)
+    first, second = page.get("forecasts")["passes"]
+    loads = {one["component"]: one for one in second["components"]}
+    assert {one["component"]: one["forecast_per_second"] for one in first["components"]} == dict.fromkeys(loads)
+    assert {name: one["forecast_per_second"] for name, one in loads.items()} == {
+        one["component"]: one["next_per_second"] for one in first["components"]
+    }

@@ -1,0 +1,53 @@
+"""What a pipeline job leaves behind for Prometheus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from storm_pipeline.metrics import LAST_SUCCESS, METRICS, JobFigures, write
+
+
+def values(path: Path) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    families = text_string_to_metric_families(path.read_text())
+    return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
+
+
+def figures(succeeded: bool, ended_at: float) -> JobFigures:
+    return JobFigures(
+        name="ingest",
+        started_at_seconds=ended_at - 20,
+        ended_at_seconds=ended_at,
+        succeeded=succeeded,
+        rows={("traffic", "read"): 10.0, ("traffic", "written"): 9.0},
+        quarantined={("traffic", "negative_count"): 1.0},
+    )
+
+
+def test_figures_are_written_with_the_jobs_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "metrics", figures(True, 1_000.0))
+    found = values(path)
+    name = ("name", "ingest")
+    assert found["storm_pipeline_job_duration_seconds", (name,)] == 20.0
+    assert found["storm_pipeline_job_rows", (("kind", "read"), name, ("table", "traffic"))] == 10.0
+    assert found[LAST_SUCCESS.name, (name,)] == 1_000.0
+    assert not any(metric == "storm_pipeline_table_bytes" for metric, _ in found), "unknown is absent"
+
+
+def test_a_failed_run_keeps_the_time_of_the_last_success(tmp_path: Path) -> None:
+    write(tmp_path, figures(True, 1_000.0))
+    write(tmp_path, figures(False, 2_000.0))
+    found = values(write(tmp_path, figures(False, 3_000.0)))
+    assert found[LAST_SUCCESS.name, (("name", "ingest"),)] == 1_000.0
+    assert found["storm_pipeline_job_succeeded", (("name", "ingest"),)] == 0.0
+
+
+def test_a_job_that_never_succeeded_says_nothing_of_success(tmp_path: Path) -> None:
+    found = values(write(tmp_path, figures(False, 1_000.0)))
+    assert not any(metric == LAST_SUCCESS.name for metric, _ in found)
+
+
+def test_names_follow_prometheus_conventions() -> None:
+    assert all(metric.name.startswith("storm_pipeline_") and metric.meaning.endswith(".") for metric in METRICS)
+    assert all("job" not in metric.labels for metric in METRICS), "Prometheus would rename it"

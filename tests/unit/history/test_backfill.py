@@ -1,0 +1,109 @@
+"""A backfill records from Prometheus' raw samples what the operator would have recorded live."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from typer.testing import CliRunner
+
+from http_server import serving
+from storm_pipeline.cli import app
+
+START = 1_767_225_600
+TOPOLOGY = "words-1-1767225600"
+SCRAPE_SECONDS = 5
+RESET_AT = START + 62
+"""The worker of `split` starts anew here: its counters begin at 0."""
+
+
+def series(name: str, per_second: float, reset: bool = False, /, **labels: object) -> dict[str, Any]:
+    """A counter scraped every five seconds for two minutes."""
+    values = []
+    for at in range(START, START + 121, SCRAPE_SECONDS):
+        begun = RESET_AT if reset and at >= RESET_AT else START - 100
+        values.append([float(at), f"{per_second * (at - begun)}"])
+    metric = {"__name__": name, "job": "agents", **{key: str(value) for key, value in labels.items()}}
+    return {"metric": metric, "values": values}
+
+
+def all_series() -> list[dict[str, Any]]:
+    found = []
+    for component, executor, port, reset in (("lines", "1-1", 6700, False), ("split", "2-2", 6701, True)):
+        where = {"supervisor": "h1", "topology_id": TOPOLOGY, "component": component, "executor": executor}
+        where["port"] = str(port)
+        found += [
+            series("storm_executor_cpu_seconds_total", 0.25, reset, **where),
+            series("storm_executor_executed_tuples_total", 100.0, reset, **where),
+            series("storm_executor_emitted_tuples_total", 100.0, reset, **where),
+            series("storm_executor_queue_length", 0.0, **where),
+        ]
+    of_task = {"supervisor": "h1", "topology_id": TOPOLOGY, "stream": "default"}
+    found += [
+        series("storm_task_executed_tuples_total", 100.0, True, task=2, source_component="lines", **of_task),
+        series("storm_task_transferred_tuples_total", 100.0, task=1, **of_task),
+        series("storm_traffic_tuples_total", 100.0, source_task=1, target_task=2, **of_task),
+        series("storm_supervisor_cpu_capacity_cores", 0.0, supervisor="h1"),
+    ]
+    return found
+
+
+def run(history: Path, url: str, *more: str) -> Any:
+    times = ("--from", "2026-01-01T00:00:00", "--to", "2026-01-01T00:02:00")
+    arguments = ["backfill", str(history), "--prometheus", url, "--cluster", "blue", *times, *more]
+    return CliRunner().invoke(app, arguments)
+
+
+def rows(history: Path, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ds.dataset(history / table, partitioning="hive").to_table().to_pylist()
+    return sorted(found, key=lambda row: row["period_end"])
+
+
+def test_counters_become_rates_and_a_reset_is_no_negative_one(tmp_path: Path) -> None:
+    body = json.dumps({"status": "success", "data": {"result": all_series()}}).encode()
+    with serving(lambda _: (200, body)) as url:
+        done = run(tmp_path, url)
+        assert done.exit_code == 0, done.output
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+        assert run(tmp_path, url).exit_code == 0
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+    executors = rows(tmp_path, "executors")
+    split = [row for row in executors if row["component"] == "split"]
+    rates = [row["executed_per_second"] for row in split]
+    assert len(split) == 12
+    assert {row["component_kind"] for row in split} == {"bolt"}
+    assert {row["component_kind"] for row in executors if row["component"] == "lines"} == {"spout"}
+    ordinary = [rate for row, rate in zip(split, rates, strict=True) if row["period_end"].timestamp() != START + 70]
+    assert ordinary == pytest.approx([100.0] * 11)
+    assert all(rate >= 0.0 for rate in rates)
+    pairs = rows(tmp_path, "pairs")
+    assert pairs[0]["tuples_per_second"] == pytest.approx(100.0)
+    assert (pairs[0]["source_task"], pairs[0]["target_task"], pairs[0]["target_port"]) == (1, 2, 6701)
+    assert {row["source"] for row in rows(tmp_path, "periods")} == {"backfill"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (200, b'{"status": "success", "data": 1}', "unknown form"),
+        (400, b'{"status": "error", "error": "parse error"}', "parse error"),
+        (502, b"<html>", "not in JSON"),
+    ],
+)
+def test_a_server_that_gives_no_samples_is_said_in_a_sentence(
+    status: int, body: bytes, words: str, tmp_path: Path
+) -> None:
+    with serving(lambda _: (status, body)) as url:
+        done = run(tmp_path, url)
+    assert done.exit_code == 1
+    assert words in done.output.replace("\n", " ")
+    assert "Traceback" not in done.output
+
+
+def test_times_that_are_none_are_refused(tmp_path: Path) -> None:
+    done = run(tmp_path, "http://127.0.0.1:1", "--from", "yesterday")
+    assert done.exit_code == 2
+    assert "yesterday" in done.output

@@ -1,0 +1,91 @@
+"""Approval with the caller's own token: what is asked of Kubernetes in their name, and what they are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from kube_builders import NIMBUS, plan, rebalance, registry_of
+from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NotFound
+from storm_operator.console.api import Request
+from storm_operator.console.approval import Verdict
+from storm_operator.kube.page import WAITS_TO_LEAD, CallersApi, KubePage, TokenApprover
+
+PLAN = plan().id
+
+
+@dataclass
+class Caller(CallersApi):
+    """Whoever the token belongs to; remembers what was asked in their name."""
+
+    refusal: str = ""
+    error: Exception | None = None
+    asked: list[tuple[str, str, Verdict]] = field(default_factory=list)
+
+    def objection(self, namespace: str, name: str) -> str:
+        if self.error is not None:
+            raise self.error
+        return self.refusal
+
+    def ask(self, namespace: str, name: str, verdict: Verdict) -> None:
+        self.asked.append((namespace, name, verdict))
+
+
+def answered(caller: Caller, state: str = "Proposed", token: str = "t", plan_id: str = PLAN) -> tuple[int, str]:
+    registry = registry_of(rebalance(state, of=plan()))
+    tokens: list[str] = []
+
+    def as_caller(given: str) -> CallersApi:
+        tokens.append(given)
+        return caller
+
+    answer = TokenApprover(registry, as_caller).take(plan_id, Verdict.APPROVE, token)
+    assert set(tokens) <= {token}
+    return int(answer.status), answer.message
+
+
+def test_a_caller_who_may_sets_the_annotation_in_their_own_name() -> None:
+    caller = Caller()
+    assert answered(caller) == (202, "approved; it begins with the next pass")
+    assert caller.asked == [("streams", PLAN, Verdict.APPROVE)]
+
+
+@pytest.mark.parametrize(
+    ("caller", "status", "words"),
+    [
+        (Caller(refusal="jane may not patch"), 403, "jane may not patch"),
+        (Caller(error=Forbidden("forbidden")), 403, "forbidden"),
+        (Caller(error=KubernetesError("ask: 401 Unauthorized")), 401, "Kubernetes does not accept this token"),
+        (Caller(error=KubernetesError("ask: it does not answer")), 502, "it does not answer"),
+        (Caller(error=NotFound("gone")), 409, "does not wait for a person"),
+    ],
+)
+def test_a_caller_who_may_not_is_told_why(caller: Caller, status: int, words: str) -> None:
+    got, message = answered(caller)
+    assert got == status
+    assert words in message
+    assert caller.asked == []
+
+
+def test_without_a_token_nobody_is_asked() -> None:
+    caller = Caller()
+    assert answered(caller, token="")[0] == 401
+    assert caller.asked == []
+
+
+@pytest.mark.parametrize("state", ["Approved", "Applying", "Verified", "Rejected", "Expired"])
+def test_only_what_waits_can_be_approved(state: str) -> None:
+    assert answered(Caller(), state=state)[0] == 409
+    assert answered(Caller(), plan_id="p-none")[0] == 409
+
+
+def test_a_replica_that_does_not_lead_says_so_and_one_that_does_shows_its_loops() -> None:
+    page = KubePage()
+    api = page.api(lambda: {NIMBUS: object(), "other:6627": object()}, None)
+    assert WAITS_TO_LEAD.encode() in api.answer(Request("GET", "/api/v1/view")).body
+    page.leads = True
+    watcher = page.watcher_of(NIMBUS)
+    assert page.watcher_of(NIMBUS) is watcher  # a loop that is started anew goes on with what was seen
+    assert f'"name":"{NIMBUS}"'.encode() in api.answer(Request("GET", "/api/v1/clusters")).body
+    assert b"other" not in api.answer(Request("GET", "/api/v1/clusters")).body

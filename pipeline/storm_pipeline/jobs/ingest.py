@@ -161,7 +161,8 @@ def ingest(
 
 def figures_of(totals: Mapping[str, Tally]) -> Mapping[str, Labelled]:
     """The run for Prometheus: rows by table and kind, and those set aside by reason."""
-    rows, quarantined = {}, {}
+    rows: dict[tuple[str, ...], float] = {}
+    quarantined: dict[tuple[str, ...], float] = {}
     for table, tally in totals.items():
         kinds = (tally.rows_read, tally.rows_kept, tally.duplicates, tally.quarantined)
         for kind, count in zip(("read", "written", "duplicate", "quarantined"), kinds, strict=True):

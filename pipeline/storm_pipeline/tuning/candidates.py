@@ -35,7 +35,7 @@ OF_POLICY: Mapping[str, Mapping[str, Sequence[str]]] = {
         "parameters.least_reduction_percent": ("10", "30"),
     },
 }
-"""Each policy's own knobs beside those: the price of a restart for ours; alpha, beta, B, X, P and R of Aniello et al."""
+"""Each policy's own knobs beside those: our price of a restart; alpha, beta, B, X, P and R of Aniello et al."""
 PRESENT: Overrides = ()
 """The settings as they are."""
 

@@ -51,6 +51,7 @@ verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/crd_reference.py --check
 	$(BIN)/python .ci/metric_reference.py --check
 	$(BIN)/python .ci/history_reference.py --check
+	$(BIN)/python .ci/openapi.py --check
 	diff -r crds charts/storm-operator/crds
 	diff -r monitoring/rules charts/storm-operator/rules
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards --check
@@ -60,6 +61,7 @@ manifests: venv ## Make what is made or copied: reference pages, dashboards, the
 	$(BIN)/python .ci/crd_reference.py
 	$(BIN)/python .ci/metric_reference.py
 	$(BIN)/python .ci/history_reference.py
+	$(BIN)/python .ci/openapi.py
 	cp crds/*.yaml charts/storm-operator/crds/
 	cp monitoring/rules/*.yml charts/storm-operator/rules/
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards
@@ -68,7 +70,8 @@ manifests: venv ## Make what is made or copied: reference pages, dashboards, the
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-restarts bench-forecasts bench-profile bench-tune bench-papers bench-real bench-dashboards bench-pipeline
+  bench-scrape bench-reaction bench-restarts bench-forecasts bench-profile bench-tune bench-papers bench-real \
+  bench-dashboards bench-pipeline bench-page page-pictures
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -149,6 +152,12 @@ dashboards-pictures: setup ## The same, and a picture of each dashboard into doc
 
 grafana-schema: ## Grafana's own types of a dashboard as a JSON schema, by npm; tests hold the dashboards against it
 	cd monitoring/dashboards/grafana_schema && npm install --silent --no-audit --no-fund --no-package-lock && npm run -s schema
+
+bench-page: venv ## The operator's page in headless Chromium: first view, updates, memory; the last line is JSON
+	PYTHONPATH=tests $(BIN)/python benchmarks/page.py
+
+page-pictures: venv ## Screenshots of the operator's page into docs/images/page (Chromium: `make packages`)
+	PYTHONPATH=tests $(BIN)/python .ci/page_pictures.py
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars spark-jars lock clean

@@ -31,7 +31,7 @@ def specs_of(scenario: Scenario) -> dict[str, TopologySpec]:
 
 def record(root: Path, periods: int = 30, cluster: str = "blue", run_id: str = "run-1", **limits: object) -> None:
     """Play `small_scenario` and record it below `root`."""
-    store = HistoryStore.at(str(root), cluster, run_id, Limits(**limits))  # type: ignore[arg-type]
+    store = HistoryStore.at(str(root), cluster, run_id, Limits(**limits), survives_death=False)  # type: ignore[arg-type]
     recorder = DirectRecorder(store)
     scenario = small_scenario(periods)
     stage = SimulatedStage(scenario, recorder)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from storm_operator.console.server import DEFAULT_PORT
@@ -45,7 +46,7 @@ def simulate(
     try:
         read = read_scenario(scenario)
     except InvalidScenario as error:
-        console.print(f"[red]{scenario}:[/] {error}", soft_wrap=True)
+        console.print(f"[red]{scenario}:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(2) from error
     unknown = sorted(set(policy or ()) - set(POLICIES))
     if unknown:
@@ -91,7 +92,7 @@ def _played(
     from storm_operator.history.recorder import DirectRecorder
     from storm_operator.history.store import HistoryStore
 
-    recorder = DirectRecorder(HistoryStore.at(history, cluster, f"seed-{scenario.seed}"))
+    recorder = DirectRecorder(HistoryStore.at(history, cluster, f"seed-{scenario.seed}", survives_death=False))
     try:
         return play(scenario, specs, recorder)
     finally:

@@ -18,8 +18,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from storm_operator.core.history_tables import Table
-from storm_pipeline.lake import Lake, append_once, ensure_table, exists, read
-from storm_pipeline.schemas import BRONZE_ONLY, CLUSTER, DATE, FILES, QUALITY, QUARANTINE, SILVER, bronze_schema
+from storm_pipeline.lake import Lake, append_once, ensure_table, exists, frame_of, read
+from storm_pipeline.schemas import (
+    BRONZE_ONLY,
+    CLUSTER,
+    DATE,
+    FILES,
+    QUALITY,
+    QUARANTINE,
+    SILVER,
+    bronze_schema,
+    schema_of,
+)
 from storm_pipeline.transforms.clean import REASON, counted, quarantined, ranked_by_key, with_reasons
 
 CONFLICT = "another row has its key and says otherwise"
@@ -150,7 +160,7 @@ class Batch:
         return good.join(f.broadcast(self._frame_of(spark, doubtful)), [CLUSTER, "period_end"], "left_anti")
 
     def _frame_of(self, spark: SparkSession, periods: set[Period]) -> DataFrame:
-        return spark.createDataFrame(sorted(periods), f"{CLUSTER} string, period_end timestamp")
+        return frame_of(spark, sorted(periods), schema_of(f"{CLUSTER} text, period_end time"))
 
     def _write(
         self,
@@ -173,7 +183,7 @@ class Batch:
         if mended is not None:
             self._merge(spark, mended.where(f.col("verdict") == "new"))
         ledger = [(self.table.name, path, rows, self.number) for path, rows in files]
-        self._append(spark.createDataFrame(ledger, FILES.schema), FILES)
+        self._append(frame_of(spark, ledger, FILES.schema), FILES)
 
     def _append(self, frame: DataFrame, table: Any) -> None:
         append_once(frame, self.lake.silver(table.name), table, self.writer, self.number)
@@ -194,7 +204,7 @@ class Batch:
             )
             for cluster, tally in sorted(tallies.items())
         ]
-        return spark.createDataFrame(rows, QUALITY.schema)
+        return frame_of(spark, rows, QUALITY.schema)
 
     def _merge(self, spark: SparkSession, rows: DataFrame) -> None:
         silver = SILVER[self.table.name]

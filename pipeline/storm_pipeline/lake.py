@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from storm_pipeline.schemas import CLUSTER, DATE, DerivedTable
 
+NO_TABLE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
+TIMES = ("period_end", "window_start")
 SCHEMA_VERSION_PROPERTY = "storm.schema.version"
 
 
@@ -57,39 +63,56 @@ class Day:
 
 def exists(spark: SparkSession, path: str) -> bool:
     """Whether there is a Delta table at `path`."""
+    return _opened(spark, path) is not None
+
+
+def _opened(spark: SparkSession, path: str) -> DataFrame | None:
+    """The Delta table at `path`; None when there is none."""
     try:
-        spark.read.format("delta").load(path)
+        return spark.read.format("delta").load(path)
     except AnalysisException as error:
-        if error.getCondition() in ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST"):
-            return False
-        if "is not a Delta table" in str(error):
-            return False
+        if error.getCondition() in NO_TABLE or "is not a Delta table" in str(error):
+            return None
         raise
-    return True
 
 
 def read(spark: SparkSession, path: str, table: DerivedTable) -> DataFrame:
     """The Delta table at `path`; an empty frame of its schema when there is none yet."""
-    if exists(spark, path):
-        return spark.read.format("delta").load(path)
-    return spark.createDataFrame([], table.schema)
+    found = _opened(spark, path)
+    return frame_of(spark, (), table.schema) if found is None else found
+
+
+def frame_of(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: StructType) -> DataFrame:
+    """A small frame of `rows`: through Arrow, since Spark's own way from Python starts Python workers for it."""
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(arrow)
+    arrays = [
+        pa.array([list(value.items()) if isinstance(value, dict) else value for value in values], type=field.type)
+        for values, field in zip(columns, arrow, strict=True)
+    ]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
 
 
 def ensure_table(spark: SparkSession, path: str, table: DerivedTable) -> None:
     """Make the table, or give it the columns that it lacks; one that is as it should be is left alone."""
-    if not exists(spark, path):
+    found = _opened(spark, path)
+    if found is None:
         by = f" PARTITIONED BY ({', '.join(table.partitions)})" if table.partitions else ""
         columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in table.schema.fields)
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta{by} "
-            f"TBLPROPERTIES ('{SCHEMA_VERSION_PROPERTY}' = '{table.schema_version}')"
-        )
+        properties = {SCHEMA_VERSION_PROPERTY: str(table.schema_version), **_skipping(table)}
+        said = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+        spark.sql(f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta{by} TBLPROPERTIES ({said})")
         return
-    there = set(spark.read.format("delta").load(path).columns)
-    lacking = [field for field in table.schema.fields if field.name not in there]
+    lacking = [field for field in table.schema.fields if field.name not in found.columns]
     if lacking:
         columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in lacking)
         spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({columns})")
+
+
+def _skipping(table: DerivedTable) -> dict[str, str]:
+    """Files are found by time alone: least and most of every column would cost a fifth of writing."""
+    times = [name for name in TIMES if name in table.schema.fieldNames()]
+    return {"delta.dataSkippingStatsColumns": ",".join(times)} if times else {}
 
 
 def append_once(frame: DataFrame, path: str, table: DerivedTable, writer: str, batch: int) -> None:

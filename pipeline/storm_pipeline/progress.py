@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from storm_pipeline.lake import Day, Lake, exists, read, replace_day
+from storm_pipeline.lake import Day, Lake, exists, frame_of, read, replace_day
 from storm_pipeline.schemas import SILVER, DerivedTable, schema_of
 
 DONE = DerivedTable(
@@ -39,7 +39,7 @@ class Ledger:
 
     def done(self, day: Day, version: str) -> None:
         """The day is made from the data that `version_of` named before."""
-        row = self.spark.createDataFrame([(self.job, version, day.cluster, day.date)], DONE.schema)
+        row = frame_of(self.spark, [(self.job, version, day.cluster, day.date)], DONE.schema)
         replace_day(row, self.lake.gold(DONE.name), DONE, day, f"job = '{self.job}'")
 
     def _fingerprint(self, name: str, day: Day) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -34,6 +35,8 @@ def open_session(name: str, settings: SparkSettings = SparkSettings()) -> SparkS
 
     Raises `JarsError` when Delta's jars have not been fetched.
     """
+    os.environ["TZ"] = "UTC"  # PySpark gives times to Python in the process' own zone, and takes them so
+    time.tzset()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take the system's python3
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     options = {**_always(), **_tuning(settings)}

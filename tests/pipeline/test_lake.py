@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from storm_pipeline.lake import Day, append_once, days_of, ensure_table, read, replace_day
+from storm_pipeline.lake import Day, append_once, days_of, ensure_table, frame_of, read, replace_day
 from storm_pipeline.schemas import DerivedTable, schema_of
 
 TABLE = DerivedTable("things", "", schema_of("thing text, value number, cluster text, date date"))
@@ -17,7 +17,7 @@ MONDAY, TUESDAY = date(2026, 1, 5), date(2026, 1, 6)
 
 
 def frame(spark: SparkSession, *rows: tuple[str, float | None, str, date]) -> DataFrame:
-    return spark.createDataFrame(list(rows), TABLE.schema)
+    return frame_of(spark, list(rows), TABLE.schema)
 
 
 def contents(spark: SparkSession, path: str) -> list[tuple[object, ...]]:

@@ -17,7 +17,7 @@ from history_scene import record
 from storm_operator.core.history_tables import EDGES, EXECUTORS, PAIRS
 from storm_pipeline.jobs.ingest import Intake
 from storm_pipeline.jobs.traffic import TrafficJob
-from storm_pipeline.lake import Day, Lake, read
+from storm_pipeline.lake import Day, Lake, frame_of, read
 from storm_pipeline.progress import Ledger
 from storm_pipeline.schemas import SILVER, TRAFFIC, TRAFFIC_KEYS, TRAFFIC_SHARE, WINDOWS
 from storm_pipeline.transforms.traffic import at_level, by_minute, heaviest, in_windows, key_skew, named, shares
@@ -34,7 +34,7 @@ def pairs_frame(spark: SparkSession, pairs: list[Pair]) -> DataFrame:
         (MIDNIGHT + timedelta(seconds=10 * n), 10.0, "t-1", a, b, at_a, 6700, at_b, 6700, rate, "blue", DAY)
         for n, a, b, at_a, at_b, rate in pairs
     ]
-    return spark.createDataFrame(rows, SILVER["pairs"].schema)
+    return frame_of(spark, rows, SILVER["pairs"].schema)
 
 
 def executors_frame(spark: SparkSession) -> DataFrame:
@@ -45,7 +45,7 @@ def executors_frame(spark: SparkSession) -> DataFrame:
             known = {"topology_id": "t-1", "task_start": task, "component": component, "supervisor_id": supervisor}
             row: dict[str, Any] = {**dict.fromkeys(names), **known, "port": 6700, "cluster": "blue", "date": DAY}
             rows.append(tuple(row[name] for name in names))
-    return spark.createDataFrame(rows, SILVER["executors"].schema)
+    return frame_of(spark, rows, SILVER["executors"].schema)
 
 
 def level_of(spark: SparkSession, pairs: list[Pair]) -> DataFrame:
@@ -118,8 +118,8 @@ def test_heaviest_pairs_are_ranked_and_ties_are_broken_by_task(spark: SparkSessi
 def test_key_skew_is_that_of_fields_groupings(spark: SparkSession) -> None:
     names = [field.name for field in SILVER["edges"].schema.fields]
     edge = dict.fromkeys(names) | {"topology_id": "t-1", "source": "spout", "stream": "default", "target": "bolt"}
-    by_fields = spark.createDataFrame([tuple({**edge, "grouping": "fields"}.values())], SILVER["edges"].schema)
-    shuffle = spark.createDataFrame([tuple({**edge, "grouping": "shuffle"}.values())], SILVER["edges"].schema)
+    by_fields = frame_of(spark, [tuple({**edge, "grouping": "fields"}.values())], SILVER["edges"].schema)
+    shuffle = frame_of(spark, [tuple({**edge, "grouping": "shuffle"}.values())], SILVER["edges"].schema)
     minutes = level_of(spark, [(0, 1, 2, "a", "a", 3.0), (0, 1, 3, "a", "b", 1.0)])
     row = key_skew(minutes, by_fields, executors_frame(spark)).collect()[0]
     assert (row["receivers"], row["heaviest_share"], row["imbalance"], row["gini"]) == (2, 0.75, 1.5, 0.25)

@@ -44,21 +44,28 @@ class Limits:
 
 @dataclass(slots=True)
 class HistoryStore:
-    """The history of one cluster, written by one recorder; `run_id` is that recorder's life. Not thread-safe."""
+    """The history of one cluster, written by one recorder; `run_id` is that recorder's life. Not thread-safe.
+
+    `survives_death` False keeps open periods in memory: for what can be had again, a simulation or a backfill.
+    """
 
     files: Files
     cluster: str
     run_id: str
     limits: Limits = Limits()
+    survives_death: bool = True
+    _held: dict[tuple[Table, str], list[tuple[_PartName, Any]]] = field(default_factory=dict)
     _open_since_seconds: float | None = None
     _open_bytes: int = 0
     _parts: int = 0
     _dates: set[str] = field(default_factory=set)
 
     @classmethod
-    def at(cls, root: str, cluster: str, run_id: str, limits: Limits = Limits()) -> HistoryStore:
+    def at(
+        cls, root: str, cluster: str, run_id: str, limits: Limits = Limits(), survives_death: bool = True
+    ) -> HistoryStore:
         """The store at a folder or URL (`s3://bucket/prefix`). OSError or ValueError when it cannot be used."""
-        return cls(Files.at(root), cluster, run_id, limits)
+        return cls(Files.at(root), cluster, run_id, limits, survives_death)
 
     def recover(self) -> int:
         """Publish what earlier recorders of this cluster left open; returns how many of them there were."""
@@ -73,7 +80,7 @@ class HistoryStore:
         if self._dates and stamp.date not in self._dates:
             self.publish()  # a file never spans two dates
         for table, columns in tables.items():
-            self._open_bytes += self._write_part(table, arrow_table(table, stamp, columns), stamp)
+            self._open_bytes += self._keep_part(table, arrow_table(table, stamp, columns), stamp)
         self._parts += 1
         self._dates.add(stamp.date)
         if self._open_since_seconds is None:
@@ -85,7 +92,11 @@ class HistoryStore:
     def publish(self) -> None:
         """Put the open periods together, publish them, and delete what is beyond the limits."""
         if self._dates:
-            self._publish_run(self.run_id)
+            for (table, _), parts in self._held.items():
+                self._publish_rows(table, self.run_id, parts[0][0], parts[-1][0], [rows for _, rows in parts])
+            self._held.clear()
+            if self.survives_death:
+                self._publish_run(self.run_id)
             self.prune(max(self._dates))
         self._open_since_seconds, self._open_bytes = None, 0
         self._dates.clear()
@@ -121,8 +132,11 @@ class HistoryStore:
                 found.append((posixpath.basename(posixpath.dirname(path)).removeprefix("date="), path, size))
         return sorted(found, key=lambda one: (one[0], posixpath.basename(one[1]), one[1]))
 
-    def _write_part(self, table: Table, rows: Any, stamp: PeriodStamp) -> int:
+    def _keep_part(self, table: Table, rows: Any, stamp: PeriodStamp) -> int:
         name = _PartName(stamp.date, _clock(stamp.period_end_seconds), f"{self._parts:07d}")
+        if not self.survives_death:
+            self._held.setdefault((table, stamp.date), []).append((name, rows))
+            return 0
         path = posixpath.join(self._open_folder(), self.run_id, table.name, str(name))
         return self.files.write_whole(path, lambda sink: write_parquet(rows, table, sink))
 
@@ -135,14 +149,17 @@ class HistoryStore:
         self.files.delete(folder)
 
     def _publish_parts(self, table: Table, run_id: str, date: str, paths: list[str]) -> None:
-        first, last = _PartName.of(paths[0]), _PartName.of(paths[-1])
-        name = f"{first.clock}-{quote(run_id, safe='')}-{first.number}-{last.number}.parquet"
-        target = posixpath.join(table.name, self._cluster_folder(), f"date={date}", name)
-        if not self.files.exists(target):
-            rows = pa.concat_tables([self._read_part(path) for path in paths], promote_options="default")
-            self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink))
+        parts = (self._read_part(path) for path in paths)
+        self._publish_rows(table, run_id, _PartName.of(paths[0]), _PartName.of(paths[-1]), parts)
         for path in paths:
             self.files.delete(path)
+
+    def _publish_rows(self, table: Table, run_id: str, first: _PartName, last: _PartName, parts: Iterable[Any]) -> None:
+        name = f"{first.clock}-{quote(run_id, safe='')}-{first.number}-{last.number}.parquet"
+        target = posixpath.join(table.name, self._cluster_folder(), f"date={first.date}", name)
+        if not self.files.exists(target):
+            rows = pa.concat_tables(parts, promote_options="default")
+            self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink))
 
     def _read_part(self, path: str) -> Any:
         with self.files.open(path) as source:

@@ -36,7 +36,8 @@ def backfill(
     begin -= begin % period_seconds
     if end - begin < period_seconds:
         raise typer.BadParameter(f"--to: {last} must be at least a period of {period_seconds:g} s after --from {first}")
-    store = HistoryStore.at(history, cluster, f"backfill-{begin:.0f}-{end:.0f}-{period_seconds:g}", NO_LIMITS)
+    run_id = f"backfill-{begin:.0f}-{end:.0f}-{period_seconds:g}"
+    store = HistoryStore.at(history, cluster, run_id, NO_LIMITS, survives_death=False)
     source = PrometheusHistory(prometheus, match, frozenset(ignore_label or ()))
     seen = empty = 0
     with Progress(console=console) as progress:

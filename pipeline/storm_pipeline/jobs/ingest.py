@@ -17,7 +17,7 @@ from rich.table import Table as RichTable
 
 from storm_operator.core.history_tables import TABLES, Table
 from storm_pipeline.ingestion import Batch, Tally
-from storm_pipeline.lake import Lake, append_once, exists, read, replace_all
+from storm_pipeline.lake import Lake, append_once, exists, frame_of, read, replace_all
 from storm_pipeline.options import Conf, Heap, History, LakeRoot, Master, OffHeap, settings_of, spark_job
 from storm_pipeline.schemas import FILES, GAPS, QUARANTINE, SILVER, bronze_schema
 from storm_pipeline.transforms.clean import gaps_of
@@ -104,13 +104,13 @@ def set_aside_unreadable(spark: SparkSession, lake: Lake, table: Table) -> int:
         bad = [(table.name, UNREADABLE, None, None, path, "unknown", None) for path in unknown]
         once = zlib.crc32("\n".join(unknown).encode())
         append_once(
-            spark.createDataFrame(bad, QUARANTINE.schema),
+            frame_of(spark, bad, QUARANTINE.schema),
             lake.silver(QUARANTINE.name),
             QUARANTINE,
             f"unreadable-{table.name}-{once}",
             0,
         )
-        rows = spark.createDataFrame([(table.name, path, None, -1) for path in unknown], FILES.schema)
+        rows = frame_of(spark, [(table.name, path, None, -1) for path in unknown], FILES.schema)
         append_once(rows, lake.silver(FILES.name), FILES, f"unreadable-{table.name}-{once}", 0)
     return len(unknown)
 

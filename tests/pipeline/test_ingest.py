@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bronze_files import CLUSTER, FOLDER, bronze, lay, naive, run, silver, wanted
 from pyspark.sql import SparkSession
 
+from bronze_files import CLUSTER, FOLDER, bronze, lay, naive, run, silver, wanted
 from history_scene import record
 from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
 from storm_pipeline.ingestion import CONFLICT, Tally

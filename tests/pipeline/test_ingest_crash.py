@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bronze_files import CLUSTER, bronze, lay, run, silver, wanted
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from bronze_files import CLUSTER, bronze, lay, run, silver, wanted
 from history_scene import record
 from storm_operator.core.history_tables import PAIRS
 from storm_pipeline import ingestion

@@ -61,6 +61,7 @@ verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/crd_reference.py --check
 	$(BIN)/python .ci/metric_reference.py --check
 	$(BIN)/python .ci/history_reference.py --check
+	$(BIN)/python .ci/openapi.py --check
 	diff -r crds charts/storm-operator/crds
 	diff -r monitoring/rules charts/storm-operator/rules
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards --check
@@ -70,6 +71,7 @@ manifests: venv ## Make what is made or copied: reference pages, dashboards, the
 	$(BIN)/python .ci/crd_reference.py
 	$(BIN)/python .ci/metric_reference.py
 	$(BIN)/python .ci/history_reference.py
+	$(BIN)/python .ci/openapi.py
 	cp crds/*.yaml charts/storm-operator/crds/
 	cp monitoring/rules/*.yml charts/storm-operator/rules/
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards
@@ -78,7 +80,8 @@ manifests: venv ## Make what is made or copied: reference pages, dashboards, the
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-restarts bench-forecasts bench-papers bench-real bench-dashboards bench-pipeline
+  bench-scrape bench-reaction bench-restarts bench-forecasts bench-profile bench-tune bench-papers bench-real \
+  bench-dashboards bench-pipeline bench-page page-pictures
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -121,6 +124,11 @@ bench-reaction: venv ## Step, sine, random, spike, noise: CPU over and under, fa
 bench-forecasts: venv ## Ways to forecast load on recorded series: error and CPU missing; the last line is JSON
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/forecasts.py
 
+bench-profile: venv ## A learned profile against Liu's regression on a daily load with spikes (PROFILE_OPTIONS); the last line is JSON
+	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m profile_gain.bench_profile $(PROFILE_OPTIONS)
+
+bench-tune: venv ## 1,000 settings replayed on an hour of 100 executors; one Spark executor against two (TUNE_OPTIONS)
+	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/tune_speed.py $(TUNE_OPTIONS)
 bench-pipeline: venv spark-jars ## Rows per second of the pipeline beside DuckDB and Polars (ROWS=10000000); the last line is JSON
 	PYTHONPATH=benchmarks $(BIN)/python -m pipeline.bench_pipeline --rows $(or $(ROWS),10000000) $(PIPELINE_OPTIONS)
 
@@ -154,6 +162,12 @@ dashboards-pictures: setup ## The same, and a picture of each dashboard into doc
 
 grafana-schema: ## Grafana's own types of a dashboard as a JSON schema, by npm; tests hold the dashboards against it
 	cd monitoring/dashboards/grafana_schema && npm install --silent --no-audit --no-fund --no-package-lock && npm run -s schema
+
+bench-page: venv ## The operator's page in headless Chromium: first view, updates, memory; the last line is JSON
+	PYTHONPATH=tests $(BIN)/python benchmarks/page.py
+
+page-pictures: venv ## Screenshots of the operator's page into docs/images/page (Chromium: `make packages`)
+	PYTHONPATH=tests $(BIN)/python .ci/page_pictures.py
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars spark-jars lock clean

@@ -22,7 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import requests
-from played_series import Played, PlayedCluster, write_openmetrics
+from played_series import PlayedCluster
+from played_values import Played, write_openmetrics
 from rich.console import Console
 from rich.progress import track
 

@@ -58,12 +58,13 @@ def memory(visitor: Visitor) -> dict[str, float]:
     session.send("HeapProfiler.collectGarbage")
     time.sleep(SETTLING_SECONDS)
     heap = visitor.page.evaluate("() => performance.memory.usedJSHeapSize")
-    return {"renderer_mb": max(map(_uss_mb, _renderers())), "heap_mb": float(heap) / MEGABYTE}
-
-
-def _renderers() -> list[psutil.Process]:
-    children = psutil.Process().children(recursive=True)
-    return [child for child in children if "--type=renderer" in child.cmdline()]
+    processes = [child for child in psutil.Process().children(recursive=True) if "chrom" in child.name()]
+    renderers = [process for process in processes if "--type=renderer" in process.cmdline()]
+    return {
+        "renderer_mb": max(map(_uss_mb, renderers)),
+        "heap_mb": float(heap) / MEGABYTE,
+        "whole_browser_mb": sum(map(_uss_mb, processes)),
+    }
 
 
 def _uss_mb(process: psutil.Process) -> float:

@@ -202,6 +202,9 @@ FIELDS = (
         "spec.scheduling.minimumCompleteness", scheduling(minimumCompleteness=0.5), scheduling(minimumCompleteness=1.1)
     ),
     Case("spec.scheduling.maximumAgeSeconds", scheduling(maximumAgeSeconds=1), scheduling(maximumAgeSeconds=0)),
+    Case("spec.scheduling.minimumPeriods", scheduling(minimumPeriods=20), scheduling(minimumPeriods=0)),
+    Case("spec.scheduling.peakSeconds", scheduling(peakSeconds=1), scheduling(peakSeconds=0)),
+    Case("spec.scheduling.spareFraction", scheduling(spareFraction=0.5), scheduling(spareFraction=-0.1)),
     Case("spec.scheduling.headroomFraction", scheduling(headroomFraction=0.05), scheduling(headroomFraction=0)),
     Case("spec.scheduling.expectedLifeSeconds", scheduling(expectedLifeSeconds=1), scheduling(expectedLifeSeconds=0)),
     Case(

@@ -12,7 +12,7 @@ from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.decision import Hold, Plan
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import PlanRecord, PlanState
-from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings
+from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings, Separation
 from storm_operator.core.snapshot import (
     ClusterSnapshot,
     Completeness,
@@ -27,7 +27,7 @@ from storm_operator.simulated_cluster import MemoryJournal
 WORDS = chain_topology("words", ("spout", 1), ("split", 2), ("count", 2), stateful=("count",))
 SPREAD = placed(WORDS, {"spout": "s1", "split": ["s2", "s3"], "count": ["s2:6701", "s3:6701"]})
 RATE = 300.0
-SETTINGS = SchedulingSettings(settling_seconds=20.0, minimum_periods=1)
+SETTINGS = SchedulingSettings(settling_seconds=20.0, minimum_periods=1, separation=Separation.ALWAYS)
 SPECS = {
     "words": TopologySpec(
         "words", AdoptSource(), scheduling=SETTINGS, resources=ResourceSettings(theta_millicores=50.0)

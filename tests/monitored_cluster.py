@@ -87,7 +87,7 @@ def description(name: str, jar: Path) -> dict[str, Any]:
             "scheduling": {
                 "mode": "Enforce",
                 "periodSeconds": 5,
-                "coolDownSeconds": 15,
+                "coolDownSeconds": 120,
                 "settlingSeconds": 6,
                 "maximumAgeSeconds": 60,
             },

@@ -43,7 +43,7 @@ def play_demand(case: Case) -> list[Row]:
     seed, learned_days, judged_days = case
     load = DailyLoad(BASE_PER_SECOND, seed)
     rates = np.concatenate([load.means(day, PERIOD_SECONDS) for day in range(learned_days + judged_days)])
-    times = PERIOD_SECONDS * np.arange(1, len(rates) + 1)
+    times = PERIOD_SECONDS * np.arange(1, len(rates) + 1, dtype=np.float64)
     first = round(learned_days * DAY_SECONDS / PERIOD_SECONDS)
     series = {stage.name: Series(times, rates * stage.per_source_tuple, PERIOD_SECONDS) for stage in STAGES}
     past = {name: one.before(float(times[first - 1])) for name, one in series.items()}

@@ -1,8 +1,8 @@
 """History -> forecast -> demand against what was needed, over days of a load that comes again; no engine.
 
 One component at a time: its arrivals follow from the source's load by a fixed ratio, its CPU from its arrivals. The
-functions are the operator's own (`core.forecast`, `core.seasonal`, `core.demand`), applied to one component instead of a
-snapshot, which a test holds to be the same. Nothing queues here: what was not provided is counted, not made up for.
+functions are the operator's own (`core.forecast`, `core.seasonal`, `core.demand`), applied to one component instead of
+a snapshot, which a test holds to be the same. Nothing queues here: what was not provided is counted, not made up for.
 """
 
 from __future__ import annotations

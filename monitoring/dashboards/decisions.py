@@ -5,7 +5,9 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, to_topology
-from dashboards.panels import ORANGE, RED, YELLOW, AnyPanel, Column, Query, counts, figure, lines, rows
+from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
+from dashboards.panels import Query, counts, figure, lines
+from dashboards.table_panels import Column, rows
 
 T = TOPOLOGIES
 BY = "max by (nimbus, topology)"

@@ -5,20 +5,9 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import AGENTS, CLUSTERS, TOPOLOGIES, Section, Uid, dashboard
-from dashboards.panels import (
-    ORANGE,
-    RED,
-    YELLOW,
-    AnyPanel,
-    Column,
-    Query,
-    bars,
-    counts,
-    figure,
-    lines,
-    rows,
-    rows_over_time,
-)
+from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
+from dashboards.panels import Query, bars, counts, figure, lines, rows_over_time
+from dashboards.table_panels import Column, rows
 from dashboards.topology import heaviest
 
 USE = f"rate(storm_executor_cpu_seconds_total{{{AGENTS}}}[$__rate_interval])"

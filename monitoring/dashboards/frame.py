@@ -9,7 +9,7 @@ from enum import StrEnum
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import dashboard as model
 
-from dashboards.panels import DATASOURCE, AnyPanel
+from dashboards.look import DATASOURCE, AnyPanel
 
 TAG = "storm-operator"
 EVERYTHING = ".*"

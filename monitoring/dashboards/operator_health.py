@@ -5,7 +5,9 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import CLUSTERS, Section, Uid, dashboard
-from dashboards.panels import ORANGE, RED, YELLOW, AnyPanel, Column, Query, buckets, counts, figure, lines, rows
+from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
+from dashboards.panels import Query, buckets, counts, figure, lines
+from dashboards.table_panels import Column, rows
 
 
 def operator_health() -> build.Dashboard:

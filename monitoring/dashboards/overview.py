@@ -5,7 +5,9 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, last_known, to_topology
-from dashboards.panels import ORANGE, RED, YELLOW, AnyPanel, Column, Query, counts, figure, lines, rows
+from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
+from dashboards.panels import Query, counts, figure, lines
+from dashboards.table_panels import Column, rows
 
 T = TOPOLOGIES
 INTER = f'storm_operator_traffic_tuples_per_second{{{T},level="inter_supervisor"}}'

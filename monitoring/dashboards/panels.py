@@ -1,6 +1,6 @@
-"""The kinds of panel that the dashboards are made of: from title, description, unit and queries to the SDK's builders.
+"""The kinds of picture that dashboards are made of: from title, description, unit and queries to the SDK's builders.
 
-All look the same wherever they stand: that is decided here and nowhere else.
+All look the same wherever they stand: that is decided here, in look.py and table_panels.py, and nowhere else.
 """
 
 from __future__ import annotations
@@ -9,30 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from grafana_foundation_sdk.builders import (
-    bargauge,
-    common,
-    heatmap,
-    prometheus,
-    stat,
-    statushistory,
-    table,
-    timeseries,
-)
+from grafana_foundation_sdk.builders import bargauge, common, heatmap, prometheus, stat, statushistory, timeseries
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import common as styles
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import heatmap as heatmap_model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-DATASOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
-GREEN, YELLOW, ORANGE, RED, BLUE = "green", "yellow", "orange", "red", "blue"
-LAST_VALUE = ("lastNotNull",)
+from dashboards.look import DATASOURCE, Look, Thresholds, dressed
 
-AnyPanel = stat.Panel | timeseries.Panel | table.Panel | statushistory.Panel | heatmap.Panel | bargauge.Panel
-P = TypeVar("P", stat.Panel, timeseries.Panel, table.Panel, statushistory.Panel, heatmap.Panel, bargauge.Panel)
-Thresholds = Sequence[tuple[float, str]]
-"""(from this value on, colour), rising; below the first it is green."""
+LAST_VALUE = ("lastNotNull",)
+P = TypeVar("P", stat.Panel, timeseries.Panel, statushistory.Panel, bargauge.Panel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +28,6 @@ class Query:
 
     expression: str
     legend: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: a label, or (`Value #A` and on, one for each query) a value. `link` opens on a click."""
-
-    field: str
-    title: str
-    unit: str = ""
-    thresholds: Thresholds = ()
-    link: str = ""
-    decimals: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What all panels have: where they stand and how values read."""
-
-    unit: str
-    width: int
-    height: int
-    thresholds: Thresholds = ()
-    decimals: int | None = None
-    maximum: float | None = None
 
 
 def figure(
@@ -86,7 +49,7 @@ def figure(
         .reduce_options(common.ReduceDataOptions().calcs(list(LAST_VALUE)))
     )
     look = Look(unit, width, 4, thresholds, decimals)
-    return _dressed(_asking(panel, (Query(expression),)), title, description, look)
+    return dressed(_asking(panel, (Query(expression),)), title, description, look)
 
 
 def lines(
@@ -123,7 +86,7 @@ def lines(
         dash = {"fill": "dash", "dash": [8, 6]}
         panel = panel.override_by_regexp(dashed, [model.DynamicConfigValue(id_val="custom.lineStyle", value=dash)])
     look = Look(unit, width, height, thresholds, maximum=maximum)
-    return _dressed(_asking(panel, queries), title, description, look)
+    return dressed(_asking(panel, queries), title, description, look)
 
 
 def counts(
@@ -143,7 +106,7 @@ def counts(
         .interval("1m")
         .max_data_points(100)
     )
-    return _dressed(_asking(panel, queries), title, description, Look(unit, width, height))
+    return dressed(_asking(panel, queries), title, description, Look(unit, width, height))
 
 
 def rows_over_time(
@@ -175,7 +138,7 @@ def rows_over_time(
         .min(0)
         .max_data_points(100)
     )
-    return _dressed(_asking(panel, (query,)), title, description, Look(unit, width, height, maximum=maximum))
+    return dressed(_asking(panel, (query,)), title, description, Look(unit, width, height, maximum=maximum))
 
 
 def buckets(
@@ -194,7 +157,7 @@ def buckets(
     )
     query = prometheus.Dataquery().expr(expression).format(PromQueryFormat.HEATMAP).legend_format("{{le}}")
     panel = panel.with_target(query.range().ref_id("A").datasource(DATASOURCE))
-    return _dressed(panel, title, description, Look("short", width, height))
+    return dressed(panel, title, description, Look("short", width, height))
 
 
 def bars(
@@ -217,70 +180,7 @@ def bars(
         .min(0)
     )
     look = Look(unit, width, height, thresholds, maximum=maximum)
-    return _dressed(_asking(panel, queries, instant=True), title, description, look)
-
-
-def rows(
-    title: str,
-    description: str,
-    columns: Sequence[Column],
-    *expressions: str,
-    width: int = 24,
-    height: int = 8,
-    sort_by: str = "",
-) -> table.Panel:
-    """A table of now: a row for each set of labels that the expressions share; only `columns` are shown."""
-    panel = table.Panel().show_header(True).min_width(70)
-    for place, expression in enumerate(expressions):
-        panel = panel.with_target(_instant_table(expression, chr(ord("A") + place)))
-    panel = panel.with_transformation(model.DataTransformerConfig(id_val="merge", options={}))
-    panel = panel.with_transformation(_only(columns))
-    for column in columns:
-        panel = panel.override_by_name(column.title, _column_settings(column))
-    if sort_by:
-        panel = panel.sort_by([common.TableSortByFieldState().display_name(sort_by).desc(True)])
-    return _dressed(panel, title, description, Look("", width, height))
-
-
-def matrix(
-    title: str,
-    description: str,
-    unit: str,
-    expression: str,
-    *,
-    row: str,
-    column: str,
-    width: int = 12,
-    height: int = 9,
-    decimals: int | None = None,
-) -> table.Panel:
-    """A square of now: a row for each value of the label `row`, a column for each of `column`, the darker the more."""
-    options = {"rowField": row, "columnField": column, "valueField": "Value", "emptyValue": "null"}
-    cell = {"type": "color-background", "mode": "basic"}
-    panel = (
-        table.Panel()
-        .show_header(True)
-        .with_target(_instant_table(expression, "A"))
-        .with_transformation(model.DataTransformerConfig(id_val="groupingToMatrix", options=options))
-        .color_scheme(build.FieldColor().mode(model.FieldColorModeId.CONTINUOUS_YL_RD))
-        .min(0)
-        .override_by_field_type("number", [model.DynamicConfigValue(id_val="custom.cellOptions", value=cell)])
-    )
-    return _dressed(panel, title, description, Look(unit, width, height, decimals=decimals))
-
-
-def _dressed(panel: P, title: str, description: str, look: Look) -> P:
-    if not description:
-        raise ValueError(f"panel {title!r}: description is empty; say what it shows and when to worry")
-    panel = panel.title(title).description(description).datasource(DATASOURCE).span(look.width).height(look.height)
-    panel = panel.thresholds(_steps(look.thresholds))
-    if look.unit:
-        panel = panel.unit(look.unit)
-    if look.decimals is not None:
-        panel = panel.decimals(look.decimals)
-    if look.maximum is not None:
-        panel = panel.max(look.maximum)
-    return panel
+    return dressed(_asking(panel, queries, instant=True), title, description, look)
 
 
 def _asking(panel: P, queries: Sequence[Query], instant: bool = False) -> P:
@@ -289,40 +189,6 @@ def _asking(panel: P, queries: Sequence[Query], instant: bool = False) -> P:
         target = target.legend_format(query.legend or "__auto").format(PromQueryFormat.TIME_SERIES)
         panel = panel.with_target(target.instant() if instant else target.range())
     return panel
-
-
-def _instant_table(expression: str, ref_id: str) -> prometheus.Dataquery:
-    query = prometheus.Dataquery().expr(expression).format(PromQueryFormat.TABLE).ref_id(ref_id)
-    return query.instant().datasource(DATASOURCE)
-
-
-def _only(columns: Sequence[Column]) -> model.DataTransformerConfig:
-    """Grafana's `organize`: these columns, in this order, under their titles."""
-    options = {
-        "includeByName": {column.field: True for column in columns},
-        "indexByName": {column.field: place for place, column in enumerate(columns)},
-        "renameByName": {column.field: column.title for column in columns},
-    }
-    return model.DataTransformerConfig(id_val="organize", options=options)
-
-
-def _column_settings(column: Column) -> list[model.DynamicConfigValue]:
-    settings: dict[str, object] = {}
-    if column.unit:
-        settings["unit"] = column.unit
-    if column.decimals is not None:
-        settings["decimals"] = column.decimals
-    if column.thresholds:
-        settings["thresholds"] = _steps(column.thresholds).build().to_json()
-        settings["custom.cellOptions"] = {"type": "color-text"}
-    if column.link:
-        settings["links"] = [{"title": f"Open {column.title}", "url": column.link}]
-    return [model.DynamicConfigValue(id_val=name, value=value) for name, value in settings.items()]
-
-
-def _steps(thresholds: Thresholds) -> build.ThresholdsConfig:
-    steps = [model.Threshold(value=None, color=GREEN), *(model.Threshold(value=at, color=c) for at, c in thresholds)]
-    return build.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(steps)
 
 
 def _legend_below() -> common.VizLegendOptions:

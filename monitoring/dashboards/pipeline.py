@@ -5,7 +5,9 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import Section, Uid, dashboard
-from dashboards.panels import ORANGE, RED, YELLOW, AnyPanel, Column, Query, bars, figure, lines, rows
+from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
+from dashboards.panels import Query, bars, figure, lines
+from dashboards.table_panels import Column, rows
 
 DAY_SECONDS = 86_400
 

@@ -5,19 +5,9 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import AGENTS, TOPOLOGIES, Section, Uid, dashboard
-from dashboards.panels import (
-    ORANGE,
-    RED,
-    YELLOW,
-    AnyPanel,
-    Column,
-    Query,
-    buckets,
-    figure,
-    lines,
-    rows,
-    rows_over_time,
-)
+from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
+from dashboards.panels import Query, buckets, figure, lines, rows_over_time
+from dashboards.table_panels import Column, rows
 
 T = TOPOLOGIES
 LATENCY = f"sum by (le) (rate(storm_complete_latency_seconds_bucket{{{AGENTS}}}[$__rate_interval]))"

@@ -5,19 +5,9 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import AGENTS, CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, last_known, to_topology
-from dashboards.panels import (
-    GREEN,
-    ORANGE,
-    YELLOW,
-    AnyPanel,
-    Column,
-    Query,
-    figure,
-    lines,
-    matrix,
-    rows,
-    rows_over_time,
-)
+from dashboards.look import GREEN, ORANGE, YELLOW, AnyPanel
+from dashboards.panels import Query, figure, lines, rows_over_time
+from dashboards.table_panels import Column, matrix, rows
 
 T = TOPOLOGIES
 LEVELS = f"storm_operator_traffic_tuples_per_second{{{T}}}"

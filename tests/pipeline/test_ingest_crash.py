@@ -18,7 +18,7 @@ from bronze_files import CLUSTER, bronze, lay, run, silver, wanted
 from history_scene import record
 from storm_operator.core.history_tables import PAIRS
 from storm_pipeline import ingestion
-from storm_pipeline.lake import Lake, read
+from storm_pipeline.lake import Lake, append_once, read
 from storm_pipeline.schemas import QUALITY, QUARANTINE
 
 WRITES = 4
@@ -49,7 +49,6 @@ def test_cut_short_between_two_writes(
 ) -> None:
     lay_all(tmp_path, rows)
     left = [done]
-    append_once = ingestion.append_once
 
     def until_cut(*arguments: Any) -> None:
         left[0] -= 1

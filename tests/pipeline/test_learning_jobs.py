@@ -10,11 +10,16 @@ from pyspark.sql import Row, SparkSession
 from learning_scene import CLUSTER, CYCLE_SECONDS, lake_of
 from storm_operator.core.learned_profile_json import load_profile
 from storm_pipeline import gold
-from storm_pipeline.jobs import forecast, profile
+from storm_pipeline.jobs import evaluate, forecast, profile, report, tune
 from storm_pipeline.lake import Lake, read
 from storm_pipeline.publishing import CannotPublish, compose_profile, publish_to_file
 from storm_pipeline.schemas import DerivedTable
+from storm_pipeline.transforms.effects import Around
 from storm_pipeline.transforms.forecasts import Cycle
+from storm_pipeline.tuning.candidates import candidates
+from storm_pipeline.tuning.halving import Ladder, climb, standings
+from storm_pipeline.tuning.reading import read_recording
+from storm_pipeline.tuning.replay import Prices
 
 CYCLE = Cycle(CYCLE_SECONDS, 10.0, phi=3, with_yardsticks=False)
 
@@ -77,3 +82,41 @@ def test_a_profile_is_published_as_the_operator_reads_it(spark: SparkSession, la
 def test_of_an_unknown_cluster_nothing_is_published(spark: SparkSession, lake: Lake) -> None:
     with pytest.raises(CannotPublish, match="nothing was learned of cluster 'red'"):
         compose_profile(spark, lake, "red", 0.0, 1.0)
+
+
+def test_plans_are_evaluated(spark: SparkSession, lake: Lake) -> None:
+    evaluate.run(spark, lake, CLUSTER, Around(120.0, 2))
+    (policy,) = rows(spark, lake, gold.LEAGUE)
+    assert policy["policy"] == "liu"
+    assert policy["plans"] >= 1
+    effects = rows(spark, lake, gold.PLAN_EFFECTS)
+    assert {row["figure"] for row in effects} <= {"acked_per_second", "latency_p50_ms", "latency_p99_ms"}
+    assert all(row["effect_low"] <= row["effect_high"] for row in effects)
+    assert all(row["effect"] == pytest.approx(row["after"] - row["expected"]) for row in effects)
+    costs = rows(spark, lake, gold.RESTART_COSTS)
+    assert all(row["missing_trees"] >= 0.0 and row["seconds"] > 0.0 for row in costs)
+
+
+def test_history_is_replayed_and_settings_are_recommended(spark: SparkSession, lake: Lake) -> None:
+    recording = read_recording(spark, lake, CLUSTER, 1.0)
+    (topology,) = recording.topologies
+    assert {component.name for component in topology.components} == {"sentences", "split", "count"}
+    (to_count,) = [edge for edge in topology.edges if edge.target == "count"]
+    assert to_count.tuples_per_tuple == pytest.approx(5.0, rel=0.02)
+    ladder = Ladder(recording.seconds, rungs=2, keep=3, finalists=2, replays=2)
+    chosen = candidates(4, 0)
+    outcomes = climb(chosen, ladder, 0, tune.play_on(spark, recording, Prices(), lambda _: None))
+    tune.write(spark, lake, CLUSTER, outcomes, standings(outcomes, ladder))
+    advice = sorted(rows(spark, lake, gold.TUNING_ADVICE), key=lambda row: row["rank"])
+    assert [row["rank"] for row in advice] == list(range(1, len(advice) + 1))
+    assert advice[0]["change_percent"] <= 0.0
+    assert "" in {row["overrides"] for row in advice}
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    path = report.run(spark, lake, CLUSTER, tmp_path / "report")
+    text = path.read_text()
+    assert "What components cost" in text
+    assert "Loads that come again" in text
+    assert "<script src=" not in text
+    assert (path.parent / "component-profile.csv").read_text().startswith("topology_name,component,")

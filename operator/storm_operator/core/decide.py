@@ -176,6 +176,8 @@ def _reason(change: ProposedChange) -> str:
     ]
     if before.supervisors_used != after.supervisors_used:
         parts.append(f"supervisors in use {before.supervisors_used} -> {after.supervisors_used}")
+    if change.overfull_megabytes > 0.0:
+        parts.append(f"{change.overfull_megabytes:.0f} MB of declared memory find no room on any supervisor")
     if change.payback_seconds is not None:
         parts.append(f"pays back in {change.payback_seconds:.0f} s")
     return "; ".join(parts)

@@ -3,8 +3,8 @@
 A plan costs restarts, so it is made for more than the next ten seconds. For each executor:
 
 - need: as Liu's, but who is held back by its limit is taken to need twice that limit;
-- peak: the highest need of the recent past, which fades towards the need over a plan's expected life. It is what the
-  executor is given (rounded as Liu's): limits rise at once and fall slowly, since a limit takes nothing from anybody
+- peak: the highest need of the recent past, which fades towards the need (`peak_seconds`). It is what the executor is
+  given (rounded as Liu's): limits rise at once and fall slowly, since a limit takes nothing from anybody
   who does not use it, and one that is too low makes tuples wait;
 - room: what placement keeps free for it: the peak and a share to spare, or the need after a growth that is sure to go
   on, as far as the cluster has so much. Overload is told by the need, so that the load may move between need and room
@@ -59,7 +59,7 @@ def lasting_demand(
             growth.update(dict.fromkeys(executors, _growth(topology, component, snapshot.history, scheduling)))
     if previous is not None:
         needs = {e: _unhidden(e, need, previous, snapshot, resources) for e, need in needs.items()}
-    peaks = _peaks(needs, previous, snapshot, snapshot.period_seconds / max(scheduling.expected_life_seconds, 1.0))
+    peaks = _peaks(needs, previous, snapshot, snapshot.period_seconds / max(scheduling.peak_seconds, 1.0))
     ceiling, spare = resources.ceiling_millicores, 1.0 + scheduling.spare_fraction
     return Demand(
         millicores={e: allocation(peaks[e], resources) for e in needs},

@@ -48,6 +48,8 @@ class ProposedChange:
     saved_cost: float
     payback_seconds: float | None
     trouble: Trouble | None
+    overfull_megabytes: float = 0.0
+    """Declared memory that finds no room even after the change."""
 
     @property
     def is_urgent(self) -> bool:
@@ -104,7 +106,10 @@ def examine_proposal(
         payback_seconds=(
             cost_after.restarts * settings.scheduling.expected_life_seconds / saved if saved > 0.0 else None
         ),
-        trouble=_without_place(diff.moves, snapshot) or _relieved_overload(snapshot, needed, needed_then, settings),
+        trouble=_without_place(diff.moves, snapshot)
+        or _relieved_overload(snapshot, needed, needed_then, settings)
+        or _relieved_memory(needed, needed_then),
+        overfull_megabytes=needed_then.overfull_megabytes,
     )
 
 
@@ -154,6 +159,13 @@ def _relieved_overload(
         if trouble is not None and needed_then.get(supervisor.id, 0.0) < need:
             found.append((trouble.is_urgent, need, trouble))
     return max(found, key=lambda item: item[:2])[2] if found else None
+
+
+def _relieved_memory(in_force: SeenAssignment, then: SeenAssignment) -> Trouble | None:
+    if then.overfull_megabytes >= in_force.overfull_megabytes:
+        return None
+    megabytes = in_force.overfull_megabytes
+    return Trouble(f"{megabytes:.0f} MB of declared memory more than supervisors have", is_urgent=False)
 
 
 def _overload_of(

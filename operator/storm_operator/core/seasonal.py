@@ -16,6 +16,11 @@ from dataclasses import dataclass
 LEAST_EXPECTED_PER_SECOND = 1e-6
 """A shape below this says nothing about the level."""
 
+SURPRISE = 1.2
+"""A load of this many times what was to be ready for is no noise: nobody knew of it."""
+CURRENT_PERIODS = 1.5
+"""A point that ended longer ago is not the last period's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Season:
@@ -64,14 +69,29 @@ def seasonal_forecast(
     """What to be ready for in the period that ends at `at_seconds`, in the points' unit; never negative.
 
     `points` are (end of period, load), oldest first. None where they tell no level: there are none, or nothing is
-    expected where they lie.
+    expected where they lie. A load that was clearly more than what was to be ready for is taken to stay: nobody knew of
+    it, and nobody knows when it ends.
     """
+    level = _level(season, points, at_seconds, period_seconds)
+    if level is None:
+        return None
+    ready = max(0.0, level * season.ready_between(at_seconds - period_seconds, at_seconds))
+    newest_at, newest = points[-1]
+    before = _level(season, points[:-1], at_seconds, period_seconds)
+    if before is None or at_seconds - newest_at > CURRENT_PERIODS * period_seconds:
+        return ready
+    was_ready = before * season.ready_between(newest_at - period_seconds, newest_at)
+    return max(ready, newest) if newest > SURPRISE * was_ready else ready
+
+
+def _level(
+    season: Season, points: Sequence[tuple[float, float]], at_seconds: float, period_seconds: float
+) -> float | None:
+    """How far the load lies above or below the shape, newer points counting more."""
     measured = expected = 0.0
     for time, value in points:
         age = max(0, round((at_seconds - time) / period_seconds) - 1)
         weight = (1.0 - season.level_weight) ** age
         measured += weight * value
         expected += weight * season.expected_between(time - period_seconds, time)
-    if expected < LEAST_EXPECTED_PER_SECOND:
-        return None
-    return max(0.0, measured / expected * season.ready_between(at_seconds - period_seconds, at_seconds))
+    return measured / expected if expected >= LEAST_EXPECTED_PER_SECOND else None

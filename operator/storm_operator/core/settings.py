@@ -138,6 +138,7 @@ class SchedulingSettings:
     spare_fraction: float = _option(
         0.2, "share of the most that an executor needed lately which placement keeps free on top"
     )
+    peak_seconds: float = _option(300.0, "time in which the most that an executor needed fades towards what it needs")
     expected_life_seconds: float = _option(
         300.0, "time that a plan is expected to last; restart costs are spread over it"
     )

@@ -73,6 +73,7 @@ def scheduling(mode: Mode) -> SchedulingSettings:
         settling_seconds=15.0,
         maximum_age_seconds=10.0,
         expected_life_seconds=300.0,
+        peak_seconds=15.0,
     )
 
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from storm_operator.core.model import Demand, Executor, Supervisor
+from storm_operator.core.model import Demand, Executor, Supervisor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.metric_contract import BY_NAME, OTHER
 from storm_operator.operator_metrics.readings import MILLICORES_PER_CORE, PREFIX, Reading
-from storm_operator.operator_metrics.topologies import is_complete
+from storm_operator.operator_metrics.topologies import incomplete_topologies
 
 PAIRS = "supervisor_traffic_tuples_per_second"
 
 
 def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Iterator[Reading]:
     """Series carry the supervisor's host, as agents do."""
-    needs = None if demand is None else demand.unrounded()
+    needs = None if demand is None else demand.of_now()
+    by_supervisor: dict[str, dict[Executor, WorkerSlot]] = {}
+    for executor, slot in snapshot.assignment.slot_of.items():
+        by_supervisor.setdefault(slot.supervisor_id, {})[executor] = slot
     for supervisor in snapshot.supervisors:
-        host = (supervisor.host,)
-        there = {e: slot for e, slot in snapshot.assignment.slot_of.items() if slot.supervisor_id == supervisor.id}
+        host, there = (supervisor.host,), by_supervisor.get(supervisor.id, {})
         used = snapshot.supervisor_cpu_millicores.get(supervisor.id)
         yield Reading("supervisor_measured", host, 0.0 if used is None else 1.0)
         yield Reading("supervisor_executors", host, len(there))
@@ -29,7 +31,8 @@ def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Ite
             capacity_cores = supervisor.cpu_capacity_millicores / MILLICORES_PER_CORE
             yield Reading("supervisor_cpu_capacity_cores", host, capacity_cores)
         if demand is not None and needs is not None and all(executor in demand.millicores for executor in there):
-            yield Reading("supervisor_cpu_demand_cores", host, demand.total(there) / MILLICORES_PER_CORE)
+            given = sum(demand.millicores[executor] for executor in there)
+            yield Reading("supervisor_cpu_demand_cores", host, given / MILLICORES_PER_CORE)
             yield from _overload(supervisor, there, needs)
 
 
@@ -41,7 +44,8 @@ def _overload(supervisor: Supervisor, there: Mapping[Executor, object], needs: D
 
 def pair_readings(snapshot: ClusterSnapshot) -> Iterator[Reading]:
     """Tuples per second by ordered pair of supervisors, over the topologies whose figures are complete."""
-    complete = [topology.id for topology in snapshot.topologies if is_complete(snapshot, topology.id)]
+    incomplete = incomplete_topologies(snapshot)
+    complete = [topology.id for topology in snapshot.topologies if topology.id not in incomplete]
     hosts = {supervisor.id: supervisor.host for supervisor in snapshot.supervisors}
     flows = snapshot.traffic.by_supervisor(snapshot.assignment.restricted_to(complete))
     by_hosts = {(hosts.get(a, a), hosts.get(b, b)): tuples for (a, b), tuples in flows.items()}

@@ -24,18 +24,18 @@ Forecaster = Callable[[Window, float, float], float | None]
 """From (end of period, load) points, the end of the period to forecast and a period's length."""
 
 PHI = 5
-JUDGED_CYCLES = 2
+JUDGED_CYCLES = 3
 """So many of the last cycles are forecast; each costs as much as all before it are long."""
-SHORT_WEIGHT = 100.0
-"""A tuple that waits for want of CPU is that much worse than one that was expected in vain."""
 USUAL_STEP = 0.2
 """Of the mean load: one theta's worth, where nobody knows better."""
-LEAST_SAVING = 0.005
+CLEARLY = 0.9
+"""A season must leave less short than this share of what the best of the others leaves."""
+LEAST_SAVING = 0.03
 """A season must ask for this share less CPU than Liu's line does: what is judged is not what will come."""
-READINESS = (0.94, 0.97, 1.0, 1.03, 1.06)
+READINESS = (0.94, 0.97, 1.0, 1.03, 1.06, 1.1)
 """What a season says to be ready for is multiplied by."""
-READY_QUANTILES = (0.7, 0.8, 0.9)
-LEVEL_WEIGHTS = (0.5, 0.7)
+READY_QUANTILES = (0.7, 0.8, 0.9, 0.95)
+LEVEL_WEIGHTS = (0.3, 0.5)
 
 
 def line(points: Window, at_seconds: float, period_seconds: float) -> float | None:
@@ -121,9 +121,24 @@ def allocated(forecast: Floats, step: float) -> Floats:
     return np.asarray(np.ceil((shares + step / 2.0) / step - ROUNDING_NOISE) * step)
 
 
-def loss(error: ForecastError) -> float:
-    """What forecasters are ranked by: less is better."""
-    return SHORT_WEIGHT * error.short_percent + error.over_percent
+def rank(error: ForecastError, by_line: ForecastError) -> tuple[float, float, float]:
+    """What forecasters are ranked by, less is better: first that they ask for no more CPU than Liu's line, then what is
+    short, then what is over."""
+    allowed = (1.0 - LEAST_SAVING) * by_line.over_percent
+    return max(0.0, error.over_percent - allowed), error.short_percent, error.over_percent
+
+
+def best_of(errors: Mapping[str, ForecastError], has_season: bool) -> str:
+    """The forecaster to go by: the season where it clearly leaves less short than the others do."""
+    plain = {name: errors[name] for name in OPERATORS if name in errors}
+    if not plain:
+        return Forecast.DAMPED_TREND.value
+    by_line = errors[Forecast.LINE.value]
+    # The line itself saves nothing of itself: it stands as it is.
+    best = min(sorted(plain), key=lambda name: (plain[name].short_percent, plain[name].over_percent))
+    if not has_season or errors[SEASONAL].over_percent > by_line.over_percent:
+        return best
+    return SEASONAL if errors[SEASONAL].short_percent < CLEARLY * plain[best].short_percent else best
 
 
 def judge(
@@ -155,8 +170,7 @@ def judge(
             errors[SEASONAL], shape, factor = best
             learned = learn_season(series.times, series.values, series.period_seconds, shape)
             season = None if learned is None else with_readiness(learned, factor)
-    choices = sorted(name for name in errors if name != SEASONAL or season is not None)
-    forecaster = min(choices, key=lambda name: loss(errors[name])) if choices else Forecast.DAMPED_TREND.value
+    forecaster = best_of(errors, season is not None)
     for name, yardstick in (others or {}).items():
         error = error_of(yardstick(series, first, last), actual, step)
         if error is not None:
@@ -175,7 +189,7 @@ def _best_season(
 ) -> tuple[ForecastError, SeasonShape, float] | None:
     """The shape that is short by least of those that ask for no more than Liu's line, and its readiness."""
     actual = series.values[first:]
-    found: list[tuple[float, float, SeasonShape, float, ForecastError]] = []
+    found: list[tuple[ForecastError, SeasonShape, float]] = []
     for quantile in READY_QUANTILES:
         for weight in LEVEL_WEIGHTS:
             shape = SeasonShape(*cycle, quantile, weight)
@@ -183,14 +197,11 @@ def _best_season(
             for factor in READINESS:
                 error = error_of(factor * told, actual, step)
                 if error is not None:
-                    excess = max(0.0, error.over_percent - (1.0 - LEAST_SAVING) * by_line.over_percent)
-                    found.append((excess, loss(error), shape, factor, error))
+                    found.append((error, shape, factor))
     if not found:
         return None
-    _, _, shape, factor, error = min(
-        found, key=lambda one: (one[0], one[1], one[2].ready_quantile, one[2].level_weight, one[3])
-    )
-    return error, shape, factor
+    # Of equals the first: the lowest quantile, then the lowest weight, then the lowest factor.
+    return min(found, key=lambda one: rank(one[0], by_line))
 
 
 def _seasonal(series: Series, origins: Sequence[float], first: int, shape: SeasonShape, phi: int) -> Floats:

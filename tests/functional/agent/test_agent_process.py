@@ -130,23 +130,17 @@ def limits_seen(agent: AgentProcess) -> dict[str, float]:
     return by_executor(agent.scrape(LIMIT))
 
 
-@pytest.fixture
-def confined_worker(tmp_path: Path, machine_v1: Path, polite_process: BusyProcess) -> BusyProcess:
-    """A worker of the topology, in the machine's cgroup."""
-    write_control(machine_v1 / "cgroup.procs", str(polite_process.pid))
-    busy_worker(tmp_path, polite_process)
-    return polite_process
-
-
 @pytest.mark.root
 def test_limits_follow_zookeeper(
     tmp_path: Path,
     zookeeper_server: ZooKeeperServer,
     operator: Operator,
     machine_v1: Path,
-    confined_worker: BusyProcess,
+    polite_process: BusyProcess,
 ) -> None:
-    tid = str(confined_worker.first_tid)
+    write_control(machine_v1 / "cgroup.procs", str(polite_process.pid))
+    busy_worker(tmp_path, polite_process)
+    tid = str(polite_process.first_tid)
     # The cgroup is not told: it is found from the worker.
     with running_agent(tmp_path, "--zookeeper", zookeeper_server.hosts) as agent:
         operator.limit({2: 50, 4: 100, 9: 100})
@@ -187,8 +181,10 @@ def test_crashed_agent_s_groups_are_taken_over(
     zookeeper_server: ZooKeeperServer,
     operator: Operator,
     machine_v1: Path,
-    confined_worker: BusyProcess,
+    polite_process: BusyProcess,
 ) -> None:
+    write_control(machine_v1 / "cgroup.procs", str(polite_process.pid))
+    busy_worker(tmp_path, polite_process)
     operator.limit({2: 200})
     options = ("--zookeeper", zookeeper_server.hosts, "--cgroup", str(machine_v1))
     with running_agent(tmp_path, *options) as agent:
@@ -199,7 +195,7 @@ def test_crashed_agent_s_groups_are_taken_over(
     with running_agent(tmp_path, *options) as agent:
         eventually(lambda: limits_seen(agent) == {"3-3": 400.0})
         assert not (machine_v1 / GROUP).exists()
-        os.kill(confined_worker.pid, 9)
+        os.kill(polite_process.pid, 9)
         eventually(lambda: not [entry for entry in machine_v1.iterdir() if entry.is_dir()])
 
 

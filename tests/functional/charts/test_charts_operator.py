@@ -89,7 +89,8 @@ def test_each_rule_gives_its_reason() -> None:
 
 
 def test_every_flag_of_run_can_be_set_and_no_other(helm: Helm) -> None:
-    everything = helm.template("storm-operator", "nimbus=n:6627", "prometheus=http://p:9090", "watchNamespaces={one}")
+    values = ("nimbus=n:6627", "prometheus=http://p:9090", "watchNamespaces={one}", "page.approval=true")
+    everything = helm.template("storm-operator", *values, "history.path=s3://bucket/history", "learnedProfile=profile")
     command, *flags = arguments(everything)
     assert command == "run"
     names = [flag.partition("=")[0] for flag in flags]
@@ -183,3 +184,33 @@ def test_an_account_of_ones_own_gets_the_rights(helm: Helm) -> None:
     pod = rendered.one("Deployment", "storm-storm-operator")["spec"]["template"]["spec"]
     assert pod["serviceAccountName"] == "mine"
     assert {item["subjects"][0]["name"] for item in rendered.of_kind("ClusterRoleBinding")} == {"mine"}
+
+
+def test_the_page_is_served_where_the_service_points_and_is_off_by_a_value(helm: Helm) -> None:
+    rendered = helm.template("storm-operator")
+    assert "--page-port=8088" in arguments(rendered)
+    assert "--page-approval" not in arguments(rendered)
+    ports = {port["name"]: port["port"] for port in rendered.one("Service", "storm-storm-operator")["spec"]["ports"]}
+    assert ports["page"] == 8088
+    off = helm.template("storm-operator", "page.enabled=false")
+    assert "--page-port=0" in arguments(off)
+    assert "page" not in {port["name"] for port in off.one("Service", "storm-storm-operator")["spec"]["ports"]}
+
+
+def test_approval_on_the_page_is_asked_for_and_needs_no_right(helm: Helm) -> None:
+    rendered = helm.template("storm-operator", "page.approval=true")
+    assert "--page-approval" in arguments(rendered)
+    assert granted(rendered.of_kind("ClusterRole")) == rights(IN_WATCHED_NAMESPACES)
+
+
+def test_only_its_readers_reach_the_page_through_a_network_policy(helm: Helm) -> None:
+    def ports(*values: str) -> set[str]:
+        policy = helm.template("storm-operator", "networkPolicy.enabled=true", *values).one(
+            "NetworkPolicy", "storm-storm-operator"
+        )
+        return {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
+
+    reader = "networkPolicy.pageReaders[0].podSelector.matchLabels.app=ingress"
+    assert "page" not in ports()
+    assert "page" in ports(reader)
+    assert "page" not in ports(reader, "page.enabled=false")

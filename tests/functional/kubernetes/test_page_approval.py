@@ -45,7 +45,7 @@ def kube(kube_api: KubeCluster) -> Iterator[KubeCluster]:
 @pytest.fixture
 def registry(kube: KubeCluster, monkeypatch: pytest.MonkeyPatch) -> Registry:
     """What the operator knows, which itself is the administrator here: its rights must not be the caller's."""
-    config.load_kube_config(str(kube.kubeconfig))
+    config.load_kube_config(str(kube.kubeconfig))  # type: ignore[no-untyped-call]
     known = Registry("nimbus:6627")
     known.put_rebalance(shown(kube))
     return known

@@ -51,7 +51,7 @@ class Watched:
         for machine in self.storm.machines:
             command += ["--agent", f"{machine.host}={machine.agent_url}"]
         command += ["--storm-home", str(self.storm.storm_home), "--storm-conf-dir", str(self.storm.conf_dir)]
-        command += ["--metrics-port", str(self.port)]
+        command += ["--metrics-port", str(self.port), "--page-port", "0"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.functional
 WORDS, HOT = "watched-words", "watched-hot"
 WORDS_ARGS = ["--name", WORDS, "--rate", "steady:80", "--parallelism", "split=2,count=2", "--workers", "1"]
 HOT_ARGS = ["--name", HOT, "--rate", "steady:100", "--cpu-micros", "split=40000", "--workers", "1"]
-AT_ONCE = {"coolDownSeconds": 0, "minimumGainPercent": 0, "maximumPaybackSeconds": 100_000}
+AT_ONCE = {"separation": "Never", "coolDownSeconds": 0, "minimumGainPercent": 0, "maximumPaybackSeconds": 100_000}
 PLANS_THAT_FLAP = 5
 PLAYED_WATCH = f'storm_operator_watch_age_seconds{{cluster="{PLAYED}"}}'
 
@@ -31,7 +31,8 @@ PLAYED_WATCH = f'storm_operator_watch_age_seconds{{cluster="{PLAYED}"}}'
 @pytest.fixture(scope="module", autouse=True)
 def managed(watched: Watched, by_hand: StormByHand) -> Iterator[None]:
     """The operator manages a topology."""
-    watched.describe(WORDS, WORDS_ARGS, mode="Enforce", settlingSeconds=0, **AT_ONCE)
+    # On a busy machine latency says little about a plan: it is not to be judged by it.
+    watched.describe(WORDS, WORDS_ARGS, mode="Enforce", settlingSeconds=0, rollbackMarginPercent=10_000_000, **AT_ONCE)
     watched.start_operator()
     eventually(lambda: by_hand.running(WORDS) and by_hand.processes(WORDS), "the topology runs")
     yield
@@ -57,7 +58,7 @@ def test_executors_that_somebody_moves_back_again_and_again(watched: Watched, by
 
 
 def test_executors_that_somebody_scatters_while_a_plan_settles(watched: Watched, by_hand: StormByHand) -> None:
-    watched.describe(WORDS, WORDS_ARGS, mode="Enforce", settlingSeconds=8, **AT_ONCE)
+    watched.describe(WORDS, WORDS_ARGS, mode="Enforce", settlingSeconds=12, **AT_ONCE)
     plans = watched.said(": Settling")
     by_hand.arrange(WORDS, lambda executor: int(executor.component == ACKER_COMPONENT))
     eventually(lambda: watched.said(": Settling") > plans, "a plan settles")
@@ -108,10 +109,10 @@ def test_operator_that_hangs(watched: Watched) -> None:
     assert watched.process is not None
     watched.process.send_signal(signal.SIGSTOP)
     try:
-        watched.fires("StormLoopNotRunning", why="no operator leads")
+        watched.fires("StormLoopNotRunning", why="no operator leads", cluster=CLUSTER)
     finally:
         watched.process.send_signal(signal.SIGCONT)
-    watched.keeps_quiet_again("StormLoopNotRunning")
+    watched.keeps_quiet_again("StormLoopNotRunning", cluster=CLUSTER)
 
 
 def test_each_alert_has_fired(watched: Watched) -> None:

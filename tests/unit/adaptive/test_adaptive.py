@@ -10,9 +10,8 @@ import numba
 import numpy as np
 import pytest
 
-from builders import even_traffic, placement_settings, same_demand, snapshot
+from builders import FIRST_PORT, even_traffic, placement_settings, same_demand, snapshot
 from placement_cases import (
-    FIRST_PORT,
     Case,
     acked_chain,
     burdened,

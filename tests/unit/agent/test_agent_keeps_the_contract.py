@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent_snapshots import executor_document, snapshot_document
 from storm_operator.agent.enforcement import Place
 from storm_operator.agent.exporter import AgentExporter
-from storm_operator.agent.families import series_text
+from storm_operator.agent.families import SeriesNames, series_text
 from storm_operator.agent.limits import ExecutorKey
 from storm_operator.agent.machine import MachineUse
 from storm_operator.agent.peer_statistics import PeerStatistics
@@ -62,9 +64,6 @@ class MachineInACgroup:
 
 
 def exporter(pair_limit: int = 2) -> AgentExporter:
-    import os
-    import threading
-
     peers = PeerReport({"sup-2": PeerStatistics().after_answer(0.004)}, Coordinate(1, 2, 3, 0.25))
     workers = OneWorker(os.getpid(), threading.get_native_id())
     return AgentExporter(
@@ -113,3 +112,13 @@ def test_odd_label_values_come_back_as_they_were() -> None:
     odd = 'a "quoted" back\\slash\nand a line'
     ((family,),) = ([*text_string_to_metric_families(series_text("m", ("label",), (odd,)) + "1.0\n")],)
     assert family.samples[0].labels == {"label": odd}
+
+
+def test_texts_of_series_that_left_are_forgotten() -> None:
+    names = SeriesNames("sup-1")
+    for port in range(6700, 6710):
+        assert f'port="{port}"' in names.of("storm_worker_memory_bytes", (TOPOLOGY, str(port)))
+    names.forget_beyond(5)
+    assert len(names.known("storm_worker_memory_bytes")) == 10
+    names.forget_beyond(1)
+    assert not names.known("storm_worker_memory_bytes")

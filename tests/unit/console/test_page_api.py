@@ -126,6 +126,15 @@ def test_the_page_is_in_the_package_and_asks_nobody_else() -> None:
         assert all("www.w3.org" in line for line in outside), path
 
 
+def test_all_modules_are_asked_for_at_once() -> None:
+    """One that is found only when another has been read costs the first view a round trip."""
+    pages = static_pages()
+    index = pages["/"].body.decode()
+    modules = [path for path in pages if path.startswith("/js/")]
+    assert len(modules) > 10
+    assert [path for path in modules if f'href="{path[1:]}"' not in index and f'src="{path[1:]}"' not in index] == []
+
+
 def schema_names(document: Any) -> set[str]:
     return set(document["components"]["schemas"])
 

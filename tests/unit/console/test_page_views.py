@@ -28,9 +28,12 @@ PICTURE = snapshot(
 def test_everything_is_where_it_is_and_refers_to_each_other() -> None:
     view = view_of_snapshot(PICTURE, Given())
     places = {
-        (one.component, one.tasks): (view.supervisors[worker.supervisor].id, worker.port)
+        (one.component, one.tasks): (
+            view.supervisors[view.workers[one.worker].supervisor].id,
+            view.workers[one.worker].port,
+        )
         for one in view.executors
-        if one.worker is not None and (worker := view.workers[one.worker])
+        if one.worker is not None
     }
     assert places == {(e.component, e.label): (slot.supervisor_id, slot.port) for e, slot in SPREAD.items()}
     assert [(one.id, one.workers, one.executors) for one in view.supervisors] == [

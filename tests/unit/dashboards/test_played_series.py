@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from played_series import Played, PlayedCluster, _checked, write_openmetrics
+from played_series import PlayedCluster
+from played_values import Played, checked, write_openmetrics
 from prometheus_client.openmetrics.parser import text_fd_to_metric_families
 
 from storm_operator.metric_contract import BY_NAME, Exporter, Kind
@@ -46,7 +47,7 @@ def test_promtool_can_read_it() -> None:
 @pytest.mark.parametrize("name", ["storm_no_such_metric", "storm_operator_topologies"])
 def test_what_the_contract_does_not_know_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=name):
-        _checked(Played(name, {"colour": "red"}, 1.0))
+        checked(Played(name, {"colour": "red"}, 1.0))
 
 
 def test_the_contract_has_histograms_of_both_exporters() -> None:

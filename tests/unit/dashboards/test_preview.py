@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from dashboards.all_of_them import documents
 from dashboards.frame import Uid
 from dashboards.preview.asking import Answer, AnsweredPanel, ask
 from dashboards.preview.choices import Looked, choose, substituted
+from dashboards.preview.drawing import with_gaps
 from dashboards.preview.page import page
 from dashboards.preview.prometheus import Prometheus, QueryError, Series
 from dashboards.preview.tables import table_of
@@ -140,6 +142,12 @@ def test_every_panel_can_be_drawn_and_nothing_is_taken_for_html(uid: Uid) -> Non
     made = page([ask(documents()[uid], Invented(), HOUR)])
     assert "no data" not in made
     assert "<words>" not in made.replace("\\u003cwords\\u003e", "")
+
+
+def test_lines_break_where_points_are_missing() -> None:
+    points = with_gaps([(0.0, 1.0), (15.0, 2.0), (60.0, 3.0), (75.0, 4.0)], 15.0)
+    assert [at for at, _ in points] == [0.0, 15.0, 30.0, 60.0, 75.0]
+    assert math.isnan(points[2][1])
 
 
 def test_what_prometheus_refuses_is_shown() -> None:

@@ -20,7 +20,7 @@ RESET_AT = START + 62
 """The worker of `split` starts anew here: its counters begin at 0."""
 
 
-def series(name: str, per_second: float, reset: bool = False, **labels: object) -> dict[str, Any]:
+def series(name: str, per_second: float, reset: bool = False, /, **labels: object) -> dict[str, Any]:
     """A counter scraped every five seconds for two minutes."""
     values = []
     for at in range(START, START + 121, SCRAPE_SECONDS):

@@ -29,6 +29,19 @@ def test_the_newest_level_counts_most_and_older_ones_fade() -> None:
     assert seasonal_forecast(SPIKE, [(10, 100), (20, 300)], 60, 10) == pytest.approx(100 * 350 / 150)
 
 
+def test_a_load_that_nobody_knew_of_is_taken_to_stay() -> None:
+    steady = Season(400.0, 10.0, (100.0,) * 40, (110.0,) * 40, 0.5)
+    calm = [(10.0 * n, 100.0) for n in range(1, 5)]
+    noisy = seasonal_forecast(steady, [*calm, (50.0, 120.0)], 60, 10)
+    assert noisy is not None
+    assert noisy < 124.0
+    assert seasonal_forecast(steady, [*calm, (50.0, 400.0)], 60, 10) == pytest.approx(400.0)
+    # It is over a period later, and the level goes back to where it was.
+    over = seasonal_forecast(steady, [*calm, (50.0, 400.0), (60.0, 100.0)], 70, 10)
+    assert over is not None
+    assert over < 250.0
+
+
 def test_a_period_that_was_not_measured_ages_the_others() -> None:
     # Of the points 3 and 1 periods old only their ages count: weights 1/4 and 1.
     assert seasonal_forecast(SPIKE, [(60, 200), (80, 100)], 90, 10) == pytest.approx(100 * (0.25 * 200 + 100) / 125)

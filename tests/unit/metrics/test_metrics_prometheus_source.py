@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import pytest
 
 from http_server import serving
 from storm_operator.adapters.metrics.prometheus import PrometheusSource
+from storm_operator.adapters.metrics.source import METRIC_PREFIX, NOT_OF_AGENTS
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey
-from storm_operator.core.prometheus_matrix import parse_matrix
+from storm_operator.core.prometheus_matrix import LABELS_ADDED_BY_PROMETHEUS, parse_matrix
+from storm_operator.metric_contract import AGENT_METRICS, METRICS, Exporter
 
 COUNT = SeriesKey.of("storm_x_total", {"supervisor": "h1"})
 IGNORED = frozenset({"__name__", "instance", "job"})
@@ -78,3 +81,13 @@ def test_server_that_is_not_there_is_a_problem() -> None:
 def test_form_is_checked() -> None:
     with pytest.raises(ValueError, match="unknown form"):
         parse_matrix({"result": [series([1.0, "abc"])]}, IGNORED)
+
+
+def test_only_what_agents_have_measured_is_asked_for() -> None:
+    for metric in METRICS:
+        is_asked_for = metric.name.startswith(METRIC_PREFIX) and not re.fullmatch(NOT_OF_AGENTS, metric.name)
+        assert is_asked_for == (metric.exporter is Exporter.AGENT), metric.name
+
+
+def test_no_agent_has_a_label_that_is_left_out_of_account() -> None:
+    assert not {label for metric in AGENT_METRICS for label in metric.labels} & LABELS_ADDED_BY_PROMETHEUS

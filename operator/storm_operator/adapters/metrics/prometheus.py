@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-from storm_operator.adapters.metrics.source import METRIC_PREFIX, OPERATORS_OWN
+from storm_operator.adapters.metrics.source import METRIC_PREFIX, NOT_OF_AGENTS
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 from storm_operator.core.prometheus_matrix import LABELS_ADDED_BY_PROMETHEUS, parse_matrix
@@ -57,9 +57,8 @@ class PrometheusSource:
         return window_of_samples(samples, now_seconds, window_seconds, problems)
 
     def _query(self, now_seconds: float, window_seconds: float) -> Any:
-        matchers = f'__name__=~"{METRIC_PREFIX}.*",__name__!~"{OPERATORS_OWN}.*"' + (
-            f",{self._matchers}" if self._matchers else ""
-        )
+        names = f'__name__=~"{METRIC_PREFIX}.*",__name__!~"{NOT_OF_AGENTS}"'
+        matchers = f"{names},{self._matchers}" if self._matchers else names
         # Prometheus 3 leaves out the sample at the very start of a range and 2.x does not; window_of_samples decides.
         query = f"{{{matchers}}}[{round(window_seconds * 1000)}ms]"
         try:

@@ -7,8 +7,8 @@ from typing import Protocol
 from storm_operator.core.metrics_window import MetricsWindow
 
 METRIC_PREFIX = "storm_"
-OPERATORS_OWN = "storm_operator_"
-"""What operators export about themselves begins so: that is nothing that an agent has measured."""
+NOT_OF_AGENTS = "storm_(operator|pipeline)_.*"
+"""What the operator and pipeline jobs export about themselves: nothing that an agent has measured."""
 
 
 class MetricsSource(Protocol):

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from storm_operator.core.arrays import NOWHERE
 from storm_operator.core.model import WorkerSlot
 from storm_operator.core.placement.objective import prices_of, stateful_executors
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.traffic import NOWHERE
 
 
 def ways_to_separate(snapshot: ClusterSnapshot, settings: PlacementSettings) -> tuple[frozenset[str], ...]:

@@ -80,15 +80,18 @@ async function look() {
 async function catchUp(entry) {
   const cluster = state.cluster;
   const kinds = [];
-  if (entry.plan_changes !== state.planChanges || entry.passes !== state.passes) {
-    state.plans = (await get("plans", { cluster })).plans;
+  const since = state.passes || null;
+  const plansChanged = entry.plan_changes !== state.planChanges || entry.passes !== state.passes;
+  const asked = [plansChanged && get("plans", { cluster })];
+  if (entry.passes > state.passes) asked.push(get("view", { cluster }), get("history", { cluster, since }), get("forecasts", { cluster, since }));
+  const [plans, live, history, forecasts] = await Promise.all(asked);
+  if (cluster !== state.cluster) return;
+  if (plans) {
+    state.plans = plans.plans;
     state.planChanges = entry.plan_changes;
     kinds.push("plans");
   }
-  if (entry.passes > state.passes) {
-    const since = state.passes || null;
-    const [live, history, forecasts] = await Promise.all([get("view", { cluster }), get("history", { cluster, since }), get("forecasts", { cluster, since })]);
-    if (cluster !== state.cluster) return;
+  if (live) {
     state.live = live;
     state.points = trimmed([...state.points, ...history.passes]);
     state.loads = trimmed([...state.loads, ...forecasts.passes]);

@@ -1,0 +1,81 @@
+"""`storm-pipeline report`: one page over all that was learned, and the same as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+from rich.console import Console
+
+from storm_pipeline import gold
+from storm_pipeline.jobs.learning import clusters_of
+from storm_pipeline.lake import Lake, read
+from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, settings_of, spark_job
+from storm_pipeline.reporting.page import write_report
+from storm_pipeline.reporting.sections import sections
+from storm_pipeline.schemas import CLUSTER, DATE, QUALITY, TRAFFIC_SHARE, DerivedTable
+
+TABLES: tuple[DerivedTable, ...] = (
+    TRAFFIC_SHARE,
+    gold.COMPONENT_PROFILE,
+    gold.RESTARTS,
+    gold.FORECAST_ERRORS,
+    gold.SEASONS,
+    gold.PLAN_EFFECTS,
+    gold.LEAGUE,
+    gold.PREDICTION_ERRORS,
+    gold.RESTART_COSTS,
+    gold.TUNING_ADVICE,
+    QUALITY,
+)
+
+
+def report(
+    lake: LakeRoot,
+    output: Annotated[Path, typer.Option("--output", "-f", help="Folder for the page and its tables.")] = Path(
+        "report"
+    ),
+    cluster: Cluster = None,
+    master: Master = "local[*]",
+    heap: Heap = "2g",
+    off_heap: OffHeap = "2g",
+    conf: Conf = None,
+) -> None:
+    """A self-contained HTML page with plots for each cluster, and its tables as CSV files beside it.
+
+    Reads what the other jobs have written; what no job has written yet is left out.
+    """
+    console = Console(highlight=False)
+    with spark_job("report", settings_of(master, heap, off_heap, conf), console) as spark:
+        tables = Lake(lake)
+        clusters = clusters_of(spark, tables, cluster, console)
+        for name in clusters:
+            folder = output if len(clusters) == 1 else output / name.replace("/", "-")
+            with console.status(f"report on {name}"):
+                path = run(spark, tables, name, folder)
+            console.print(f"report: {path}", soft_wrap=True)
+
+
+def run(spark: SparkSession, lake: Lake, cluster: str, folder: Path) -> Path:
+    """Write the report on one cluster; the page's path."""
+    frames = {table.name: frame_of(spark, lake, table, cluster) for table in TABLES}
+    words = f"Made from {lake.root}."
+    return write_report(cluster, sections(frames), words, folder)
+
+
+def frame_of(spark: SparkSession, lake: Lake, table: DerivedTable, cluster: str) -> pd.DataFrame:
+    """A cluster's rows of a gold table, sorted, without the columns that are the same in all of them."""
+    rows = read(spark, lake.gold(table.name), table)
+    if CLUSTER in rows.columns:
+        rows = rows.where(f.col(CLUSTER) == cluster)
+    kept = [name for name in rows.columns if name not in (CLUSTER, DATE)]
+    plain = [field.name for field in rows.schema.fields if field.name in kept and field.dataType.typeName() != "map"]
+    return rows.orderBy(*plain).select(*kept).toPandas()
+
+
+if __name__ == "__main__":
+    typer.run(report)

@@ -1,0 +1,1 @@
+"""The report: sections made of gold tables, put into one page."""

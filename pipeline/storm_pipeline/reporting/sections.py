@@ -1,0 +1,198 @@
+"""Each section of the report: a sentence, a plot where there is something to see, and the same as a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+HOURS_OF_WEEK = 168
+MOST_ROWS = 200
+"""Of a table on the page; the files beside it have all."""
+MOST_SEASONS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`frame` is what the plots show; all of it is written beside the page."""
+
+    name: str
+    title: str
+    words: str
+    plots: Sequence[go.Figure]
+    frame: pd.DataFrame
+
+
+Frames = Mapping[str, pd.DataFrame]
+"""Gold tables of one cluster by name; a table that no job has written yet is empty."""
+
+
+def sections(frames: Frames) -> list[Section]:
+    """All that there is something to say of, in order."""
+    made: Sequence[Callable[[Frames], Section]] = (
+        _shares,
+        _profile,
+        _restarts,
+        _forecasts,
+        _seasons,
+        _effects,
+        _league,
+        _predictions,
+        _costs,
+        _tuning,
+        _quality,
+    )
+    return [section for section in (make(frames) for make in made) if not section.frame.empty]
+
+
+def _shares(frames: Frames) -> Section:
+    frame = frames["traffic_share"]
+    hourly = frame[frame["window"] == "1 hour"] if not frame.empty else frame
+    plots = []
+    if not hourly.empty:
+        figure = go.Figure()
+        for reach, own in hourly.groupby("reach"):
+            total = own.groupby("window_start")["tuples"].sum()
+            figure.add_bar(x=total.index, y=total.to_numpy(), name=str(reach))
+        plots.append(_named(figure.update_layout(barmode="stack"), "time", "tuples an hour"))
+    return Section("traffic-share", "How far tuples go", "Tuples by what they cross, hour by hour.", plots, hourly)
+
+
+def _profile(frames: Frames) -> Section:
+    frame = frames["component_profile"]
+    whole = frame[frame["hour_of_week"].isna()] if not frame.empty else frame
+    plots = []
+    if not whole.empty:
+        names = _labels(whole)
+        for column, unit in (("cpu_per_tuple", "CPU ms per tuple"), ("selectivity", "tuples emitted for one executed")):
+            error = {"type": "data", "array": whole[f"{column}_spread"].tolist()}
+            figure = go.Figure(go.Bar(x=names, y=whole[column].tolist(), error_y=error))
+            plots.append(_named(figure, "component", unit))
+        hours = frame[frame["hour_of_week"].notna()]
+        figure = go.Figure()
+        for name, own in hours.assign(label=_labels(hours)).sort_values("hour_of_week").groupby("label"):
+            figure.add_scatter(x=own["hour_of_week"].tolist(), y=own["cpu_per_tuple"].tolist(), name=str(name))
+        plots.append(_named(figure, "hour of the week (0 is Monday 00:00 UTC)", "CPU ms per tuple"))
+    words = "Medians over all periods; bars show the robust spread. Compare what is declared with what is used."
+    return Section("component-profile", "What components cost", words, plots, whole)
+
+
+def _restarts(frames: Frames) -> Section:
+    words = "Seconds from the decision to the plan in force, and from there until all moved executors run."
+    return Section("restarts", "How long restarts take", words, (), frames["restarts"])
+
+
+def _forecasts(frames: Frames) -> Section:
+    frame = frames["forecast_errors"]
+    figure = go.Figure()
+    if not frame.empty:
+        for name, own in frame.groupby("forecaster"):
+            figure.add_bar(x=_labels(own), y=own["short_percent"].tolist(), name=str(name))
+    words = (
+        "Rolling-origin backtests. Short: CPU that would have been lacking by that forecast, over: CPU reserved "
+        "in vain, both in percent of the mean load. Holt-Winters and the naive one are not the operator's."
+    )
+    plots = [_named(figure.update_layout(barmode="group"), "component", "short, % of the mean load")]
+    return Section("forecast-errors", "Who forecasts best", words, plots, frame)
+
+
+def _seasons(frames: Frames) -> Section:
+    frame = frames["seasons"]
+    known = frame[frame["season"].notna()] if not frame.empty else frame
+    plots = []
+    for label, text in list(zip(_labels(known), known.get("season", ()), strict=True))[:MOST_SEASONS]:
+        season = json.loads(text)
+        hours = [index * season["bin_seconds"] / 3600.0 for index in range(len(season["expected_per_second"]))]
+        figure = go.Figure()
+        figure.add_scatter(x=hours, y=season["ready_per_second"], name="ready for", line={"width": 1})
+        figure.add_scatter(x=hours, y=season["expected_per_second"], name="expected", line={"width": 1})
+        plots.append(_named(figure.update_layout(title=label), "hours into the cycle", "tuples per second"))
+    shown = known.drop(columns="season") if not known.empty else known
+    return Section("seasons", "Loads that come again", "What is learned of a day, and published.", plots, shown)
+
+
+def _effects(frames: Frames) -> Section:
+    frame = frames["plan_effects"]
+    plots = []
+    for name, own in frame.sort_values("created_at").groupby("figure") if not frame.empty else ():
+        error = {
+            "type": "data",
+            "symmetric": False,
+            "array": (own["effect_high"] - own["effect"]).clip(lower=0.0).tolist(),
+            "arrayminus": (own["effect"] - own["effect_low"]).clip(lower=0.0).tolist(),
+        }
+        figure = go.Figure(go.Scatter(x=own["plan_id"], y=own["effect"], error_y=error, mode="markers"))
+        plots.append(_named(figure, "plan", f"effect on {name}"))
+    words = "After minus what was to be expected (throughput scaled by the forecast load); 90% of resamples lie within."
+    return Section("plan-effects", "What each plan brought", words, plots, frame)
+
+
+def _league(frames: Frames) -> Section:
+    words = "Changes are medians over plans, measured after against before."
+    return Section("policy-league", "Policies", words, (), frames["policy_league"])
+
+
+def _predictions(frames: Frames) -> Section:
+    words = "Predicted against measured after the plan; a positive bias predicts too much."
+    return Section("prediction-errors", "How good predictions are", words, (), frames["prediction_errors"])
+
+
+def _costs(frames: Frames) -> Section:
+    words = "Tuple trees that were to be expected and were not completed while workers restarted."
+    return Section("restart-costs", "What restarts cost", words, (), frames["restart_costs"])
+
+
+def _tuning(frames: Frames) -> Section:
+    frame = frames["tuning_advice"]
+    plots = []
+    if not frame.empty:
+        error = {
+            "type": "data",
+            "symmetric": False,
+            "array": (frame["high_percent"] - frame["change_percent"]).clip(lower=0.0).tolist(),
+            "arrayminus": (frame["change_percent"] - frame["low_percent"]).clip(lower=0.0).tolist(),
+        }
+        ranks = [str(rank) for rank in frame["rank"]]
+        figure = go.Figure(
+            go.Scatter(x=ranks, y=frame["change_percent"].tolist(), error_x=None, error_y=error, mode="markers")
+        )
+        plots.append(_named(figure, "rank", "score against the present settings, %"))
+    words = "Replays of recorded history in the simulator; negative is better. Nothing is changed by itself."
+    return Section(
+        "tuning-advice", "Other settings", words, plots, frame.sort_values("rank") if not frame.empty else frame
+    )
+
+
+def _quality(frames: Frames) -> Section:
+    words = "What was read, kept and set aside in each run of ingest."
+    return Section("quality", "Quality of the data", words, (), frames["quality"])
+
+
+def _labels(frame: pd.DataFrame) -> list[str]:
+    if frame.empty:
+        return []
+    return [
+        f"{topology}/{component}"
+        for topology, component in zip(frame["topology_name"], frame["component"], strict=True)
+    ]
+
+
+def _named(figure: go.Figure, x: str, y: str) -> go.Figure:
+    return figure.update_layout(
+        xaxis_title=x, yaxis_title=y, height=340, margin={"l": 60, "r": 20, "t": 40, "b": 60}, template="plotly_white"
+    )
+
+
+def cells(frame: pd.DataFrame) -> list[list[str]]:
+    """A table's first rows as texts."""
+    return [[_text(value) for value in row] for row in frame.head(MOST_ROWS).itertuples(index=False)]
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return "-"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)

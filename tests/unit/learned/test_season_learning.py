@@ -1,0 +1,160 @@
+"""Seasons learned from history, backtests of forecasters, and the daily load that they are judged on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profile_gain.demand_path import RESOURCES, allocated_millicores
+
+from builders import PERIOD_SECONDS, chain_topology, component_load, history
+from storm_operator.core.demand import demand_of_forecasts
+from storm_operator.core.forecast import LoadForecast
+from storm_operator.core.learned_profile import SEASONAL
+from storm_operator.core.model import Demand
+from storm_operator.simulator.daily_load import DailyLoad
+from storm_pipeline.models.backtest import OPERATORS, Series, allocated, error_of, forecasts, judge, line
+from storm_pipeline.models.season import Floats, SeasonShape, learn_season
+from storm_pipeline.models.yardsticks import holt_winters, naive
+
+SHAPE = SeasonShape(400.0, 10.0, 0.8, 0.5)
+
+
+def days(count: int, seed: int = 0, noise: float = 0.0) -> Series:
+    """A spike of three periods in a cycle of forty, at levels that differ by cycle."""
+    random = np.random.default_rng(seed)
+    one = np.where((np.arange(40) >= 20) & (np.arange(40) < 23), 300.0, 100.0)
+    values = np.concatenate([level * one for level in random.uniform(0.8, 1.2, count)])
+    values *= 1.0 + noise * random.standard_normal(len(values))
+    return Series(10.0 * np.arange(1, len(values) + 1, dtype=np.float64), values, 10.0)
+
+
+def test_the_shape_is_learned_whatever_the_levels_of_cycles() -> None:
+    series = days(7)
+    season = learn_season(series.times, series.values, 10.0, SHAPE)
+    assert season is not None
+    ratio = np.array(season.expected_per_second) / season.expected_per_second[0]
+    assert ratio == pytest.approx(np.where((np.arange(40) >= 20) & (np.arange(40) < 23), 3.0, 1.0))
+    assert season.ready_per_second == pytest.approx(season.expected_per_second)
+
+
+def test_what_differs_between_cycles_is_to_be_ready_for() -> None:
+    series = days(8)
+    late = series.values.copy()
+    for cycle in (1, 4, 6):  # the spike begins a period later, and ends a period later
+        late[40 * cycle + 20], late[40 * cycle + 23] = late[40 * cycle], late[40 * cycle + 21]
+    season = learn_season(series.times, late, 10.0, SHAPE)
+    assert season is not None
+    assert season.expected_per_second[23] < 0.5 * season.ready_per_second[23]
+    assert season.ready_per_second[30] == pytest.approx(season.expected_per_second[30])
+
+
+def test_gaps_are_read_between_their_neighbours_and_too_little_is_nothing() -> None:
+    series = days(5)
+    kept = (np.arange(len(series.times)) % 40) != 10
+    season = learn_season(series.times[kept], series.values[kept], 10.0, SHAPE)
+    assert season is not None
+    assert season.expected_per_second[10] == pytest.approx(season.expected_per_second[9], rel=0.05)
+    assert learn_season(series.times[:80], series.values[:80], 10.0, SHAPE) is None
+    early = (np.arange(len(series.times)) % 40) < 10
+    assert learn_season(series.times[early], series.values[early], 10.0, SHAPE) is None
+    assert learn_season(series.times, np.zeros_like(series.values), 10.0, SHAPE) is None
+
+
+@given(st.permutations(list(range(5))))
+def test_the_order_of_cycles_does_not_matter(order: list[int]) -> None:
+    series = days(5, noise=0.05)
+    cycles = series.values.reshape(5, 40)
+    first = learn_season(series.times, series.values, 10.0, SHAPE)
+    other = learn_season(series.times, cycles[order].ravel(), 10.0, SHAPE)
+    assert first is not None
+    assert other is not None
+    assert other.expected_per_second == pytest.approx(first.expected_per_second)
+
+
+def test_the_season_wins_where_there_is_one_and_not_where_there_is_none() -> None:
+    found = judge(days(8, noise=0.03), 400.0, 10.0, step=60.0)
+    assert found.forecaster == SEASONAL
+    assert found.season is not None
+    assert found.errors[SEASONAL].short_percent < 0.5 * found.errors["Line"].short_percent
+    assert found.errors[SEASONAL].over_percent <= found.errors["Line"].over_percent
+    wander = np.exp(np.cumsum(np.random.default_rng(1).normal(0.0, 0.02, 320))) * 100.0
+    assert judge(Series(days(8).times, wander, 10.0), 400.0, 10.0).forecaster in OPERATORS
+
+
+def test_judged_periods_are_not_learned_from() -> None:
+    # The last cycle is nothing like the ones before: a season that had seen it would be better.
+    series = days(6, noise=0.01)
+    strange = series.values.copy()
+    strange[200:] = np.where(np.arange(40) % 2 == 0, 50.0, 400.0)
+    calm, surprised = judge(series, 400.0, 10.0), judge(Series(series.times, strange, 10.0), 400.0, 10.0)
+    assert surprised.errors[SEASONAL].error_percent > 5.0 * calm.errors[SEASONAL].error_percent
+
+
+def test_too_short_a_history_has_no_season() -> None:
+    found = judge(days(2), 400.0, 10.0)
+    assert found.season is None
+    assert found.forecaster in OPERATORS
+
+
+def test_yardsticks_look_at_the_past_alone() -> None:
+    series = days(6, noise=0.02)
+    changed = Series(series.times, np.where(np.arange(240) >= 200, 7.0, series.values), 10.0)
+    for told in (naive, holt_winters):
+        first, other = told(series, 200, 240, 400.0), told(changed, 200, 240, 400.0)
+        assert first == pytest.approx(other)
+    assert naive(series, 200, 240, 400.0) == pytest.approx(series.values[160:200])
+
+
+def test_errors_are_shares_of_the_mean_load() -> None:
+    actual, told = np.array([100.0, 300.0]), np.array([100.0, 100.0])
+    error = error_of(told, actual, step=100.0)
+    assert error is not None
+    # 200 is allocated in both periods: 100 too much, then 100 too little, of a mean of 200.
+    assert (error.error_percent, error.short_percent, error.over_percent) == (50.0, 25.0, 25.0)
+    assert error_of(np.full(2, np.nan), actual) is None
+
+
+def test_forecasts_leave_out_what_is_older_than_the_operator_looks_back() -> None:
+    series = Series(np.array([10.0, 20.0, 100.0, 110.0]), np.array([1.0, 2.0, 50.0, 60.0]), 10.0)
+    assert forecasts(series, line, 3, 4).tolist() == [50.0]
+
+
+def by_the_operator(needs: list[float]) -> Floats:
+    """What `core.demand` gives the one executor of a component, period after period."""
+    topology = chain_topology("t", ("spout", 1))
+    given, demand = [], None
+    for need in needs:
+        seen = history("t", {"spout": [component_load(100.0, cpu=100.0)]})
+        demand = _next(topology, seen, need, demand)
+        given.append(demand.millicores[topology.executors[0]])
+    return np.array(given)
+
+
+def _next(topology: object, seen: object, need: float, before: Demand | None) -> Demand:
+    from builders import snapshot, supervisors
+
+    picture = snapshot((topology,), supervisors(1), {}, periods=seen)  # type: ignore[arg-type]
+    loads = {("t", "spout"): LoadForecast(need, 0.0)}
+    return demand_of_forecasts(picture, loads, before, RESOURCES, 5)
+
+
+def test_the_benchmarks_path_is_the_operators() -> None:
+    needs = np.random.default_rng(3).uniform(10.0, 900.0, 60)
+    assert allocated_millicores(needs).tolist() == by_the_operator(needs.tolist()).tolist()
+    whole = allocated(needs, RESOURCES.theta_millicores)
+    assert np.clip(whole, RESOURCES.floor_millicores, RESOURCES.ceiling_millicores).tolist() == pytest.approx(
+        allocated_millicores(needs).tolist()
+    )
+
+
+def test_a_daily_load_comes_again_but_no_day_is_another() -> None:
+    load = DailyLoad(100.0, seed=4, day_seconds=3600.0)
+    assert load.means(0, PERIOD_SECONDS).tolist() == load.means(0, PERIOD_SECONDS).tolist()
+    calm = DailyLoad(100.0, seed=4, noise=0.0, day_seconds=3600.0)
+    first, second = calm.means(0, PERIOD_SECONDS), calm.means(1, PERIOD_SECONDS)
+    assert first.tolist() != second.tolist()
+    assert np.corrcoef(first, second)[0, 1] > 0.5
+    assert calm.rate_at(5.5) == pytest.approx(calm.means(0, 1.0)[5])
+    assert DailyLoad(100.0, seed=5).means(0, 60.0).tolist() != DailyLoad(100.0, seed=6).means(0, 60.0).tolist()

@@ -1,0 +1,114 @@
+"""Settings that are tried, who goes on, how history is replayed, and what comes out against the present settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from storm_operator.core.settings import SchedulingSettings
+from storm_operator.core.settings_overrides import InvalidOverride
+from storm_pipeline.tuning.candidates import candidates, settings_of
+from storm_pipeline.tuning.halving import PRESENT, Ladder, climb, standings
+from storm_pipeline.tuning.recording import (
+    InvalidRecording,
+    RecordedComponent,
+    RecordedEdge,
+    RecordedMachine,
+    RecordedTopology,
+    Recording,
+)
+from storm_pipeline.tuning.replay import Outcome, Prices, Try, replay
+
+WORDS = RecordedTopology(
+    "words-1",
+    "words",
+    2,
+    1,
+    (
+        RecordedComponent("spout", "spout", 1, False, 0.1, ((0.0, 50.0), (300.0, 150.0), (600.0, 50.0))),
+        RecordedComponent("count", "bolt", 2, True, 1.0),
+    ),
+    (RecordedEdge("spout", "default", "count", "fields", 2.0),),
+)
+RECORDING = Recording(
+    "blue", 600.0, 10.0, 1.0, (RecordedMachine("s1", 2, 2000.0), RecordedMachine("s2", 2, None)), (WORDS,)
+)
+LADDER = Ladder(1000.0, rungs=3, keep=3, finalists=2, replays=4)
+
+
+def test_candidates_are_valid_all_different_and_the_present_ones_come_first() -> None:
+    chosen = candidates(100, 1, ("periodSeconds=5",))
+    assert chosen[PRESENT] == ("periodSeconds=5",)
+    assert len(chosen) == len(set(chosen)) == 100
+    assert {settings_of(one).scheduling.policy for one in chosen} == {"adaptive", "liu", "t-storm", "aniello-online"}
+    assert all(settings_of(one).scheduling.period_seconds == 5.0 for one in chosen)
+    assert candidates(100, 1) == candidates(100, 1) != candidates(100, 2)
+    with pytest.raises(InvalidOverride):
+        settings_of(("nonsense=1",))
+
+
+def outcome(tried: Try, score: float) -> Outcome:
+    return Outcome(tried, score, 0.0, score, 0.0, 0.0, 0)
+
+
+def play(tries: Sequence[Try]) -> list[Outcome]:
+    """Candidate 5 is the best, the present settings are the worst; every seed moves all alike."""
+    return [outcome(one, 100.0 + abs(one.candidate - 5) + 20.0 * (one.candidate == PRESENT)) for one in tries]
+
+
+def test_the_best_climbs_to_the_top_and_is_compared_with_the_present() -> None:
+    played = climb([(f"k={number}",) for number in range(27)], LADDER, 0, play)
+    alive = [sorted({o.tried.candidate for o in played if o.tried.rung == rung}) for rung in range(4)]
+    assert [len(rung) for rung in alive] == [27, 10, 5, 3]
+    assert all(PRESENT in rung and 5 in rung for rung in alive)
+    assert [LADDER.length(rung) for rung in range(3)] == [120.0, pytest.approx(1000.0 / 3.0), 1000.0]
+    best, *others = standings(played, LADDER)
+    assert best.candidate == 5
+    assert best.low_percent <= best.change_percent <= best.high_percent
+    assert best.change_percent == pytest.approx(-20.0)
+    assert others[-1].candidate == PRESENT
+    assert (others[-1].change_percent, others[-1].high_percent) == (0.0, 0.0)
+
+
+def test_all_of_a_rung_are_played_on_the_same_history() -> None:
+    played = climb([(f"k={number}",) for number in range(9)], LADDER, 0, play)
+    for rung in range(LADDER.rungs):
+        assert (
+            len({(o.tried.start_seconds, o.tried.seconds, o.tried.seed) for o in played if o.tried.rung == rung}) == 1
+        )
+    finals = [o.tried for o in played if o.tried.rung == LADDER.rungs]
+    assert all(len({t.candidate for t in finals if t.seed == one.seed}) == 3 for one in finals)
+
+
+def test_a_recording_is_a_model_of_what_was_seen() -> None:
+    model = RECORDING.model()
+    (topology,) = model.topologies
+    assert [machine.capacity_millicores for machine in model.supervisors] == [2000.0, 1000.0]
+    assert topology.component("spout").load is not None
+    assert topology.edges[0].tuples_per_tuple == 2.0
+    part = RECORDING.part(300.0, 100.0)
+    load = part.model().topologies[0].component("spout").load
+    assert load is not None
+    assert load.rate_at(0.0) == 150.0
+    with pytest.raises(InvalidRecording, match="nothing is known of what spout"):
+        Recording("blue", 600.0, 10.0, 1.0, RECORDING.machines, (_silent(),)).model()
+    with pytest.raises(InvalidRecording, match="no supervisors"):
+        Recording("blue", 600.0, 10.0, 1.0, (), (WORDS,)).model()
+
+
+def _silent() -> RecordedTopology:
+    spout = RecordedComponent("spout", "spout", 1, False, 0.1)
+    return RecordedTopology("words-1", "words", 2, 1, (spout,), ())
+
+
+def test_a_replay_tells_what_settings_cost_and_can_be_repeated() -> None:
+    tight, wide = (
+        Try(0, number, (f"thetaMillicores={theta}",), 0.0, 300.0, 0) for number, theta in enumerate(("50", "400"))
+    )
+    first = replay(RECORDING, tight, Prices())
+    assert first == replay(RECORDING, tight, Prices())
+    assert first.over_core_seconds < replay(RECORDING, wide, Prices()).over_core_seconds
+    dear = replay(RECORDING, tight, Prices(restart=1000.0))
+    assert dear.score - first.score == pytest.approx(990.0 * first.restarts)
+    assert SchedulingSettings().period_seconds == RECORDING.period_seconds

@@ -115,7 +115,7 @@ def test_a_topology_without_executors_has_nothing_to_place(name: str) -> None:
 @FEW
 @given(seed=SEEDS)
 def test_stateful_and_stateless_executors_live_apart(name: str, seed: int) -> None:
-    case = random_case(seed, slack=2.5)
+    case = random_case(seed, slack=2.5).under(separation=Separation.ALWAYS)
     assignment = place(name, case)
     assert is_separated(case, assignment)
     for topology_id in case.settings.movable:

@@ -8,7 +8,7 @@ WORKLOADS_JAR := examples/workloads/target/workloads.jar
 java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
 
 ##@ Start here
-.PHONY: help demo demo-k8s test
+.PHONY: help demo demo-k8s pipeline-demo test
 help: ## Print this help
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -17,6 +17,16 @@ demo: setup ## Real Storm, Storm's scheduler against storm-operator, a report in
 
 demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node made here (root, Go, `make packages`)
 	PYTHONPATH=tests:benchmarks $(BIN)/python tests/demo_on_kubernetes.py $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
+
+PIPELINE_DEMO := build/pipeline-demo
+# Jobs that learn, as far as they are there.
+LEARNING_JOBS ?= profile forecast evaluate
+PIPELINE_MASTER ?= local[*]
+pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, aggregated, learned from: tables and a report in build/pipeline-demo
+	rm -rf $(PIPELINE_DEMO)
+	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo.yaml --history $(PIPELINE_DEMO)/bronze
+	set -e; for job in ingest traffic $(LEARNING_JOBS); do \
+	  echo "== storm-pipeline $$job"; $(BIN)/storm-pipeline $$job $(PIPELINE_DEMO) --master '$(PIPELINE_MASTER)'; done
 
 test: setup test-unit test-plugin test-pipeline test-functional ## All tests on this machine, set-up included
 

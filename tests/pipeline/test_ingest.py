@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bronze_files import CLUSTER, FOLDER, bronze, lay, naive, run, silver, wanted
 from pyspark.sql import SparkSession
 
+from bronze_files import CLUSTER, FOLDER, bronze, lay, naive, run, silver, wanted
 from history_scene import record
 from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
 from storm_pipeline.ingestion import CONFLICT, Tally
@@ -86,9 +86,9 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
 def test_what_comes_too_late_is_set_aside(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
     rows = bronze(recorded, PERIODS)
     lay(tmp_path, rows[2:], "new", PERIODS)
-    run(spark, tmp_path, (PERIODS,), late_after=timedelta(seconds=35))
+    run(spark, tmp_path, (PERIODS,), late_after=timedelta(seconds=45))
     lay(tmp_path, rows[:2], "old", PERIODS)
-    told = run(spark, tmp_path, (PERIODS,), late_after=timedelta(seconds=35))["periods"]
+    told = run(spark, tmp_path, (PERIODS,), late_after=timedelta(seconds=45))["periods"]
     assert dict(told.reasons) == {"too late": 1}
     assert len(silver(spark, tmp_path, PERIODS)) == len(rows) - 1
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from bronze_files import CLUSTER, bronze, silver, wanted
 from pyspark.sql import SparkSession
 
+from bronze_files import CLUSTER, bronze, silver, wanted
 from history_scene import record
 from storm_operator.core.history_tables import PAIRS
 

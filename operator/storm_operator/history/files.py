@@ -32,7 +32,10 @@ class Files:
         Keys, region and endpoint of an object store come from its usual environment (AWS_ACCESS_KEY_ID,
         AWS_ENDPOINT_URL, ...).
         """
-        if root.partition("://")[0] in ARROW_SCHEMES:
+        scheme, _, rest = root.partition("://")
+        if scheme == "s3" and _endpoint():
+            return cls(ArrowFSWrapper(_own_s3(_endpoint())), rest)
+        if scheme in ARROW_SCHEMES:
             filesystem, path = fs.FileSystem.from_uri(root)
             return cls(ArrowFSWrapper(filesystem), path)
         filesystem, path = fsspec.core.url_to_fs(root)
@@ -97,6 +100,17 @@ class Files:
 
     def _full(self, path: str) -> str:
         return posixpath.join(self.root, path)
+
+
+def _endpoint() -> str:
+    """Of an S3 of one's own, as AWS' own clients are told of it; empty: Amazon's."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+
+
+def _own_s3(url: str) -> Any:
+    scheme, _, address = url.rpartition("://")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    return fs.S3FileSystem(endpoint_override=address.rstrip("/"), scheme=scheme or "https", region=region)
 
 
 def _protocols(filesystem: Any) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ EXECUTORS = schema_of(
 PLANS = schema_of(
     "cluster text, plan_id text, period_end time, state text, policy text, method text, topology_ids text, "
     "created_at time, in_force_at time, seconds_to_in_force number, seconds_to_running number, moves whole, "
-    "restarted_workers whole, moved_stateful whole, failed_tuples number, rollback_of text, "
+    "restarted_workers whole, failed_tuples number, rollback_of text, "
     "predicted_after_inter_supervisor_tuples_per_second number, "
     "measured_after_inter_supervisor_tuples_per_second number, "
     "predicted_after_latency_ms number, measured_before_latency_mean_ms number, measured_after_latency_mean_ms number, "
@@ -89,7 +89,6 @@ def plan(state: str, minutes: int = 0, **others: object) -> tuple[Any, ...]:
         "seconds_to_running": 7.0,
         "moves": 3,
         "restarted_workers": 2,
-        "moved_stateful": 1,
         "failed_tuples": 0.0,
         "measured_before_latency_mean_ms": 10.0,
         "measured_after_latency_mean_ms": 5.0,
@@ -110,7 +109,10 @@ def test_the_newest_state_of_a_plan_counts(spark: SparkSession) -> None:
     newest = newest_states(spark.createDataFrame(rows, PLANS))
     assert {(row["plan_id"], row["state"]) for row in newest.collect()} == {("p-1", "Verified"), ("p-2", "Settling")}
     assert newest.count() == 2
-    (times,) = restart_times(newest).collect()
+    moved = [("blue", "w-1", 3, True, MONDAY + timedelta(seconds=at), f"s{at}", 6700) for at in (-5, 15)]
+    schema = "cluster text, topology_id text, task_start whole, stateful truth, period_end time, supervisor_id text"
+    places = spark.createDataFrame(moved, schema_of(schema + ", port whole"))
+    (times,) = restart_times(newest, places).collect()
     assert (times["plans"], times["running_median"], times["state_moved"]) == (2, 7.0, True)
     (policy,) = league(newest).collect()
     assert (policy["plans"], policy["verified"], policy["latency_change_percent"]) == (2, 1, -50.0)

@@ -68,10 +68,11 @@ def profile(
 
 def run(spark: SparkSession, lake: Lake, cluster: str, first: object = None, last: object = None) -> None:
     """Compute and replace both tables' rows of a cluster."""
-    periods = component_periods(silver(spark, lake, "executors", cluster, first, last))
+    executors = silver(spark, lake, "executors", cluster, first, last)
+    periods = component_periods(executors)
     replace_cluster(component_profile(periods), lake.gold(COMPONENT_PROFILE.name), COMPONENT_PROFILE, cluster)
     plans = newest_states(silver(spark, lake, "plans", cluster, first, last))
-    replace_cluster(restart_times(plans), lake.gold(RESTARTS.name), RESTARTS, cluster)
+    replace_cluster(restart_times(plans, executors), lake.gold(RESTARTS.name), RESTARTS, cluster)
 
 
 def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:

@@ -14,6 +14,8 @@ IDLE_FRACTION = 0.05
 """A period that executed less than this share of the busiest one says nothing about the cost of a tuple."""
 LEAST_PER_SECOND = 1e-6
 NORMAL_MAD = 1.4826
+AROUND_SECONDS = 120
+"""Before and after a plan, in which its executors are looked for."""
 ALL_HOURS = -1
 """Null cannot be joined on."""
 FIGURES = ("cpu_per_tuple", "selectivity", "queue_growth")
@@ -69,9 +71,13 @@ def newest_states(plans: DataFrame) -> DataFrame:
     return plans.join(picked, ["cluster", "plan_id", "period_end", "state"]).dropDuplicates(["cluster", "plan_id"])
 
 
-def restart_times(plans: DataFrame) -> DataFrame:
-    """From one row per plan: seconds to in force and to running, by method and by whether state had to move."""
-    moved = plans.where(f.col("in_force_at").isNotNull()).withColumn("state_moved", f.col("moved_stateful") > 0)
+def restart_times(plans: DataFrame, executors: DataFrame) -> DataFrame:
+    """From one row per plan: seconds to in force and to running, by method and by whether state had to move.
+
+    `state_moved` is null where executors were not seen both before and after the plan.
+    """
+    in_force = plans.where(f.col("in_force_at").isNotNull())
+    moved = in_force.join(_state_moved(in_force, executors), ["cluster", "plan_id"], "left")
     times = {"in_force": "seconds_to_in_force", "running": "seconds_to_running"}
     return moved.groupBy("cluster", "method", "state_moved").agg(
         f.count(f.lit(1)).alias("plans"),
@@ -79,6 +85,30 @@ def restart_times(plans: DataFrame) -> DataFrame:
         *(f.expr(f"percentile({column}, 0.9)").alias(f"{name}_p90") for name, column in times.items()),
         f.sum("restarted_workers").alias("restarted_workers"),
         f.sum("failed_tuples").alias("failed_tuples"),
+    )
+
+
+def _state_moved(plans: DataFrame, executors: DataFrame) -> DataFrame:
+    """Whether any stateful executor of a plan's topologies lived elsewhere after it than before it."""
+    each = plans.select(
+        "cluster", "plan_id", "created_at", "in_force_at", f.explode(f.split("topology_ids", ",")).alias("topology_id")
+    )
+    places = executors.where("stateful AND supervisor_id IS NOT NULL").select(
+        "cluster", "topology_id", "task_start", "period_end", f.concat_ws(":", "supervisor_id", "port").alias("place")
+    )
+    near = f.col("period_end").between(
+        f.col("created_at") - f.expr(f"INTERVAL {AROUND_SECONDS} SECONDS"),
+        f.col("in_force_at") + f.expr(f"INTERVAL {AROUND_SECONDS} SECONDS"),
+    )
+    seen = each.join(places, ["cluster", "topology_id"]).where(near)
+    return (
+        seen.groupBy("cluster", "plan_id", "topology_id", "task_start")
+        .agg(
+            f.expr("max_by(place, period_end) FILTER (WHERE period_end <= created_at)").alias("before"),
+            f.expr("max_by(place, period_end) FILTER (WHERE period_end > in_force_at)").alias("after"),
+        )
+        .groupBy("cluster", "plan_id")
+        .agg(f.max(f.col("before") != f.col("after")).alias("state_moved"))
     )
 
 

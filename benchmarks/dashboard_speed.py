@@ -18,9 +18,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import psutil
 import requests
 from played_series import PlayedCluster
 from played_values import Played, write_openmetrics
@@ -28,8 +30,8 @@ from rich.console import Console
 from rich.progress import track
 
 from dashboards.all_of_them import documents
-from dashboards.preview.asking import ask
-from dashboards.preview.choices import Looked
+from dashboards.preview.asking import answers_of
+from dashboards.preview.choices import Looked, choose
 from dashboards.preview.prometheus import Prometheus
 
 BLOCK_SECONDS = 7_200
@@ -57,8 +59,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch) / "data"
         end = loaded_until(folder, series, options.hours, options.scrape_seconds, Path(scratch))
-        with prometheus_on(folder, Path(scratch)) as prometheus:
-            figures = measured(prometheus, end, options)
+        with prometheus_on(folder, Path(scratch)) as server:
+            figures = measured(server, end, options)
     figures |= {
         "executors": options.executors,
         "series": len(series),
@@ -93,8 +95,21 @@ def loaded_until(folder: Path, series: Sequence[Played], hours: int, scrape_seco
     return float(end - scrape_seconds)
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A Prometheus and its process."""
+
+    prometheus: Prometheus
+    process: psutil.Process
+
+    def cpu_seconds(self) -> float:
+        """What it has used since it started: other than time, it does not depend on who else is at work."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+
 @contextmanager
-def prometheus_on(folder: Path, scratch: Path) -> Iterator[Prometheus]:
+def prometheus_on(folder: Path, scratch: Path) -> Iterator[Server]:
     """A server on these blocks that scrapes nothing."""
     config = scratch / "prometheus.yml"
     config.write_text("scrape_configs: []\n")
@@ -116,7 +131,7 @@ def prometheus_on(folder: Path, scratch: Path) -> Iterator[Prometheus]:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"Prometheus did not start on {folder}: {' '.join(command)}")
             time.sleep(0.2)
-        yield Prometheus(f"http://{address}")
+        yield Server(Prometheus(f"http://{address}"), psutil.Process(process.pid))
     finally:
         process.terminate()
         process.wait(60)
@@ -129,32 +144,55 @@ def is_ready(url: str) -> bool:
         return False
 
 
-def measured(prometheus: Prometheus, end: float, options: argparse.Namespace) -> dict[str, object]:
-    """Milliseconds of the slowest and the median panel, over an hour and over all that there is."""
+def measured(server: Server, end: float, options: argparse.Namespace) -> dict[str, object]:
+    """Figures over an hour and over all that there is."""
     figures: dict[str, object] = {"load_average": round(os.getloadavg()[0], 1)}
     for name, hours in (("hour", 1), ("all", options.hours)):
         looked = Looked(end - hours * 3600, end, options.scrape_seconds)
-        seconds: dict[str, list[float]] = {}
+        wall: dict[str, list[float]] = {}
+        cpu: dict[str, list[float]] = {}
         for _ in range(options.rounds):
-            for document in documents().values():
-                for panel in ask(document, prometheus, looked).panels:
-                    if panel.answers:
-                        seconds.setdefault(f"{document['title']}: {panel.title}", []).append(panel.seconds)
-                    for answer in panel.answers:
-                        if answer.error:
-                            raise SystemExit(f"{document['title']}: {panel.title}: {answer.error}")
-        medians = {panel: statistics.median(each) for panel, each in seconds.items()}
-        slowest = sorted(medians, key=lambda panel: -medians[panel])
-        for title in slowest[:8]:
-            console.print(f"{name}: {medians[title] * 1000:7.0f} ms (worst {max(seconds[title]) * 1000:.0f})  {title}")
-        figures[name] = {
-            "slowest_panel": slowest[0],
-            "slowest_ms": round(medians[slowest[0]] * 1000),
-            "slowest_single_ms": round(max(max(each) for each in seconds.values()) * 1000),
-            "median_ms": round(statistics.median(medians.values()) * 1000, 1),
-            "panels": len(medians),
-        }
+            for panel, wall_seconds, cpu_seconds in asked(server, looked):
+                wall.setdefault(panel, []).append(wall_seconds)
+                cpu.setdefault(panel, []).append(cpu_seconds)
+        figures[name] = summary(name, wall, cpu)
     return figures
+
+
+def asked(server: Server, looked: Looked) -> Iterator[tuple[str, float, float]]:
+    """(panel, seconds until all its queries were answered, Prometheus' CPU seconds meanwhile) for each panel."""
+    for document in documents().values():
+        chosen = choose(document, server.prometheus, looked)
+        for panel in document["panels"]:
+            if panel["type"] != "row":
+                before = server.cpu_seconds()
+                answers = tuple(answers_of(panel, server.prometheus, looked, chosen))
+                for answer in answers:
+                    if answer.error:
+                        raise SystemExit(f"{document['title']}: {panel['title']}: {answer.error}")
+                title = f"{document['title']}: {panel['title']}"
+                yield title, sum(answer.seconds for answer in answers), server.cpu_seconds() - before
+
+
+def summary(name: str, wall: dict[str, list[float]], cpu: dict[str, list[float]]) -> dict[str, object]:
+    """Milliseconds of the slowest panel and of the middle one; each counts with the median of its rounds."""
+    medians = {panel: statistics.median(each) for panel, each in wall.items()}
+    of_cpu = {panel: statistics.median(each) for panel, each in cpu.items()}
+    slowest = sorted(medians, key=lambda panel: -medians[panel])
+    for title in slowest[:8]:
+        worst = max(wall[title]) * 1000
+        console.print(
+            f"{name}: {medians[title] * 1000:7.0f} ms (worst {worst:.0f}, CPU {of_cpu[title] * 1000:.0f})  {title}"
+        )
+    return {
+        "slowest_panel": slowest[0],
+        "slowest_ms": round(medians[slowest[0]] * 1000),
+        "slowest_single_ms": round(max(max(each) for each in wall.values()) * 1000),
+        "median_ms": round(statistics.median(medians.values()) * 1000, 1),
+        "most_cpu_ms": round(max(of_cpu.values()) * 1000),
+        "most_cpu_panel": max(of_cpu, key=lambda panel: of_cpu[panel]),
+        "panels": len(medians),
+    }
 
 
 if __name__ == "__main__":

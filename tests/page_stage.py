@@ -35,6 +35,7 @@ WIDTH, HEIGHT = 1440, 900
 SECONDS = 1000.0
 """A browser's own waits, in milliseconds, are many seconds long: the machine may be busy."""
 PATIENCE_MS = 60 * SECONDS
+MOST_PASSES = 20
 
 
 @contextmanager
@@ -117,6 +118,14 @@ class PageStage:
         for _ in range(number):
             self.page.carry_out(self.stage.loop.desk)
             self.stage.run_period(self.specs())
+
+    def until_planned(self) -> int:
+        """Pass after pass until the first plan is made, which gathers what Even has spread; how many there were."""
+        for number in range(1, MOST_PASSES):
+            self.passes(1)
+            if self.page.watcher.seen.plans:
+                return number
+        raise AssertionError(f"no plan in {MOST_PASSES} passes")
 
     @contextmanager
     def served(self) -> Iterator[PageStage]:

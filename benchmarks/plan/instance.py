@@ -14,7 +14,7 @@ import numpy as np
 from plan.topologies import Floats, Flow, random_flow, sizes
 
 from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot
-from storm_operator.core.settings import ObjectiveWeights, PlacementSettings, SchedulingSettings
+from storm_operator.core.settings import ObjectiveWeights, PlacementSettings, SchedulingSettings, Separation
 from storm_operator.core.snapshot import (
     ClusterSnapshot,
     Completeness,
@@ -187,7 +187,9 @@ def _settings(scale: Scale, topologies: Sequence[Topology]) -> PlacementSettings
         state_lost=usual.state_lost * scale.restart_price,
     )
     movable = frozenset(topology.id for topology in topologies)
-    return PlacementSettings(scheduling=SchedulingSettings(weights=weights), movable=movable)
+    return PlacementSettings(
+        scheduling=SchedulingSettings(separation=Separation.ALWAYS, weights=weights), movable=movable
+    )
 
 
 def _supervisors(scale: Scale, demand: Floats, rng: np.random.Generator) -> tuple[Supervisor, ...]:

@@ -47,6 +47,7 @@ def figure(
         .color_mode(styles.BigValueColorMode.VALUE)
         .justify_mode(styles.BigValueJustifyMode.CENTER)
         .reduce_options(common.ReduceDataOptions().calcs(list(LAST_VALUE)))
+        .max_data_points(60)
     )
     look = Look(unit, width, 4, thresholds, decimals)
     return dressed(_asking(panel, (Query(expression),)), title, description, look)
@@ -64,8 +65,12 @@ def lines(
     maximum: float | None = None,
     dashed: str = "",
     signed: bool = False,
+    points: int = 0,
 ) -> timeseries.Panel:
-    """Series over time. `dashed`: a pattern of series that are limits or forecasts, drawn dashed."""
+    """Series over time. `dashed`: a pattern of series that are limits or forecasts, drawn dashed.
+
+    `points`: at most so many of each series, where Prometheus would have to work hard for one at every pixel.
+    """
     panel = (
         timeseries.Panel()
         .line_width(1.5)
@@ -78,6 +83,8 @@ def lines(
     )
     if not signed:
         panel = panel.min(0)
+    if points:
+        panel = panel.max_data_points(points)
     if stacked:
         panel = panel.stacking(common.StackingConfig().mode(styles.StackingMode.NORMAL))
     if thresholds:
@@ -136,7 +143,7 @@ def rows_over_time(
         )
         .color_scheme(build.FieldColor().mode(model.FieldColorModeId.CONTINUOUS_YL_RD))
         .min(0)
-        .max_data_points(100)
+        .max_data_points(60)
     )
     return dressed(_asking(panel, (query,)), title, description, Look(unit, width, height, maximum=maximum))
 

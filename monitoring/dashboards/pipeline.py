@@ -59,6 +59,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             'sum(storm_pipeline_job_rows{kind="quarantined"}) / sum(storm_pipeline_job_rows{kind="read"})',
             thresholds=((0.001, YELLOW), (0.01, RED)),
             width=6,
+            decimals=3,
         ),
     )
 

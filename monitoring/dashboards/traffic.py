@@ -12,8 +12,13 @@ from dashboards.table_panels import Column, matrix, rows
 T = TOPOLOGIES
 LEVELS = f"storm_operator_traffic_tuples_per_second{{{T}}}"
 PAIRS = f"storm_operator_supervisor_traffic_tuples_per_second{{{CLUSTERS}}}"
-DIAGONAL = f'label_replace(sum by (source) ({PAIRS}), "target", "$1", "source", "(.*)")'
-BETWEEN = f"(sum by (source, target) ({PAIRS}) unless {DIAGONAL})"
+SUPERVISORS = f"max by (nimbus, supervisor) (storm_operator_supervisor_executors{{{CLUSTERS}}})"
+DIAGONAL = (
+    f'label_replace(label_replace({SUPERVISORS}, "source", "$1", "supervisor", "(.*)"),'
+    ' "target", "$1", "supervisor", "(.*)")'
+)
+"""Each supervisor with itself; of few series, unlike a sum over all pairs."""
+BETWEEN = f"({PAIRS} unless on (nimbus, source, target) {DIAGONAL})"
 """Traffic from each supervisor to each other one."""
 PLAN_TRAFFIC = f"storm_operator_last_plan_inter_supervisor_tuples_per_second{{{T},stage="
 
@@ -107,8 +112,8 @@ def _between() -> tuple[AnyPanel, ...]:
             "The 20 pairs that exchanged most over the time looked at; the darker, the more tuples per second.",
             "suffix: tuples/s",
             Query(
-                f"{BETWEEN} and topk(20, sum by (source, target) (sum_over_time({PAIRS}[$__range] @ end()))"
-                f" unless {DIAGONAL})",
+                f"{PAIRS} and on (nimbus, source, target) topk(20, sum_over_time({PAIRS}[$__range] @ end())"
+                f" unless on (nimbus, source, target) {DIAGONAL})",
                 "{{source}} \u2192 {{target}}",
             ),
         ),
@@ -153,9 +158,10 @@ def _executors() -> tuple[AnyPanel, ...]:
             "Sent by each supervisor to others",
             "Tuples per second that leave each machine. One line far above the others is a badly placed sender.",
             "suffix: tuples/s",
-            Query(f"sum by (source) ({BETWEEN}) or sum by (source) ({PAIRS}) * 0", "{{source}}"),
+            Query(f"sum by (source) ({BETWEEN}) or sum by (source) ({DIAGONAL}) * 0", "{{source}}"),
             width=10,
             height=10,
+            points=60,
         ),
     )
 

@@ -6,12 +6,18 @@ once, in `METRICS`; `write` refuses what is not. Values that are not known are l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 from prometheus_client.parser import text_fd_to_metric_families
+
+FOLDER_VARIABLE = "STORM_PIPELINE_METRICS_FOLDER"
+"""Names the folder of node exporter's textfile collector; jobs tell nothing where it is not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,22 @@ def write(folder: Path, figures: JobFigures) -> Path:
                 gauge.labels(figures.name, *labels).set(value)
     write_to_textfile(str(path), registry)
     return path
+
+
+@contextmanager
+def told(name: str, more: Callable[[], Mapping[str, Labelled]] = dict) -> Iterator[None]:
+    """What is done inside is a run of job `name`: told when it ends, well or not, where the environment names a folder.
+
+    `more` gives further figures of `JobFigures` by their names, as they are at the end.
+    """
+    started, succeeded = time.time(), False
+    try:
+        yield
+        succeeded = True
+    finally:
+        folder = os.environ.get(FOLDER_VARIABLE)
+        if folder:
+            write(Path(folder), JobFigures(name, started, time.time(), succeeded, **more()))
 
 
 def last_success(path: Path) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
 from typing import Annotated
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from storm_pipeline.jars import JarsError
+from storm_pipeline.metrics import Labelled, told
 from storm_pipeline.spark import SparkSettings, open_session
 
 LakeRoot = Annotated[str, typer.Argument(metavar="LAKE", help="Folder or s3a:// prefix of the pipeline's tables.")]
@@ -48,8 +49,22 @@ def parse_date(option: str, text: str | None) -> date | None:
 
 
 @contextmanager
-def spark_job(name: str, settings: SparkSettings, console: Console) -> Iterator[SparkSession]:
-    """A session for one job; what Spark complains of is said in a sentence. The session ends with the job."""
+def spark_job(
+    name: str,
+    settings: SparkSettings,
+    console: Console,
+    figures: Callable[[], Mapping[str, Labelled]] = dict,
+) -> Iterator[SparkSession]:
+    """A session for one job; what Spark complains of is said in a sentence. The session ends with the job.
+
+    `figures` are told to Prometheus at the end, beside how long the job took (`metrics.told`).
+    """
+    with told(name, figures), _session(name, settings, console) as spark:
+        yield spark
+
+
+@contextmanager
+def _session(name: str, settings: SparkSettings, console: Console) -> Iterator[SparkSession]:
     try:
         spark = open_session(name, settings)
     except JarsError as error:

@@ -53,7 +53,7 @@ def ask(dashboard: Document, prometheus: Prometheus, looked: Looked) -> Answered
     """All panels and the annotations of `dashboard`, with its variables as they are when it is opened."""
     chosen = choose(dashboard, prometheus, looked)
     panels = tuple(
-        AnsweredPanel(panel, tuple(_answers(panel, prometheus, looked, chosen))) for panel in dashboard["panels"]
+        AnsweredPanel(panel, tuple(answers_of(panel, prometheus, looked, chosen))) for panel in dashboard["panels"]
     )
     annotation = dashboard["annotations"]["list"][0]
     step_seconds = max(looked.seconds / 500, looked.scrape_seconds)
@@ -67,7 +67,8 @@ def ask(dashboard: Document, prometheus: Prometheus, looked: Looked) -> Answered
     return AnsweredDashboard(dashboard, chosen, panels, plans, looked)
 
 
-def _answers(panel: Document, prometheus: Prometheus, looked: Looked, chosen: Chosen) -> Iterator[Answer]:
+def answers_of(panel: Document, prometheus: Prometheus, looked: Looked, chosen: Chosen) -> Iterator[Answer]:
+    """The answer to each query of a panel, asked as it is needed."""
     step_seconds = looked.step_seconds(panel)
     values = {**chosen.values, **looked.built_in(step_seconds)}
     for target in panel.get("targets", ()):

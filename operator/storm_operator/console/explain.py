@@ -159,7 +159,7 @@ def _proposed(decision: DecisionView | None) -> tuple[str, ...]:
     if decision.kind == "plan":
         gain = "" if decision.gain_percent is None else f" It lowers the cost by {decision.gain_percent:.0f}%."
         return (f"{decision.message[:1].upper()}{decision.message[1:]}.{gain}",)
-    if not HOLD_RULES[HoldReason(decision.reason)].looked:
+    if decision.gain_percent is None and not HOLD_RULES[HoldReason(decision.reason)].looked:
         return ("The policy was not asked: the rule below comes first.",)
     if decision.reason == HoldReason.NO_CHANGE:
         return ("The assignment in force.",)

@@ -29,8 +29,9 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
         looked=False,
     ),
     HoldReason.WARMING_UP: HoldRule(
-        "Rates need two readings of the counters, one control period apart.",
-        "Time: the next passes bring the second reading.",
+        "Rates need two readings of the counters, one control period apart, and whether load rises shows only in "
+        "several periods.",
+        "Time: the next passes bring what is missing.",
         looked=False,
     ),
     HoldReason.NO_CHANGE: HoldRule(

@@ -56,7 +56,12 @@ def view_of_snapshot(
     managed: frozenset[str] = frozenset(),
     assignment: Assignment | None = None,
 ) -> PassView:
-    """The cluster without decisions; under `assignment` in place of the one in force, where one is given."""
+    """The cluster without decisions; under `assignment` in place of the one in force, where one is given.
+
+    Supervisors come by host: their ids tell people nothing.
+    """
+    by_host = tuple(sorted(snapshot.supervisors, key=lambda supervisor: (supervisor.host, supervisor.id)))
+    snapshot = replace(snapshot, supervisors=by_host)
     assignment = snapshot.assignment if assignment is None else assignment
     executors = tuple(in_order(e for topology in snapshot.topologies for e in topology.executors))
     positions = {supervisor.id: at for at, supervisor in enumerate(snapshot.supervisors)}

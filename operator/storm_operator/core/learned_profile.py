@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from storm_operator.core.model import Topology, read_only
 from storm_operator.core.seasonal import Season
@@ -143,9 +144,9 @@ def why_refused(reading: ProfileReading, topology: Topology, cluster: str, now_s
     if reading.cluster != cluster:
         return f"the profile is of cluster {reading.cluster!r}, this is {cluster!r}"
     if now_seconds >= reading.valid_until_seconds:
-        return f"the profile is {_days(now_seconds - reading.valid_until_seconds)} past the end of its validity"
+        return f"the profile was valid until {_time(reading.valid_until_seconds)}"
     if reading.made_at_seconds > now_seconds + CLOCK_TOLERANCE_SECONDS:
-        return f"the profile was made {_days(reading.made_at_seconds - now_seconds)} in the future: a clock is wrong"
+        return f"the profile was made at {_time(reading.made_at_seconds)}, which is yet to come: a clock is wrong"
     return _why_other_components(reading, topology)
 
 
@@ -164,7 +165,6 @@ def _why_other_components(profile: LearnedProfile, topology: Topology) -> str:
     return ""
 
 
-def _days(seconds: float) -> str:
-    if seconds < 7200.0:
-        return f"{seconds / 60.0:.0f} minutes"
-    return f"{seconds / 3600.0:.0f} hours" if seconds < 172_800.0 else f"{seconds / 86_400.0:.1f} days"
+def _time(seconds: float) -> str:
+    """As a date and time in UTC: steady from pass to pass, unlike how long ago that was."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"

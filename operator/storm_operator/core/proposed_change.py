@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from storm_operator.core.decision import Move, Prediction
 from storm_operator.core.fresh_slots import on_fresh_slots
@@ -91,7 +91,8 @@ def examine_proposal(
     then = see(snapshot, snapshot.assignment.with_moves(target.slot_of), demand, settings)
     before, after = predict_change(snapshot, in_force, then, {move.executor.topology_id for move in diff.moves})
     prices = prices_of(snapshot, settings)
-    needed, needed_then = (see_demand(snapshot, seen, demand.of_now(), settings) for seen in (in_force, then))
+    borne = _with_what_is_borne(settings)
+    needed, needed_then = (see_demand(snapshot, seen, demand.of_now(), borne) for seen in (in_force, then))
     cost_before, cost_after = (cost_seen(snapshot, seen, prices) for seen in (needed, needed_then))
     saved = cost_before.running - cost_after.running
     return ProposedChange(
@@ -107,10 +108,17 @@ def examine_proposal(
             cost_after.restarts * settings.scheduling.expected_life_seconds / saved if saved > 0.0 else None
         ),
         trouble=_without_place(diff.moves, snapshot)
-        or _relieved_overload(snapshot, needed, needed_then, settings)
+        or _relieved_overload(snapshot, needed, needed_then, borne)
         or _relieved_memory(needed, needed_then),
         overfull_megabytes=needed_then.overfull_megabytes,
     )
+
+
+def _with_what_is_borne(settings: PlacementSettings) -> PlacementSettings:
+    """What is in force may fill more than a plan would: any overload outprices restarts, the slightest too."""
+    scheduling = settings.scheduling
+    borne = max(scheduling.headroom_fraction, BUSY_FRACTION)
+    return replace(settings, scheduling=replace(scheduling, headroom_fraction=borne))
 
 
 def _in_free_slots(snapshot: ClusterSnapshot, target: Assignment) -> Assignment:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated, Any
@@ -18,6 +18,7 @@ from rich.table import Table as RichTable
 from storm_operator.core.history_tables import TABLES, Table
 from storm_pipeline.ingestion import Batch, Tally
 from storm_pipeline.lake import Lake, append_once, exists, frame_of, read, replace_all
+from storm_pipeline.metrics import Labelled
 from storm_pipeline.options import Conf, Heap, History, LakeRoot, Master, OffHeap, settings_of, spark_job
 from storm_pipeline.schemas import FILES, GAPS, QUARANTINE, SILVER, bronze_schema
 from storm_pipeline.transforms.clean import gaps_of
@@ -142,17 +143,33 @@ def ingest(
     intake = Intake(Lake(lake.rstrip("/"), history.rstrip("/") if history else None), late, files_in_batch)
     totals: dict[str, Tally] = {}
 
+    def figures() -> Mapping[str, Labelled]:
+        return figures_of(totals)
+
     def told(table: str, number: int, tallies: dict[str, Tally]) -> None:
         for cluster, tally in sorted(tallies.items()):
             console.print(f"{table} batch {number}, {cluster}: {sentence(tally)}")
             totals[table] = added(totals.get(table, Tally()), tally)
 
-    with spark_job("ingest", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("ingest", settings_of(master, heap, off_heap, conf), console, figures) as spark:
         if every:
             intake.follow(spark, told, every)
         else:
             intake.run(spark, told)
     console.print(report(totals) if totals else "nothing new")
+
+
+def figures_of(totals: Mapping[str, Tally]) -> Mapping[str, Labelled]:
+    """The run for Prometheus: rows by table and kind, and those set aside by reason."""
+    rows: dict[tuple[str, ...], float] = {}
+    quarantined: dict[tuple[str, ...], float] = {}
+    for table, tally in totals.items():
+        kinds = (tally.rows_read, tally.rows_kept, tally.duplicates, tally.quarantined)
+        for kind, count in zip(("read", "written", "duplicate", "quarantined"), kinds, strict=True):
+            rows[table, kind] = float(count)
+        for reason, count in tally.reasons.items():
+            quarantined[table, reason] = float(count)
+    return {"rows": rows, "quarantined": quarantined}
 
 
 def sentence(tally: Tally) -> str:

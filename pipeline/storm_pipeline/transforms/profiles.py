@@ -14,6 +14,8 @@ IDLE_FRACTION = 0.05
 """A period that executed less than this share of the busiest one says nothing about the cost of a tuple."""
 LEAST_PER_SECOND = 1e-6
 NORMAL_MAD = 1.4826
+ALL_HOURS = -1
+"""Null cannot be joined on."""
 FIGURES = ("cpu_per_tuple", "selectivity", "queue_growth")
 FINAL_STATES = ("Settling", "Verified", "RolledBack", "Expired", "Failed")
 
@@ -30,7 +32,7 @@ def component_profile(periods: DataFrame) -> DataFrame:
         .withColumn("queue_growth", f.col("queue_growth_per_second"))
         .withColumn("used_each", f.col("cpu_millicores") / f.col("executors"))
         # Every row twice: in its own hour, and in all of them together.
-        .withColumn("hour_of_week", f.explode(f.array(hour.cast("bigint"), f.lit(None).cast("bigint"))))
+        .withColumn("hour_of_week", f.explode(f.array(hour.cast("bigint"), f.lit(ALL_HOURS).cast("bigint"))))
     )
     group = [*KEY, "hour_of_week"]
     medians = each.groupBy(*group).agg(
@@ -44,22 +46,17 @@ def component_profile(periods: DataFrame) -> DataFrame:
         f.max("declared_millicores").alias("declared_millicores"),
     )
     middles = medians.select(*group, *(f.col(figure).alias(f"{figure}_middle") for figure in FIGURES))
-    same = [each[name].eqNullSafe(middles[name]) for name in group]
     deviations = (
-        each.join(middles, same)
-        .select(
-            *(each[name] for name in group),
-            *(f.abs(f.col(figure) - f.col(f"{figure}_middle")).alias(figure) for figure in FIGURES),
-        )
+        each.join(middles, group)
+        .select(*group, *(f.abs(f.col(figure) - f.col(f"{figure}_middle")).alias(figure) for figure in FIGURES))
         .groupBy(*group)
         .agg(*((NORMAL_MAD * _median(figure)).alias(f"{figure}_spread") for figure in FIGURES))
     )
-    together = [medians[name].eqNullSafe(deviations[name]) for name in group]
     share = f.col("used_millicores_p95") / f.col("declared_millicores")
     return (
-        medians.join(deviations, together)
-        .select(*(medians[name] for name in medians.columns), *(f.col(f"{figure}_spread") for figure in FIGURES))
+        medians.join(deviations, group)
         .withColumn("used_share_of_declared", f.when(f.col("declared_millicores") > 0.0, share))
+        .withColumn("hour_of_week", f.when(f.col("hour_of_week") != ALL_HOURS, f.col("hour_of_week")))
     )
 
 

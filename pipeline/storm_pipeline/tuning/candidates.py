@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from storm_operator.core.settings_overrides import Settings, override_settings
+from storm_operator.core.placement.registry import check_parameters, policy_named
+from storm_operator.core.settings_overrides import InvalidOverride, Settings, override_settings
 
 Overrides = tuple[str, ...]
 """`key=value`, as `plan --set` takes them."""
@@ -20,14 +21,21 @@ KNOBS: Mapping[str, Sequence[str]] = {
     "minimumGainPercent": ("5", "10", "20", "30"),
     "headroomFraction": ("0.8", "0.9"),
 }
-"""theta, phi, the forecast, P, B and how full supervisors may get."""
+"""theta, phi, the forecast, cool-down, minimum gain and how full supervisors may get."""
 OF_POLICY: Mapping[str, Mapping[str, Sequence[str]]] = {
     "adaptive": {"weights.workerRestart": ("3", "10", "30")},
     "liu": {},
     "t-storm": {},
-    "aniello-online": {"parameters.alpha": ("0", "0.5", "1"), "parameters.beta": ("0.3", "0.5", "0.7")},
+    "aniello-offline": {"parameters.alpha": ("0", "0.5", "1"), "parameters.beta": ("0.3", "0.5", "0.7")},
+    "aniello-online": {
+        "parameters.alpha": ("0", "0.5"),
+        "parameters.capacity_fraction": ("0.8", "0.9"),
+        "parameters.overload_seconds": ("10", "30"),
+        "parameters.reschedule_seconds": ("40", "120"),
+        "parameters.least_reduction_percent": ("10", "30"),
+    },
 }
-"""Each policy's own knobs beside those (alpha and beta of Aniello et al., the price of a restart for ours)."""
+"""Each policy's own knobs beside those: our price of a restart; alpha, beta, B, X, P and R of Aniello et al."""
 PRESENT: Overrides = ()
 """The settings as they are."""
 
@@ -47,7 +55,13 @@ def candidates(count: int, seed: int, given: Sequence[str] = ()) -> list[Overrid
 
 def settings_of(overrides: Overrides) -> Settings:
     """The settings with the overrides laid over the defaults; `InvalidOverride` names what is wrong."""
-    return override_settings(Settings(), overrides)
+    settings = override_settings(Settings(), overrides)
+    try:
+        policy_named(settings.scheduling.policy)
+        check_parameters(settings.scheduling.policy, settings.scheduling.parameters)
+    except ValueError as error:
+        raise InvalidOverride(str(error)) from error
+    return settings
 
 
 def _grid(policy: str, own: Mapping[str, Sequence[str]]) -> list[Overrides]:

@@ -127,6 +127,7 @@ def operator(zookeeper_server: ZooKeeperServer) -> Iterator[Operator]:
 
 
 def limits_seen(agent: AgentProcess) -> dict[str, float]:
+    """In cores."""
     return by_executor(agent.scrape(LIMIT))
 
 
@@ -144,22 +145,22 @@ def test_limits_follow_zookeeper(
     # The cgroup is not told: it is found from the worker.
     with running_agent(tmp_path, "--zookeeper", zookeeper_server.hosts) as agent:
         operator.limit({2: 50, 4: 100, 9: 100})
-        eventually(lambda: limits_seen(agent) == {"2-2": 50.0})
+        eventually(lambda: limits_seen(agent) == {"2-2": 0.05})
         assert enforcement(agent) == ("cgroup-v1", "")
         assert agent.scrape("storm_supervisor_cpu_capacity_cores")[0][1] == 1.5
         assert (machine_v1 / GROUP / "tasks").read_text().split() == [tid]
         eventually(lambda: by_executor(agent.scrape("storm_executor_throttled_seconds_total"))["2-2"] > 0.1)
 
         operator.limit({2: 5000})
-        eventually(lambda: limits_seen(agent) == {"2-2": 1500.0})  # all that the machine has
+        eventually(lambda: limits_seen(agent) == {"2-2": 1.5})  # all that the machine has
 
         operator.write(b"{ not json")
         eventually(lambda: "malformed" in agent.log())
-        assert limits_seen(agent) == {"2-2": 1500.0}
+        assert limits_seen(agent) == {"2-2": 1.5}
 
         zookeeper_server.stop()
         eventually(lambda: "keeping the CPU limits last known" in agent.log())
-        assert limits_seen(agent) == {"2-2": 1500.0}
+        assert limits_seen(agent) == {"2-2": 1.5}
         zookeeper_server.start()
         eventually(lambda: _tried(lambda: operator.limit({2: 300})))
         eventually(lambda: limits_seen(agent) == {"2-2": 0.3})
@@ -193,7 +194,7 @@ def test_crashed_agent_s_groups_are_taken_over(
         assert (machine_v1 / GROUP).exists()
     operator.limit({3: 400})
     with running_agent(tmp_path, *options) as agent:
-        eventually(lambda: limits_seen(agent) == {"3-3": 400.0})
+        eventually(lambda: limits_seen(agent) == {"3-3": 0.4})
         assert not (machine_v1 / GROUP).exists()
         os.kill(polite_process.pid, 9)
         eventually(lambda: not [entry for entry in machine_v1.iterdir() if entry.is_dir()])

@@ -18,15 +18,15 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def stage() -> Iterator[PageStage]:
-    """Before its first pass, which makes the plan that gathers what Even has spread."""
+    """Before its first pass."""
     with PageStage(words_scenario()).served() as served:
         yield served
 
 
 @pytest.fixture
 def visitor(browser: Browser, stage: PageStage) -> Iterator[Visitor]:
-    """A visitor who came after the first pass. No console error is forgiven."""
-    stage.passes(1)
+    """A visitor who came when the first plan had just been made. No console error is forgiven."""
+    stage.until_planned()
     visitor = Visitor(browser, stage.url)
     yield visitor
     troubles = visitor.troubles

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from builders import chain_topology, even_traffic, placed, snapshot, supervisors
@@ -42,6 +44,11 @@ def test_everything_is_where_it_is_and_refers_to_each_other() -> None:
         ("s3", 2, 2),
     ]
     assert view.supervisors_used == 3
+
+
+def test_supervisors_come_by_host_and_what_refers_to_them_follows() -> None:
+    turned = replace(PICTURE, supervisors=tuple(reversed(PICTURE.supervisors)))
+    assert view_of_snapshot(turned, Given()) == view_of_snapshot(PICTURE, Given())
 
 
 def test_traffic_is_told_by_level_and_adds_up() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from storm_pipeline.metrics import LAST_SUCCESS, METRICS, JobFigures, write
+from storm_pipeline.metrics import FOLDER_VARIABLE, LAST_SUCCESS, METRICS, JobFigures, told, write
 
 
 def values(path: Path) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -46,6 +47,19 @@ def test_a_failed_run_keeps_the_time_of_the_last_success(tmp_path: Path) -> None
 def test_a_job_that_never_succeeded_says_nothing_of_success(tmp_path: Path) -> None:
     found = values(write(tmp_path, figures(False, 1_000.0)))
     assert not any(metric == LAST_SUCCESS.name for metric, _ in found)
+
+
+def test_a_job_tells_how_it_ended_where_a_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with told("profile"):
+        pass
+    assert list(tmp_path.iterdir()) == [], "nobody asked for it"
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    with pytest.raises(RuntimeError), told("profile", lambda: {"rows": {("profiles", "read"): 3.0}}):
+        raise RuntimeError
+    found = values(tmp_path / "storm_pipeline_profile.prom")
+    name = ("name", "profile")
+    assert found["storm_pipeline_job_succeeded", (name,)] == 0.0
+    assert found["storm_pipeline_job_rows", (("kind", "read"), name, ("table", "profiles"))] == 3.0
 
 
 def test_names_follow_prometheus_conventions() -> None:

@@ -260,7 +260,7 @@ def test_filling_the_headroom_is_a_reason_but_can_wait() -> None:
     here = dict(TOGETHER.slot_of)
     spread = Assignment({**here, LINE.executors[1]: slot("s2")})
     plan = planned(decision(spread, picture(here), same_demand([LINE], 240)))
-    assert plan.reason.startswith("supervisor 10.77.0.11 needs 960 millicores, 900 of 1000 may be filled")
+    assert plan.reason.startswith("supervisor 10.77.0.11 needs 960 millicores, 950 of 1000 may be filled")
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
     held(decision(spread, picture(here), same_demand([LINE], 240), recent), HoldReason.COOL_DOWN)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from builders import (
     chain_topology,
@@ -26,7 +27,7 @@ DECLARED = replace(LINE, components=tuple(replace(c, declared_memory_mb=300.0) f
 SETTINGS = placement_settings([LINE], scheduling=SchedulingSettings(separation=Separation.NEVER, minimum_periods=1))
 
 
-def together(topology: Topology = DECLARED, **machine: float) -> ClusterSnapshot:
+def together(topology: Topology = DECLARED, **machine: Any) -> ClusterSnapshot:
     machines = tuple(replace(supervisor, **machine) for supervisor in supervisors(3))
     periods = history("t", {c.name: [component_load(100.0)] for c in LINE.components})
     at = {component.name: "s1" for component in LINE.components}

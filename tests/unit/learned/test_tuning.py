@@ -8,7 +8,7 @@ import pytest
 
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.settings_overrides import InvalidOverride
-from storm_pipeline.tuning.candidates import candidates, settings_of
+from storm_pipeline.tuning.candidates import OF_POLICY, candidates, settings_of
 from storm_pipeline.tuning.halving import PRESENT, Ladder, climb, standings
 from storm_pipeline.tuning.recording import (
     InvalidRecording,
@@ -41,11 +41,12 @@ def test_candidates_are_valid_all_different_and_the_present_ones_come_first() ->
     chosen = candidates(100, 1, ("periodSeconds=5",))
     assert chosen[PRESENT] == ("periodSeconds=5",)
     assert len(chosen) == len(set(chosen)) == 100
-    assert {settings_of(one).scheduling.policy for one in chosen} == {"adaptive", "liu", "t-storm", "aniello-online"}
+    assert {settings_of(one).scheduling.policy for one in chosen} == set(OF_POLICY)
     assert all(settings_of(one).scheduling.period_seconds == 5.0 for one in chosen)
     assert candidates(100, 1) == candidates(100, 1) != candidates(100, 2)
-    with pytest.raises(InvalidOverride):
-        settings_of(("nonsense=1",))
+    for wrong in ("nonsense=1", "policy=best", "parameters.beta=1"):
+        with pytest.raises(InvalidOverride):
+            settings_of((wrong,))
 
 
 def outcome(tried: Try, score: float) -> Outcome:

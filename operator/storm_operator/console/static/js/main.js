@@ -3,7 +3,7 @@
 import { renderDecisions } from "./decisions.js";
 import { h, refill } from "./dom.js";
 import { renderForecast } from "./forecast.js";
-import { figure, percent } from "./format.js";
+import { clockTime, figure, percent } from "./format.js";
 import { makeMap } from "./map.js";
 import { renderPlans } from "./plans.js";
 import { renderSide } from "./side.js";
@@ -50,8 +50,10 @@ function renderHead() {
   trouble.hidden = !words;
   trouble.textContent = words;
   const live = document.getElementById("live");
-  live.className = `pill ${state.lost ? "bad" : state.at === null ? "good" : "warn"}`;
-  live.textContent = state.lost ? "no answer" : state.at === null ? "● live" : "past";
+  const [kind, said] = state.lost ? ["bad", "no answer"] : state.at !== null ? ["warn", "past"] : state.quietSince ? ["warn", "no new pass"] : ["good", "● live"];
+  live.className = `pill ${kind}`;
+  live.textContent = said;
+  live.title = state.quietSince ? `The loop has made no pass since ${clockTime(state.quietSince / 1000)}, by this machine's clock.` : "";
   document.title = `${waiting ? `(${waiting}) ` : ""}storm-operator${state.clusters.length > 1 ? `: ${state.cluster}` : ""}`;
 }
 

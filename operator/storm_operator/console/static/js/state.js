@@ -5,6 +5,7 @@ import { get } from "./api.js";
 const ASK_EVERY_MS = 1000;
 const KEPT_SECONDS = 43_200;
 const MOST_POINTS = 1500;
+const QUIET_PERIODS = 3, QUIET_SECONDS = 30;
 
 export const state = {
   instance: null,
@@ -13,6 +14,7 @@ export const state = {
   approval: "off",
   trouble: "",
   lost: false,
+  quietSince: null,
   live: null,
   view: null,
   at: null,
@@ -74,7 +76,24 @@ async function look() {
   Object.assign(state, { instance: answer.instance, clusters: names, approval: answer.approval, trouble: answer.trouble });
   if (news) changed("clusters");
   const entry = answer.clusters.find((cluster) => cluster.name === state.cluster);
-  if (entry) await catchUp(entry);
+  if (entry) {
+    await catchUp(entry);
+    listen(entry);
+  }
+}
+
+let newsAt = Date.now(), newest = null;
+
+/** Passes come once a period. By this machine's clock, since that of a simulation is another. */
+function listen(entry) {
+  const news = `${state.instance} ${state.cluster} ${entry.passes}`;
+  if (news !== newest) [newest, newsAt] = [news, Date.now()];
+  const quiet = Date.now() - newsAt > 1000 * Math.max(QUIET_SECONDS, QUIET_PERIODS * entry.period_seconds);
+  const since = quiet ? newsAt : null;
+  if (since !== state.quietSince) {
+    state.quietSince = since;
+    changed("clusters");
+  }
 }
 
 async function catchUp(entry) {

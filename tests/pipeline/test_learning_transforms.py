@@ -1,0 +1,161 @@
+"""The learning transforms on tiny frames: figures that can be checked by hand."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from storm_pipeline.schemas import schema_of
+from storm_pipeline.transforms.components import component_periods
+from storm_pipeline.transforms.effects import Around, effects_of_plan, league, prediction_errors
+from storm_pipeline.transforms.profiles import component_profile, newest_states, restart_times
+
+MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
+EXECUTORS = schema_of(
+    "cluster text, topology_id text, topology_name text, component text, component_kind text, period_end time, "
+    "period_seconds number, arrived_per_second number, executed_per_second number, emitted_per_second number, "
+    "queue_growth_per_second number, cpu_millicores number, declared_cpu_millicores number"
+)
+PLANS = schema_of(
+    "cluster text, plan_id text, period_end time, state text, policy text, method text, topology_ids text, "
+    "created_at time, in_force_at time, seconds_to_in_force number, seconds_to_running number, moves whole, "
+    "restarted_workers whole, moved_stateful whole, failed_tuples number, rollback_of text, "
+    "predicted_after_inter_supervisor_tuples_per_second number, "
+    "measured_after_inter_supervisor_tuples_per_second number, "
+    "predicted_after_latency_ms number, measured_before_latency_mean_ms number, measured_after_latency_mean_ms number, "
+    "measured_before_inter_supervisor_tuples_per_second number"
+)
+
+
+def executor(hour: int, cpu: float | None, executed: float = 100.0, kind: str = "bolt") -> tuple[Any, ...]:
+    at = MONDAY + timedelta(hours=hour)
+    return ("blue", "w-1", "w", "split", kind, at, 10.0, 90.0, executed, 500.0, 0.0, cpu, 50.0)
+
+
+def shuffled(spark: SparkSession, rows: list[tuple[Any, ...]], seed: int = 0) -> DataFrame:
+    mixed = list(rows)
+    random.Random(seed).shuffle(mixed)
+    return spark.createDataFrame(mixed, EXECUTORS)
+
+
+def test_components_are_sums_of_executors_that_are_all_known(spark: SparkSession) -> None:
+    rows = [executor(0, 10.0), executor(0, 20.0), executor(1, 10.0), executor(1, None)]
+    (found,) = component_periods(shuffled(spark, rows)).collect()
+    assert found["period_end"].hour == 0
+    assert (found["executors"], found["cpu_millicores"], found["arrived_per_second"]) == (2, 30.0, 180.0)
+    (spout,) = component_periods(shuffled(spark, [executor(0, 1.0, kind="spout")])).collect()
+    assert spout["arrived_per_second"] == spout["executed_per_second"] == 500.0
+
+
+def test_costs_are_medians_with_a_robust_spread_by_hour_and_in_all(spark: SparkSession) -> None:
+    # Millicores for 100 tuples per second: 10, 11, 12 on Monday at 0:00, 20, and a mishap of 900, an hour later.
+    costs = {0: (10.0, 11.0, 12.0), 1: (20.0, 20.0, 900.0)}
+    rows = []
+    for hour, values in costs.items():
+        for number, cpu in enumerate(values):
+            row = executor(hour, cpu)
+            rows.append((*row[:5], row[5] + timedelta(seconds=10 * number), *row[6:]))
+    idle = executor(0, 11.0, executed=1.0)
+    rows.append((*idle[:5], idle[5] + timedelta(seconds=50), *idle[6:]))
+    found = [component_profile(component_periods(shuffled(spark, rows, seed))).collect() for seed in (1, 2)]
+    by_hour = {row["hour_of_week"]: row for row in found[0]}
+    assert set(by_hour) == {None, 0, 1}
+    assert by_hour[0]["cpu_per_tuple"] == pytest.approx(0.11)
+    assert by_hour[0]["cpu_per_tuple_spread"] == pytest.approx(1.4826 * 0.01)
+    assert by_hour[0]["cpu_per_tuple_periods"] == 3  # the idle period says nothing of the cost of a tuple
+    assert by_hour[1]["cpu_per_tuple"] == pytest.approx(0.2)
+    assert by_hour[None]["cpu_per_tuple"] == pytest.approx(0.16)
+    assert by_hour[None]["used_share_of_declared"] > 1.0
+    assert sorted(map(str, found[0])) == sorted(map(str, found[1]))
+
+
+def plan(state: str, minutes: int = 0, **others: object) -> tuple[Any, ...]:
+    known = {
+        "cluster": "blue",
+        "plan_id": "p-1",
+        "period_end": MONDAY + timedelta(minutes=minutes),
+        "state": state,
+        "policy": "adaptive",
+        "method": "Rebalance",
+        "topology_ids": "w-1",
+        "created_at": MONDAY,
+        "in_force_at": MONDAY + timedelta(seconds=1),
+        "seconds_to_in_force": 1.0,
+        "seconds_to_running": 7.0,
+        "moves": 3,
+        "restarted_workers": 2,
+        "moved_stateful": 1,
+        "failed_tuples": 0.0,
+        "measured_before_latency_mean_ms": 10.0,
+        "measured_after_latency_mean_ms": 5.0,
+        "predicted_after_latency_ms": 6.0,
+        **others,
+    }
+    return tuple(known.get(name) for name in PLANS.names)
+
+
+def test_the_newest_state_of_a_plan_counts(spark: SparkSession) -> None:
+    rows = [
+        plan("Applying"),
+        plan("Settling"),
+        plan("Verified", 1),
+        plan("Verified", 1),
+        plan("Settling", plan_id="p-2"),
+    ]
+    newest = newest_states(spark.createDataFrame(rows, PLANS))
+    assert {(row["plan_id"], row["state"]) for row in newest.collect()} == {("p-1", "Verified"), ("p-2", "Settling")}
+    assert newest.count() == 2
+    (times,) = restart_times(newest).collect()
+    assert (times["plans"], times["running_median"], times["state_moved"]) == (2, 7.0, True)
+    (policy,) = league(newest).collect()
+    assert (policy["plans"], policy["verified"], policy["latency_change_percent"]) == (2, 1, -50.0)
+    (error,) = prediction_errors(newest).collect()
+    assert (error["figure"], error["median_error_percent"]) == ("latency_mean_ms", pytest.approx(20.0))
+
+
+def around_a_plan(after: float, load_after: float = 100.0) -> pd.DataFrame:
+    """Periods of 10 s: six before a plan at 60 s, six after all runs again at 80 s."""
+    rows = []
+    for number in range(14):
+        ended = 10.0 * (number + 1)
+        late = ended > 60.0
+        rows.append(
+            {
+                "cluster": "blue",
+                "plan_id": "p-1",
+                "policy": "adaptive",
+                "state": "Verified",
+                "topology_id": "w-1",
+                "created_at": MONDAY,
+                "created": 60.0,
+                "running": 80.0,
+                "ended": ended,
+                "period_seconds": 10.0,
+                "acked_per_second": load_after if late else 100.0,
+                "latency_p50_ms": after if late else 10.0 + number % 2,
+                "latency_p99_ms": None,
+                "expected_load": load_after if late else 100.0,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def test_an_effect_is_told_against_what_was_to_be_expected() -> None:
+    found = effects_of_plan(around_a_plan(5.0, load_after=200.0), Around(300.0)).set_index("figure")
+    assert set(found.index) == {"acked_per_second", "latency_p50_ms"}
+    # Twice the load was forecast, and twice as much was completed: the plan did not change throughput.
+    throughput = found.loc["acked_per_second"]
+    assert (throughput["before"], throughput["expected"], throughput["effect"]) == (100.0, 200.0, 0.0)
+    latency = found.loc["latency_p50_ms"]
+    assert latency["effect"] == pytest.approx(-5.5)
+    assert latency["effect_low"] <= latency["effect"] <= latency["effect_high"] < 0.0
+
+
+def test_too_few_periods_say_nothing() -> None:
+    few = around_a_plan(5.0)
+    assert effects_of_plan(few[few["ended"] <= 100.0], Around(300.0)).empty

@@ -29,7 +29,7 @@ LOOK_SECONDS = 0.2
 MASTER = "local[2]"
 QUERY = """
 SELECT count(*), sum(tuples) FROM (
-  SELECT epoch(period_end) // 60 AS minute, topology_id, source_task, target_task,
+  SELECT epoch_ms(period_end) // 60000 AS minute, topology_id, source_task, target_task,
          source_supervisor, source_port, target_supervisor, target_port,
          sum(tuples_per_second * period_seconds) AS tuples, sum(period_seconds) AS measured_seconds
   FROM read_parquet('{files}') GROUP BY ALL)

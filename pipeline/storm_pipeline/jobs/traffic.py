@@ -48,11 +48,15 @@ Step = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class TrafficJob:
-    """The traffic tables of a lake. Each day is replaced as a whole: a repetition changes nothing."""
+    """The traffic tables of a lake. Each day is replaced as a whole: a repetition changes nothing.
+
+    `windows` are names of `WINDOWS`, shortest first, the minute among them: each is made from the one before.
+    """
 
     spark: SparkSession
     lake: Lake
     heaviest_pairs: int = HEAVIEST
+    windows: tuple[str, ...] = tuple(WINDOWS)
 
     def silver(self, table: str, day: Day) -> DataFrame:
         return read(self.spark, self.lake.silver(table), SILVER[table]).where(day.condition)
@@ -73,7 +77,7 @@ class TrafficJob:
         minutes = named(by_minute(self.silver("pairs", day)), executors)
         self.write(minutes, TRAFFIC["executor"], day, MINUTE)
         shorter = MINUTE
-        for window in WINDOWS:
+        for window in self.windows:
             if window != MINUTE:
                 step(f"executors by {window}")
                 longer = at_level(in_windows(self.gold("executor", day, shorter), window), "executor")

@@ -22,7 +22,6 @@ NAMESPACE, RELEASE, CLAIM = "learning", "storm-operator", "history"
 PIPELINE = f"{RELEASE}-pipeline"
 PERIODS = 20
 VALUES = {
-    "replicas": "0",
     "pipeline.enabled": "true",
     "pipeline.image.pullPolicy": "Never",
     "pipeline.jobs": "{ingest,traffic}",

@@ -39,8 +39,8 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	./mvnw -q -B -f operator/storm-plugin/pom.xml verify
 	./mvnw -q -B -f examples/workloads/pom.xml verify
 
-test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes, one Spark session for all of them
-	$(BIN)/pytest tests/pipeline -q -n 0
+test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two files at a time, each with a Spark session
+	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile
 
 test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine; two files at a time, each with a cluster
 	$(BIN)/pytest tests/functional -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10

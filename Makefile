@@ -40,8 +40,8 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	./mvnw -q -B -f operator/storm-plugin/pom.xml verify
 	./mvnw -q -B -f examples/workloads/pom.xml verify
 
-test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes, one Spark session for all of them
-	$(BIN)/pytest tests/pipeline -q -n 0
+test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two files at a time, each with a Spark session
+	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile
 
 test-alerts: setup ## Each alert fired on a real cluster by causing its fault (slow; not yet a part of `make test`)
 	$(BIN)/pytest $(ALERTS_FIRE) -q -n 0

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the pipeline: starting it takes longer than most tests."""
+"""One Spark session for all tests of a worker: starting it takes longer than most tests."""
 
 from __future__ import annotations
 

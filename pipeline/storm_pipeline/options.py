@@ -93,6 +93,9 @@ def _session(name: str, settings: SparkSettings, console: Console) -> Iterator[S
     except JarsError as error:
         console.print(f"[red]{error}[/]", soft_wrap=True)
         raise typer.Exit(1) from error
+    except PySparkException as error:  # a --master or --heap that Java refuses: it has said why, above
+        console.print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")
+        raise typer.Exit(1) from error
     try:
         yield spark
     except PySparkException as error:

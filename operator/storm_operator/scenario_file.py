@@ -69,8 +69,10 @@ def read_scenario(path: Path) -> ScenarioFile:
     """The scenario in a YAML file. Raises `InvalidScenario`."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidScenario(f"{path.name}: cannot be read: {' '.join(str(error).split())}") from error
+    except OSError as error:
+        raise InvalidScenario(f"cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InvalidScenario(f"cannot be read: {' '.join(str(error).split())}") from error
     return parse_scenario(document, path.stem)
 
 

@@ -56,13 +56,18 @@ def simulate(
     if page:
         _show(read.scenario, _under(names[0], read.specs), page_port, pace, console.print)
         return
-    reports = [("as it starts (Even)", play(read.scenario))]
-    for name in names:
-        specs = _under(name, read.specs)
-        reports.append((name, _played(read.scenario, specs, history, f"{read.scenario.name}-{name}")))
+    try:
+        if output is not None:
+            output.mkdir(parents=True, exist_ok=True)
+        reports = [("as it starts (Even)", play(read.scenario))]
+        for name in names:
+            specs = _under(name, read.specs)
+            reports.append((name, _played(read.scenario, specs, history, f"{read.scenario.name}-{name}")))
+    except OSError as error:
+        console.print(f"[red]cannot write:[/] {escape(str(error))}", soft_wrap=True)
+        raise typer.Exit(1) from error
     console.print(_table(reports))
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
         for name, report in reports:
             (output / f"{name.split(' (')[0].replace(' ', '-')}.json").write_text(report.to_json(), encoding="utf-8")
         console.print(f"reports: {output}")

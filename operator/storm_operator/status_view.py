@@ -26,7 +26,8 @@ def status_view(cluster: str, view: Document, plans: Sequence[Document]) -> Rend
     """One cluster: its topologies, the plans that matter, and where everything runs."""
     parts: list[RenderableType] = [Rule(f"{cluster}, {_time(view['at_seconds'])}", align="left", style="dim")]
     parts += [Text(f"note: {problem}", style="yellow") for problem in view["problems"]]
-    parts += [_topologies(view), _traffic(view["traffic"]), *_plans(plans), Text(), _placement(view)]
+    parts += [_topologies(view), Text(), *_last_decisions(view), _traffic(view["traffic"])]
+    parts += [*_plans(plans), Text(), _placement(view)]
     return Group(*parts)
 
 
@@ -47,8 +48,7 @@ def _topologies(view: Document) -> Table:
     table.add_column("topology")
     table.add_column("state")
     for heading in ("workers", "supervisors", "p50 ms", "p99 ms", "acked/s", "failed/s", "cross"):
-        table.add_column(heading, justify="right")
-    table.add_column("last decision", ratio=1)
+        table.add_column(heading, justify="right", no_wrap=True)
     for one in view["topologies"]:
         table.add_row(
             one["name"],
@@ -58,9 +58,16 @@ def _topologies(view: Document) -> Table:
             *(_figure(one[name]) for name in ("latency_p50_ms", "latency_p99_ms", "acked_per_second")),
             _figure(one["failed_per_second"]),
             _share(one["inter_supervisor_tuples_per_second"], one["tuples_per_second"]),
-            _decision(one["id"], view["decisions"]),
         )
     return table
+
+
+def _last_decisions(view: Document) -> list[Text]:
+    """A line for each topology: sentences, which a column of a narrow terminal would make unreadable."""
+    return [
+        Text.assemble((one["name"], "bold"), ": ", _decision(one["id"], view["decisions"]))
+        for one in view["topologies"]
+    ]
 
 
 def _state(topology: Document) -> str:

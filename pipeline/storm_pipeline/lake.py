@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -45,6 +46,20 @@ class Lake:
     def checkpoint(self, job: str) -> str:
         """Where a streaming job keeps how far it has come."""
         return f"{self.root}/checkpoints/{job}"
+
+
+def lake_at(root: str, history: str | None = None) -> Lake:
+    """The lake that a command line names. A folder's path is made absolute: Delta takes no others for tables."""
+    return Lake(_placed(root), _placed(history) if history else None)
+
+
+def is_folder_here(path: str) -> bool:
+    """Whether `path` is of this machine's file system, rather than `s3a://...` or the like."""
+    return "://" not in path and not path.startswith("file:")
+
+
+def _placed(path: str) -> str:
+    return str(Path(path).absolute()) if is_folder_here(path) else path.rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)

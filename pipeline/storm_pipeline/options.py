@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from storm_pipeline.jars import JarsError
+from storm_pipeline.lake import Lake, is_folder_here, lake_at
 from storm_pipeline.metrics import Labelled, told
 from storm_pipeline.spark import SparkSettings, open_session
 
@@ -27,6 +29,27 @@ Master = Annotated[str, typer.Option(envvar="SPARK_MASTER", help="Spark's master
 Heap = Annotated[str, typer.Option(help="Java heap of the driver (and of each executor).")]
 OffHeap = Annotated[str, typer.Option(help="Memory outside the heap, where Spark hashes and sorts.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting (repeatable).")]
+
+
+def recorded_lake(root: str, history: str | None) -> Lake:
+    """The lake that has recorded history; a folder that is not there is said before Spark takes its time to start."""
+    lake = lake_at(root, history)
+    recorded = lake.history or f"{lake.root}/bronze"
+    _insist(recorded, f"no recorded history in {recorded}: record with --history, or say where it is with --history")
+    return lake
+
+
+def cleaned_lake(root: str) -> Lake:
+    """The lake that has cleaned history; a folder that is not there is said before Spark takes its time to start."""
+    lake = lake_at(root)
+    _insist(f"{lake.root}/silver", f"no cleaned history in {lake.root}: run `storm-pipeline ingest` first")
+    return lake
+
+
+def _insist(folder: str, otherwise: str) -> None:
+    if is_folder_here(folder) and not Path(folder).is_dir():
+        typer.echo(otherwise, err=True)
+        raise typer.Exit(2)
 
 
 def settings_of(master: str, heap: str, off_heap: str, conf: list[str] | None) -> SparkSettings:
@@ -69,6 +92,9 @@ def _session(name: str, settings: SparkSettings, console: Console) -> Iterator[S
         spark = open_session(name, settings)
     except JarsError as error:
         console.print(f"[red]{error}[/]", soft_wrap=True)
+        raise typer.Exit(1) from error
+    except PySparkException as error:  # a --master or --heap that Java refuses: it has said why, above
+        console.print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")
         raise typer.Exit(1) from error
     try:
         yield spark

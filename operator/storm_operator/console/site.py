@@ -37,7 +37,7 @@ def open_page(api: Api, address: PageAddress) -> tuple[ThreadingHTTPServer, Page
     except OSError as error:
         raise PageUnavailable(
             f"the page cannot be served at {address.host}:{address.port} ({error.strerror or error}): choose another "
-            f"--page-port, or 0 for none"
+            "--page-port"
         ) from error
     return server, PageAddress(int(server.server_address[1]), address.host)
 

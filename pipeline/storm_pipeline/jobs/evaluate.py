@@ -21,6 +21,7 @@ from storm_pipeline.options import (
     Last,
     Master,
     OffHeap,
+    cleaned_lake,
     parse_date,
     settings_of,
     spark_job,
@@ -53,8 +54,8 @@ def evaluate(
     """
     console = Console(highlight=False)
     dates = parse_date("--from", first), parse_date("--to", last)
+    tables = cleaned_lake(lake)
     with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console) as spark:
-        tables = Lake(lake)
         for name in clusters_of(spark, tables, cluster, console):
             with console.status(f"plans of {name}"):
                 run(spark, tables, name, Around(around), *dates)

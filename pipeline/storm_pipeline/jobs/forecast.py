@@ -32,6 +32,7 @@ from storm_pipeline.options import (
     Last,
     Master,
     OffHeap,
+    cleaned_lake,
     parse_date,
     settings_of,
     spark_job,
@@ -72,8 +73,8 @@ def forecast(
     except ValueError as error:
         raise typer.BadParameter(f"--bin: {error}") from error
     season = Cycle(cycle, bins, phi, theta, yardsticks)
+    tables = cleaned_lake(lake)
     with spark_job("forecast", settings_of(master, heap, off_heap, conf), console) as spark:
-        tables = Lake(lake)
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             with console.status(f"forecasts of {name}"):

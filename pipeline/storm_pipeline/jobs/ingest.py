@@ -19,7 +19,7 @@ from storm_operator.core.history_tables import TABLES, Table
 from storm_pipeline.ingestion import Batch, Tally
 from storm_pipeline.lake import Lake, append_once, exists, frame_of, read, replace_all
 from storm_pipeline.metrics import Labelled
-from storm_pipeline.options import Conf, Heap, History, LakeRoot, Master, OffHeap, settings_of, spark_job
+from storm_pipeline.options import Conf, Heap, History, LakeRoot, Master, OffHeap, recorded_lake, settings_of, spark_job
 from storm_pipeline.schemas import FILES, GAPS, QUARANTINE, SILVER, bronze_schema
 from storm_pipeline.transforms.clean import gaps_of
 
@@ -140,7 +140,7 @@ def ingest(
     """Take recorded history into clean tables. Can be cut short anywhere and run again."""
     console = Console(highlight=False)
     late = timedelta(hours=late_after_hours) if late_after_hours else None
-    intake = Intake(Lake(lake.rstrip("/"), history.rstrip("/") if history else None), late, files_in_batch)
+    intake = Intake(recorded_lake(lake, history), late, files_in_batch)
     totals: dict[str, Tally] = {}
 
     def figures() -> Mapping[str, Labelled]:

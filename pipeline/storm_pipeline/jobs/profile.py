@@ -28,6 +28,7 @@ from storm_pipeline.options import (
     Last,
     Master,
     OffHeap,
+    cleaned_lake,
     parse_date,
     settings_of,
     spark_job,
@@ -56,8 +57,8 @@ def profile(
     console = Console(highlight=False)
     where = Publication(publish_file, config_map, valid_days)
     dates = parse_date("--from", first), parse_date("--to", last)
+    tables = cleaned_lake(lake)
     with spark_job("profile", settings_of(master, heap, off_heap, conf), console) as spark:
-        tables = Lake(lake)
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             with console.status(f"profile of {name}"):

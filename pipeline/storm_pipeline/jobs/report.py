@@ -14,7 +14,7 @@ from rich.console import Console
 from storm_pipeline import gold
 from storm_pipeline.jobs.learning import clusters_of
 from storm_pipeline.lake import Lake, read
-from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, settings_of, spark_job
+from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, cleaned_lake, settings_of, spark_job
 from storm_pipeline.reporting.page import write_report
 from storm_pipeline.reporting.sections import sections
 from storm_pipeline.schemas import CLUSTER, DATE, QUALITY, TRAFFIC_SHARE, DerivedTable
@@ -50,8 +50,8 @@ def report(
     Reads what the other jobs have written; what no job has written yet is left out.
     """
     console = Console(highlight=False)
+    tables = cleaned_lake(lake)
     with spark_job("report", settings_of(master, heap, off_heap, conf), console) as spark:
-        tables = Lake(lake)
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             folder = output if len(clusters) == 1 else output / name.replace("/", "-")

@@ -22,6 +22,7 @@ from storm_pipeline.options import (
     Last,
     Master,
     OffHeap,
+    cleaned_lake,
     parse_date,
     settings_of,
     spark_job,
@@ -115,8 +116,9 @@ def traffic(
     """Traffic matrices by window and level, day by day. Can be cut short anywhere and run again."""
     console = Console(highlight=False)
     dates = parse_date("--from", first), parse_date("--to", last)
+    tables = cleaned_lake(lake)
     with spark_job("traffic", settings_of(master, heap, off_heap, conf), console) as spark:
-        job = TrafficJob(spark, Lake(lake.rstrip("/")), heaviest_pairs)
+        job = TrafficJob(spark, tables, heaviest_pairs)
         ledger = Ledger(spark, job.lake, "traffic", SOURCES)
         days = within(days_of(spark, job.lake.silver("pairs"), SILVER["pairs"], cluster), *dates)
         due = [day for day in days if again or ledger.is_due(day)]

@@ -22,7 +22,7 @@ from storm_pipeline.jobs.learning import (
     publish,
 )
 from storm_pipeline.lake import Lake
-from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, settings_of, spark_job
+from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, cleaned_lake, settings_of, spark_job
 from storm_pipeline.tuning.candidates import candidates
 from storm_pipeline.tuning.candidates import settings_of as operator_settings
 from storm_pipeline.tuning.halving import Ladder, PlayAll, Standing, climb, mean_of, standings
@@ -67,8 +67,8 @@ def tune(
     except InvalidOverride as error:
         raise typer.BadParameter(f"--set: {error}") from error
     prices = Prices(under_price, failed_price, restart_price)
+    tables = cleaned_lake(lake)
     with spark_job("tune", settings_of(master, heap, off_heap, conf), console) as spark:
-        tables = Lake(lake)
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             try:

@@ -20,14 +20,13 @@ demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node m
 	PYTHONPATH=tests:benchmarks $(BIN)/python tests/demo_on_kubernetes.py $(if $(DEMO_MINUTES),--minutes $(DEMO_MINUTES))
 
 PIPELINE_DEMO := build/pipeline-demo
-# Jobs that learn, as far as they are there.
-LEARNING_JOBS ?= profile forecast evaluate
 PIPELINE_MASTER ?= local[*]
-pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, aggregated, learned from: tables and a report in build/pipeline-demo
+pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, aggregated, learned from: tables and a report in build/pipeline-demo (10 minutes)
 	rm -rf $(PIPELINE_DEMO)
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo.yaml --history $(PIPELINE_DEMO)/bronze
-	set -e; for job in ingest traffic $(LEARNING_JOBS); do \
-	  echo "== storm-pipeline $$job"; $(BIN)/storm-pipeline $$job $(PIPELINE_DEMO) --master '$(PIPELINE_MASTER)'; done
+	set -e; for job in ingest traffic profile forecast evaluate "report --output $(PIPELINE_DEMO)/report"; do \
+	  echo "== storm-pipeline $$job"; set -- $$job; name=$$1; shift; \
+	  $(BIN)/storm-pipeline $$name $(PIPELINE_DEMO) "$$@" --master '$(PIPELINE_MASTER)'; done
 
 test: setup test-unit test-plugin test-pipeline test-functional ## All tests on this machine, set-up included
 

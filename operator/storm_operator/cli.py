@@ -5,12 +5,7 @@ The agent runs beside every supervisor and must stay small: it must not pay for 
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from typing import Annotated
-
-import typer
-
-from storm_operator.lazy_commands import LazyCommand, lazy_group
+from storm_operator.lazy_commands import LazyCommand, lazy_program
 
 PROGRAM = "storm-operator"
 
@@ -36,29 +31,11 @@ COMMANDS: dict[str, LazyCommand] = {
     "demo": LazyCommand("storm_operator.demo.commands:demo", "Storm's own scheduler against storm-operator, live."),
 }
 
-app = typer.Typer(
-    name=PROGRAM,
-    cls=lazy_group(PROGRAM, COMMANDS),
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_show_locals=False,
-    help="Places Apache Storm executors by live traffic and CPU, moves as few as possible, and can say why.",
+app = lazy_program(
+    PROGRAM,
+    COMMANDS,
+    "Places Apache Storm executors by live traffic and CPU, moves as few as possible, and can say why.",
 )
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"{PROGRAM} {version(PROGRAM)}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    _version: Annotated[
-        bool, typer.Option("--version", help="Show the version and end.", callback=_show_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Options of the program itself."""
 
 
 def main() -> None:

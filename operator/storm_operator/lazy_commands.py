@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+DISTRIBUTION = "storm-operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,32 @@ class LazyCommand:
 
     target: str
     summary: str
+
+
+def lazy_program(program: str, commands: Mapping[str, LazyCommand], summary: str) -> typer.Typer:
+    """A command line of `commands`, with `--version`."""
+    app = typer.Typer(
+        name=program,
+        cls=lazy_group(program, commands),
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_show_locals=False,
+        help=summary,
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{program} {version(DISTRIBUTION)}")
+            raise typer.Exit
+
+    # As a default and not in the annotation: those are looked up among a module's names, and this is a local one.
+    shown = typer.Option(False, "--version", help="Show the version and end.", callback=show_version, is_eager=True)
+
+    @app.callback()
+    def root(_version: bool = shown) -> None:
+        """Options of the program itself."""
+
+    return app
 
 
 def lazy_group(program: str, commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from storm_operator.lazy_commands import LazyCommand, lazy_group
+from storm_operator.lazy_commands import LazyCommand, lazy_program
 
 PROGRAM = "storm-pipeline"
 
@@ -24,31 +20,7 @@ JOBS: dict[str, LazyCommand] = {
     "jars": LazyCommand("storm_pipeline.jars:jars", "Fetch what Spark needs for Delta tables."),
 }
 
-app = typer.Typer(
-    name=PROGRAM,
-    cls=lazy_group(PROGRAM, JOBS),
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_show_locals=False,
-    help="Learns from the history of storm-operator, on Apache Spark.",
-)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"{PROGRAM} {version('storm-operator')}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    _version: Annotated[
-        bool, typer.Option("--version", help="Show the version and end.", callback=_show_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Options of the program itself."""
+app = lazy_program(PROGRAM, JOBS, "Learns from the history of storm-operator, on Apache Spark.")
 
 
 def main() -> None:

@@ -144,10 +144,6 @@ class TrafficMatrix:
         flows = self.flows_between(place_of)
         return float(flows.per_second[flows.sources != flows.targets].sum())
 
-    def to_array(self) -> npt.NDArray[np.float64]:
-        """A dense copy, rows and columns as in `executors`."""
-        return np.asarray(self._rates.todense(), dtype=np.float64)
-
 
 def _sorted_rows(
     rows: npt.ArrayLike, columns: npt.ArrayLike, rates: npt.ArrayLike, size: int

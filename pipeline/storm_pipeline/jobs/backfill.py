@@ -11,7 +11,8 @@ from rich.progress import Progress
 
 from storm_operator.core.history_rows import columns_of
 from storm_operator.history.store import HistoryStore, Limits
-from storm_pipeline.prometheus_history import PrometheusError, PrometheusHistory
+from storm_operator.prometheus_api import PrometheusError
+from storm_pipeline.prometheus_history import PrometheusHistory
 
 NO_LIMITS = Limits(keep_bytes=None, keep_days=None)
 

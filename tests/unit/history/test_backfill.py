@@ -90,7 +90,7 @@ def test_counters_become_rates_and_a_reset_is_no_negative_one(tmp_path: Path) ->
     [
         (200, b'{"status": "success", "data": 1}', "unknown form"),
         (400, b'{"status": "error", "error": "parse error"}', "parse error"),
-        (502, b"<html>", "not in JSON"),
+        (502, b"<html>", "answered 502 with something that is not JSON"),
     ],
 )
 def test_a_server_that_gives_no_samples_is_said_in_a_sentence(
@@ -101,6 +101,12 @@ def test_a_server_that_gives_no_samples_is_said_in_a_sentence(
     assert done.exit_code == 1
     assert words in done.output.replace("\n", " ")
     assert "Traceback" not in done.output
+
+
+def test_what_operator_and_pipeline_say_of_themselves_is_not_asked_for(tmp_path: Path) -> None:
+    with serving(lambda _: (400, b'{"status": "error", "error": "no"}')) as url:
+        said = run(tmp_path, url).output
+    assert '__name__!~"storm_(operator|pipeline)_.*"' in said.replace("\n", "")
 
 
 def test_times_that_are_none_are_refused(tmp_path: Path) -> None:

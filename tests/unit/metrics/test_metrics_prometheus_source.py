@@ -11,9 +11,8 @@ import pytest
 
 from http_server import serving
 from storm_operator.adapters.metrics.prometheus import PrometheusSource
-from storm_operator.adapters.metrics.source import METRIC_PREFIX, NOT_OF_AGENTS
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey
-from storm_operator.core.prometheus_matrix import LABELS_ADDED_BY_PROMETHEUS, parse_matrix
+from storm_operator.core.prometheus_matrix import LABELS_ADDED_BY_PROMETHEUS, METRIC_PREFIX, NOT_OF_AGENTS, parse_matrix
 from storm_operator.metric_contract import AGENT_METRICS, METRICS, Exporter
 
 COUNT = SeriesKey.of("storm_x_total", {"supervisor": "h1"})

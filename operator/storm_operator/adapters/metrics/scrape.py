@@ -11,9 +11,9 @@ import requests
 import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
-from storm_operator.adapters.metrics.source import METRIC_PREFIX
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
+from storm_operator.core.prometheus_matrix import METRIC_PREFIX
 
 Targets = Mapping[str, str]
 MAXIMUM_CONCURRENT_SCRAPES = 16

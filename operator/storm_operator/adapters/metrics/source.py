@@ -6,10 +6,6 @@ from typing import Protocol
 
 from storm_operator.core.metrics_window import MetricsWindow
 
-METRIC_PREFIX = "storm_"
-NOT_OF_AGENTS = "storm_(operator|pipeline)_.*"
-"""What the operator and pipeline jobs export about themselves: nothing that an agent has measured."""
-
 
 class MetricsSource(Protocol):
     """Reads all `storm_*` series of docs/reference/metrics.md, "Agent".

@@ -38,11 +38,6 @@ class TopologyReading:
     findings: tuple[StatefulFinding, ...]
 
 
-def read_topology(client: NimbusClient, topology_id: str, stateful: StatefulSpec | None = None) -> Topology:
-    """See `read_topology_with_findings`."""
-    return read_topology_with_findings(client, topology_id, stateful).topology
-
-
 def read_topology_with_findings(
     client: NimbusClient, topology_id: str, stateful: StatefulSpec | None = None
 ) -> TopologyReading:

@@ -1,0 +1,65 @@
+"""Raw samples of the agents' metrics from a Prometheus server: for the operator of now, for a backfill of the past.
+
+Raw samples are asked for with a range selector, not `rate()` or a range query: both interpolate, and turn 300 tuples
+into 314, which differs from what the agents said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import requests
+
+from storm_operator.core.metrics_window import Sample, SeriesKey
+from storm_operator.core.prometheus_matrix import AGENTS_SERIES, parse_matrix
+
+
+class PrometheusError(Exception):
+    """The server did not give samples; the message says why, to be put behind the server's name."""
+
+
+class NoAnswer(PrometheusError):
+    """The server could not be reached, or not in time."""
+
+
+def fetch_raw_samples(
+    url: str,
+    at_seconds: float,
+    window_seconds: float,
+    *,
+    matchers: str = "",
+    ignored_labels: frozenset[str] = frozenset(),
+    timeout_seconds: float = 10.0,
+) -> Mapping[SeriesKey, list[Sample]]:
+    """All samples of the `window_seconds` before `at_seconds`, by series. Raises `PrometheusError`.
+
+    `matchers` narrows the query, e.g. `cluster="blue"`; `ignored_labels` are those that a scrape configuration adds,
+    beside the usual ones.
+    """
+    names = f"{AGENTS_SERIES},{matchers}" if matchers else AGENTS_SERIES
+    # Prometheus 3 leaves out the sample at the very start of a range and 2.x does not; window_of_samples decides.
+    query = f"{{{names}}}[{round(window_seconds * 1000)}ms]"
+    data = _ask(url.rstrip("/"), query, at_seconds, timeout_seconds)
+    try:
+        return parse_matrix(data, ignored_labels)
+    except ValueError as error:
+        raise PrometheusError(f"answered in an {error}") from error
+
+
+def _ask(url: str, query: str, at_seconds: float, timeout_seconds: float) -> Any:
+    try:
+        response = requests.post(
+            f"{url}/api/v1/query", data={"query": query, "time": f"{at_seconds:.3f}"}, timeout=timeout_seconds
+        )
+        answer = response.json()
+    except requests.Timeout as error:
+        raise NoAnswer(f"did not answer within {timeout_seconds:g} s") from error
+    except requests.JSONDecodeError as error:
+        raise PrometheusError(f"answered {response.status_code} with something that is not JSON") from error
+    except requests.RequestException as error:
+        raise NoAnswer(f"did not answer: {type(error).__name__}") from error
+    if not isinstance(answer, dict) or answer.get("status") != "success":
+        reason = answer.get("error", answer) if isinstance(answer, dict) else answer
+        raise PrometheusError(f"refused the query {query}: {reason}")
+    return answer.get("data")

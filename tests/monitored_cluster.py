@@ -23,6 +23,7 @@ from http_server import serving
 from operator_scene import free_port
 from prometheus_server import PrometheusServer
 from rule_files import rule_files
+from storm_by_hand import nothing_left_on
 from storm_operator.local.cluster import LocalCluster
 from storm_pipeline.metrics import JobFigures, write
 
@@ -59,7 +60,7 @@ class MonitoredCluster:
 
 @contextmanager
 def monitored(storm: LocalCluster, jar: Path, folder: Path) -> Iterator[MonitoredCluster]:
-    """Both topologies managed and scraped, until the block ends; they keep running on `storm`."""
+    """Both topologies managed and scraped, until the block ends; nothing is left on `storm` then."""
     topologies = folder / "topologies"
     topologies.mkdir(parents=True)
     for name in TOPOLOGIES:
@@ -71,7 +72,11 @@ def monitored(storm: LocalCluster, jar: Path, folder: Path) -> Iterator[Monitore
     with serving(lambda path: played(path, time.monotonic() - started, folder / "pipeline")) as played_url:
         agents = [machine.agent_address for machine in storm.machines]
         config = prometheus_config(agents, f"127.0.0.1:{port}", played_url.removeprefix("http://"))
-        with PrometheusServer(folder, config) as prometheus, operator(storm, topologies, port, log):
+        with (
+            PrometheusServer(folder, config) as prometheus,
+            nothing_left_on(storm),
+            operator(storm, topologies, port, log),
+        ):
             yield MonitoredCluster(prometheus, log)
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+
+from eventually import eventually
 
 from storm_operator.adapters.submission import JarSubmission, submit_jar
 from storm_operator.assembly import Assembly, assemble
@@ -119,6 +122,22 @@ class StormByHand:
 
     def kill(self, name: str) -> None:
         self._parts.storm.kill(name, 0)
+
+    def kill_all(self) -> None:
+        """And wait until all are gone."""
+        for left in self._parts.storm.running():
+            self.kill(left.name)
+        eventually(lambda: not self._parts.storm.running(), "no topology is left")
+
+
+@contextmanager
+def nothing_left_on(storm: LocalCluster) -> Iterator[None]:
+    """Kills whatever runs there when the block ends: who comes next may count on free slots."""
+    try:
+        yield
+    finally:
+        with StormByHand(storm) as hands:
+            hands.kill_all()
 
 
 def _free_slot(slots: tuple[WorkerSlot, ...], taken: Assignment) -> WorkerSlot:

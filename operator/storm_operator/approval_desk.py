@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from storm_operator.apply_ports import Clock
 from storm_operator.core.decision import Decision, Plan
-from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
@@ -56,7 +55,6 @@ class ApprovalDesk:
         return replace(
             record,
             rollback_of=known.rollback_of,
-            known_bad=known.known_bad,
             approved_by=known.approved_by,
             approved_at_seconds=known.approved_at_seconds,
         )
@@ -90,7 +88,7 @@ class ApprovalDesk:
         """Forget a proposal; its target is not proposed again."""
         known = self.memory.proposals.named(plan_id)
         if known is not None:
-            self.memory.decisions = self.memory.decisions.with_known_bad(assignment_hash(known.plan.target))
+            self.memory.decisions = self.memory.decisions.with_known_bad(known.plan.target)
             self._drop(known, PlanState.REJECTED, message)
 
     def withdraw(self, plan_id: str, message: str) -> None:
@@ -112,12 +110,11 @@ class ApprovalDesk:
             now,
             "asked for",
             rollback_of=plan.id,
-            known_bad=assignment_hash(plan.target),
             approved_by=by,
             approved_at_seconds=now,
         )
         self._keep(record)
-        self.memory.decisions = self.memory.decisions.with_known_bad(record.known_bad)
+        self.memory.decisions = self.memory.decisions.with_known_bad(plan.target)
         return back
 
     def _drop(self, known: PlanRecord, state: PlanState, message: str) -> None:

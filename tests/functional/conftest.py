@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from storm_by_hand import nothing_left_on
 from storm_operator.local.build import plugin_jar as build_plugin_jar
 from storm_operator.local.build import workloads_jar as build_workloads_jar
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterSpec
+
+STORM = pytest.StashKey[LocalCluster]()
 
 
 def unique_name(prefix: str) -> str:
@@ -37,8 +40,20 @@ def workloads_jar() -> Path:
     return build_workloads_jar()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left_for_the_next_module(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Topologies that a module leaves behind, since one of its tests failed, would take the slots of the next one's."""
+    yield
+    storm = request.config.stash.get(STORM, None)
+    if storm is not None:
+        with nothing_left_on(storm):
+            pass
+
+
 @pytest.fixture(scope="session")
-def storm_cluster(plugin_jar: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def storm_cluster(
+    plugin_jar: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[LocalCluster]:
     """Four machines with agents and plugin; as root with networks and CPU of their own, else on loopback.
 
     It ends with this process, also when that is killed.
@@ -52,4 +67,6 @@ def storm_cluster(plugin_jar: Path, tmp_path_factory: pytest.TempPathFactory) ->
         work_dir=tmp_path_factory.mktemp("storm"),
     )
     with LocalCluster(spec) as cluster:
+        pytestconfig.stash[STORM] = cluster
         yield cluster
+        del pytestconfig.stash[STORM]

@@ -100,14 +100,13 @@ def _too_little_seen(change: ProposedChange, periods: int, least_periods: int) -
 
 
 def _known_bad(change: ProposedChange, memory: DecisionMemory) -> Hold | None:
-    if not memory.known_bad:
-        return None
-    target_hash = assignment_hash(change.target)
-    if target_hash not in memory.known_bad:
+    """An urgent change may bring a bad arrangement to other slots: what made it bad may be where it was."""
+    if not memory.known_bad_like(change.target, exactly=change.is_urgent):
         return None
     return Hold(
         HoldReason.KNOWN_BAD,
-        f"the proposal ({change.what_moves}; target {target_hash}) was in force before and was rolled back",
+        f"the proposal ({change.what_moves}; target {assignment_hash(change.target)}) or its like in other slots "
+        "was rolled back or rejected before",
     )
 
 

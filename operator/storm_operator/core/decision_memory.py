@@ -7,12 +7,24 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from storm_operator.core.model import Assignment, in_order, read_only
+from storm_operator.core.model import Assignment, WorkerSlot, in_order, read_only
 from storm_operator.core.plan_record import PlanRecord, PlanState
 
 KNOWN_BAD_KEPT = 20
 RESTARTS_KEPT = 9
 ASSUMED_RESTART_SECONDS = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBad:
+    """What is remembered of a target that nobody wants again: which slots it used, and who sat with whom."""
+
+    target_hash: str
+    arrangement_hash: str
+
+    @classmethod
+    def of(cls, target: Assignment) -> KnownBad:
+        return cls(assignment_hash(target), arrangement_hash(target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +34,8 @@ class DecisionMemory:
     changed_at_seconds: Mapping[str, float] = field(default_factory=dict)
     measured_restarts: tuple[tuple[str, float], ...] = ()
     """(plan id, seconds from in force until all moved executors ran again), newest last."""
-    known_bad: tuple[str, ...] = ()
-    """Hashes of targets that were rolled back, newest last."""
+    known_bad: tuple[KnownBad, ...] = ()
+    """Targets that were rolled back or rejected, newest last."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "changed_at_seconds", read_only(self.changed_at_seconds))
@@ -33,10 +45,19 @@ class DecisionMemory:
         """The median of the restarts measured so far; 8 s before the first."""
         return statistics.median([seconds for _, seconds in self.measured_restarts] or [ASSUMED_RESTART_SECONDS])
 
-    def with_known_bad(self, target_hash: str) -> DecisionMemory:
-        """Remember a target that was rolled back."""
-        others = tuple(known for known in self.known_bad if known != target_hash)
-        return replace(self, known_bad=(*others, target_hash)[-KNOWN_BAD_KEPT:])
+    def with_known_bad(self, target: Assignment) -> DecisionMemory:
+        """Remember a target that was rolled back or rejected."""
+        bad = KnownBad.of(target)
+        others = tuple(known for known in self.known_bad if known != bad)
+        return replace(self, known_bad=(*others, bad)[-KNOWN_BAD_KEPT:])
+
+    def known_bad_like(self, target: Assignment, *, exactly: bool) -> bool:
+        """Whether `target` was rolled back or rejected before; unless `exactly`, also in other slots."""
+        asked = KnownBad.of(target)
+        return any(
+            known.target_hash == asked.target_hash or (not exactly and known.arrangement_hash == asked.arrangement_hash)
+            for known in self.known_bad
+        )
 
     def with_record(self, record: PlanRecord) -> DecisionMemory:
         """Remember what became of a plan; the same plan may be told again as it goes on."""
@@ -49,7 +70,7 @@ class DecisionMemory:
         if record.seconds_to_running is not None:
             restarts = (*restarts, (record.plan.id, record.seconds_to_running))[-RESTARTS_KEPT:]
         learnt = replace(self, changed_at_seconds={**self.changed_at_seconds, **changed}, measured_restarts=restarts)
-        return learnt.with_known_bad(record.known_bad) if record.known_bad else learnt
+        return learnt if record.undoes is None else learnt.with_known_bad(record.undoes)
 
 
 def assignment_hash(assignment: Assignment) -> str:
@@ -59,4 +80,21 @@ def assignment_hash(assignment: Assignment) -> str:
         for executor in in_order(assignment.slot_of)
         for slot in (assignment.slot_of[executor],)
     ]
+    return _short_hash(lines)
+
+
+def arrangement_hash(assignment: Assignment) -> str:
+    """The same for assignments that differ in the names of slots and supervisors alone: who shares what with whom."""
+    supervisors: dict[str, int] = {}
+    workers: dict[WorkerSlot, int] = {}
+    lines = [
+        f"{executor.topology_id} {executor.label} {supervisors.setdefault(slot.supervisor_id, len(supervisors))} "
+        f"{workers.setdefault(slot, len(workers))}"
+        for executor in in_order(assignment.slot_of)
+        for slot in (assignment.slot_of[executor],)
+    ]
+    return _short_hash(lines)
+
+
+def _short_hash(lines: list[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from storm_operator.core.decision import Plan
-from storm_operator.core.model import Executor, WorkerSlot, read_only
+from storm_operator.core.model import Assignment, Executor, WorkerSlot, read_only
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
 
@@ -74,9 +74,9 @@ class PlanRecord:
     `seconds_to_running` from in force until every moved executor was seen to run in its new worker;
     `workers_kept` counts the plan's kept workers whose process id did not change. `worker_pids_before` and
     `failures_before` (failed tuples by counter) are the readings from before the move that these are told by;
-    `busy_before` are the executors that had tuples to work on, and so will show when they run again. `known_bad` is,
-    of a rollback, the hash of the target that it undoes, and `rollback_of` the id of that plan. `approved_by` is AUTO
-    or who said yes; empty until somebody has.
+    `busy_before` are the executors that had tuples to work on, and so will show when they run again. `rollback_of`
+    is, of a rollback, the id of the plan that it undoes. `approved_by` is AUTO or who said yes; empty until somebody
+    has.
     """
 
     plan: Plan
@@ -95,7 +95,6 @@ class PlanRecord:
     failures_before: Mapping[str, float] = field(default_factory=dict)
     busy_before: tuple[Executor, ...] = ()
     enforce_cpu: bool = True
-    known_bad: str = ""
     rollback_of: str = ""
     approved_by: str = ""
     approved_at_seconds: float | None = None
@@ -103,6 +102,11 @@ class PlanRecord:
     def __post_init__(self) -> None:
         for name in ("worker_pids_before", "failures_before"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def undoes(self) -> Assignment | None:
+        """What nobody wants again: where a rollback takes the executors away from."""
+        return self.plan.base if self.rollback_of else None
 
 
 def busy_executors(snapshot: ClusterSnapshot, topology_ids: tuple[str, ...]) -> tuple[Executor, ...]:

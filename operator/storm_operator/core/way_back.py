@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
 
@@ -17,7 +16,6 @@ def way_back_from(record: PlanRecord, measured: Outcome, plan_id: str, now_secon
         started_at_seconds=now_seconds,
         busy_before=record.busy_before,
         enforce_cpu=record.enforce_cpu,
-        known_bad=assignment_hash(record.plan.target),
         rollback_of=record.plan.id,
         approved_by=AUTO,
         approved_at_seconds=now_seconds,

@@ -94,10 +94,12 @@ def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
         if body["spec"].get("clusterNimbus") != nimbus:
             continue
         if state_of(body) in (PlanState.REJECTED.value, PlanState.ROLLED_BACK.value):
-            loop.memory.decisions = loop.memory.decisions.with_known_bad(body["spec"]["planHash"])
+            unwanted = plan_of(body)
+            if unwanted is not None:
+                loop.memory.decisions = loop.memory.decisions.with_known_bad(unwanted.target)
         record = proposal_record(body)
         if record is None or record.plan.id in begun:
             continue
-        if record.known_bad:
-            loop.memory.decisions = loop.memory.decisions.with_known_bad(record.known_bad)
+        if record.undoes is not None:
+            loop.memory.decisions = loop.memory.decisions.with_known_bad(record.undoes)
         loop.memory.proposals = loop.memory.proposals.having(record)

@@ -136,7 +136,6 @@ def proposal_record(body: Body) -> PlanRecord | None:
         before=Outcome(None, None, None, None, None),
         started_at_seconds=plan.created_at_seconds,
         message=str(status.get("message", "")),
-        known_bad=assignment_hash(plan.base) if rollback_of else "",
         rollback_of=rollback_of,
         approved_by=str(status.get("approvedBy") or UNNAMED) if state_of(body) == APPROVED else "",
         approved_at_seconds=_seconds((status.get("times") or {}).get("approved")),

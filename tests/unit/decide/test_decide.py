@@ -169,8 +169,23 @@ def test_the_assignment_in_force_is_no_change() -> None:
 
 
 def test_what_was_rolled_back_is_not_tried_again() -> None:
-    bad = DecisionMemory().with_known_bad(assignment_hash(planned(decision()).target))
+    bad = DecisionMemory().with_known_bad(planned(decision()).target)
     assert "rolled back" in held(decision(memory=bad), HoldReason.KNOWN_BAD)
+
+
+def test_the_like_of_it_in_other_slots_is_not_tried_either() -> None:
+    proposed = planned(decision()).target
+    (slot,) = set(proposed.slot_of.values())
+    elsewhere = Assignment(dict.fromkeys(proposed.slot_of, WorkerSlot(f"not-{slot.supervisor_id}", slot.port + 1)))
+    held(decision(memory=DecisionMemory().with_known_bad(elsewhere)), HoldReason.KNOWN_BAD)
+    planned(decision(memory=DecisionMemory().with_known_bad(Assignment(APART))))
+
+
+def test_memory_tells_the_very_target_that_was_bad_from_its_like_elsewhere() -> None:
+    memory = DecisionMemory().with_known_bad(Assignment(dict.fromkeys(APART, WorkerSlot("gone", 1))))
+    there = Assignment(dict.fromkeys(APART, WorkerSlot("fresh", 1)))
+    assert memory.known_bad_like(there, exactly=False)
+    assert not memory.known_bad_like(there, exactly=True)
 
 
 def test_cool_down() -> None:
@@ -208,7 +223,7 @@ def test_under_trigger_policy_all_other_rules_stay() -> None:
     held(decision(TOGETHER, picture(dict(TOGETHER.slot_of)), trigger=Trigger.POLICY), HoldReason.NO_CHANGE)
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 20})
     held(decision(memory=recent, trigger=Trigger.POLICY), HoldReason.COOL_DOWN)
-    bad = DecisionMemory().with_known_bad(assignment_hash(planned(decision()).target))
+    bad = DecisionMemory().with_known_bad(planned(decision()).target)
     held(decision(memory=bad, trigger=Trigger.POLICY), HoldReason.KNOWN_BAD)
     window = ExcludedWindow("0 0 1 1 *", 3600)
     held(decision(excluded_windows=(window,), trigger=Trigger.POLICY), HoldReason.EXCLUDED_WINDOW)

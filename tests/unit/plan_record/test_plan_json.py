@@ -50,7 +50,6 @@ def full_record() -> PlanRecord:
         failures_before={"storm_executor_failed_tuples_total{}": 3.0},
         busy_before=(count,),
         enforce_cpu=False,
-        known_bad="0123456789abcdef",
         rollback_of="p-0",
         approved_by="auto",
         approved_at_seconds=13.0,

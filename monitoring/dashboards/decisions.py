@@ -5,6 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, to_topology
+from dashboards.limits import ABOVE_BEST_KNOWN, FORECAST_ERROR, LATENCY_SECONDS
 from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
 from dashboards.panels import Query, counts, figure, lines
 from dashboards.table_panels import Column, rows
@@ -74,7 +75,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Cost of the placement in force beyond the best one found, the worst topology. 0% is as good as known.",
             "percentunit",
             f"max(storm_operator_gap_to_best_known_ratio{{{T}}})",
-            thresholds=((0.1, YELLOW), (0.5, ORANGE)),
+            thresholds=ABOVE_BEST_KNOWN,
         ),
     )
 
@@ -99,6 +100,7 @@ def _plans() -> tuple[AnyPanel, ...]:
                 Column("Value #G", "To in force", "s"),
                 Column("Value #H", "To running", "s"),
                 Column("Value #I", "Failed tuples", "short", ((1, ORANGE),)),
+                Column("nimbus", "Cluster"),
             ),
             f"max by (nimbus, topology, plan, policy, state) ({last}info{{{T}}})",
             f"{BY} ({last}timestamp_seconds{{{T}}}) * 1000",
@@ -173,6 +175,7 @@ def _predictions() -> tuple[AnyPanel, ...]:
                 f"max by (topology, stage) (storm_operator_last_plan_complete_latency_seconds{{{T}}})",
                 "{{topology}} {{stage}}",
             ),
+            thresholds=LATENCY_SECONDS,
             dashed=".* predicted",
         ),
         lines(
@@ -180,13 +183,15 @@ def _predictions() -> tuple[AnyPanel, ...]:
             "Cost of the placement in force beyond the best one found. It stays up while holds keep a plan back.",
             "percentunit",
             Query(f"{BY} (storm_operator_gap_to_best_known_ratio{{{T}}})", "{{topology}}"),
+            thresholds=ABOVE_BEST_KNOWN,
         ),
         lines(
             "Time until plans work",
-            "From decision to in force, and from there until every moved executor ran again.",
+            "From decision to in force (60 s at most), and from there until every moved executor ran again (90 s at most).",
             "s",
             Query(f"{BY} (storm_operator_last_plan_in_force_seconds{{{T}}})", "{{topology}} in force"),
             Query(f"{BY} (storm_operator_last_plan_running_seconds{{{T}}})", "{{topology}} running"),
+            thresholds=((30, YELLOW), (60, RED)),
         ),
     )
 
@@ -210,6 +215,8 @@ def _forecasts() -> tuple[AnyPanel, ...]:
             "How far the forecast was off, as a share of what arrived. Above zero: too much was expected.",
             "percentunit",
             Query(f"({forecast} - {actual}) / ({actual} > 0)", "{{topology}} {{component}}"),
+            thresholds=FORECAST_ERROR,
+            base=ORANGE,
             height=9,
             signed=True,
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import AGENTS, CLUSTERS, TOPOLOGIES, Section, Uid, dashboard
+from dashboards.limits import THROTTLED_SHARE, USED_OF_LIMIT
 from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
 from dashboards.panels import Query, bars, counts, figure, lines, rows_over_time
 from dashboards.table_panels import Column, rows
@@ -51,7 +52,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "What executors with a limit use of it. Near 100% they have no room left until limits rise.",
             "percentunit",
             f"sum({USE} and {LIMIT}) / sum({LIMIT})",
-            thresholds=((0.8, YELLOW), (0.95, ORANGE)),
+            thresholds=USED_OF_LIMIT,
             width=6,
         ),
         figure(
@@ -59,7 +60,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Share of time for which the executor that is held back most had to wait for its limit.",
             "percentunit",
             f"max({THROTTLED})",
-            thresholds=((0.1, YELLOW), (0.5, RED)),
+            thresholds=THROTTLED_SHARE,
             width=6,
         ),
     )
@@ -78,8 +79,8 @@ def _executors() -> tuple[AnyPanel, ...]:
                 Column("supervisor", "Supervisor"),
                 Column("Value #A", "Limit", "suffix: cores", decimals=3),
                 Column("Value #B", "Use", "suffix: cores", decimals=3),
-                Column("Value #C", "Used", "percentunit", ((0.8, YELLOW), (0.95, ORANGE)), decimals=0),
-                Column("Value #D", "Throttled", "percentunit", ((0.1, YELLOW), (0.5, RED)), decimals=1),
+                Column("Value #C", "Used", "percentunit", USED_OF_LIMIT, decimals=0),
+                Column("Value #D", "Throttled", "percentunit", THROTTLED_SHARE, decimals=1),
             ),
             f"max by ({by}) ({LIMIT})",
             f"sum by ({by}) ({USE} and {LIMIT})",
@@ -155,6 +156,7 @@ def _supervisors() -> tuple[AnyPanel, ...]:
                 f" and on (supervisor) storm_operator_supervisor_executors{{{CLUSTERS}}})",
                 "{{supervisor}}",
             ),
+            thresholds=THROTTLED_SHARE,
             width=8,
         ),
         rows(

@@ -163,7 +163,7 @@ class PlayedCluster:
 
     def _last_plan(self, mine: dict[str, str], number: int) -> Iterator[Played]:
         yield _operator("topology_hold", {**mine, "reason": "NoChange"}, 1.0)
-        plan = {"plan": f"p-{number}", "policy": "adaptive", "state": "Verified"}
+        plan = {"plan": f"p-{number}", "policy": "adaptive", "reason": "Savings", "state": "Verified"}
         yield _operator("last_plan_info", {**mine, **plan}, 1.0)
         for state in PlanState:
             yield _operator("topology_plans_total", {**mine, "state": state.value}, 0.0003, 0.5)

@@ -86,11 +86,13 @@ def _plans() -> tuple[AnyPanel, ...]:
     return (
         rows(
             "Last plan of each topology",
-            "What it was to bring, what it cost, how far it came. Payback: after how long the pause was to be earned.",
+            "Why it was made, what it was to bring, what it cost, how far it came. Payback: when the pause was "
+            "to be earned. `storm-operator explain TOPOLOGY` has the reason as a sentence.",
             (
                 Column("topology", "Topology", link=to_topology()),
                 Column("plan", "Plan"),
                 Column("policy", "Policy"),
+                Column("reason", "Reason"),
                 Column("state", "State"),
                 Column("Value #B", "Made", "dateTimeFromNow"),
                 Column("Value #C", "Moved"),
@@ -102,7 +104,7 @@ def _plans() -> tuple[AnyPanel, ...]:
                 Column("Value #I", "Failed tuples", "short", ((1, ORANGE),)),
                 Column("nimbus", "Cluster"),
             ),
-            f"max by (nimbus, topology, plan, policy, state) ({last}info{{{T}}})",
+            f"max by (nimbus, topology, plan, policy, reason, state) ({last}info{{{T}}})",
             f"{BY} ({last}timestamp_seconds{{{T}}}) * 1000",
             f"{BY} ({last}moves{{{T}}})",
             f"{BY} ({last}restarted_workers{{{T}}})",
@@ -187,7 +189,7 @@ def _predictions() -> tuple[AnyPanel, ...]:
         ),
         lines(
             "Time until plans work",
-            "From decision to in force (60 s at most), and from there until every moved executor ran again (90 s at most).",
+            "From decision to in force (60 s at most), and then until every moved executor ran again (90 s at most).",
             "s",
             Query(f"{BY} (storm_operator_last_plan_in_force_seconds{{{T}}})", "{{topology}} in force"),
             Query(f"{BY} (storm_operator_last_plan_running_seconds{{{T}}})", "{{topology}} running"),

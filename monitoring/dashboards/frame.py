@@ -98,7 +98,7 @@ def plans() -> build.AnnotationQuery:
     """A mark where each plan was made: the value is the time, which Grafana takes in milliseconds."""
     query = build.AnnotationQuery().name("Plans").enable(True).icon_color("purple").datasource(DATASOURCE)
     return query.expr(
-        f"max by (nimbus, topology, plan, policy) (storm_operator_last_plan_info{{{TOPOLOGIES}}})"
+        f"max by (nimbus, topology, plan, policy, reason) (storm_operator_last_plan_info{{{TOPOLOGIES}}})"
         " * on (nimbus, topology) group_left ()"
         f" max by (nimbus, topology) (storm_operator_last_plan_timestamp_seconds{{{TOPOLOGIES}}}) * 1000"
     )

@@ -148,7 +148,7 @@ def _components() -> tuple[AnyPanel, ...]:
         ),
         lines(
             "Threads' time on a CPU",
-            "Share of the time for which a component's threads compute: at 100% one more tuple has to wait. Less than what "
+            "Share of time for which a component's threads compute; at 100% one more tuple has to wait. It is not what "
             "Storm calls capacity: a bolt that waits, say for a database, shows little here while its queue grows.",
             "percentunit",
             Query(

@@ -24,20 +24,41 @@ NOT_JUDGED: dict[Uid, dict[str, tuple[str, ...]]] = {
         OUTCOMES: ("Plans by what became of them", "Decisions to leave things as they are"),
     },
     Uid.TOPOLOGY: {
-        AMOUNT: ("Completed", "Executors", "Supervisors", "Traffic by how far it goes", "Tuples executed", "Arrivals")
-        + ("Memory of workers",),
+        AMOUNT: (
+            "Completed",
+            "Executors",
+            "Supervisors",
+            "Traffic by how far it goes",
+            "Tuples executed",
+            "Arrivals",
+            "Memory of workers",
+        ),
         BESIDE: ("Throughput", "CPU used and given"),
         SHADES: ("Distribution of complete latency", "CPU of the busiest executors"),
     },
     Uid.TRAFFIC: {
-        AMOUNT: ("Between supervisors", "Pairs of supervisors", "Folded pairs of tasks", "Traffic by how far it goes")
-        + ("Heaviest pairs of tasks", "Sent by each supervisor to others"),
-        SHADES: ("From supervisor to supervisor", "Round trip between supervisors")
-        + ("Traffic between supervisors over time",),
+        AMOUNT: (
+            "Between supervisors",
+            "Pairs of supervisors",
+            "Folded pairs of tasks",
+            "Traffic by how far it goes",
+            "Heaviest pairs of tasks",
+            "Sent by each supervisor to others",
+        ),
+        SHADES: (
+            "From supervisor to supervisor",
+            "Round trip between supervisors",
+            "Traffic between supervisors over time",
+        ),
     },
     Uid.DECISIONS: {
-        AMOUNT: ("Plans in force", "Verified", "Executors moved", "Workers restarted")
-        + ("Executors moved and workers restarted",),
+        AMOUNT: (
+            "Plans in force",
+            "Verified",
+            "Executors moved",
+            "Workers restarted",
+            "Executors moved and workers restarted",
+        ),
         BESIDE: ("Traffic between supervisors: predicted and measured", "Load of components: forecast and actual"),
         OUTCOMES: ("Plans by what became of them", "Holds by reason"),
         WORDS: ("Why each topology is left as it is",),

@@ -199,7 +199,7 @@ class PlayedCluster:
         ):
             yield _operator(name, cluster, level)
         yield _operator("omitted_series", {**cluster, "metric": "storm_operator_executor_cpu_demand_cores"}, 0.0)
-        yield _operator("watch_age_seconds", {"kind": "stormtopologies"}, 5.0)
+        yield _operator("watch_age_seconds", {"kind": "StormTopologies"}, 5.0)
         yield from _durations("pass_duration_seconds", cluster)
         for step in ("observe", "forecast", "verify", "decide_and_apply", "cpu_limits"):
             yield from _durations("step_duration_seconds", {**cluster, "step": step})

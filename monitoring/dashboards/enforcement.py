@@ -14,6 +14,8 @@ from dashboards.topology import heaviest
 USE = f"rate(storm_executor_cpu_seconds_total{{{AGENTS}}}[$__rate_interval])"
 LIMIT = f"storm_executor_cpu_limit_cores{{{AGENTS}}}"
 THROTTLED = f"rate(storm_executor_throttled_seconds_total{{{AGENTS}}}[$__rate_interval])"
+HERE = f"storm_operator_supervisor_executors{{{CLUSTERS}}}"
+"""Supervisors of the chosen clusters; agents do not know their Nimbus."""
 EXECUTOR = ("topology_id", "component", "executor", "supervisor")
 
 
@@ -148,12 +150,28 @@ def _supervisors() -> tuple[AnyPanel, ...]:
             width=8,
         ),
         lines(
+            "Limit and use of each machine",
+            "Cores: what a machine (a pod) may use, dashed, and what everything there used, drawn. On Kubernetes the limit "
+            "is the pod's own and follows what its executors need.",
+            "suffix: cores",
+            Query(
+                f"{by} (rate(storm_supervisor_cpu_seconds_total[$__rate_interval]) and on (supervisor) {HERE})",
+                "{{supervisor}} use",
+            ),
+            Query(
+                f"{by} (storm_supervisor_cpu_capacity_cores and on (supervisor) {HERE})",
+                "{{supervisor}} limit",
+            ),
+            dashed=".* limit",
+            width=16,
+        ),
+        lines(
             "Machines held back",
             "Share of time for which a machine's (pod's) own CPU limit kept it waiting. Executors' should act first.",
             "percentunit",
             Query(
-                "max by (supervisor) (rate(storm_supervisor_throttled_seconds_total[$__rate_interval])"
-                f" and on (supervisor) storm_operator_supervisor_executors{{{CLUSTERS}}})",
+                f"{by} (rate(storm_supervisor_throttled_seconds_total[$__rate_interval])"
+                f" and on (supervisor) {HERE})",
                 "{{supervisor}}",
             ),
             thresholds=THROTTLED_SHARE,
@@ -163,7 +181,7 @@ def _supervisors() -> tuple[AnyPanel, ...]:
             "How agents enforce",
             "cgroup-v1 and cgroup-v2 hold executors to their limits; observe-only cannot, and says why.",
             (Column("supervisor", "Supervisor"), Column("mode", "Mode"), Column("reason", "Why not")),
-            "max by (supervisor, mode, reason) (storm_agent_enforcement)",
+            f"max by (supervisor, mode, reason) (storm_agent_enforcement and on (supervisor) {HERE})",
             width=8,
         ),
         counts(

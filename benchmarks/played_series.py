@@ -87,6 +87,7 @@ class PlayedCluster:
             yield Played("storm_supervisor_cpu_seconds_total", here, 3.0, counter=True)
             yield Played("storm_supervisor_throttled_seconds_total", here, 0.01, counter=True)
             yield Played("storm_supervisor_cpu_capacity_cores", here, 8.0, 0.0)
+            yield Played("storm_supervisor_cpu_limit_cores", here, 5.0, 0.2)
             yield Played("storm_supervisor_memory_bytes", here, 6e9, 0.1)
             yield Played("storm_supervisor_coordinate_error_ratio", here, 0.2)
             yield Played("storm_agent_enforcement", {**here, "mode": "cgroup-v2", "reason": ""}, 1.0, 0.0)

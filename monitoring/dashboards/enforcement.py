@@ -150,16 +150,16 @@ def _supervisors() -> tuple[AnyPanel, ...]:
             width=8,
         ),
         lines(
-            "Limit and use of each machine",
-            "Cores: what a machine (a pod) may use, dashed, and what everything there used, drawn. On Kubernetes the limit "
-            "is the pod's own and follows what its executors need.",
+            "CPU limits of pods and their use",
+            "Cores: the limit in force, dashed, and what everything there used, drawn. On Kubernetes a pod's limit "
+            "follows what its executors need; elsewhere it is the machine's, where it has one.",
             "suffix: cores",
             Query(
                 f"{by} (rate(storm_supervisor_cpu_seconds_total[$__rate_interval]) and on (supervisor) {HERE})",
                 "{{supervisor}} use",
             ),
             Query(
-                f"{by} (storm_supervisor_cpu_capacity_cores and on (supervisor) {HERE})",
+                f"{by} (storm_supervisor_cpu_limit_cores and on (supervisor) {HERE})",
                 "{{supervisor}} limit",
             ),
             dashed=".* limit",
@@ -170,8 +170,7 @@ def _supervisors() -> tuple[AnyPanel, ...]:
             "Share of time for which a machine's (pod's) own CPU limit kept it waiting. Executors' should act first.",
             "percentunit",
             Query(
-                f"{by} (rate(storm_supervisor_throttled_seconds_total[$__rate_interval])"
-                f" and on (supervisor) {HERE})",
+                f"{by} (rate(storm_supervisor_throttled_seconds_total[$__rate_interval]) and on (supervisor) {HERE})",
                 "{{supervisor}}",
             ),
             thresholds=THROTTLED_SHARE,

@@ -154,7 +154,9 @@ def _products() -> tuple[AnyPanel, ...]:
             "Error of forecasts",
             "Mean error of each model's backtest as a share of the load. The operator takes the model with the least.",
             "percentunit",
-            Query(f"max by (topology, model) (storm_pipeline_forecast_error_ratio{{{CHOSEN}}})", "{{topology}}: {{model}}"),
+            Query(
+                f"max by (topology, model) (storm_pipeline_forecast_error_ratio{{{CHOSEN}}})", "{{topology}}: {{model}}"
+            ),
             thresholds=((0.2, YELLOW), (0.5, ORANGE)),
             width=6,
         ),

@@ -65,7 +65,7 @@ NOT_JUDGED: dict[Uid, dict[str, tuple[str, ...]]] = {
     },
     Uid.ENFORCEMENT: {
         AMOUNT: ("Executors held to a limit", "Limits together", "Demand of components"),
-        BESIDE: ("Limits and use by component", "Limit and use of each machine"),
+        BESIDE: ("Limits and use by component", "CPU limits of pods and their use"),
         SHADES: ("Throttling over time",),
         OUTCOMES: ("CPU of pods changed in place",),
         WORDS: ("How agents enforce",),

@@ -150,6 +150,17 @@ def _supervisors() -> tuple[AnyPanel, ...]:
             width=8,
         ),
         lines(
+            "Machines held back",
+            "Share of time for which a machine's (pod's) own CPU limit kept it waiting. Executors' should act first.",
+            "percentunit",
+            Query(
+                f"{by} (rate(storm_supervisor_throttled_seconds_total[$__rate_interval]) and on (supervisor) {HERE})",
+                "{{supervisor}}",
+            ),
+            thresholds=THROTTLED_SHARE,
+            width=8,
+        ),
+        lines(
             "CPU limits of pods and their use",
             "Cores: the limit in force, dashed, and what everything there used, drawn. On Kubernetes a pod's limit "
             "follows what its executors need; elsewhere it is the machine's, where it has one.",
@@ -165,17 +176,6 @@ def _supervisors() -> tuple[AnyPanel, ...]:
             dashed=".* limit",
             width=16,
         ),
-        lines(
-            "Machines held back",
-            "Share of time for which a machine's (pod's) own CPU limit kept it waiting. Executors' should act first.",
-            "percentunit",
-            Query(
-                f"{by} (rate(storm_supervisor_throttled_seconds_total[$__rate_interval]) and on (supervisor) {HERE})",
-                "{{supervisor}}",
-            ),
-            thresholds=THROTTLED_SHARE,
-            width=8,
-        ),
         rows(
             "How agents enforce",
             "cgroup-v1 and cgroup-v2 hold executors to their limits; observe-only cannot, and says why.",
@@ -190,7 +190,7 @@ def _supervisors() -> tuple[AnyPanel, ...]:
                 f"sum by (outcome) (increase(storm_operator_pod_resizes_total{{{CLUSTERS}}}[$__interval]))",
                 "{{outcome}}",
             ),
-            width=8,
+            width=12,
         ),
         lines(
             "Pods whose CPU is not what was asked",
@@ -198,6 +198,6 @@ def _supervisors() -> tuple[AnyPanel, ...]:
             "short",
             Query(f"sum by (reason) (storm_operator_pod_resize_problems{{{CLUSTERS}}})", "{{reason}}"),
             thresholds=((1, ORANGE),),
-            width=8,
+            width=12,
         ),
     )

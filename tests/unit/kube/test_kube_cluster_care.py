@@ -11,6 +11,7 @@ from storm_operator.adapters.kube.errors import Forbidden
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.managed import Managed, managed_from
+from storm_operator.kube.scaled_set import ScaledSet
 
 
 class FakePods:
@@ -68,4 +69,5 @@ def test_supervisors_of_pods_that_are_emptied_leave() -> None:
     seen.see((resource("storm"),))
     assert seen.leaving() == frozenset()
     seen.scale = replace(seen.scale, leaving=frozenset({1}))
+    seen.scaled = ScaledSet("storm", "storm-supervisor", pods["storm"])
     assert seen.leaving() == {"b"}

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.errors import RebalanceInProgress
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.assembly import Assembly
 from storm_operator.control_loop import PassReport
-from storm_operator.core.model import Demand
-from storm_operator.core.parallelism import wanted_parallelism
+from storm_operator.core.model import Assignment, Demand
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.executor_counts import ExecutorCounts
 from storm_operator.kube.assignment_drift import AssignmentDrift
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.pod_limits import PodLimits
@@ -39,8 +38,10 @@ class ClusterCare:
     namespaces: tuple[str, ...] = ()
     scale: ScaleState = ScaleState()
     drift: AssignmentDrift = field(default_factory=AssignmentDrift)
+    counts: ExecutorCounts = field(init=False)
 
     def __post_init__(self) -> None:
+        self.counts = ExecutorCounts(self.tell, self.drift.expect_resize)
         self.limits = PodLimits(self.pods, self.say, time.time, self.resize_asked)
 
     def see(self, managed: tuple[Managed, ...]) -> None:
@@ -82,25 +83,12 @@ class ClusterCare:
         """After a pass: bring everything that needs no plan to what the pass found."""
         if report.snapshot is None or report.demand is None:
             return
-        if not assembly.loop.has_pending_plan:
-            self._follow_parallelism(specs, report.snapshot, report.demand, assembly)
-            self._follow_limits(specs, report.snapshot, report.demand)
-            self._follow_scale(specs, report, report.snapshot)
-
-    def _follow_parallelism(self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand, assembly: Assembly) -> None:
-        for topology in snapshot.topologies:
-            spec = specs.get(topology.name)
-            if spec is None or spec.suspend:
-                continue
-            resize = wanted_parallelism(topology, spec.parallelism, demand, spec.resources.ceiling_millicores)
-            for note in resize.notes:
-                self.tell(topology.name, "Parallelism", note, True)
-            if resize.executors:
-                words = ", ".join(f"{name} {count}" for name, count in sorted(resize.executors.items()))
-                self.tell(topology.name, "Resized", f"executors are now to be: {words}", False)
-                self.drift.expect_resize(topology.id)
-                with contextlib.suppress(RebalanceInProgress):
-                    assembly.client.rebalance(topology.name, executors=resize.executors)
+        resized = self.counts.follow(specs, report, assembly.loop, assembly.change_counts)
+        if assembly.loop.has_pending_plan:
+            return
+        self._follow_limits(specs, report.snapshot, report.demand)
+        if not resized:  # else Storm is about to place executors anew, nobody knows where
+            self._follow_scale(specs, report, report.snapshot, assembly.storm)
 
     def _follow_limits(self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand) -> None:
         enforcing = [
@@ -112,7 +100,7 @@ class ClusterCare:
             headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
             self.limits.follow(snapshot.supervisors, snapshot.assignment, demand, headroom)
 
-    def _follow_scale(self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot) -> None:
+    def _follow_scale(self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot, storm: StormCluster) -> None:
         limits = merged_limits(spec.supervisors for spec in specs.values())
         pods = tuple(
             pod
@@ -125,21 +113,42 @@ class ClusterCare:
         decisions = [decision for _, decision in report.decisions]
         before = self.scale.leaving
         step, self.scale = scale_step(
-            limits, pods, replicas, self._used_ordinals(pods, snapshot), decisions, self.scale
+            limits, pods, replicas, self._used_ordinals(pods, snapshot.assignment), decisions, self.scale
         )
         if self.scale.leaving and self.scale.leaving != before:
             ordinals = ", ".join(map(str, sorted(self.scale.leaving)))
-            for name in specs:
-                self.tell(name, "Emptying", f"pods {ordinals} of StatefulSet {pods[0].stateful_set} are emptied", False)
+            self._tell_all(specs, "Emptying", f"pods {ordinals} of StatefulSet {pods[0].stateful_set} are emptied")
+        if step is not None and step.replicas < replicas:
+            obstacle = self._obstacle(pods, step.replicas, storm)
+            if obstacle:
+                self._tell_all(specs, "ScaleHeld", f"StatefulSet {step.stateful_set} keeps its pods: {obstacle}")
+                return  # the passes that agreed no longer count: `scale_step` begins anew
         if step is not None:
             self.pods.scale(step.namespace, step.stateful_set, step.replicas)
             words = f"StatefulSet {step.stateful_set} from {replicas} to {step.replicas} pods: {step.reason}"
             self.say(words)
-            for name in specs:
-                self.tell(name, "Scaled", words, False)
+            self._tell_all(specs, "Scaled", words)
 
-    def _used_ordinals(self, pods: tuple[SupervisorPod, ...], snapshot: ClusterSnapshot) -> frozenset[int]:
+    def _tell_all(self, specs: Specs, reason: str, words: str) -> None:
+        for name in specs:
+            self.tell(name, reason, words, False)
+
+    def _obstacle(self, pods: tuple[SupervisorPod, ...], replicas: int, storm: StormCluster) -> str:
+        """Why the set must not shrink to `replicas` now; empty when it may.
+
+        The pass' snapshot is of the past, and a topology may have been submitted since: Storm is asked again.
+        """
+        topologies = storm.running()
+        assignment = storm.read_assignment([topology.id for topology in topologies])
+        still = sorted(ordinal for ordinal in self._used_ordinals(pods, assignment) if ordinal >= replicas)
+        if still:
+            return f"pods {', '.join(map(str, still))} host executors since the last look"
+        placed = {executor.topology_id for executor in assignment.slot_of}
+        homeless = [one.name for one in topologies if one.id not in placed and not one.is_leaving]
+        return f"{', '.join(homeless)} has no place yet" if homeless else ""
+
+    def _used_ordinals(self, pods: tuple[SupervisorPod, ...], assignment: Assignment) -> frozenset[int]:
         """The ordinals of the pods whose supervisors host executors, also of those that are being emptied."""
-        used = {slot.supervisor_id for slot in snapshot.assignment.slot_of.values()}
+        used = assignment.used_supervisors()
         hosts = [host for supervisor_id, host in self.hosts().items() if supervisor_id in used]
         return frozenset(pod.ordinal for pod in pods for host in hosts if pod.matches(host))

@@ -8,6 +8,7 @@ from typing import Any
 
 from storm_operator.core.decision import Decision, Hold, HoldReason
 from storm_operator.core.forecast import ComponentKey, LoadForecast
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -65,6 +66,7 @@ class TopologyView:
     failed_attempts: int | None = None
     """How often the submission was tried in vain so far, if that is so."""
     forecasts: Mapping[ComponentKey, LoadForecast] = field(default_factory=dict)
+    held_resize: HeldResize | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,7 @@ class ClusterRunner:
                 failed_attempts=retry.failures if retry else None,
                 suspended_by_operator=name in lifecycle.suspended if progress else None,
                 forecasts=report.forecasts if report else {},
+                held_resize=self.care.counts.held.get(topology_id),
             )
             self.publisher.write_status(one, status_of(view))
             self.publisher.trim_history(one, spec.rebalance_history_limit)

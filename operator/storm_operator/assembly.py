@@ -85,6 +85,10 @@ class Assembly:
         """`submitter` None: a JVM on this machine."""
         return LifecycleManager(self.storm, submitter or JvmSubmitter(self.home), say)
 
+    def change_counts(self, name: str, executors: Mapping[str, int]) -> None:
+        """Ask Nimbus to give the topology `name` so many executors by component. Raises `NimbusError`."""
+        self.client.rebalance(name, executors=executors)
+
     def close(self) -> None:
         self.client.close()
         self.session.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 from storm_operator.core.decision import Decision, Hold, HoldReason
 from storm_operator.core.forecast import ComponentKey, LoadForecast
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -71,6 +72,7 @@ class TopologyView:
     obstacles: tuple[tuple[str, str], ...] = ()
     """Reason and message of what else could not be done for it."""
     trouble_reason: str = "ClusterUnreachable"
+    held_resize: HeldResize | None = None
 
 
 @dataclass(frozen=True, slots=True)

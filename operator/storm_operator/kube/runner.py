@@ -269,6 +269,7 @@ class ClusterRunner:
                 forecasts=report.forecasts if report else {},
                 places=self.care.places(topology_id, snapshot, self._agents()) if snapshot else (),
                 obstacles=self.care.obstacles(name),
+                held_resize=self.care.counts.held.get(topology_id),
             )
             self.publisher.write_status(one, status_of(view))
             self.publisher.trim_history(one, spec.rebalance_history_limit)

@@ -53,6 +53,7 @@ def status_of(view: TopologyView) -> dict[str, Any]:
         "topologyId": _shown_topology_id(view, old),
         "lastPlan": _last_plan(view, old),
         "lastHold": _last_hold(view, old),
+        "heldResize": _held_resize(view, old),
         "percentOfBest": _percent_of_best(view),
         "forecasts": _forecasts(view, old),
         "submission": _submission(view, old),
@@ -252,3 +253,19 @@ def _last_hold(view: TopologyView, old: Body) -> Any:
     if before.get("reason") == reason and "since" in before:
         return {"reason": reason, "message": before.get("message", view.decision.message), "since": before["since"]}
     return {"reason": reason, "message": view.decision.message, "since": timestamp(view.now_seconds)}
+
+
+def _held_resize(view: TopologyView, old: Body) -> Any:
+    held = view.held_resize
+    if held is None:
+        return None
+    before = old.get("heldResize") or {}
+    executors = [{"component": name, "executors": count} for name, count in sorted(held.executors.items())]
+    if before.get("reason") == held.hold.reason.value and before.get("executors") == executors and "since" in before:
+        return before  # only the figures of its sentence can be others
+    return {
+        "executors": executors,
+        "reason": held.hold.reason.value,
+        "message": held.message,
+        "since": timestamp(view.now_seconds),
+    }

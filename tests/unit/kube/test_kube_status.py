@@ -27,6 +27,7 @@ from storm_operator.adapters.resource_schema import crd_file
 from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Assignment
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, TopologyRates
 from storm_operator.kube.conditions import FINE_HOLDS, TopologyView
@@ -344,6 +345,24 @@ class TestLastPlanAndHold:
 
     def test_hold_goes_when_something_is_done(self) -> None:
         assert status_of(view(managed=with_status(status_of(view())), decision=plan()))["lastHold"] is None
+
+    def test_resize_that_is_held_is_told_since_when_and_goes(self) -> None:
+        def held(count: int, minutes: int) -> HeldResize:
+            hold = Hold(HoldReason.EXCLUDED_WINDOW, f"it ends in {minutes} minutes")
+            return HeldResize({"count": count}, hold)
+
+        first = status_of(view(held_resize=held(4, 9)))
+        assert first["heldResize"] == {
+            "executors": [{"component": "count", "executors": 4}],
+            "reason": "ExcludedWindow",
+            "message": "by load executors should be count 4; it ends in 9 minutes",
+            "since": NOW,
+        }
+        before = with_status(first)
+        later = {"managed": before, "now_seconds": LATER_SECONDS}
+        assert not is_news(first, status_of(view(**later, held_resize=held(4, 8)))), "only the minutes differ"
+        assert status_of(view(**later, held_resize=held(5, 8)))["heldResize"]["since"] == LATER
+        assert status_of(view(**later))["heldResize"] is None
 
 
 class TestSubmission:

@@ -61,6 +61,49 @@ def distance(one: str, other: str) -> int:
     return sum(abs(a - b) for a, b in parts)
 
 
+RIM = """async () => {
+  const { drawGlyph } = await import("/js/glyph.js"), { theme } = await import("/js/palette.js");
+  const colours = theme(), canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 200;
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  const darkest = (colour) => {
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = "#ffffff";
+    context.fillRect(0, 0, 200, 200);
+    context.setTransform(5, 0, 0, 5, 0, 0);
+    const look = { colour, mark: 0, stateful: true, initials: "ab" };
+    drawGlyph(context, { x: 20, y: 20, radius: 13 }, look, 0, colours, false);
+    const row = context.getImageData(0, 100, 35, 1).data; // from outside to where the rim of its own colour ends
+    return Math.min(...Array.from({ length: 35 }, (_, at) => row[4 * at] + row[4 * at + 1] + row[4 * at + 2])) / 3;
+  };
+  return Object.fromEntries(["#f0e442", "#56b4e9", "#0072b2"].map((colour) => [colour, darkest(colour)]));
+}"""
+
+
+def test_a_faint_colour_has_a_rim_that_is_not(visitor: Visitor) -> None:
+    """Yellow on white has a contrast of 1.3: what is around it has 3 and more. One that is dark enough needs none."""
+    found = visitor.page.evaluate(RIM)
+    assert found["#f0e442"] < 110
+    assert found["#56b4e9"] < 110
+    assert found["#0072b2"] == pytest.approx(brightness("#0072b2"), abs=2)
+
+
+def brightness(colour: str) -> float:
+    return sum(int(colour[at : at + 2], 16) for at in (1, 3, 5)) / 3
+
+
+INK = """() => {
+  const { map } = window.stormOperator;
+  const canvas = document.getElementById("map"), ratio = canvas.width / canvas.clientWidth;
+  const middle = map.toScreen("worker", 0);
+  const wide = 30 * ratio, high = 8 * ratio;
+  const pixels = canvas.getContext("2d").getImageData(middle.x * ratio - wide / 2, middle.y * ratio - high / 2, wide, high).data;
+  let dark = 0;
+  for (let at = 0; at < pixels.length; at += 4) if (pixels[at] + pixels[at + 1] + pixels[at + 2] < 3 * 75) dark += 1;
+  return dark;
+}"""
+
+
 def test_it_follows_a_plan_live(visitor: Visitor, stage: PageStage) -> None:
     assert len(set(hosts_of_workers(visitor))) == 4
     stage.passes(1)
@@ -238,6 +281,7 @@ def test_two_thousand_executors_are_folded_and_can_be_looked_into(browser: Brows
         try:
             assert visitor.seen("state.view.executors.length") == 2000
             assert visitor.seen("map.scene().layout.workers.every((one) => one.folded)") is True
+            assert visitor.page.evaluate(INK) > 4, "bars carry letters: colour is not the only cue"
             place = visitor.seen("map.toScreen('worker', 0)")
             visitor.page.locator("#map").click(position=place)
             assert visitor.text("#side h3").startswith("Worker ")

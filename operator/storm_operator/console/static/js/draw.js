@@ -4,12 +4,12 @@ import { concerns, crossingOf, linesToDraw, supervisorPairs } from "./flows.js";
 import { figure, short } from "./format.js";
 import { drawGlyph, shareOf } from "./glyph.js";
 import { key } from "./palette.js";
+import { drawShares } from "./shares.js";
+import { clipped, FONT, READABLE, text } from "./text.js";
 
 const WIDEST = 9;
-const READABLE = 0.62;
 const MOST_PILLS = 15;
 const DASH = [5, 11];
-const FONT = "system-ui, 'Segoe UI', sans-serif";
 
 /** `scene`: {view, layout, lines, looks, names}; `shown`: {transform, selected, rings, phase, colours}. */
 export function drawMap(context, width, height, scene, shown) {
@@ -92,7 +92,7 @@ function drawCpu(context, x, y, wide, used, all, colours) {
   context.fill();
 }
 
-function drawWorker(context, box, { view, looks }, { colours }, detail) {
+function drawWorker(context, box, { view, looks }, { colours, transform }, detail) {
   context.beginPath();
   context.roundRect(box.x, box.y, box.wide, box.high, 9);
   context.fillStyle = colours.sunk;
@@ -100,35 +100,7 @@ function drawWorker(context, box, { view, looks }, { colours }, detail) {
   context.strokeStyle = colours.line;
   context.lineWidth = 1.2;
   context.stroke();
-  if (box.folded) drawShares(context, box, view, looks, colours, detail);
-}
-
-/** A folded worker: how many executors of which component, and how much of its limits it uses. */
-function drawShares(context, box, view, looks, colours, detail) {
-  const counts = new Map();
-  let used = 0, most = 0, known = true;
-  for (const executor of view.executors) {
-    if (executor.worker !== box.at) continue;
-    const name = key(executor.topology, executor.component);
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-    const limit = executor.limit_millicores ?? executor.demand_millicores;
-    if (executor.cpu_used_millicores === null || limit === null) known = false;
-    used += executor.cpu_used_millicores ?? 0;
-    most += limit ?? 0;
-  }
-  const total = view.workers[box.at].executors || 1;
-  const top = detail ? box.y + 22 : box.y + 6, high = detail ? 11 : box.high - 12;
-  let x = box.x + 8;
-  for (const [name, number] of counts) {
-    const wide = ((box.wide - 16) * number) / total;
-    context.fillStyle = looks.get(name)?.colour ?? colours.faint;
-    context.fillRect(x, top, Math.max(0, wide - 1), high);
-    x += wide;
-  }
-  if (!detail) return;
-  const share = known && most ? `${Math.round((100 * used) / most)}% CPU` : "CPU unknown";
-  text(context, `${total} executors`, box.x + 9, box.y + 43, `11px ${FONT}`, colours.soft);
-  text(context, share, box.x + box.wide - 9, box.y + 43, `11px ${FONT}`, colours.soft, "right");
+  if (box.folded) drawShares(context, box, view, looks, colours, transform.scale);
 }
 
 function drawExecutor(context, box, { view, looks }, { colours, selected, rings }, detail) {
@@ -237,26 +209,4 @@ function drawFocus(context, box, colours) {
   context.strokeStyle = colours.accent;
   context.lineWidth = 2.4;
   context.stroke();
-}
-
-function text(context, words, x, y, font, colour, align = "left", halo = null) {
-  context.font = font;
-  context.textAlign = align;
-  context.textBaseline = "middle";
-  if (halo) {
-    context.strokeStyle = halo;
-    context.lineWidth = 4;
-    context.lineJoin = "round";
-    context.strokeText(words, x, y);
-  }
-  context.fillStyle = colour;
-  context.fillText(words, x, y);
-}
-
-function clipped(context, words, room, font) {
-  context.font = font;
-  if (context.measureText(words).width <= room) return words;
-  let kept = words;
-  while (kept.length > 1 && context.measureText(`${kept}…`).width > room) kept = kept.slice(0, -1);
-  return `${kept}…`;
 }

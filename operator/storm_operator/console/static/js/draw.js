@@ -1,6 +1,6 @@
 // A laid-out view onto a canvas. What is drawn is the same for the live map and for a plan's before and after.
 
-import { concerns, crossingOf, linesToDraw, supervisorPairs } from "./flows.js";
+import { bent, concerns, crossingOf, linesToDraw, supervisorPairs } from "./flows.js";
 import { figure, short } from "./format.js";
 import { drawGlyph, shareOf } from "./glyph.js";
 import { key } from "./palette.js";
@@ -26,7 +26,7 @@ export function drawMap(context, width, height, scene, shown) {
   scene.layout.supervisors.forEach((box) => drawSupervisorName(context, box, scene, shown));
   if (detail) scene.layout.workers.forEach((box) => drawWorkerName(context, box, scene, shown));
   scene.layout.executors.forEach((box) => box && drawExecutor(context, box, scene, shown, detail));
-  if (!shown.bare) drawPills(context, scene, colours, transform.scale);
+  if (!shown.bare) drawPills(context, scene, colours, transform.scale, shown.farPills ?? 0);
   if (shown.selected) drawFocus(context, boxOf(scene.layout, shown.selected), colours);
   context.restore();
 }
@@ -142,13 +142,6 @@ function drawLines(context, scene, { colours, selected, phase, bare }) {
   context.globalAlpha = 1;
 }
 
-/** Each direction bends to its own side, so that there and back are two lines. */
-function bent({ from, to, level }) {
-  const [dx, dy] = [to.x - from.x, to.y - from.y];
-  const much = level === "inside" ? 0.06 : 0.14;
-  return { x: (from.x + to.x) / 2 - dy * much, y: (from.y + to.y) / 2 + dx * much };
-}
-
 function stroke(context, { from, to }, bend) {
   context.beginPath();
   context.moveTo(from.x, from.y);
@@ -182,23 +175,24 @@ function arrow(context, { from, to }, bend, wide) {
   context.fill();
 }
 
-/** The traffic between each pair of supervisors, in figures, half-way between them. */
-function drawPills(context, { view, layout }, colours, scale) {
-  if (scale < READABLE) return;
-  for (const pair of supervisorPairs(view).slice(0, MOST_PILLS)) {
+/** The traffic between each pair of supervisors, in figures, half-way between them; from afar that of the heaviest. */
+function drawPills(context, { view, layout }, colours, scale, farPills) {
+  const isNear = scale >= READABLE, unit = isNear ? 1 : READABLE / scale;
+  for (const pair of supervisorPairs(view).slice(0, isNear ? MOST_PILLS : farPills)) {
     const [a, b] = [layout.supervisors[pair.a], layout.supervisors[pair.b]];
     const x = (a.x + b.x + a.wide) / 2, y = (a.y + b.y + a.high) / 2;
-    const words = `${short(pair.rate)}/s · ${figure(pair.roundTrip)} ms`;
-    context.font = `600 11.5px ${FONT}`;
-    const wide = context.measureText(words).width + 18;
+    const words = isNear ? `${short(pair.rate)}/s · ${figure(pair.roundTrip)} ms` : `${short(pair.rate)}/s`;
+    const font = `600 ${(isNear ? 11.5 : 16) * unit}px ${FONT}`;
+    context.font = font;
+    const wide = context.measureText(words).width + 18 * unit;
     context.beginPath();
-    context.roundRect(x - wide / 2, y - 11, wide, 22, 11);
+    context.roundRect(x - wide / 2, y - 11 * unit, wide, 22 * unit, 11 * unit);
     context.fillStyle = colours.card;
     context.fill();
     context.strokeStyle = colours.crossing;
-    context.lineWidth = 1.4;
+    context.lineWidth = 1.4 * unit;
     context.stroke();
-    text(context, words, x, y, context.font, colours.crossing, "center");
+    text(context, words, x, y, font, colours.crossing, "center");
   }
 }
 

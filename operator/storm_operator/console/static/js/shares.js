@@ -4,7 +4,7 @@ import { drawMark } from "./glyph.js";
 import { key, needsRim } from "./palette.js";
 import { FONT, READABLE, text } from "./text.js";
 
-const LETTERS = 10, LEAST_LETTERS = 8, LEAST_MARKED = 7; // in pixels of the screen
+const LETTERS = 9.5, LEAST_LETTERS = 8, LEAST_MARKED = 7; // in pixels of the screen
 
 /** A folded worker: how many executors of which component, and how much of its limits it uses. */
 export function drawShares(context, box, view, looks, colours, scale) {
@@ -48,6 +48,7 @@ function drawPart(context, part, look, colours, scale) {
   const size = Math.min(LETTERS / scale, part.high - 2);
   const font = `650 ${size}px ${FONT}`;
   context.font = font;
-  if (size * scale < LEAST_LETTERS || context.measureText(look.initials).width + 3 / scale > part.wide) return;
-  text(context, look.initials, part.x + part.wide / 2, part.y + part.high / 2 + 0.5, font, colours.text, "center", colours.card, 2.2 / scale);
+  if (size * scale < LEAST_LETTERS) return;
+  const words = [look.initials, look.initials[0]].find((some) => context.measureText(some).width + 2 / scale <= part.wide);
+  if (words) text(context, words, part.x + part.wide / 2, part.y + part.high / 2 + 0.5, font, colours.text, "center", colours.card, 2.2 / scale);
 }

@@ -72,6 +72,7 @@ class ControlLoop:
 
     def recover(self) -> PlanRecord | None:
         """Finish or abandon the plan that an earlier life of the operator left behind; call once, at the start."""
+        self.memory.watched_since_seconds = self.clock.now()
         record = self.journal.load()
         if record is not None:
             self._settle(record)
@@ -230,10 +231,14 @@ class ControlLoop:
         measured = outcome_of(snapshot, record.plan.topology_ids)
         if measured.inter_supervisor_tuples_per_second is not None and measured.acked_per_second is not None:
             self._conclude(record, measured, group)
-        elif now >= running_at + PATIENCE_SETTLINGS * max(group.scheduling.settling_seconds, self.period_seconds):
+        elif now >= self._patience_ends(running_at, group.scheduling.settling_seconds):
             why = "; ".join(snapshot.completeness.problems) or "its figures are unknown"
             self._close(record, PlanState.EXPIRED, f"in force, but could not be verified: {why}")
         # Otherwise unknown is not a verdict yet: ask again next period.
+
+    def _patience_ends(self, running_at: float, settling_seconds: float) -> float:
+        since = max(running_at, self.memory.watched_since_seconds)
+        return since + PATIENCE_SETTLINGS * max(settling_seconds, self.period_seconds)
 
     def _conclude(self, record: PlanRecord, measured: Outcome, group: Group) -> None:
         verdict = judge(record, measured, group.scheduling.rollback_margin_percent)

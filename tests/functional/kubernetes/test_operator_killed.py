@@ -63,6 +63,7 @@ def start(scene: Scene, kubelet: PlayedKubelet, lives: Iterator[int], tmp_path: 
     for operator in started:
         operator.end(signal.SIGKILL)
         print(operator.said())  # noqa: T201 - pytest shows it where the test failed
+    print(scene.status(NAME).get("lastHold"))  # noqa: T201 - likewise
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from builders import chain_topology, placed, same_demand, snapshot, supervisors
 from storm_operator.core.groups import Group
-from storm_operator.core.model import Demand, Topology
+from storm_operator.core.model import Demand, Executor, Topology, WorkerSlot
 from storm_operator.core.served_first import limits_by_priority
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
 
@@ -21,7 +21,7 @@ def limits(
     demand: Demand, priority: Mapping[str, int] = PRIORITY, capacity: float | None = 1000.0, where: str = "s1"
 ) -> dict[str, list[float]]:
     """By topology, of spout and bolt; `high` is on `s1`, `low` on `where`, `other` on `s2`; 90% may be filled."""
-    slot_of = {}
+    slot_of: dict[Executor, WorkerSlot] = {}
     for topology, place in ((HIGH, "s1:6700"), (LOW, f"{where}:6701"), (OTHER, "s2:6702")):
         slot_of |= placed(topology, {"spout": place, "bolt": place})
     picture = snapshot(ALL, supervisors(2, capacity=capacity), slot_of)

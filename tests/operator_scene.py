@@ -111,6 +111,10 @@ class OperatorProcess:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
+    def signal(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
     def end(self, number: int) -> int | None:
         """Signal it and wait; its exit code."""
         if self.process is None:

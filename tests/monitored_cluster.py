@@ -155,8 +155,8 @@ def played(path: str, seconds: float, pipeline: Path) -> tuple[int, bytes]:
         f'storm_operator_pod_resizes_total{{nimbus="played",outcome="asked"}} {seconds // 20:.0f}',
         f'storm_operator_pod_resizes_total{{nimbus="played",outcome="refused"}} {seconds // 90:.0f}',
         f'storm_operator_pod_resize_problems{{nimbus="played",reason="Deferred"}} {int(seconds) // 60 % 2}',
-        f'storm_operator_watch_age_seconds{{kind="stormtopologies"}} {seconds % 12:.1f}',
-        f'storm_operator_watch_age_seconds{{kind="pods"}} {seconds % 17:.1f}',
+        f'storm_operator_watch_age_seconds{{kind="StormTopologies"}} {seconds % 12:.1f}',
+        f'storm_operator_watch_age_seconds{{kind="StormRebalances"}} {seconds % 17:.1f}',
         'storm_operator_omitted_series{nimbus="played",metric="storm_operator_executor_cpu_demand_cores"} 120',
     ]
     texts = [file.read_text() for file in sorted(pipeline.glob("*.prom"))]

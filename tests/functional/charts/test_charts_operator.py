@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
@@ -172,6 +173,34 @@ def test_scraping_keeps_the_namespaces_of_topologies(helm: Helm) -> None:
     monitor = helm.template("storm-operator", "podMonitor.enabled=true").one("PodMonitor", "storm-storm-operator")
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     assert endpoint["honorLabels"] is True, "dashboards choose by the label `namespace`"
+
+
+@pytest.mark.parametrize(
+    ("nimbus", "cluster"),
+    [
+        ("storm-nimbus.streams:6627", "storm"),
+        ("my-storm-nimbus.streams.svc.cluster.local:6627", "my-storm"),
+        ("blue-nimbus-0.blue-nimbus.streams:6627", "blue"),
+        ("10.0.0.7:6627", None),
+        ("", None),
+    ],
+)
+def test_series_about_a_storm_cluster_are_labelled_as_its_agents_are(
+    helm: Helm, nimbus: str, cluster: str | None
+) -> None:
+    monitor = helm.template("storm-operator", "podMonitor.enabled=true").one("PodMonitor", "storm-storm-operator")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    (rule,) = endpoint["metricRelabelings"]
+    assert (rule["sourceLabels"], rule["targetLabel"]) == (["nimbus"], "cluster")
+    found = re.fullmatch(rule["regex"], nimbus)  # Prometheus anchors it, and takes the first group
+    assert (found and found[1]) == cluster
+
+
+def test_one_can_name_the_cluster_oneself(helm: Helm) -> None:
+    rendered = helm.template("storm-operator", "podMonitor.enabled=true", "podMonitor.cluster=blue")
+    (endpoint,) = rendered.one("PodMonitor", "storm-storm-operator")["spec"]["podMetricsEndpoints"]
+    assert endpoint["relabelings"] == [{"targetLabel": "cluster", "replacement": "blue"}]
+    assert "metricRelabelings" not in endpoint
 
 
 def test_each_dashboard_goes_into_a_config_map_as_it_is(helm: Helm) -> None:

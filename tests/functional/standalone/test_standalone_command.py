@@ -33,6 +33,7 @@ ONLY_ELSEWHERE = {
 ONLY_ENFORCED = {
     "storm_executor_cpu_limit_cores",
     "storm_executor_throttled_seconds_total",
+    "storm_supervisor_cpu_limit_cores",
     "storm_supervisor_throttled_seconds_total",
 }
 """Where machines have cgroups of their own, as root."""

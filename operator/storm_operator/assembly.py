@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from storm_operator.adapters.metrics.enforcement import EnforcementNoted
 from storm_operator.adapters.metrics.prometheus import PrometheusSource
 from storm_operator.adapters.metrics.scrape import ScrapeSource
 from storm_operator.adapters.metrics.source import MetricsSource
@@ -76,7 +77,7 @@ class Assembly:
     storm: StormCluster
     client: NimbusClient
     store: PlanStore
-    metrics: MetricsSource
+    metrics: EnforcementNoted
     session: ZooKeeperSession
     home: StormClientHome | None
 
@@ -118,11 +119,12 @@ def assemble(
         usual = {host: f"http://{host}:{connection.agent_port}/metrics" for host in storm.supervisor_ids()}
         return {**usual, **connection.agents}
 
-    metrics: MetricsSource
+    source: MetricsSource
     if connection.prometheus is not None:
-        metrics = PrometheusSource(connection.prometheus, book=book)
+        source = PrometheusSource(connection.prometheus, book=book)
     else:
-        metrics = ScrapeSource(targets, retention_seconds=retention_seconds, book=book)
+        source = ScrapeSource(targets, retention_seconds=retention_seconds, book=book)
+    metrics = EnforcementNoted(source)
     clock = SystemClock()
     observer = SnapshotObserver(storm, metrics)
     if machines is not None:

@@ -24,6 +24,11 @@ from storm_operator.lifecycle_manager import Stage
 NEWS_FRACTION = 0.1
 """Figures that changed by less than this share of themselves are no news: a steady topology is not written again."""
 
+FIGURES_SECONDS = 60.0
+"""Of a topology that nothing else happens to, figures are written so often at most: measurements are noisy."""
+
+MEASURED = frozenset({"latency", "throughputTuplesPerSecond", "interSupervisorTuplesPerSecond", "percentOfBest"})
+
 PHASES = {
     Stage.SUBMITTING: "Submitting",
     Stage.RUNNING: "Running",
@@ -96,6 +101,17 @@ def accepted_status(managed: Managed, now_seconds: float) -> dict[str, Any]:
 def is_news(old: Body, new: Mapping[str, Any]) -> bool:
     """Whether `new` says anything that `old` does not, small changes of figures apart."""
     return any(_differs(old.get(key), value) for key, value in new.items())
+
+
+def is_due(old: Body, new: Mapping[str, Any], figures_age_seconds: float) -> bool:
+    """Whether `new` is to be written now, that many seconds after the figures in `old` were (infinity: never)."""
+    if is_news(old, {name: value for name, value in new.items() if name not in MEASURED}):
+        return True
+    return figures_age_seconds >= FIGURES_SECONDS and is_news(old, new)
+
+
+def has_figures(status: Mapping[str, Any]) -> bool:
+    return any(status.get(name) is not None for name in MEASURED)
 
 
 def _differs(old: Any, new: Any) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from eventually import eventually
 
 from operator_scene import OperatorProcess, PlayedKubelet, Scene
+from page_truth import asked_of, tells_the_truth
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import ZooKeeperSession
@@ -50,6 +51,10 @@ def test_topology_is_submitted_planned_verified_suspended_and_deleted(
     eventually(lambda: scene.status("words").get("interSupervisorTuplesPerSecond") == 0.0, "the status has figures")
     assert scene.status("words")["lastPlan"]["state"] == "Verified"
     assert scene.status("words")["supervisorsUsed"] == 1
+    page = f"http://127.0.0.1:{operator.page_port}"
+    tells_the_truth(page, nimbus, "words")
+    assert asked_of(page, "clusters")["clusters"][0]["name"] == scene.nimbus
+    assert asked_of(page, "clusters")["approval"] == "off"
 
     scene.apply(scene.topology("words", suspend=True))
     eventually(lambda: status_in_storm(nimbus, "words") == "INACTIVE", "its spouts are deactivated")

@@ -20,6 +20,7 @@ from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot
 from storm_operator.core.topology_spec import AdoptSource, ScaleLimits, TopologySpec
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.managed import Managed, managed_from
+from storm_operator.kube.scaled_set import ScaledSet
 from storm_operator.kube.scaling import CALM_PASSES
 
 
@@ -85,6 +86,7 @@ def test_supervisors_of_pods_that_are_emptied_leave() -> None:
     seen.see((resource("storm"),))
     assert seen.leaving() == frozenset()
     seen.scale = replace(seen.scale, leaving=frozenset({1}))
+    seen.scaled = ScaledSet("storm", "storm-supervisor", pods["storm"])
     assert seen.leaving() == {"b"}
 
 

@@ -39,18 +39,22 @@ class ExecutorCounts:
         before, self.held = self.held, {}
         for topology in report.snapshot.topologies:
             spec = specs.get(topology.name)
-            if spec is not None and not spec.suspend:
-                executors = self._wanted(topology, spec, report.snapshot, report.demand, loop)
-                if executors:
-                    changed = True
-                    self.tell(topology.name, "Resized", f"executors are now to be: {in_words(executors)}", False)
-                    self.resizes(topology.id)
-                    with contextlib.suppress(RebalanceInProgress):
-                        change(topology.name, executors)
+            if spec is None or spec.suspend:
+                continue
+            executors = self._wanted(topology, spec, report.snapshot, report.demand, loop)
+            if executors:
+                changed = True
+                self._resize(topology, executors, change)
             held = self.held.get(topology.id)
             if held is not None and not is_same_hold(before.get(topology.id), held):
                 self.tell(topology.name, "ResizeHeld", held.message, False)
         return changed
+
+    def _resize(self, topology: Topology, executors: Mapping[str, int], change: ChangeCounts) -> None:
+        self.tell(topology.name, "Resized", f"executors are now to be: {in_words(executors)}", False)
+        self.resizes(topology.id)
+        with contextlib.suppress(RebalanceInProgress):  # then the next pass asks again, if that is still needed
+            change(topology.name, executors)
 
     def _wanted(
         self, topology: Topology, spec: TopologySpec, snapshot: ClusterSnapshot, demand: Demand, loop: ControlLoop

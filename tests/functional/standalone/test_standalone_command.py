@@ -89,6 +89,15 @@ def test_folder_is_submitted_managed_followed_and_left_running(
         tells_the_truth(f"http://127.0.0.1:{page_port}", nimbus, name)
         nimbus.close()
         metrics_keep_the_contract(f"http://127.0.0.1:{metrics_port}/metrics", storm_cluster, name)
+
+        fresh.write_text(f"{file.read_text()}  parallelism: {{components: {{split: {{executors: 1}}}}}}\n")
+        fresh.replace(file)
+
+        def split_executors() -> int:
+            executors = assembly.client.topology_info(topology.id).executors
+            return sum(executor.component == "split" for executor in executors)
+
+        eventually(lambda: split_executors() == 1, "the number of executors is what the file says")
         operator.send_signal(signal.SIGINT)
         assert operator.wait(timeout=60) == 0
         running = {t.name: t.status for t in assembly.storm.running()}

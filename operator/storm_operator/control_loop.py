@@ -20,11 +20,12 @@ from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups, group_by_settings
 from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
-from storm_operator.core.model import Demand
+from storm_operator.core.model import Demand, Executor
 from storm_operator.core.placement.registry import policy_named
 from storm_operator.core.plan_progress import supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
 from storm_operator.core.proposals import proposed_record, why_a_person_must_approve
+from storm_operator.core.served_first import limits_by_priority
 from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
@@ -109,7 +110,8 @@ class ControlLoop:
             decisions = self._decide_for_all(groups, snapshot, demand)
         trusted = not any(isinstance(made, Hold) and made.reason in UNTRUSTED for _, made in decisions)
         with self.times.step("cpu_limits"):
-            self._follow_cpu_limits(groups, demand if trusted else None)
+            priority = {t.id: specs[t.name].priority for t in snapshot.topologies if t.name in specs}
+            self._follow_cpu_limits(groups, limits_by_priority(snapshot, demand, groups, priority) if trusted else None)
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=self.memory.limited)
 
@@ -270,7 +272,7 @@ class ControlLoop:
             self.applier.limits.lift(topology_id)
         self.memory.limited = frozenset(self.memory.limited & managed)
 
-    def _follow_cpu_limits(self, groups: tuple[Group, ...], demand: Demand | None) -> None:
+    def _follow_cpu_limits(self, groups: tuple[Group, ...], limits: Mapping[Executor, float] | None) -> None:
         """Limits follow demand in every period, plan or no plan: they cost no restart. None: demand is unknown."""
         pending = self._pending()
         unsettled = pending.plan.topology_ids if pending is not None else ()
@@ -278,13 +280,13 @@ class ControlLoop:
             enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
             for topology_id in group.topology_ids:
                 if topology_id in unsettled:
-                    if enforced and demand is not None:
-                        self.applier.limits.rise(topology_id, demand.millicores)
+                    if enforced and limits is not None:
+                        self.applier.limits.rise(topology_id, limits)
                     continue  # else its limits are those of the plan
                 if enforced:
                     self.memory.limited |= {topology_id}
-                    if demand is not None:
-                        self.applier.limits.follow(topology_id, demand.millicores)
+                    if limits is not None:
+                        self.applier.limits.follow(topology_id, limits)
                 else:
                     self.applier.limits.lift(topology_id)
 

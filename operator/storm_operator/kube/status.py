@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +26,9 @@ NEWS_FRACTION = 0.1
 """Figures that changed by less than this share of themselves are no news: a steady topology is not written again."""
 
 FIGURES_SECONDS = 60.0
-"""Of a topology that nothing else happens to, figures are written so often at most: measurements are noisy."""
+"""Of a topology that nothing else happens to, figures are written so often at most, those in sentences too."""
+
+NUMBER = re.compile(r"\d+(\.\d+)?")
 
 MEASURED = frozenset({"latency", "throughputTuplesPerSecond", "interSupervisorTuplesPerSecond", "percentOfBest"})
 
@@ -105,13 +108,24 @@ def is_news(old: Body, new: Mapping[str, Any]) -> bool:
 
 def is_due(old: Body, new: Mapping[str, Any], figures_age_seconds: float) -> bool:
     """Whether `new` is to be written now, that many seconds after the figures in `old` were (infinity: never)."""
-    if is_news(old, {name: value for name, value in new.items() if name not in MEASURED}):
+    if is_news(without_numbers(old), {k: v for k, v in without_numbers(new).items() if k not in MEASURED}):
         return True
     return figures_age_seconds >= FIGURES_SECONDS and is_news(old, new)
 
 
 def has_figures(status: Mapping[str, Any]) -> bool:
-    return any(status.get(name) is not None for name in MEASURED)
+    """Whether anything in it may be another number in the next pass: what was measured, or a number in a sentence."""
+    return any(status.get(name) is not None for name in MEASURED) or without_numbers(status) != status
+
+
+def without_numbers(value: Any) -> Any:
+    """The same with all messages as they are whatever was measured."""
+    if isinstance(value, Mapping):
+        return {
+            name: NUMBER.sub("#", one) if name == "message" and isinstance(one, str) else without_numbers(one)
+            for name, one in value.items()
+        }
+    return [without_numbers(one) for one in value] if isinstance(value, list) else value
 
 
 def _differs(old: Any, new: Any) -> bool:

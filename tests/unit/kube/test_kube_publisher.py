@@ -114,6 +114,15 @@ class TestStatus:
         played.publisher.write_status(managed(status=before), after)
         assert played.kinds.statuses() == [before, after]
 
+    def test_sentence_with_another_number_each_pass_is_written_once_a_minute_at_most(self) -> None:
+        played, known = Scene(), dict[str, Any]()
+        for seconds in range(0, 600, 10):
+            status = {"phase": "Running", "message": f"its worker has written no snapshot for {seconds + 0.5} s"}
+            played.publisher.write_status(managed(status=known), status)
+            known = {**known, **(played.kinds.statuses() or [{}])[-1]}
+            played.now += 10.0
+        assert len(played.kinds.calls) == 10
+
     def test_first_figures_are_written_at_once(self) -> None:
         played = Scene()
         played.publisher.write_status(managed(), {"phase": "Running", "latency": None})

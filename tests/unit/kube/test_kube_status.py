@@ -473,10 +473,31 @@ class TestDue:
             ({"percentOfBest": 96.0}, 3600.0, False),
             ({"percentOfBest": 50.0, "workersUsed": 3}, 0.0, True),
             ({"phase": "Rebalancing"}, 0.0, True),
+            ({"message": "traffic 310 -> 95 tuples/s, pays back in 71.5 s"}, 59.0, False),
+            ({"message": "traffic 310 -> 95 tuples/s, pays back in 71.5 s"}, 60.0, True),
+            ({"message": "supervisor s1 is overloaded"}, 0.0, True),
+            (
+                {"conditions": [{"type": "MetricsReady", "status": "False", "message": "no snapshot for 27.1 s"}]},
+                59.0,
+                False,
+            ),
+            (
+                {"conditions": [{"type": "MetricsReady", "status": "True", "message": "no snapshot for 17.1 s"}]},
+                0.0,
+                True,
+            ),
         ],
     )
     def test_figures_wait_and_nothing_else_does(self, new: dict[str, Any], age_seconds: float, due: bool) -> None:
-        old = {"phase": "Running", "percentOfBest": 100.0, "workersUsed": 2}
+        incomplete = {"type": "MetricsReady", "status": "False", "message": "no snapshot for 17.1 s"}
+        said = "traffic 300 -> 100 tuples/s, pays back in 65 s"
+        old = {
+            "phase": "Running",
+            "message": said,
+            "percentOfBest": 100.0,
+            "workersUsed": 2,
+            "conditions": [incomplete],
+        }
         assert is_due(old, new, age_seconds) is due
 
 

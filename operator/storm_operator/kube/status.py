@@ -24,6 +24,11 @@ from storm_operator.lifecycle_manager import Stage
 NEWS_FRACTION = 0.1
 """Figures that changed by less than this share of themselves are no news: a steady topology is not written again."""
 
+FIGURES_SECONDS = 60.0
+"""Of a topology that nothing else happens to, figures are written so often at most: measurements are noisy."""
+
+MEASURED = frozenset({"latency", "throughputTuplesPerSecond", "interSupervisorTuplesPerSecond", "percentOfBest"})
+
 PHASES = {
     Stage.SUBMITTING: "Submitting",
     Stage.RUNNING: "Running",
@@ -48,6 +53,7 @@ def status_of(view: TopologyView) -> dict[str, Any]:
         "topologyId": _shown_topology_id(view, old),
         "lastPlan": _last_plan(view, old),
         "lastHold": _last_hold(view, old),
+        "heldResize": _held_resize(view, old),
         "percentOfBest": _percent_of_best(view),
         "forecasts": _forecasts(view, old),
         "submission": _submission(view, old),
@@ -95,6 +101,17 @@ def accepted_status(managed: Managed, now_seconds: float) -> dict[str, Any]:
 def is_news(old: Body, new: Mapping[str, Any]) -> bool:
     """Whether `new` says anything that `old` does not, small changes of figures apart."""
     return any(_differs(old.get(key), value) for key, value in new.items())
+
+
+def is_due(old: Body, new: Mapping[str, Any], figures_age_seconds: float) -> bool:
+    """Whether `new` is to be written now, that many seconds after the figures in `old` were (infinity: never)."""
+    if is_news(old, {name: value for name, value in new.items() if name not in MEASURED}):
+        return True
+    return figures_age_seconds >= FIGURES_SECONDS and is_news(old, new)
+
+
+def has_figures(status: Mapping[str, Any]) -> bool:
+    return any(status.get(name) is not None for name in MEASURED)
 
 
 def _differs(old: Any, new: Any) -> bool:
@@ -236,3 +253,19 @@ def _last_hold(view: TopologyView, old: Body) -> Any:
     if before.get("reason") == reason and "since" in before:
         return {"reason": reason, "message": before.get("message", view.decision.message), "since": before["since"]}
     return {"reason": reason, "message": view.decision.message, "since": timestamp(view.now_seconds)}
+
+
+def _held_resize(view: TopologyView, old: Body) -> Any:
+    held = view.held_resize
+    if held is None:
+        return None
+    before = old.get("heldResize") or {}
+    executors = [{"component": name, "executors": count} for name, count in sorted(held.executors.items())]
+    if before.get("reason") == held.hold.reason.value and before.get("executors") == executors and "since" in before:
+        return before  # only the figures of its sentence can be others
+    return {
+        "executors": executors,
+        "reason": held.hold.reason.value,
+        "message": held.message,
+        "since": timestamp(view.now_seconds),
+    }

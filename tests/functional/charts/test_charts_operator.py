@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from functional.charts.chart_objects import CHARTS, Helm, Rendered, container, options_of
+from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, Rendered, container, options_of
 
 Right = tuple[str, str, str]
 """API group, resource, verb."""
@@ -127,8 +127,17 @@ def test_values_become_flags(helm: Helm) -> None:
 
 
 def test_what_is_not_set_is_not_said(helm: Helm) -> None:
-    said = {argument.partition("=")[0] for argument in arguments(helm.template("storm-operator"))}
+    said = {argument.partition("=")[0] for argument in arguments(helm.template("storm-operator", "nimbus="))}
     assert said.isdisjoint({"--nimbus", "--watch-namespace", "--prometheus"})
+
+
+def test_the_storm_chart_beside_it_is_the_cluster_that_it_goes_by(helm: Helm) -> None:
+    services = {item["metadata"]["name"] for item in helm.template("storm").of_kind("Service")}
+    (nimbus,) = (a for a in arguments(helm.template("storm-operator")) if a.startswith("--nimbus="))
+    host, _, port = nimbus.removeprefix("--nimbus=").partition(":")
+    service, _, namespace = host.partition(".")
+    assert service in services
+    assert (namespace, port) == (NAMESPACE, "6627")
 
 
 def test_probes_and_helm_test_ask_the_health_port_that_it_is_given(helm: Helm) -> None:

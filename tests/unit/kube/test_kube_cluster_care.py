@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import cast
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+from unittest.mock import Mock
 
+import pytest
+
+from builders import chain_topology, placed, same_demand, snapshot, supervisors
 from kube_builders import topology_body
 from storm_operator.adapters.kube.errors import Forbidden
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.control_loop import PassReport
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.lifecycle import RunningTopology
+from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot
+from storm_operator.core.topology_spec import AdoptSource, ScaleLimits, TopologySpec
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.managed import Managed, managed_from
+from storm_operator.kube.scaled_set import ScaledSet
+from storm_operator.kube.scaling import CALM_PASSES
 
 
 class FakePods:
@@ -18,12 +29,19 @@ class FakePods:
 
     def __init__(self, allowed: Mapping[str, tuple[SupervisorPod, ...]]) -> None:
         self.allowed = allowed
+        self.asked: list[int] = []
 
     def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
         for namespace in namespaces:
             if namespace not in self.allowed:
                 raise Forbidden(f"pods in {namespace}")
         return tuple(pod for namespace in namespaces for pod in self.allowed[namespace])
+
+    def replicas(self, namespace: str, stateful_set: str) -> int:
+        return len(self.allowed[namespace])
+
+    def scale(self, namespace: str, stateful_set: str, replicas: int) -> None:
+        self.asked.append(replicas)
 
 
 def pod(namespace: str, ordinal: int) -> SupervisorPod:
@@ -68,4 +86,95 @@ def test_supervisors_of_pods_that_are_emptied_leave() -> None:
     seen.see((resource("storm"),))
     assert seen.leaving() == frozenset()
     seen.scale = replace(seen.scale, leaving=frozenset({1}))
+    seen.scaled = ScaledSet("storm", "storm-supervisor", pods["storm"])
     assert seen.leaving() == {"b"}
+
+
+WORDS = chain_topology("words-1-1", ("spout", 1), ("count", 2))
+LATER = chain_topology("later-2-2", ("spout", 1))
+
+
+@dataclass
+class FakeStorm:
+    """What Storm says at this very moment; passes have an older picture."""
+
+    slot_of: dict[Executor, WorkerSlot]
+    topologies: tuple[RunningTopology, ...] = (RunningTopology(WORDS.id, "words", "ACTIVE"),)
+
+    def running(self) -> tuple[RunningTopology, ...]:
+        return self.topologies
+
+    def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
+        return Assignment(self.slot_of).restricted_to(topology_ids)
+
+    def submit(self, topology: Topology, where: str | None, status: str = "ACTIVE") -> None:
+        self.topologies += (RunningTopology(topology.id, topology.id.partition("-")[0], status),)
+        if where is not None:
+            self.slot_of |= placed(topology, {"spout": where})
+
+
+class ScaledIn:
+    """Three pods for supervisors `s1..s3`, of which the last hosts nothing for as many passes as it takes."""
+
+    def __init__(self) -> None:
+        pods = tuple(pod("storm", ordinal) for ordinal in range(3))
+        hosts = {f"s{ordinal + 1}": host("storm", ordinal) for ordinal in range(3)}
+        self.care = care("n.storm:6627", {"storm": pods}, hosts)
+        self.pods = cast("FakePods", self.care.pods)
+        self.told: list[tuple[str, str]] = []
+        self.care.tell = lambda _, reason, words, __: self.told.append((reason, words))
+        self.care.see((resource("storm"),))
+        self.where = placed(WORDS, {"spout": "s1", "count": ["s1", "s2"]})
+        self.storm = FakeStorm(dict(self.where))
+        for _ in range(CALM_PASSES - 1):
+            self.run_pass()
+
+    def run_pass(self) -> None:
+        picture = snapshot((WORDS,), supervisors(3), self.where)
+        hold = Hold(HoldReason.NO_CHANGE, "all is well")
+        report = PassReport(1.0, picture, same_demand([WORDS]), (((WORDS.id,), hold),))
+        assembly: Any = Mock(storm=self.storm, loop=Mock(has_pending_plan=False))
+        limits = ScaleLimits(minimum=1, maximum=3)
+        self.care.follow({WORDS.name: TopologySpec(WORDS.name, AdoptSource(), supervisors=limits)}, report, assembly)
+
+
+@pytest.fixture
+def scaled() -> ScaledIn:
+    return ScaledIn()
+
+
+def test_pod_that_hosts_nothing_goes(scaled: ScaledIn) -> None:
+    assert scaled.pods.asked == []
+    scaled.run_pass()
+    assert scaled.pods.asked == [2]
+
+
+@pytest.mark.parametrize("status", ["ACTIVE", "KILLED"])
+def test_pod_stays_that_a_topology_was_placed_on_since_the_pass_looked(scaled: ScaledIn, status: str) -> None:
+    scaled.storm.submit(LATER, "s3", status)
+    scaled.run_pass()
+    assert scaled.pods.asked == []
+    assert scaled.told == [
+        ("ScaleHeld", "StatefulSet storm-supervisor keeps its pods: pods 2 host executors since the last look")
+    ]
+    scaled.run_pass()
+    assert scaled.pods.asked == [], "the passes that agree are counted anew"
+
+
+def test_pods_stay_while_a_topology_has_no_place_yet(scaled: ScaledIn) -> None:
+    scaled.storm.submit(LATER, None)
+    scaled.run_pass()
+    assert scaled.pods.asked == []
+    assert "later has no place yet" in scaled.told[0][1]
+
+
+def test_topology_that_is_placed_on_pods_that_stay_is_no_obstacle(scaled: ScaledIn) -> None:
+    scaled.storm.submit(LATER, "s1")
+    scaled.run_pass()
+    assert scaled.pods.asked == [2]
+
+
+def test_topology_that_is_being_killed_and_has_no_place_is_no_obstacle(scaled: ScaledIn) -> None:
+    scaled.storm.submit(LATER, None, "KILLED")
+    scaled.run_pass()
+    assert scaled.pods.asked == [2]

@@ -167,7 +167,6 @@ def buckets(
         .y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(styles.AxisPlacement.LEFT))
         .cell_gap(1)
         .hide_legend()
-        .interval("1m")
         .max_data_points(60)
     )
     query = prometheus.Dataquery().expr(expression).format(PromQueryFormat.HEATMAP).legend_format("{{le}}")

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from storm_pipeline.gold import LEAGUE, PLAN_EFFECTS, PREDICTION_ERRORS, RESTART_COSTS, replace_cluster
+from storm_pipeline.gold import LEAGUE, PLAN_EFFECTS, PREDICTION_ERRORS, RESTART_COSTS
 from storm_pipeline.jobs.learning import clusters_of, silver
-from storm_pipeline.lake import Lake, read
+from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
     Cluster,
     Conf,

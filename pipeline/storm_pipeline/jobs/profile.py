@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from storm_pipeline.gold import COMPONENT_PROFILE, RESTARTS, replace_cluster
+from storm_pipeline.gold import COMPONENT_PROFILE, RESTARTS
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
     ConfigMap,
@@ -18,7 +18,7 @@ from storm_pipeline.jobs.learning import (
     publish,
     silver,
 )
-from storm_pipeline.lake import Lake, read
+from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
     Cluster,
     Conf,

@@ -159,10 +159,10 @@ bench-dashboards: venv ## How long panels take on a day of a 1,000-executor clus
 ##@ Dashboards
 .PHONY: dashboards-preview dashboards-pictures grafana-schema
 dashboards-preview: setup ## A real cluster under load, every panel drawn from its Prometheus: build/dashboards/index.html
-	PYTHONPATH=tests:monitoring:pipeline $(BIN)/python tests/dashboards_of_a_run.py
+	PYTHONPATH=tests:monitoring:benchmarks $(BIN)/python tests/dashboards_of_a_run.py
 
 dashboards-pictures: setup ## The same, and a picture of each dashboard into docs/images/dashboards (needs chromium)
-	PYTHONPATH=tests:monitoring:pipeline $(BIN)/python tests/dashboards_of_a_run.py --pictures docs/images/dashboards
+	PYTHONPATH=tests:monitoring:benchmarks $(BIN)/python tests/dashboards_of_a_run.py --pictures docs/images/dashboards
 
 grafana-schema: ## Grafana's own types of a dashboard as a JSON schema, by npm; tests hold the dashboards against it
 	cd monitoring/dashboards/grafana_schema && npm install --silent --no-audit --no-fund --no-package-lock && npm run -s schema

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.clients import KubeClients
+from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.kube.resources import REBALANCES
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import Assembly, ClusterConnection, assemble
+from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.topology_spec import ConfigMapKey, TopologySpec
 from storm_operator.history.settings import HistoryRecorder, HistorySettings, recorder_or_none
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
@@ -84,7 +86,13 @@ class ClusterRunner:
             self.kube.kinds, self.kube.events, self.registry, self._owner_of_id, self._hosts, self.say
         )
         self.care = ClusterCare(
-            self.nimbus, self.kube.pods, self._hosts, self._tell_owner, self.say, self.told.resize_asked
+            self.nimbus,
+            self.kube.pods,
+            self._hosts,
+            self._tell_owner,
+            self.say,
+            self.told.resize_asked,
+            self._namespace_of,
         )
 
     def run(self, stop: threading.Event) -> None:
@@ -108,7 +116,8 @@ class ClusterRunner:
             return act()
         except AdapterError as error:
             self.say(f"{self.nimbus}: {error}")
-            self._tell_trouble(str(error))
+            reason = "KubernetesRefused" if isinstance(error, KubernetesError) else "ClusterUnreachable"
+            self._tell_trouble(str(error), reason)
             return None
 
     def _note_pass(self, seconds: float, period_seconds: float | None) -> None:
@@ -147,7 +156,7 @@ class ClusterRunner:
         if specs:
             assembly.loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
         self.care.see(self.registry.of_cluster(self.nimbus))
-        follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say)
+        follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say, self.care.concerns)
         assembly.loop.run_once(specs)
         self._note_moves(assembly)
         if self.publisher.last_report is not None:
@@ -245,10 +254,11 @@ class ClusterRunner:
             progress, retry = lifecycle.progress.get(name), lifecycle.retries.get(name)
             topology_id = progress.topology_id if progress else ""
             report = self.publisher.last_report
+            snapshot = report.snapshot if report else None
             view = TopologyView(
                 managed=self.publisher.as_known(one),
                 progress=progress,
-                snapshot=report.snapshot if report else None,
+                snapshot=snapshot,
                 decision=decision_for(report, topology_id) if not one.is_paused else None,
                 record=self.publisher.last_record.get(topology_id),
                 now_seconds=time.time(),
@@ -257,6 +267,9 @@ class ClusterRunner:
                 failed_attempts=retry.failures if retry else None,
                 suspended_by_operator=name in lifecycle.suspended if progress else None,
                 forecasts=report.forecasts if report else {},
+                places=self.care.places(topology_id, snapshot, self._agents()) if snapshot else (),
+                obstacles=self.care.obstacles(name),
+                held_resize=self.care.counts.held.get(topology_id),
             )
             self.publisher.write_status(one, status_of(view))
             self.publisher.trim_history(one, spec.rebalance_history_limit)
@@ -287,10 +300,10 @@ class ClusterRunner:
         status = refused_status(self.publisher.as_known(one), "NameTaken", words, time.time())
         self.publisher.write_status(one, status)
 
-    def _tell_trouble(self, words: str) -> None:
+    def _tell_trouble(self, words: str, reason: str) -> None:
         for one in self.owners.values():
             known = self.publisher.as_known(one)
-            view = TopologyView(known, None, None, None, None, time.time(), trouble=words)
+            view = TopologyView(known, None, None, None, None, time.time(), trouble=words, trouble_reason=reason)
             self.publisher.write_status(one, status_of(view))
 
     def _tell_owner(self, name: str, reason: str, message: str, warning: bool) -> None:
@@ -303,6 +316,9 @@ class ClusterRunner:
     def _owner_of_id(self, topology_id: str) -> Managed | None:
         # Storm makes an id of the name, a counter and the time.
         return self.owners.get(topology_id.rsplit("-", 2)[0])
+
+    def _agents(self) -> Mapping[str, AgentEnforcement]:
+        return self.assembly.metrics.by_host if self.assembly is not None else {}
 
     def _hosts(self) -> Mapping[str, str]:
         if self.assembly is None:

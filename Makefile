@@ -34,7 +34,7 @@ test: setup test-unit test-plugin test-pipeline test-functional ## All tests on 
 ##@ Tests and checks
 .PHONY: test-unit test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
 test-unit: venv ## Pure Python tests, under a minute
-	$(BIN)/pytest tests/unit tests/scenario -q -n auto
+	$(BIN)/pytest tests/unit tests/scenario -q -n auto --dist worksteal
 
 test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	./mvnw -q -B -f operator/storm-plugin/pom.xml verify

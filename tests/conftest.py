@@ -7,7 +7,7 @@ import gc
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("any-machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
 # Nothing that collecting imports becomes garbage: to look through all of it again and again is a quarter of its time.

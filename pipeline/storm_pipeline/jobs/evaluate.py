@@ -55,7 +55,7 @@ def evaluate(
     console = Console(highlight=False)
     dates = parse_date("--from", first), parse_date("--to", last)
     tables = cleaned_lake(lake)
-    with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         for name in clusters_of(spark, tables, cluster, console):
             with console.status(f"plans of {name}"):
                 run(spark, tables, name, Around(around), *dates)

@@ -74,7 +74,7 @@ def forecast(
         raise typer.BadParameter(f"--bin: {error}") from error
     season = Cycle(cycle, bins, phi, theta, yardsticks)
     tables = cleaned_lake(lake)
-    with spark_job("forecast", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("forecast", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             with console.status(f"forecasts of {name}"):

@@ -164,7 +164,7 @@ def ingest(
             console.print(f"{table} batch {number}, {cluster}: {sentence(tally)}")
             totals[table] = added(totals.get(table, Tally()), tally)
 
-    with spark_job("ingest", settings_of(master, heap, off_heap, conf), console, figures) as spark:
+    with spark_job("ingest", settings_of(master, heap, off_heap, conf), console, intake.lake, figures) as spark:
         if every:
             intake.follow(spark, told, every)
         else:

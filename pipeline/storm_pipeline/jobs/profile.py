@@ -58,7 +58,7 @@ def profile(
     where = Publication(publish_file, config_map, valid_days)
     dates = parse_date("--from", first), parse_date("--to", last)
     tables = cleaned_lake(lake)
-    with spark_job("profile", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("profile", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             with console.status(f"profile of {name}"):

@@ -51,7 +51,7 @@ def report(
     """
     console = Console(highlight=False)
     tables = cleaned_lake(lake)
-    with spark_job("report", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("report", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             folder = output if len(clusters) == 1 else output / name.replace("/", "-")

@@ -113,7 +113,7 @@ def traffic(
     console = Console(highlight=False)
     dates = parse_date("--from", first), parse_date("--to", last)
     tables = cleaned_lake(lake)
-    with spark_job("traffic", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("traffic", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         job = TrafficJob(spark, tables, heaviest_pairs)
         ledger = Ledger(spark, job.lake, "traffic", SOURCES)
         days = within(days_of(spark, job.lake.silver("pairs"), SILVER["pairs"], cluster), *dates)

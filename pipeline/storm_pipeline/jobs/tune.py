@@ -68,7 +68,7 @@ def tune(
         raise typer.BadParameter(f"--set: {error}") from error
     prices = Prices(under_price, failed_price, restart_price)
     tables = cleaned_lake(lake)
-    with spark_job("tune", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("tune", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             try:

@@ -36,6 +36,7 @@ from storm_operator.core.placement.search.partition_state import Partition, Sear
 from storm_operator.core.placement.search.port_repair import repair_ports
 from storm_operator.core.placement.search.problem import Problem, build_problem, to_assignment
 from storm_operator.core.placement.search.refinement import refine
+from storm_operator.core.placement.search.restoring import restore_workers
 from storm_operator.core.placement.search.step_prices import moved, put_all, total_cost
 from storm_operator.core.placement.separation import cheaper_together
 from storm_operator.core.settings import Separation
@@ -277,6 +278,40 @@ def test_what_refinement_and_kicks_say_that_they_save_is_what_they_save(seed: in
 
 
 @pytest.mark.parametrize("seed", range(8))
+def test_a_worker_is_put_back_when_its_restart_is_worth_more_than_its_moves(seed: int) -> None:
+    """No single move does it: the first one who leaves pays for the restart, and only the last one back saves it."""
+    case = random_case(seed, obstacles=False).under(separation=Separation.ALWAYS)
+    case = case.in_force(place(case))
+    problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
+    dear = replace(problem, restart_price=problem.restart_price * 1e6)
+    search, state = search_of(dear), empty_partition(len(dear.executors), search_of(dear).machines)
+    put_all(search, state, dear.home)
+    at_home = total_cost(search, state)
+    workers = [np.flatnonzero((dear.home == at) & (dear.group_of == group)) for at, group in _homes_of(dear)]
+    largest = max((worker for worker in workers if problem.settled[worker].all()), key=len)
+    for vertex in largest[:2].tolist():
+        move(search, state, vertex, int(dear.home[vertex] + 1) % len(dear.supervisors))
+    assert total_cost(search, state) > at_home
+    assert restore_workers(search, state) >= 1
+    assert total_cost(search, state) <= at_home + 1e-9 * abs(at_home)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_putting_workers_back_never_costs_more(seed: int) -> None:
+    case = burdened(random_case(seed, obstacles=False), seed)
+    problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
+    search, state = laid_out(problem, np.random.default_rng(seed))
+    refine(search, state, np.ones(len(state.place), dtype=np.bool_))
+    before = total_cost(search, state)
+    restore_workers(search, state)
+    assert total_cost(search, state) <= before + 1e-9 * abs(before)
+
+
+def _homes_of(problem: Problem) -> list[tuple[int, int]]:
+    return sorted(set(zip(problem.home.tolist(), problem.group_of.tolist(), strict=True)))
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_a_worker_without_a_port_is_merged_or_moved(seed: int) -> None:
     case = random_case(seed)
     problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
@@ -303,7 +338,7 @@ def test_tiny_cases_come_within_five_percent_of_the_optimum(seed: int) -> None:
 
 
 def test_a_large_cluster_is_placed_within_its_cpu_and_ports_and_then_left_alone() -> None:
-    case = large_case(3000, 120, 12)
+    case = large_case(1000, 100, 10)
     before = case.snapshot.traffic.inter_supervisor(case.snapshot.assignment)
     assignment = place(case)
     assert case.snapshot.traffic.inter_supervisor(assignment) < 0.8 * before

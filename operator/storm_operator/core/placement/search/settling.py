@@ -14,6 +14,7 @@ from storm_operator.core.placement.search.partition_state import Partition, Sear
 from storm_operator.core.placement.search.port_repair import repair_ports
 from storm_operator.core.placement.search.problem import Problem
 from storm_operator.core.placement.search.refinement import best_move
+from storm_operator.core.placement.search.restoring import restore_workers
 from storm_operator.core.placement.search.step_prices import cheapest, put_all, total_cost
 
 SEED = 1
@@ -40,6 +41,8 @@ def settle(problem: Problem, search: Search, wanted: Ints, patience: int) -> Set
     through = np.asarray(problem.traffic.sum(axis=1), dtype=np.float64).ravel()
     _place_missing(search, state, np.argsort(-through, kind="stable"))
     improve_partition(search, state)
+    if search.tariff.has_restarts:
+        restore_workers(search, state)
     if patience:
         kick_and_settle(search, state, patience, np.random.default_rng(SEED))
     if not repair_ports(search, state):

@@ -3,6 +3,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE = # empty: to compile all modules in each process is a tenth of the time of unit tests
 PLUGIN_JAR := operator/storm-plugin/target/storm-plugin.jar
 WORKLOADS_JAR := examples/workloads/target/workloads.jar
 ALERTS_FIRE := tests/functional/monitoring/test_alerts_fire.py
@@ -33,7 +34,7 @@ test: setup test-unit test-plugin test-pipeline test-functional ## All tests on 
 ##@ Tests and checks
 .PHONY: test-unit test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
 test-unit: venv ## Pure Python tests, under a minute
-	$(BIN)/pytest tests/unit tests/scenario -q -n auto
+	$(BIN)/pytest tests/unit tests/scenario -q -n auto --dist worksteal
 
 test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	./mvnw -q -B -f operator/storm-plugin/pom.xml verify
@@ -158,10 +159,10 @@ bench-dashboards: venv ## How long panels take on a day of a 1,000-executor clus
 ##@ Dashboards
 .PHONY: dashboards-preview dashboards-pictures grafana-schema
 dashboards-preview: setup ## A real cluster under load, every panel drawn from its Prometheus: build/dashboards/index.html
-	PYTHONPATH=tests:monitoring:pipeline $(BIN)/python tests/dashboards_of_a_run.py
+	PYTHONPATH=tests:monitoring:benchmarks $(BIN)/python tests/dashboards_of_a_run.py
 
 dashboards-pictures: setup ## The same, and a picture of each dashboard into docs/images/dashboards (needs chromium)
-	PYTHONPATH=tests:monitoring:pipeline $(BIN)/python tests/dashboards_of_a_run.py --pictures docs/images/dashboards
+	PYTHONPATH=tests:monitoring:benchmarks $(BIN)/python tests/dashboards_of_a_run.py --pictures docs/images/dashboards
 
 grafana-schema: ## Grafana's own types of a dashboard as a JSON schema, by npm; tests hold the dashboards against it
 	cd monitoring/dashboards/grafana_schema && npm install --silent --no-audit --no-fund --no-package-lock && npm run -s schema

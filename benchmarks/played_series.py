@@ -87,6 +87,7 @@ class PlayedCluster:
             yield Played("storm_supervisor_cpu_seconds_total", here, 3.0, counter=True)
             yield Played("storm_supervisor_throttled_seconds_total", here, 0.01, counter=True)
             yield Played("storm_supervisor_cpu_capacity_cores", here, 8.0, 0.0)
+            yield Played("storm_supervisor_cpu_limit_cores", here, 5.0, 0.2)
             yield Played("storm_supervisor_memory_bytes", here, 6e9, 0.1)
             yield Played("storm_supervisor_coordinate_error_ratio", here, 0.2)
             yield Played("storm_agent_enforcement", {**here, "mode": "cgroup-v2", "reason": ""}, 1.0, 0.0)
@@ -163,7 +164,7 @@ class PlayedCluster:
 
     def _last_plan(self, mine: dict[str, str], number: int) -> Iterator[Played]:
         yield _operator("topology_hold", {**mine, "reason": "NoChange"}, 1.0)
-        plan = {"plan": f"p-{number}", "policy": "adaptive", "state": "Verified"}
+        plan = {"plan": f"p-{number}", "policy": "adaptive", "reason": "Savings", "state": "Verified"}
         yield _operator("last_plan_info", {**mine, **plan}, 1.0)
         for state in PlanState:
             yield _operator("topology_plans_total", {**mine, "state": state.value}, 0.0003, 0.5)
@@ -199,7 +200,7 @@ class PlayedCluster:
         ):
             yield _operator(name, cluster, level)
         yield _operator("omitted_series", {**cluster, "metric": "storm_operator_executor_cpu_demand_cores"}, 0.0)
-        yield _operator("watch_age_seconds", {"kind": "stormtopologies"}, 5.0)
+        yield _operator("watch_age_seconds", {"kind": "StormTopologies"}, 5.0)
         yield from _durations("pass_duration_seconds", cluster)
         for step in ("observe", "forecast", "verify", "decide_and_apply", "cpu_limits"):
             yield from _durations("step_duration_seconds", {**cluster, "step": step})

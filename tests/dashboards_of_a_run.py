@@ -34,13 +34,13 @@ def main() -> int:
     if shutil.which("prometheus") is None:
         console.print("prometheus: not found; to install it: apt-get install --no-install-recommends prometheus")
         return 1
-    started = time.time()
     with tempfile.TemporaryDirectory() as scratch:
         work_dir = Path(scratch) / "storm"
         spec = LocalClusterSpec(name="dashboards", fast_start=True, plugin_jar=plugin_jar(), work_dir=work_dir)
         folder = Path(scratch) / "monitored"
         console.print("the cluster starts")
         with LocalCluster(spec) as storm, monitored(storm, workloads_jar(), folder) as cluster:
+            started = time.time()
             wait_for_a_verified_plan(cluster)
             console.print("the first plan is verified")
             for _ in track(range(int(60 * options.minutes)), description="load goes on", console=console):

@@ -104,6 +104,7 @@ class FakeKinds(OwnKinds):
         self.calls: list[tuple[str, str, Any]] = []
         """(verb, name, what)"""
         self.error: Exception | None = None
+        self.attempts = 0
 
     def create(self, plural: str, namespace: str, body: Mapping[str, Any]) -> bool:
         self._call("create", f"{namespace}/{body['metadata']['name']}", body)
@@ -125,6 +126,7 @@ class FakeKinds(OwnKinds):
         return [what for verb, _, what in self.calls if verb == "status"]
 
     def _call(self, verb: str, name: str, what: Any) -> None:
+        self.attempts += 1
         if self.error is not None:
             raise self.error
         self.calls.append((verb, name, what))

@@ -155,8 +155,8 @@ def played(path: str, seconds: float, pipeline: Path) -> tuple[int, bytes]:
         f'storm_operator_pod_resizes_total{{nimbus="played",outcome="asked"}} {seconds // 20:.0f}',
         f'storm_operator_pod_resizes_total{{nimbus="played",outcome="refused"}} {seconds // 90:.0f}',
         f'storm_operator_pod_resize_problems{{nimbus="played",reason="Deferred"}} {int(seconds) // 60 % 2}',
-        f'storm_operator_watch_age_seconds{{kind="stormtopologies"}} {seconds % 12:.1f}',
-        f'storm_operator_watch_age_seconds{{kind="pods"}} {seconds % 17:.1f}',
+        f'storm_operator_watch_age_seconds{{kind="StormTopologies"}} {seconds % 12:.1f}',
+        f'storm_operator_watch_age_seconds{{kind="StormRebalances"}} {seconds % 17:.1f}',
         'storm_operator_omitted_series{nimbus="played",metric="storm_operator_executor_cpu_demand_cores"} 120',
     ]
     texts = [file.read_text() for file in sorted(pipeline.glob("*.prom"))]
@@ -193,30 +193,28 @@ def write_pipeline_figures(folder: Path) -> None:
     write(
         folder,
         JobFigures(
-            name="profiles",
+            name="profile",
             started_at_seconds=now - 3_600,
             ended_at_seconds=now - 3_541,
             succeeded=True,
-            rows={("profiles", "read"): 178_800.0, ("profiles", "written"): 2.0},
-            newest_row_at={("profiles",): now - 3_541},
-            table_bytes={("profiles",): 2e4},
+            rows={("component_profile", "written"): 340.0, ("restarts", "written"): 3.0},
+            table_bytes={("component_profile",): 2.4e5, ("restarts",): 2e4},
             profiles_made_at={(topology,): now - 3_541 for topology in TOPOLOGIES},
         ),
     )
     write(
         folder,
         JobFigures(
-            name="forecasts",
+            name="forecast",
             started_at_seconds=now - 3_500,
             ended_at_seconds=now - 3_371,
             succeeded=True,
-            rows={("forecasts", "read"): 12_000.0, ("forecasts", "written"): 96.0},
-            newest_row_at={("forecasts",): now - 3_371},
-            table_bytes={("forecasts",): 6e4},
+            rows={("forecast_errors", "written"): 96.0, ("seasons", "written"): 16.0},
+            table_bytes={("forecast_errors",): 6e4, ("seasons",): 9e4},
             forecast_errors={
                 (topology, model): error
                 for topology in TOPOLOGIES
-                for model, error in (("last-value", 0.21), ("damped-trend", 0.14), ("seasonal", 0.06))
+                for model, error in (("Line", 0.21), ("DampedTrend", 0.14), ("Seasonal", 0.06))
             },
         ),
     )

@@ -90,6 +90,7 @@ class OperatorProcess:
     options: Sequence[str] = ()
     health_port: int = field(default_factory=free_port)
     metrics_port: int = field(default_factory=free_port)
+    page_port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> OperatorProcess:
@@ -105,9 +106,14 @@ class OperatorProcess:
         command = [sys.executable, *program, "run", "--watch-namespace", self.namespace]
         command += ["--kubeconfig", str(self.kubeconfig or self.kube.kubeconfig), "--lease-namespace", self.namespace]
         command += ["--lease-name", self.lease, "--deletion-patience-seconds", "20"]
-        command += ["--health-port", str(self.health_port), "--metrics-port", str(self.metrics_port), *self.options]
+        command += ["--health-port", str(self.health_port), "--metrics-port", str(self.metrics_port)]
+        command += ["--page-port", str(self.page_port), *self.options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    def signal(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
 
     def end(self, number: int) -> int | None:
         """Signal it and wait; its exit code."""

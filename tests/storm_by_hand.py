@@ -96,7 +96,10 @@ class StormByHand:
         base = self.assignment(name)
         view = self._parts.storm.read_view({})
         machines = sorted(view.supervisors, key=lambda supervisor: supervisor.host)
-        free = [_free_slot(machine.slots, base) for machine in machines]
+        taken = frozenset(
+            self._parts.storm.read_assignment([one.id for one in self._parts.storm.running()]).slot_of.values()
+        )
+        free = [next(slot for slot in machine.slots if slot not in taken) for machine in machines]
         target = Assignment({executor: free[machine_of(executor)] for executor in sorted(base.slot_of)})
         plan = direct_plan(base, target, f"by-hand-{next(self._numbers)}", 0.0, "arranged by hand")
         record = PlanRecord(plan, ApplyMethod.REBALANCE, PlanState.PROPOSED, UNKNOWN, 0.0, enforce_cpu=False)
@@ -138,7 +141,3 @@ def nothing_left_on(storm: LocalCluster) -> Iterator[None]:
     finally:
         with StormByHand(storm) as hands:
             hands.kill_all()
-
-
-def _free_slot(slots: tuple[WorkerSlot, ...], taken: Assignment) -> WorkerSlot:
-    return next(slot for slot in slots if slot not in set(taken.slot_of.values()))

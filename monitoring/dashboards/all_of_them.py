@@ -24,7 +24,7 @@ DASHBOARDS = (overview, topology, traffic, decisions, enforcement, operator_heal
 PLAN_MARK = {
     "useValueForTime": True,
     "titleFormat": "Plan {{plan}}",
-    "textFormat": "{{topology}}, by {{policy}}",
+    "textFormat": "{{topology}}, by {{policy}}: {{reason}}",
     "tagKeys": "topology,policy",
 }
 """How Grafana's Prometheus plugin words an annotation. The SDK has no words for it."""

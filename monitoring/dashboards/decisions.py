@@ -5,6 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, to_topology
+from dashboards.limits import ABOVE_BEST_KNOWN, FORECAST_ERROR, LATENCY_SECONDS
 from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
 from dashboards.panels import Query, counts, figure, lines
 from dashboards.table_panels import Column, rows
@@ -74,7 +75,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Cost of the placement in force beyond the best one found, the worst topology. 0% is as good as known.",
             "percentunit",
             f"max(storm_operator_gap_to_best_known_ratio{{{T}}})",
-            thresholds=((0.1, YELLOW), (0.5, ORANGE)),
+            thresholds=ABOVE_BEST_KNOWN,
         ),
     )
 
@@ -85,11 +86,13 @@ def _plans() -> tuple[AnyPanel, ...]:
     return (
         rows(
             "Last plan of each topology",
-            "What it was to bring, what it cost, how far it came. Payback: after how long the pause was to be earned.",
+            "Why it was made, what it was to bring, what it cost, how far it came. Payback: when the pause was "
+            "to be earned. `storm-operator explain TOPOLOGY` has the reason as a sentence.",
             (
                 Column("topology", "Topology", link=to_topology()),
                 Column("plan", "Plan"),
                 Column("policy", "Policy"),
+                Column("reason", "Reason"),
                 Column("state", "State"),
                 Column("Value #B", "Made", "dateTimeFromNow"),
                 Column("Value #C", "Moved"),
@@ -99,8 +102,9 @@ def _plans() -> tuple[AnyPanel, ...]:
                 Column("Value #G", "To in force", "s"),
                 Column("Value #H", "To running", "s"),
                 Column("Value #I", "Failed tuples", "short", ((1, ORANGE),)),
+                Column("nimbus", "Cluster"),
             ),
-            f"max by (nimbus, topology, plan, policy, state) ({last}info{{{T}}})",
+            f"max by (nimbus, topology, plan, policy, reason, state) ({last}info{{{T}}})",
             f"{BY} ({last}timestamp_seconds{{{T}}}) * 1000",
             f"{BY} ({last}moves{{{T}}})",
             f"{BY} ({last}restarted_workers{{{T}}})",
@@ -173,6 +177,7 @@ def _predictions() -> tuple[AnyPanel, ...]:
                 f"max by (topology, stage) (storm_operator_last_plan_complete_latency_seconds{{{T}}})",
                 "{{topology}} {{stage}}",
             ),
+            thresholds=LATENCY_SECONDS,
             dashed=".* predicted",
         ),
         lines(
@@ -180,13 +185,15 @@ def _predictions() -> tuple[AnyPanel, ...]:
             "Cost of the placement in force beyond the best one found. It stays up while holds keep a plan back.",
             "percentunit",
             Query(f"{BY} (storm_operator_gap_to_best_known_ratio{{{T}}})", "{{topology}}"),
+            thresholds=ABOVE_BEST_KNOWN,
         ),
         lines(
             "Time until plans work",
-            "From decision to in force, and from there until every moved executor ran again.",
+            "From decision to in force (60 s at most), and then until every moved executor ran again (90 s at most).",
             "s",
             Query(f"{BY} (storm_operator_last_plan_in_force_seconds{{{T}}})", "{{topology}} in force"),
             Query(f"{BY} (storm_operator_last_plan_running_seconds{{{T}}})", "{{topology}} running"),
+            thresholds=((30, YELLOW), (60, RED)),
         ),
     )
 
@@ -210,6 +217,8 @@ def _forecasts() -> tuple[AnyPanel, ...]:
             "How far the forecast was off, as a share of what arrived. Above zero: too much was expected.",
             "percentunit",
             Query(f"({forecast} - {actual}) / ({actual} > 0)", "{{topology}} {{component}}"),
+            thresholds=FORECAST_ERROR,
+            base=ORANGE,
             height=9,
             signed=True,
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import AGENTS, CLUSTERS, TOPOLOGIES, Section, Uid, dashboard
+from dashboards.limits import THROTTLED_SHARE, USED_OF_LIMIT
 from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
 from dashboards.panels import Query, bars, counts, figure, lines, rows_over_time
 from dashboards.table_panels import Column, rows
@@ -13,6 +14,8 @@ from dashboards.topology import heaviest
 USE = f"rate(storm_executor_cpu_seconds_total{{{AGENTS}}}[$__rate_interval])"
 LIMIT = f"storm_executor_cpu_limit_cores{{{AGENTS}}}"
 THROTTLED = f"rate(storm_executor_throttled_seconds_total{{{AGENTS}}}[$__rate_interval])"
+HERE = f"storm_operator_supervisor_executors{{{CLUSTERS}}}"
+"""Supervisors of the chosen clusters; agents do not know their Nimbus."""
 EXECUTOR = ("topology_id", "component", "executor", "supervisor")
 
 
@@ -51,7 +54,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "What executors with a limit use of it. Near 100% they have no room left until limits rise.",
             "percentunit",
             f"sum({USE} and {LIMIT}) / sum({LIMIT})",
-            thresholds=((0.8, YELLOW), (0.95, ORANGE)),
+            thresholds=USED_OF_LIMIT,
             width=6,
         ),
         figure(
@@ -59,7 +62,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Share of time for which the executor that is held back most had to wait for its limit.",
             "percentunit",
             f"max({THROTTLED})",
-            thresholds=((0.1, YELLOW), (0.5, RED)),
+            thresholds=THROTTLED_SHARE,
             width=6,
         ),
     )
@@ -78,8 +81,8 @@ def _executors() -> tuple[AnyPanel, ...]:
                 Column("supervisor", "Supervisor"),
                 Column("Value #A", "Limit", "suffix: cores", decimals=3),
                 Column("Value #B", "Use", "suffix: cores", decimals=3),
-                Column("Value #C", "Used", "percentunit", ((0.8, YELLOW), (0.95, ORANGE)), decimals=0),
-                Column("Value #D", "Throttled", "percentunit", ((0.1, YELLOW), (0.5, RED)), decimals=1),
+                Column("Value #C", "Used", "percentunit", USED_OF_LIMIT, decimals=0),
+                Column("Value #D", "Throttled", "percentunit", THROTTLED_SHARE, decimals=1),
             ),
             f"max by ({by}) ({LIMIT})",
             f"sum by ({by}) ({USE} and {LIMIT})",
@@ -151,17 +154,33 @@ def _supervisors() -> tuple[AnyPanel, ...]:
             "Share of time for which a machine's (pod's) own CPU limit kept it waiting. Executors' should act first.",
             "percentunit",
             Query(
-                "max by (supervisor) (rate(storm_supervisor_throttled_seconds_total[$__rate_interval])"
-                f" and on (supervisor) storm_operator_supervisor_executors{{{CLUSTERS}}})",
+                f"{by} (rate(storm_supervisor_throttled_seconds_total[$__rate_interval]) and on (supervisor) {HERE})",
                 "{{supervisor}}",
             ),
+            thresholds=THROTTLED_SHARE,
             width=8,
+        ),
+        lines(
+            "CPU limits of pods and their use",
+            "Cores: the limit in force, dashed, and what everything there used, drawn. On Kubernetes a pod's limit "
+            "follows what its executors need; elsewhere it is the machine's, where it has one.",
+            "suffix: cores",
+            Query(
+                f"{by} (rate(storm_supervisor_cpu_seconds_total[$__rate_interval]) and on (supervisor) {HERE})",
+                "{{supervisor}} use",
+            ),
+            Query(
+                f"{by} (storm_supervisor_cpu_limit_cores and on (supervisor) {HERE})",
+                "{{supervisor}} limit",
+            ),
+            dashed=".* limit",
+            width=16,
         ),
         rows(
             "How agents enforce",
             "cgroup-v1 and cgroup-v2 hold executors to their limits; observe-only cannot, and says why.",
             (Column("supervisor", "Supervisor"), Column("mode", "Mode"), Column("reason", "Why not")),
-            "max by (supervisor, mode, reason) (storm_agent_enforcement)",
+            f"max by (supervisor, mode, reason) (storm_agent_enforcement and on (supervisor) {HERE})",
             width=8,
         ),
         counts(
@@ -171,7 +190,7 @@ def _supervisors() -> tuple[AnyPanel, ...]:
                 f"sum by (outcome) (increase(storm_operator_pod_resizes_total{{{CLUSTERS}}}[$__interval]))",
                 "{{outcome}}",
             ),
-            width=8,
+            width=12,
         ),
         lines(
             "Pods whose CPU is not what was asked",
@@ -179,6 +198,6 @@ def _supervisors() -> tuple[AnyPanel, ...]:
             "short",
             Query(f"sum by (reason) (storm_operator_pod_resize_problems{{{CLUSTERS}}})", "{{reason}}"),
             thresholds=((1, ORANGE),),
-            width=8,
+            width=12,
         ),
     )

@@ -47,9 +47,13 @@ def last_known(selector: str) -> str:
     return f"last_over_time({selector}[2m])"
 
 
-def to_topology(field: str = "${__data.fields.Topology}") -> str:
-    """The address of the Topology dashboard for a table's row, with the time that is looked at."""
-    return f"/d/{Uid.TOPOLOGY}?var-datasource=${{datasource}}&var-topology={field}&${{__url_time_range}}"
+def to_topology() -> str:
+    """The address of the Topology dashboard for a row of a table with the columns Topology and Cluster.
+
+    Nimbus knows each name once: with the row's cluster it is that very topology. Time and namespaces stay as they are.
+    """
+    chosen = "var-topology=${__data.fields.Topology}&var-cluster=${__data.fields.Cluster}&${namespace:queryparam}"
+    return f"/d/{Uid.TOPOLOGY}?var-datasource=${{datasource}}&{chosen}&${{__url_time_range}}"
 
 
 def dashboard(
@@ -94,7 +98,7 @@ def plans() -> build.AnnotationQuery:
     """A mark where each plan was made: the value is the time, which Grafana takes in milliseconds."""
     query = build.AnnotationQuery().name("Plans").enable(True).icon_color("purple").datasource(DATASOURCE)
     return query.expr(
-        f"max by (nimbus, topology, plan, policy) (storm_operator_last_plan_info{{{TOPOLOGIES}}})"
+        f"max by (nimbus, topology, plan, policy, reason) (storm_operator_last_plan_info{{{TOPOLOGIES}}})"
         " * on (nimbus, topology) group_left ()"
         f" max by (nimbus, topology) (storm_operator_last_plan_timestamp_seconds{{{TOPOLOGIES}}}) * 1000"
     )

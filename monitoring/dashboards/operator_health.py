@@ -5,7 +5,8 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import CLUSTERS, Section, Uid, dashboard
-from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
+from dashboards.limits import COMPLETE_SHARE
+from dashboards.look import GREEN, ORANGE, RED, YELLOW, AnyPanel
 from dashboards.panels import Query, buckets, counts, figure, lines
 from dashboards.table_panels import Column, rows
 
@@ -31,14 +32,16 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Leading",
             "Operators that act: one. None: nobody places executors. Two: ask for help.",
             "short",
-            "sum(storm_operator_leader)",
-            thresholds=((2, RED),),
+            "sum(storm_operator_leader) or vector(0)",
+            thresholds=((1, GREEN), (2, RED)),
+            base=RED,
         ),
         figure(
             "Last pass ended",
             "Time since the loop last ended a pass, the slowest cluster. It should stay below two periods.",
             "s",
             f"max(storm_operator_last_pass_age_seconds{{{CLUSTERS}}})",
+            thresholds=((60, YELLOW), (300, RED)),
         ),
         figure(
             "Periods behind",
@@ -61,6 +64,8 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Executors whose figures are complete, the worst cluster. Below 100% decisions wait for what is missing.",
             "percentunit",
             f"1 - max(1 - storm_operator_metrics_completeness_ratio{{{CLUSTERS}}})",
+            thresholds=COMPLETE_SHARE,
+            base=RED,
             decimals=0,
         ),
         figure(
@@ -78,7 +83,7 @@ def _loop() -> tuple[AnyPanel, ...]:
     return (
         lines(
             "Duration of passes",
-            "How long a pass takes. It must stay below the period, or the loop falls behind.",
+            "How long a pass takes. Above the period (dashed) the loop falls behind; passes that apply a plan may.",
             "s",
             *(
                 Query(
@@ -89,6 +94,8 @@ def _loop() -> tuple[AnyPanel, ...]:
                 for q, name in ((0.5, "p50"), (0.99, "p99"))
             ),
             Query(f"max(storm_operator_last_pass_duration_seconds{{{CLUSTERS}}})", "last"),
+            Query(f"min(storm_operator_period_seconds{{{CLUSTERS}}})", "period"),
+            dashed="period",
         ),
         lines(
             "Where a pass spends its time",
@@ -144,6 +151,7 @@ def _calls() -> tuple[AnyPanel, ...]:
                 f" or sum by (peer) (rate({calls}[$__rate_interval])) * 0",
                 "{{peer}} {{outcome}}",
             ),
+            thresholds=((0.1, ORANGE), (1, RED)),
             width=8,
         ),
         lines(
@@ -154,6 +162,7 @@ def _calls() -> tuple[AnyPanel, ...]:
                 f"histogram_quantile(0.95, sum by (peer, le) (rate({times}_bucket{some}[$__rate_interval])))",
                 "{{peer}}",
             ),
+            thresholds=((1, YELLOW), (5, RED)),
             width=8,
         ),
         rows(
@@ -201,6 +210,8 @@ def _sight() -> tuple[AnyPanel, ...]:
             "Share of placed executors whose figures are complete.",
             "percentunit",
             Query(f"storm_operator_metrics_completeness_ratio{{{CLUSTERS}}}", "{{nimbus}}"),
+            thresholds=COMPLETE_SHARE,
+            base=RED,
             maximum=1,
             width=8,
         ),
@@ -209,6 +220,7 @@ def _sight() -> tuple[AnyPanel, ...]:
             "How many things the last pass found missing; `storm-operator snapshot` lists them.",
             "short",
             Query(f"storm_operator_metrics_problems{{{CLUSTERS}}}", "{{nimbus}}"),
+            thresholds=((1, YELLOW),),
             width=8,
         ),
         lines(
@@ -216,13 +228,17 @@ def _sight() -> tuple[AnyPanel, ...]:
             "Kubernetes only: time since each watch had delivered all there is. A rising line is a frozen watch.",
             "s",
             Query("max by (kind) (storm_operator_watch_age_seconds)", "{{kind}}"),
-            thresholds=((120, RED),),
+            thresholds=((90, RED),),
             width=8,
         ),
         rows(
             "Series kept from export",
             "Metrics with more series than their bound; the largest values are shown, the rest is left out.",
-            (Column("nimbus", "Cluster"), Column("metric", "Metric"), Column("Value", "Left out", decimals=0)),
+            (
+                Column("nimbus", "Cluster"),
+                Column("metric", "Metric"),
+                Column("Value", "Left out", thresholds=((1, YELLOW),), decimals=0),
+            ),
             f"max by (nimbus, metric) (storm_operator_omitted_series{{{CLUSTERS}}})",
             width=12,
             height=6,

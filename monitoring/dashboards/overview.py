@@ -5,7 +5,8 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, last_known, to_topology
-from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
+from dashboards.limits import CROSSING_SHARE, FAILED_PER_SECOND, LATENCY_SECONDS, QUEUE_GROWTH_PER_SECOND
+from dashboards.look import RED, AnyPanel
 from dashboards.panels import Query, counts, figure, lines
 from dashboards.table_panels import Column, rows
 
@@ -48,7 +49,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Tuple trees that failed or timed out per second. Anything above zero for long deserves a look.",
             "suffix: tuples/s",
             f"sum(storm_operator_failed_tuples_per_second{{{T}}})",
-            thresholds=((0.1, ORANGE), (10, RED)),
+            thresholds=FAILED_PER_SECOND,
             width=3,
         ),
         figure(
@@ -56,6 +57,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "The highest 99th percentile of complete latency among the chosen topologies, over the last period.",
             "s",
             f'max(storm_operator_complete_latency_seconds{{{T},statistic="p99"}})',
+            thresholds=LATENCY_SECONDS,
             width=3,
         ),
         figure(
@@ -63,7 +65,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Share of all tuples that cross from one supervisor to another. Less is better: they pay for the network.",
             "percentunit",
             f"sum({INTER}) / sum(storm_operator_traffic_tuples_per_second{{{T}}})",
-            thresholds=((0.3, YELLOW), (0.7, ORANGE)),
+            thresholds=CROSSING_SHARE,
             width=3,
         ),
         figure(
@@ -84,10 +86,13 @@ def _figures() -> tuple[AnyPanel, ...]:
         ),
         figure(
             "Firing alerts",
-            "Alerts of storm-operator's rules that fire now. Each has a runbook.",
+            "Alerts of storm-operator's rules that fire now, each with a runbook; those that name no cluster count for "
+            "every one. Without the rules in Prometheus nothing can fire.",
             "short",
-            'count(ALERTS{alertname=~"Storm.*",alertstate="firing"}) or vector(0)',
+            'count(ALERTS{alertname=~"Storm.*",alertstate="firing",nimbus=~"$cluster|"})'
+            f" or max(cluster:storm_rules:loaded{{{CLUSTERS}}}) * 0",
             thresholds=((1, RED),),
+            without="no rules",
             width=3,
         ),
     )
@@ -104,11 +109,11 @@ def _topologies() -> AnyPanel:
         (
             Column("topology", "Topology", link=to_topology()),
             Column("Value #A", "Completed", "suffix: tuples/s", decimals=1),
-            Column("Value #B", "Failed", "suffix: tuples/s", ((0.1, ORANGE), (10, RED)), decimals=1),
-            Column("Value #C", "Median", "s"),
-            Column("Value #D", "p99", "s"),
-            Column("Value #E", "Between supervisors", "percentunit", ((0.3, YELLOW), (0.7, ORANGE))),
-            Column("Value #F", "Queue growth", "suffix: tuples/s", ((10, YELLOW), (100, RED)), decimals=1),
+            Column("Value #B", "Failed", "suffix: tuples/s", FAILED_PER_SECOND, decimals=1),
+            Column("Value #C", "Median", "s", LATENCY_SECONDS),
+            Column("Value #D", "p99", "s", LATENCY_SECONDS),
+            Column("Value #E", "Between supervisors", "percentunit", CROSSING_SHARE),
+            Column("Value #F", "Queue growth", "suffix: tuples/s", QUEUE_GROWTH_PER_SECOND, decimals=1),
             Column("Value #G", "Executors"),
             Column("Value #H", "Workers"),
             Column("Value #I", "Supervisors"),
@@ -141,6 +146,7 @@ def _courses() -> tuple[AnyPanel, ...]:
             "Time within which 99% of the tuple trees of a topology end.",
             "s",
             Query(f'storm_operator_complete_latency_seconds{{{T},statistic="p99"}}', "{{topology}}"),
+            thresholds=LATENCY_SECONDS,
         ),
         lines(
             "Traffic between supervisors",

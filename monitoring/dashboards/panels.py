@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import heatmap as heatmap_model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.look import DATASOURCE, Look, Thresholds, dressed
+from dashboards.look import DATASOURCE, GREEN, Look, Thresholds, dressed
 
 LAST_VALUE = ("lastNotNull",)
 P = TypeVar("P", stat.Panel, timeseries.Panel, statushistory.Panel, bargauge.Panel)
@@ -37,10 +37,15 @@ def figure(
     expression: str,
     *,
     thresholds: Thresholds = (),
+    base: str = GREEN,
     width: int = 4,
     decimals: int | None = None,
+    without: str = "",
 ) -> stat.Panel:
-    """One number of now, with its course behind it; its colour says whether it is well."""
+    """One number of now, with its course behind it; its colour says whether it is well.
+
+    `without`: the words that stand there when the query finds nothing.
+    """
     panel = (
         stat.Panel()
         .graph_mode(styles.BigValueGraphMode.AREA)
@@ -49,7 +54,9 @@ def figure(
         .reduce_options(common.ReduceDataOptions().calcs(list(LAST_VALUE)))
         .max_data_points(60)
     )
-    look = Look(unit, width, 4, thresholds, decimals)
+    if without:
+        panel = panel.no_value(without)
+    look = Look(unit, width, 4, thresholds, base, decimals)
     return dressed(_asking(panel, (Query(expression),)), title, description, look)
 
 
@@ -61,6 +68,7 @@ def lines(
     width: int = 12,
     height: int = 8,
     thresholds: Thresholds = (),
+    base: str = GREEN,
     stacked: bool = False,
     maximum: float | None = None,
     dashed: str = "",
@@ -92,7 +100,7 @@ def lines(
     if dashed:
         dash = {"fill": "dash", "dash": [8, 6]}
         panel = panel.override_by_regexp(dashed, [model.DynamicConfigValue(id_val="custom.lineStyle", value=dash)])
-    look = Look(unit, width, height, thresholds, maximum=maximum)
+    look = Look(unit, width, height, thresholds, base, maximum=maximum)
     return dressed(_asking(panel, queries), title, description, look)
 
 
@@ -159,7 +167,6 @@ def buckets(
         .y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(styles.AxisPlacement.LEFT))
         .cell_gap(1)
         .hide_legend()
-        .interval("1m")
         .max_data_points(60)
     )
     query = prometheus.Dataquery().expr(expression).format(PromQueryFormat.HEATMAP).legend_format("{{le}}")

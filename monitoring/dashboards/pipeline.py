@@ -10,6 +10,8 @@ from dashboards.panels import Query, bars, figure, lines
 from dashboards.table_panels import Column, rows
 
 DAY_SECONDS = 86_400
+CHOSEN = 'topology=~"$topology"'
+"""Jobs know topologies by name; the tables that they read and write are of all Storm clusters together."""
 
 
 def pipeline() -> build.Dashboard:
@@ -145,14 +147,16 @@ def _products() -> tuple[AnyPanel, ...]:
             "Profiles",
             "Each topology's profile, which placement starts from. An old one is still better than none.",
             (Column("topology", "Topology"), Column("Value", "Made", "dateTimeFromNow")),
-            "max by (topology) (storm_pipeline_profile_timestamp_seconds) * 1000",
+            f"max by (topology) (storm_pipeline_profile_timestamp_seconds{{{CHOSEN}}}) * 1000",
             width=6,
         ),
         bars(
             "Error of forecasts",
             "Mean error of each model's backtest as a share of the load. The operator takes the model with the least.",
             "percentunit",
-            Query("max by (topology, model) (storm_pipeline_forecast_error_ratio)", "{{topology}}: {{model}}"),
+            Query(
+                f"max by (topology, model) (storm_pipeline_forecast_error_ratio{{{CHOSEN}}})", "{{topology}}: {{model}}"
+            ),
             thresholds=((0.2, YELLOW), (0.5, ORANGE)),
             width=6,
         ),

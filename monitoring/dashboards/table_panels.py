@@ -10,7 +10,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.look import DATASOURCE, Look, Thresholds, dressed, steps
+from dashboards.look import DATASOURCE, GREEN, Look, Thresholds, dressed, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class Column:
     title: str
     unit: str = ""
     thresholds: Thresholds = ()
+    base: str = GREEN
     link: str = ""
     decimals: int | None = None
 
@@ -96,7 +97,7 @@ def _column_settings(column: Column) -> list[model.DynamicConfigValue]:
     if column.decimals is not None:
         settings["decimals"] = column.decimals
     if column.thresholds:
-        settings["thresholds"] = steps(column.thresholds).build().to_json()
+        settings["thresholds"] = steps(column.thresholds, column.base).build().to_json()
         settings["custom.cellOptions"] = {"type": "color-text"}
     if column.link:
         settings["links"] = [{"title": f"Open {column.title}", "url": column.link}]

@@ -5,7 +5,14 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import AGENTS, TOPOLOGIES, Section, Uid, dashboard
-from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
+from dashboards.limits import (
+    CROSSING_SHARE,
+    FAILED_PER_SECOND,
+    LATENCY_SECONDS,
+    QUEUE_GROWTH_PER_SECOND,
+    WAITING_TUPLES,
+)
+from dashboards.look import ORANGE, RED, AnyPanel
 from dashboards.panels import Query, buckets, figure, lines, rows_over_time
 from dashboards.table_panels import Column, rows
 
@@ -40,6 +47,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             f"{quantile:.0%} of the tuple trees end within this time.",
             "s",
             f"histogram_quantile({quantile}, {LATENCY})",
+            thresholds=LATENCY_SECONDS,
             width=3,
         )
 
@@ -59,7 +67,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Tuple trees that failed or timed out per second.",
             "suffix: tuples/s",
             f"sum(storm_operator_failed_tuples_per_second{{{T}}})",
-            thresholds=((0.1, ORANGE), (10, RED)),
+            thresholds=FAILED_PER_SECOND,
             width=3,
         ),
         figure(
@@ -67,7 +75,7 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Share of its tuples that cross machines.",
             "percentunit",
             f"max(storm_operator_inter_supervisor_traffic_ratio{{{T}}})",
-            thresholds=((0.3, YELLOW), (0.7, ORANGE)),
+            thresholds=CROSSING_SHARE,
             width=3,
         ),
         figure(
@@ -97,6 +105,7 @@ def _service() -> tuple[AnyPanel, ...]:
                 Query(f"histogram_quantile({q}, {LATENCY})", name)
                 for q, name in ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
             ),
+            thresholds=LATENCY_SECONDS,
         ),
         buckets(
             "Distribution of complete latency",
@@ -138,8 +147,9 @@ def _components() -> tuple[AnyPanel, ...]:
             dashed=".* given",
         ),
         lines(
-            "Capacity used",
-            "Busy share of the executors' threads: at 100% one more tuple has to wait. Storm calls it capacity.",
+            "Threads' time on a CPU",
+            "Share of time for which a component's threads compute; at 100% one more tuple has to wait. It is not what "
+            "Storm calls capacity: a bolt that waits, say for a database, shows little here while its queue grows.",
             "percentunit",
             Query(
                 f"{per_second('storm_executor_cpu_seconds_total', 'component')}"
@@ -153,6 +163,7 @@ def _components() -> tuple[AnyPanel, ...]:
             "Tuples that wait in the queues of each component's executors. A queue that only grows is a bottleneck.",
             "suffix: tuples",
             Query(f"sum by (component) (storm_executor_queue_length{{{AGENTS}}})", "{{component}}"),
+            thresholds=WAITING_TUPLES,
         ),
         lines(
             "Arrivals",
@@ -167,6 +178,7 @@ def _components() -> tuple[AnyPanel, ...]:
             Query(
                 f"sum by (component) (storm_operator_component_queue_growth_tuples_per_second{{{T}}})", "{{component}}"
             ),
+            thresholds=QUEUE_GROWTH_PER_SECOND,
             signed=True,
         ),
     )
@@ -196,8 +208,8 @@ def _executors() -> tuple[AnyPanel, ...]:
                 Column("Value #A", "CPU", "suffix: cores", decimals=3),
                 Column("Value #B", "Limit", "suffix: cores", decimals=3),
                 Column("Value #C", "Executed", "suffix: tuples/s", decimals=1),
-                Column("Value #D", "Waiting", "suffix: tuples", ((1000, YELLOW), (10000, RED))),
-                Column("Value #E", "Failed", "suffix: tuples/s", ((0.1, ORANGE), (10, RED)), decimals=1),
+                Column("Value #D", "Waiting", "suffix: tuples", WAITING_TUPLES),
+                Column("Value #E", "Failed", "suffix: tuples/s", FAILED_PER_SECOND, decimals=1),
             ),
             per_second("storm_executor_cpu_seconds_total", *by),
             f"max by ({', '.join(by)}) (storm_executor_cpu_limit_cores{{{AGENTS}}})",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards.frame import AGENTS, CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, last_known, to_topology
-from dashboards.look import GREEN, ORANGE, YELLOW, AnyPanel
+from dashboards.limits import CROSSING_SHARE
+from dashboards.look import GREEN, ORANGE, AnyPanel
 from dashboards.panels import Query, figure, lines, rows_over_time
 from dashboards.table_panels import Column, matrix, rows
 
@@ -52,7 +53,7 @@ def _how_much() -> tuple[AnyPanel, ...]:
             "How much of all traffic crosses machines.",
             "percentunit",
             f"sum({inter}) / sum({LEVELS})",
-            thresholds=((0.3, YELLOW), (0.7, ORANGE)),
+            thresholds=CROSSING_SHARE,
             width=6,
         ),
         figure(
@@ -81,6 +82,7 @@ def _how_much() -> tuple[AnyPanel, ...]:
             "By topology. A plan (purple mark) should lower it, unless it had to relieve an overloaded supervisor.",
             "percentunit",
             Query(f"storm_operator_inter_supervisor_traffic_ratio{{{T}}}", "{{topology}}"),
+            thresholds=CROSSING_SHARE,
             maximum=1,
         ),
     )
@@ -176,11 +178,12 @@ def _saved() -> tuple[AnyPanel, ...]:
             "that relieves an overloaded supervisor may cost traffic: then saved is negative.",
             (
                 Column("topology", "Topology", link=to_topology()),
+                Column("nimbus", "Cluster"),
                 Column("Value #A", "Made", "dateTimeFromNow"),
                 Column("Value #B", "Before", "suffix: tuples/s", decimals=1),
                 Column("Value #C", "Predicted", "suffix: tuples/s", decimals=1),
                 Column("Value #D", "Measured", "suffix: tuples/s", decimals=1),
-                Column("Value #E", "Saved", "suffix: tuples/s", ((0, GREEN),), decimals=1),
+                Column("Value #E", "Saved", "suffix: tuples/s", ((0, GREEN),), ORANGE, decimals=1),
             ),
             f"{by} (storm_operator_last_plan_timestamp_seconds{{{T}}}) * 1000",
             f'{by} ({PLAN_TRAFFIC}"before"}})',

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from storm_operator.apply_ports import Clock
-from storm_operator.core.decision import Decision, Plan
+from storm_operator.core.decision import Decision, Plan, PlanCause
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
@@ -100,7 +100,11 @@ class ApprovalDesk:
     def propose_way_back(self, plan: Plan, by: str) -> Plan:
         """The way back from `plan`, approved by whoever has asked for it."""
         now = self.clock.now()
-        back = replace(reverse_plan(plan, self.new_plan_id(now), now), reason=f"takes {plan.id} back: asked for")
+        back = replace(
+            reverse_plan(plan, self.new_plan_id(now), now),
+            reason=f"takes {plan.id} back: asked for",
+            cause=PlanCause.TAKEN_BACK,
+        )
         unknown = Outcome(None, None, None, None, None)
         record = PlanRecord(
             back,

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from storm_operator.adapters.metrics.enforcement import EnforcementNoted
 from storm_operator.adapters.metrics.prometheus import PrometheusSource
 from storm_operator.adapters.metrics.scrape import ScrapeSource
 from storm_operator.adapters.metrics.source import MetricsSource
@@ -76,13 +77,17 @@ class Assembly:
     storm: StormCluster
     client: NimbusClient
     store: PlanStore
-    metrics: MetricsSource
+    metrics: EnforcementNoted
     session: ZooKeeperSession
     home: StormClientHome | None
 
     def lifecycle(self, say: Callable[[str], None], submitter: Submitter | None = None) -> LifecycleManager:
         """`submitter` None: a JVM on this machine."""
         return LifecycleManager(self.storm, submitter or JvmSubmitter(self.home), say)
+
+    def change_counts(self, name: str, executors: Mapping[str, int]) -> None:
+        """Ask Nimbus to give the topology `name` so many executors by component. Raises `NimbusError`."""
+        self.client.rebalance(name, executors=executors)
 
     def close(self) -> None:
         self.client.close()
@@ -114,11 +119,12 @@ def assemble(
         usual = {host: f"http://{host}:{connection.agent_port}/metrics" for host in storm.supervisor_ids()}
         return {**usual, **connection.agents}
 
-    metrics: MetricsSource
+    source: MetricsSource
     if connection.prometheus is not None:
-        metrics = PrometheusSource(connection.prometheus, book=book)
+        source = PrometheusSource(connection.prometheus, book=book)
     else:
-        metrics = ScrapeSource(targets, retention_seconds=retention_seconds, book=book)
+        source = ScrapeSource(targets, retention_seconds=retention_seconds, book=book)
+    metrics = EnforcementNoted(source)
     clock = SystemClock()
     observer = SnapshotObserver(storm, metrics)
     if machines is not None:

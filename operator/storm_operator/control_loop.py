@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from storm_operator.adapters.errors import AdapterError, TopologyNotAlive
+from storm_operator.adapters.errors import AdapterError
 from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
@@ -20,16 +20,14 @@ from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups, group_by_settings
 from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
-from storm_operator.core.model import Demand
+from storm_operator.core.model import Demand, Executor
 from storm_operator.core.placement.registry import policy_named
-from storm_operator.core.plan_progress import supervisors_gone
-from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
+from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.proposals import proposed_record, why_a_person_must_approve
+from storm_operator.core.served_first import limits_by_priority
 from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.core.verify import judge
-from storm_operator.core.way_back import way_back_from
 from storm_operator.loop_ports import (
     Journal,
     Listener,
@@ -39,13 +37,11 @@ from storm_operator.loop_ports import (
     PassReport,
     ProfileSource,
 )
+from storm_operator.plan_in_hand import PlanInHand
 from storm_operator.step_times import StepTimes
 
 __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
 
-KEPT_RECORDS = 50
-PATIENCE_SETTLINGS = 5
-"""A plan that cannot be verified within so many settling times is no longer waited for."""
 UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE)
 
 
@@ -69,13 +65,27 @@ class ControlLoop:
         """Where people say yes or no to plans."""
         return ApprovalDesk(self.memory, self.listener, self.clock, self.new_plan_id)
 
+    @property
+    def plans(self) -> PlanInHand:
+        """What becomes of the plan that was decided for."""
+        return PlanInHand(
+            self.memory,
+            self.journal,
+            self.applier,
+            self.listener,
+            self.new_plan_id,
+            self.clock.now,
+            self.period_seconds,
+        )
+
     def recover(self) -> PlanRecord | None:
         """Finish or abandon the plan that an earlier life of the operator left behind; call once, at the start."""
+        self.memory.watched_since_seconds = self.clock.now()
         record = self.journal.load()
         if record is not None:
-            self._settle(record)
-            self._finish_interrupted()
-        return self._pending()
+            self.plans.settle(record)
+            self.plans.finish_interrupted()
+        return self.plans.pending
 
     def run_once(self, specs: Mapping[str, TopologySpec]) -> PassReport:
         """One pass for the topologies in `specs` (by name). Never raises for what a peer does wrong: it holds."""
@@ -90,7 +100,7 @@ class ControlLoop:
 
     def _pass(self, specs: Mapping[str, TopologySpec], now: float) -> PassReport:
         self.times.clear()
-        self._finish_interrupted()
+        self.plans.finish_interrupted()
         with self.times.step("observe"):
             snapshot = self._observe(specs, now)
         groups = group_by_settings(snapshot, specs)
@@ -103,12 +113,13 @@ class ControlLoop:
             demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand)
         self.memory.demand = demand
         with self.times.step("verify"):
-            self._verify_if_settled(snapshot, groups, now)
+            self.plans.verify_if_settled(snapshot, groups, now)
         with self.times.step("decide_and_apply"):
             decisions = self._decide_for_all(groups, snapshot, demand)
         trusted = not any(isinstance(made, Hold) and made.reason in UNTRUSTED for _, made in decisions)
         with self.times.step("cpu_limits"):
-            self._follow_cpu_limits(groups, demand if trusted else None)
+            priority = {t.id: specs[t.name].priority for t in snapshot.topologies if t.name in specs}
+            self._follow_cpu_limits(groups, limits_by_priority(snapshot, demand, groups, priority) if trusted else None)
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=self.memory.limited)
 
@@ -139,16 +150,6 @@ class ControlLoop:
             return None
         return last.in_force_at_seconds + (last.seconds_to_running or 0.0)
 
-    def _finish_interrupted(self) -> None:
-        """Go on with a plan whose way into force was cut short by a dead operator or an unreachable peer."""
-        record = self._pending()
-        if record is None or record.state is not PlanState.APPLYING:
-            return
-        try:
-            self._settle(self.applier.resume(record, self._save))
-        except TopologyNotAlive as error:
-            self._close(record, PlanState.FAILED, f"abandoned: {error}")
-
     def _decide_for_all(
         self, groups: tuple[Group, ...], snapshot: ClusterSnapshot, demand: Demand
     ) -> tuple[tuple[tuple[str, ...], Decision], ...]:
@@ -177,7 +178,7 @@ class ControlLoop:
             waits_for = why_a_person_must_approve(decision, group.scheduling)
             if waits_for:
                 return self.desk.propose(proposed_record(decision, group, snapshot), waits_for)
-        pending = self._pending()
+        pending = self.plans.pending
         if pending is not None:
             return Hold(HoldReason.APPLYING, f"plan {pending.plan.id} settles and is verified first; {decision.reason}")
         self._apply(decision, group, snapshot)
@@ -198,63 +199,17 @@ class ControlLoop:
     @property
     def has_pending_plan(self) -> bool:
         """Whether a plan is being applied, or waits to be verified."""
-        return self._pending() is not None
+        return self.plans.pending is not None
 
     @property
     def being_moved(self) -> tuple[str, ...]:
         """Ids of the topologies of a plan whose way into force was cut short: their spouts may be paused."""
-        record = self._pending()
+        record = self.plans.pending
         return record.plan.topology_ids if record is not None and record.state is PlanState.APPLYING else ()
 
     def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> None:
         record = self.desk.take(proposed_record(plan, group, snapshot))
-        self._settle(self.applier.apply(record, self._save))
-
-    def _verify_if_settled(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> None:
-        record = self._pending()
-        if record is None or record.in_force_at_seconds is None:
-            return
-        group = next((g for g in groups if set(record.plan.topology_ids) & set(g.topology_ids)), None)
-        if group is None:
-            self._close(record, PlanState.EXPIRED, "its topologies are no longer managed")
-            return
-        gone = supervisors_gone(record.plan, snapshot)
-        if gone:  # what is measured now says nothing about the plan, and what it leaves must be planned for at once
-            self._close(record, PlanState.EXPIRED, f"in force, but cannot be judged: lost {', '.join(gone)} meanwhile")
-            return
-        running_at = record.in_force_at_seconds + (record.seconds_to_running or 0.0)
-        if now < running_at + group.scheduling.settling_seconds:
-            return
-        measured = outcome_of(snapshot, record.plan.topology_ids)
-        if measured.inter_supervisor_tuples_per_second is not None and measured.acked_per_second is not None:
-            self._conclude(record, measured, group)
-        elif now >= running_at + PATIENCE_SETTLINGS * max(group.scheduling.settling_seconds, self.period_seconds):
-            why = "; ".join(snapshot.completeness.problems) or "its figures are unknown"
-            self._close(record, PlanState.EXPIRED, f"in force, but could not be verified: {why}")
-        # Otherwise unknown is not a verdict yet: ask again next period.
-
-    def _conclude(self, record: PlanRecord, measured: Outcome, group: Group) -> None:
-        verdict = judge(record, measured, group.scheduling.rollback_margin_percent)
-        record = replace(record, measured=measured, failed_tuples=self._failed_since(record))
-        if record.rollback_of:  # it would only be compared with what it leaves
-            self._close(record, PlanState.VERIFIED, f"rolled back {record.rollback_of}")
-            return
-        if not verdict.worse:
-            self._close(record, PlanState.VERIFIED, verdict.message)
-            return
-        rolled_back = replace(record, state=PlanState.ROLLED_BACK, message=verdict.message)
-        self._tell(rolled_back)
-        # The way back takes the plan's place in the journal with its first save: there is no moment without either.
-        self._roll_back(rolled_back, measured)
-
-    def _roll_back(self, record: PlanRecord, measured: Outcome) -> None:
-        """Apply the way back; it is not judged again (it would only be compared with what it leaves)."""
-        now = self.clock.now()
-        way_back = self.applier.apply(way_back_from(record, measured, self.new_plan_id(now), now), self._save)
-        if way_back.state is PlanState.SETTLING:
-            self._close(way_back, PlanState.VERIFIED, f"rolled back {record.plan.id}")
-        else:
-            self._settle(way_back)
+        self.plans.settle(self.applier.apply(record, self.plans.save))
 
     def release(self) -> None:
         """Nobody watches from now on: executors are no longer held to what they were last found to need."""
@@ -265,52 +220,20 @@ class ControlLoop:
             self.applier.limits.lift(topology_id)
         self.memory.limited = frozenset(self.memory.limited & managed)
 
-    def _follow_cpu_limits(self, groups: tuple[Group, ...], demand: Demand | None) -> None:
+    def _follow_cpu_limits(self, groups: tuple[Group, ...], limits: Mapping[Executor, float] | None) -> None:
         """Limits follow demand in every period, plan or no plan: they cost no restart. None: demand is unknown."""
-        pending = self._pending()
+        pending = self.plans.pending
         unsettled = pending.plan.topology_ids if pending is not None else ()
         for group in groups:
             enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
             for topology_id in group.topology_ids:
                 if topology_id in unsettled:
-                    if enforced and demand is not None:
-                        self.applier.limits.rise(topology_id, demand.millicores)
+                    if enforced and limits is not None:
+                        self.applier.limits.rise(topology_id, limits)
                     continue  # else its limits are those of the plan
                 if enforced:
                     self.memory.limited |= {topology_id}
-                    if demand is not None:
-                        self.applier.limits.follow(topology_id, demand.millicores)
+                    if limits is not None:
+                        self.applier.limits.follow(topology_id, limits)
                 else:
                     self.applier.limits.lift(topology_id)
-
-    def _pending(self) -> PlanRecord | None:
-        last = self.memory.records[-1] if self.memory.records else None
-        return last if last is not None and not last.state.is_final else None
-
-    def _failed_since(self, record: PlanRecord) -> float:
-        now = self.applier.probe.failures(record.plan.topology_ids)
-        return sum(max(count - record.failures_before.get(counter, 0.0), 0.0) for counter, count in now.items())
-
-    def _save(self, record: PlanRecord) -> None:
-        self.journal.save(record)
-        self._remember(record)
-        self.listener.on_record(record)
-
-    def _close(self, record: PlanRecord, state: PlanState, message: str) -> None:
-        self._tell(replace(record, state=state, message=message))
-        self.journal.clear()
-
-    def _tell(self, record: PlanRecord) -> None:
-        self._remember(record)
-        self.listener.on_record(record)
-
-    def _remember(self, record: PlanRecord) -> None:
-        others = tuple(known for known in self.memory.records if known.plan.id != record.plan.id)
-        self.memory.records = (*others, record)[-KEPT_RECORDS:]
-        self.memory.decisions = self.memory.decisions.with_record(record)
-
-    def _settle(self, record: PlanRecord) -> None:
-        """Remember what the applier made of a plan; one that failed is no longer in progress."""
-        self._remember(record)
-        if record.state.is_final:
-            self.journal.clear()

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from storm_operator.adapters.errors import AdapterError
+from storm_operator.core.backoff import Retry, may_try, put_off
 from storm_operator.core.lifecycle import (
     Action,
     Kill,
@@ -20,9 +21,6 @@ from storm_operator.core.lifecycle import (
     next_action,
 )
 from storm_operator.core.topology_spec import TopologySpec
-
-FIRST_RETRY_SECONDS = 10.0
-SLOWEST_RETRY_SECONDS = 300.0
 
 
 class TopologyCommands(Protocol):
@@ -67,16 +65,6 @@ class Progress:
     topology_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """A topology whose last step failed: not tried again before `not_before_seconds`, unless its source changes."""
-
-    identity: str
-    not_before_seconds: float
-    pause_seconds: float
-    failures: int = 1
-
-
 @dataclass(slots=True)
 class LifecycleManager:
     """`say` gets one sentence for each thing that was done, or could not be done; `progress` has the last of each."""
@@ -115,7 +103,7 @@ class LifecycleManager:
                 continue
             wanted, obstacle = self._fingerprint_or_obstacle(specs[name])
             identity = wanted or str(obstacle)
-            if not self._may_try(name, identity, now_seconds):
+            if not may_try(self.retries.get(name), identity, now_seconds):
                 continue
             try:
                 if obstacle is not None:
@@ -138,16 +126,9 @@ class LifecycleManager:
         except AdapterError as error:
             return "", error
 
-    def _may_try(self, name: str, identity: str, now_seconds: float) -> bool:
-        retry = self.retries.get(name)
-        return retry is None or retry.identity != identity or now_seconds >= retry.not_before_seconds
-
     def _put_off(self, name: str, identity: str, now_seconds: float, error: AdapterError) -> None:
-        last = self.retries.get(name)
-        if last is None or last.identity != identity:
-            last = Retry(identity, now_seconds, FIRST_RETRY_SECONDS / 2, failures=0)
-        pause = min(last.pause_seconds * 2, SLOWEST_RETRY_SECONDS)
-        self.retries[name] = Retry(identity, now_seconds + pause, pause, last.failures + 1)
+        self.retries[name] = put_off(self.retries.get(name), identity, now_seconds)
+        pause = self.retries[name].pause_seconds
         self.progress[name] = Progress(Stage.FAILED, str(error))
         self._say_once(name, f"{name}: {error} (next try in {pause:.0f} s, or when its file or jar changes)")
 

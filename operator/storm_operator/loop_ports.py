@@ -80,6 +80,8 @@ class PassReport:
     """What each component is expected to have to process in the period that begins with this pass."""
     step_seconds: Mapping[str, float] = field(default_factory=dict)
     """How long each step of the pass took, in the order in which they ended."""
+    watched_since_seconds: float = 0.0
+    """When this life of the operator began: what it measures, it measures from then on."""
     limited: frozenset[str] = frozenset()
     """Ids of the topologies whose executors are held to their CPU limits."""
 
@@ -120,5 +122,7 @@ class LoopMemory:
     proposals: Proposals = field(default_factory=Proposals)
     ended: frozenset[str] = frozenset()
     """Topologies that something is kept for although the last pass did not see them run."""
+    watched_since_seconds: float = 0.0
+    """When this life of the operator began: what it measures, it measures from then on."""
     limited: frozenset[str] = frozenset()
     """Topologies whose executors are held to CPU limits."""

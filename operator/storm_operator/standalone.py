@@ -143,6 +143,21 @@ def describe_forecasters(topology_id: str, forecasts: Mapping[ComponentKey, Load
     return ", ".join(parts)
 
 
+@dataclass(slots=True)
+class CountsTeller:
+    """Says what becomes of numbers of executors: each thing once, until it is something else."""
+
+    say: Say
+    last: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By topology name and kind of message."""
+
+    def tell(self, name: str, reason: str, message: str, warning: bool) -> None:
+        """See `executor_counts.ExecutorCounts`."""
+        if self.last.get((name, reason)) != message:
+            self.last[name, reason] = message
+            self.say(f"{name}: {'note: ' if warning else ''}{message}")
+
+
 PassEnded = Callable[[float, bool, int, float], None]
 """Told of each pass: seconds, whether a peer was in its way, topologies that are managed, seconds of a period."""
 
@@ -152,6 +167,7 @@ class AroundPasses:
     """What others do before each pass, and are told after it."""
 
     before: Callable[[], None] = lambda: None
+    after: Callable[[Mapping[str, TopologySpec], PassReport], object] = lambda *_: None
     ended: PassEnded = lambda *_: None
 
 
@@ -198,7 +214,9 @@ def _run_passes(
                 recovered = True
             lifecycle.step(specs, time.time(), loop.being_moved)
             around.before()
-            failed = loop.run_once(specs).snapshot is None
+            report = loop.run_once(specs)
+            failed = report.snapshot is None
+            around.after(specs, report)
             obstacle = ""
         except AdapterError as error:
             failed = True

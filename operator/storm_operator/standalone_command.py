@@ -15,12 +15,20 @@ from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
+from storm_operator.executor_counts import ExecutorCounts
 from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
-from storm_operator.standalone import AroundPasses, TerminalListener, TopologyFolder, run_forever, stop_on_signals
+from storm_operator.standalone import (
+    AroundPasses,
+    CountsTeller,
+    TerminalListener,
+    TopologyFolder,
+    run_forever,
+    stop_on_signals,
+)
 
 
 def standalone(
@@ -121,7 +129,12 @@ def standalone(
         if page_port:
             _show(page, PageAddress(page_port, page_host), say)
         followed = TopologyFolder(folder, say, connection.nimbus)
-        around = AroundPasses(before=lambda: page.carry_out(loop.desk), ended=told.pass_ended)
+        counts = ExecutorCounts(CountsTeller(say).tell)
+        around = AroundPasses(
+            before=lambda: page.carry_out(loop.desk),
+            after=lambda specs, report: counts.follow(specs, report, loop, assembly.change_counts),
+            ended=told.pass_ended,
+        )
         run_forever(followed, assembly.lifecycle(say), loop, stop, say, around)
     say("ended; topologies are left running under the plans in force")
 

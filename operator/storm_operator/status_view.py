@@ -1,4 +1,4 @@
-"""The API's documents as tables for a terminal."""
+"""The API's documents as tables for a terminal, of 80 columns too: names fold, figures are whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.text import Text
 
 Document = Mapping[str, Any]
 
-BAR_COLUMNS = 14
+BAR_COLUMNS = 8
 NEARLY_FULL = 0.9
 MOST_COMPONENTS = 6
 UNTRUSTED = ("ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "Infeasible")
@@ -45,14 +45,12 @@ def explanation_view(explanation: Document) -> RenderableType:
 
 def _topologies(view: Document) -> Table:
     table = Table(box=None, pad_edge=False, title="Topologies", title_justify="left", title_style="bold")
-    table.add_column("topology")
-    table.add_column("state")
-    for heading in ("workers", "supervisors", "p50 ms", "p99 ms", "acked/s", "failed/s", "cross"):
+    table.add_column("topology", overflow="fold", vertical="bottom")
+    for heading in ("workers", "super-\nvisors", "p50 ms", "p99 ms", "acked/s", "failed/s", "cross"):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in view["topologies"]:
         table.add_row(
             one["name"],
-            _state(one),
             str(one["workers"]),
             str(one["supervisors"]),
             *(_figure(one[name]) for name in ("latency_p50_ms", "latency_p99_ms", "acked_per_second")),
@@ -65,7 +63,7 @@ def _topologies(view: Document) -> Table:
 def _last_decisions(view: Document) -> list[Text]:
     """A line for each topology: sentences, which a column of a narrow terminal would make unreadable."""
     return [
-        Text.assemble((one["name"], "bold"), ": ", _decision(one["id"], view["decisions"]))
+        Text.assemble((one["name"], "bold"), f" ({_state(one)}): ", _decision(one["id"], view["decisions"]))
         for one in view["topologies"]
     ]
 
@@ -125,8 +123,12 @@ def _placement(view: Document) -> Table:
         if executor["worker"] is not None:
             held.setdefault(executor["worker"], Counter())[executor["topology"], executor["component"]] += 1
     table = Table(box=None, pad_edge=False, title="Placement (* stateful)", title_justify="left", title_style="bold")
-    for heading in ("supervisor", "CPU", "", "port", "topology", "executors"):
-        table.add_column(heading, justify="right" if heading == "" else "left")
+    table.add_column("supervisor", overflow="fold")
+    table.add_column("CPU", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("port", no_wrap=True)
+    table.add_column("topology", overflow="fold")
+    table.add_column("executors", overflow="fold")
     for at, supervisor in enumerate(view["supervisors"]):
         first: tuple[RenderableType, ...] = (supervisor["host"], _bar(supervisor), _cpu(supervisor))
         workers = [number for number, worker in enumerate(view["workers"]) if worker["supervisor"] == at]
@@ -155,7 +157,7 @@ def _content(counts: Counter[tuple[str, str]], stateful: set[tuple[str, str]]) -
 def _bar(supervisor: Document) -> RenderableType:
     used, most = supervisor["cpu_used_millicores"], supervisor["cpu_capacity_millicores"]
     if used is None or not most:
-        return Text("unknown", style="dim")
+        return Text("")
     style = "red" if used >= NEARLY_FULL * most else "cyan"
     return ProgressBar(most, min(used, most), width=BAR_COLUMNS, complete_style=style, finished_style=style)
 

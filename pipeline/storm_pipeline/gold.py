@@ -1,10 +1,7 @@
-"""What the learning jobs compute: their tables, and the one way in which they are written: a cluster at a time."""
+"""What the learning jobs compute: their tables, which are replaced a cluster at a time."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
-from storm_pipeline.lake import ensure_table
 from storm_pipeline.schemas import CLUSTER, DerivedTable, schema_of
 
 BY_CLUSTER = (CLUSTER,)
@@ -104,12 +101,3 @@ TUNING_ADVICE = DerivedTable(
     ),
     BY_CLUSTER,
 )
-
-
-def replace_cluster(frame: DataFrame, path: str, table: DerivedTable, cluster: str) -> None:
-    """Put `frame` in the place of all rows of `cluster`, in one step: a repetition changes nothing."""
-    ensure_table(frame.sparkSession, path, table)
-    quoted = cluster.replace("\\", "\\\\").replace("'", "\\'")
-    shaped = frame.select(*[frame[field.name].cast(field.dataType).alias(field.name) for field in table.schema.fields])
-    condition = f"{CLUSTER} = '{quoted}'"
-    shaped.write.format("delta").mode("overwrite").option("replaceWhere", condition).save(path)

@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from storm_operator.core.history_tables import Table
-from storm_pipeline.lake import Lake, append_once, ensure_table, exists, frame_of, read
+from storm_pipeline.lake import Lake, append_once, frame_of, read
 from storm_pipeline.schemas import (
     BRONZE_ONLY,
     CLUSTER,
     DATE,
-    FILES,
     QUALITY,
     QUARANTINE,
     SILVER,
@@ -46,6 +46,7 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     first_period: datetime | None = None
     last_period: datetime | None = None
+    files: list[str] = field(default_factory=list)
 
     @property
     def quarantined(self) -> int:
@@ -78,14 +79,16 @@ class Batch:
     def writer(self) -> str:
         return f"ingest-{self.table.name}-{self.stream}"
 
-    def take_in(self, spark: SparkSession, files: Sequence[tuple[str, int]]) -> dict[str, Tally]:
-        """Take in `files` (path, rows); returns what became of their rows, by cluster."""
-        rows = read_bronze(spark, self.lake, self.table, [path for path, _ in files])
+    def take_in(self, spark: SparkSession, files: Sequence[str]) -> dict[str, Tally]:
+        """Take in the files at these paths; returns what became of their rows, by cluster."""
+        rows = read_bronze(spark, self.lake, self.table, files)
         judged = with_reasons(rows, self.table, self._oldest(spark))
         tallies, doubtful = self._look(spark, judged)
+        for path in files:
+            tallies.setdefault(cluster_of(path), Tally()).files.append(path)
         good = judged.where(f.col(REASON).isNull())
         mended = self._compared(spark, good, doubtful, tallies) if doubtful else None
-        self._write(spark, judged, self._without(spark, good, doubtful), mended, tallies, files)
+        self._write(spark, judged, self._without(spark, good, doubtful), mended, tallies)
         if mended is not None:
             mended.unpersist()
         return tallies
@@ -118,7 +121,7 @@ class Batch:
 
     def _already_there(self, spark: SparkSession, periods: set[Period]) -> set[Period]:
         path = self.lake.silver(self.table.name)
-        if not periods or not exists(spark, path):
+        if not periods:
             return set()
         found = self._around(read(spark, path, SILVER[self.table.name]), periods)
         return {(row[CLUSTER], row["period_end"]) for row in found.select(CLUSTER, "period_end").distinct().collect()}
@@ -169,7 +172,6 @@ class Batch:
         whole: DataFrame,
         mended: DataFrame | None,
         tallies: dict[str, Tally],
-        files: Sequence[tuple[str, int]],
     ) -> None:
         silver = SILVER[self.table.name]
         self._append(self._quality(spark, tallies), QUALITY)
@@ -182,8 +184,6 @@ class Batch:
         self._append(whole, silver)
         if mended is not None:
             self._merge(spark, mended.where(f.col("verdict") == "new"))
-        ledger = [(self.table.name, path, rows, self.number) for path, rows in files]
-        self._append(frame_of(spark, ledger, FILES.schema), FILES)
 
     def _append(self, frame: DataFrame, table: Any) -> None:
         append_once(frame, self.lake.silver(table.name), table, self.writer, self.number)
@@ -200,6 +200,7 @@ class Batch:
                 dict(tally.reasons),
                 tally.first_period,
                 tally.last_period,
+                tally.files,
                 cluster,
             )
             for cluster, tally in sorted(tallies.items())
@@ -209,7 +210,6 @@ class Batch:
     def _merge(self, spark: SparkSession, rows: DataFrame) -> None:
         silver = SILVER[self.table.name]
         path = self.lake.silver(silver.name)
-        ensure_table(spark, path, silver)
         names = [one.name for one in silver.schema.fields]
         rows.select(*names).createOrReplaceTempView("mended_rows")
         on = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in (CLUSTER, DATE, *self.table.key))
@@ -219,6 +219,11 @@ class Batch:
             f"MERGE INTO delta.`{path}` old USING mended_rows new ON {on} "
             f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
         )
+
+
+def cluster_of(path: str) -> str:
+    """The cluster that a recorded file is of, by its folder cluster=C/date=D."""
+    return unquote(path.split("/")[-3].removeprefix(f"{CLUSTER}="))
 
 
 def read_bronze(spark: SparkSession, lake: Lake, table: Table, paths: Sequence[str]) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -18,7 +19,8 @@ from storm_pipeline.schemas import CLUSTER, DATE, DerivedTable
 
 NO_TABLE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
 TIMES = ("period_end", "window_start")
-SCHEMA_VERSION_PROPERTY = "storm.schema.version"
+_making = threading.Lock()
+"""Streams that are followed side by side write the same tables of a new lake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,12 @@ class Day:
     @property
     def condition(self) -> str:
         """As SQL, for reading and for replacing."""
-        quoted = self.cluster.replace("\\", "\\\\").replace("'", "\\'")
-        return f"{CLUSTER} = '{quoted}' AND {DATE} = DATE'{self.date.isoformat()}'"
+        return f"{CLUSTER} = {_quoted(self.cluster)} AND {DATE} = DATE'{self.date.isoformat()}'"
+
+
+def _quoted(text: str) -> str:
+    """As SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def exists(spark: SparkSession, path: str) -> bool:
@@ -108,47 +114,52 @@ def frame_of(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: Struc
     return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
 
 
-def ensure_table(spark: SparkSession, path: str, table: DerivedTable) -> None:
-    """Make the table, or give it the columns that it lacks; one that is as it should be is left alone."""
-    found = _opened(spark, path)
-    if found is None:
-        by = f" PARTITIONED BY ({', '.join(table.partitions)})" if table.partitions else ""
-        columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in table.schema.fields)
-        properties = {SCHEMA_VERSION_PROPERTY: str(table.schema_version), **_skipping(table)}
-        said = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
-        spark.sql(f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta{by} TBLPROPERTIES ({said})")
-        return
+def append_once(frame: DataFrame, path: str, table: DerivedTable, writer: str, batch: int) -> None:
+    """Append `frame`, unless `writer` has already written this `batch` to the table (after a crash, say)."""
+    _write(frame, path, table, "append", txnAppId=writer, txnVersion=batch)
+
+
+def replace_day(frame: DataFrame, path: str, table: DerivedTable, day: Day, more: str = "") -> None:
+    """Put `frame` in the place of all rows of `day` (narrowed by the condition `more`), in one step."""
+    condition = f"{day.condition} AND {more}" if more else day.condition
+    _write(frame, path, table, "overwrite", replaceWhere=condition)
+
+
+def replace_cluster(frame: DataFrame, path: str, table: DerivedTable, cluster: str) -> None:
+    """Put `frame` in the place of all rows of `cluster`, in one step."""
+    _write(frame, path, table, "overwrite", replaceWhere=f"{CLUSTER} = {_quoted(cluster)}")
+
+
+def replace_all(frame: DataFrame, path: str, table: DerivedTable) -> None:
+    """Put `frame` in the place of the whole table, in one step."""
+    _write(frame, path, table, "overwrite")
+
+
+def _write(frame: DataFrame, path: str, table: DerivedTable, mode: str, **options: str | int) -> None:
+    """The first rows make the table: a table made beforehand would be one more commit, a third of a small write."""
+    writer = _shaped(frame, table).write.format("delta").partitionBy(*table.partitions)
+    with _making:
+        found = _opened(frame.sparkSession, path)
+        if found is None:
+            options.pop("replaceWhere", None)  # there is nothing to replace
+            writer.mode(mode).options(**options, **_skipping(table)).save(path)
+            return
+    _widen(found, path, table)
+    writer.mode(mode).options(**options).save(path)
+
+
+def _widen(found: DataFrame, path: str, table: DerivedTable) -> None:
+    """Give a table of an earlier version the columns that it lacks."""
     lacking = [field for field in table.schema.fields if field.name not in found.columns]
     if lacking:
         columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in lacking)
-        spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({columns})")
+        found.sparkSession.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({columns})")
 
 
 def _skipping(table: DerivedTable) -> dict[str, str]:
     """Files are found by time alone: least and most of every column would cost a fifth of writing."""
     times = [name for name in TIMES if name in table.schema.fieldNames()]
     return {"delta.dataSkippingStatsColumns": ",".join(times)} if times else {}
-
-
-def append_once(frame: DataFrame, path: str, table: DerivedTable, writer: str, batch: int) -> None:
-    """Append `frame`, unless `writer` has already written this `batch` to the table (after a crash, say)."""
-    ensure_table(frame.sparkSession, path, table)
-    _shaped(frame, table).write.format("delta").mode("append").option("txnAppId", writer).option(
-        "txnVersion", batch
-    ).save(path)
-
-
-def replace_day(frame: DataFrame, path: str, table: DerivedTable, day: Day, more: str = "") -> None:
-    """Put `frame` in the place of all rows of `day` (narrowed by the condition `more`), in one step."""
-    ensure_table(frame.sparkSession, path, table)
-    condition = f"{day.condition} AND {more}" if more else day.condition
-    _shaped(frame, table).write.format("delta").mode("overwrite").option("replaceWhere", condition).save(path)
-
-
-def replace_all(frame: DataFrame, path: str, table: DerivedTable) -> None:
-    """Put `frame` in the place of the whole table, in one step."""
-    ensure_table(frame.sparkSession, path, table)
-    _shaped(frame, table).write.format("delta").mode("overwrite").save(path)
 
 
 def days_of(spark: SparkSession, path: str, table: DerivedTable, cluster: str | None = None) -> tuple[Day, ...]:

@@ -129,6 +129,11 @@ def write(folder: Path, figures: JobFigures) -> Path:
     return path
 
 
+def is_told() -> bool:
+    """Whether the environment names a folder for figures."""
+    return bool(os.environ.get(FOLDER_VARIABLE))
+
+
 @contextmanager
 def told(name: str, more: Callable[[], Mapping[str, Labelled]] = dict) -> Iterator[None]:
     """What is done inside is a run of job `name`: told when it ends, well or not, where the environment names a folder.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
@@ -15,7 +16,8 @@ from rich.console import Console
 
 from storm_pipeline.jars import JarsError
 from storm_pipeline.lake import Lake, is_folder_here, lake_at
-from storm_pipeline.metrics import Labelled, told
+from storm_pipeline.made import figures_of
+from storm_pipeline.metrics import Labelled, is_told, told
 from storm_pipeline.spark import SparkSettings, open_session
 
 LakeRoot = Annotated[str, typer.Argument(metavar="LAKE", help="Folder or s3a:// prefix of the pipeline's tables.")]
@@ -76,14 +78,19 @@ def spark_job(
     name: str,
     settings: SparkSettings,
     console: Console,
+    lake: Lake,
     figures: Callable[[], Mapping[str, Labelled]] = dict,
 ) -> Iterator[SparkSession]:
     """A session for one job; what Spark complains of is said in a sentence. The session ends with the job.
 
-    `figures` are told to Prometheus at the end, beside how long the job took (`metrics.told`).
+    `figures` are told to Prometheus at the end, beside how long the job took and what it made (`metrics.told`).
     """
-    with told(name, figures), _session(name, settings, console) as spark:
+    made: dict[str, Labelled] = {}
+    started_seconds = time.time()
+    with told(name, lambda: {**made, **figures()}), _session(name, settings, console) as spark:
         yield spark
+        if is_told():
+            made.update(figures_of(spark, lake, name, started_seconds))
 
 
 @contextmanager

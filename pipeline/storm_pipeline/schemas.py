@@ -39,13 +39,12 @@ def bronze_schema(table: Table) -> t.StructType:
 
 @dataclass(frozen=True, slots=True)
 class DerivedTable:
-    """A table that a job computes. `schema_version` is written into the table's properties."""
+    """A table that a job computes."""
 
     name: str
     meaning: str
     schema: t.StructType
     partitions: tuple[str, ...] = PARTITIONS
-    schema_version: int = 1
 
 
 BRONZE_ONLY = ("schema_version", "run_id", "rows_in_period")
@@ -84,18 +83,12 @@ QUARANTINE = DerivedTable(
 )
 QUALITY = DerivedTable(
     "quality",
-    "What one batch of ingest did with one table of one cluster: rows read, kept and set aside, by reason",
+    "What one batch of ingest did with one table of one cluster: rows read, kept, set aside by reason; its files",
     schema_of(
         "table text, batch whole, rows_read whole, rows_kept whole, duplicates whole, quarantined whole, "
-        "reasons counts, first_period time, last_period time, cluster text"
+        "reasons counts, first_period time, last_period time, files texts, cluster text"
     ),
     (CLUSTER,),
-)
-FILES = DerivedTable(
-    "files",
-    "Recorded files that ingest has read, and those that it could not read (rows is null)",
-    schema_of("table text, file text, rows whole, batch whole"),
-    (),
 )
 GAPS = DerivedTable(
     "gaps",

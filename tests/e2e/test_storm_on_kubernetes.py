@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from eventually import eventually
 
 from kube_cluster import KubeCluster, KubeClusterError
 from storm_on_node import CLIENT, NAMESPACE, NIMBUS, OPERATOR, OPERATOR_NAMESPACE, StormOnNode, word_count
+from storm_operator.kube.pod_limits import SUPERVISOR_OWN_MILLICORES
 
 pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(900)]
 
@@ -22,6 +24,8 @@ ROOT = Path(__file__).parents[2]
 MACHINES = 3
 WHOLE_SECONDS = 30.0
 """Longer than Storm takes to notice that a worker is gone."""
+EACH_MILLICORES = 80
+"""What each executor is given whatever it needs: the plan's figures are those of every later period."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,12 @@ def storm(node_with_images: KubeCluster) -> Iterator[StormOnNode]:
 @pytest.fixture(scope="module")
 def words(storm: StormOnNode) -> str:
     """A topology that runs under a verified plan."""
-    storm.apply(word_count("words"))
+    each = {
+        "thetaMillicores": EACH_MILLICORES,
+        "floorMillicores": EACH_MILLICORES,
+        "ceilingMillicores": EACH_MILLICORES,
+    }
+    storm.apply(word_count("words", resources={**each, "enforcement": "Pod"}))
     eventually(lambda: storm.status("words").get("phase") == "Running", "it is submitted and runs")
     eventually(lambda: storm.rebalances("Verified"), "a plan is in force and verified")
     eventually(lambda: storm.is_ready("words"), "it is ready")
@@ -60,13 +69,12 @@ def test_plan_brings_the_topology_together_and_the_status_tells_it(storm: StormO
 
 def test_pods_get_the_cpu_that_their_executors_need_without_a_restart(storm: StormOnNode, words: str) -> None:
     containers = {pod["metadata"]["name"]: _container(pod) for pod in storm.supervisors()}
-    eventually(
-        lambda: all(0 < limit < 1000 for limit in storm.wanted_millicores().values()), "limits follow the demand"
-    )
-    for pod, wanted in storm.wanted_millicores().items():
+    planned = _planned_millicores(storm, words)
+    assert set(planned) == set(containers)
+    for pod, wanted in planned.items():
         eventually(
-            lambda pod=pod, wanted=wanted: storm.quota_millicores(pod) == storm.wanted_millicores().get(pod, wanted),  # type: ignore[misc]
-            f"the kernel's quota of {pod} is that of the plan",
+            lambda pod=pod, wanted=wanted: storm.quota_millicores(pod) == wanted,  # type: ignore[misc]
+            f"the kernel's quota of {pod} is that of the plan: {wanted} millicores",
         )
     assert {pod["metadata"]["name"]: _container(pod) for pod in storm.supervisors()} == containers
 
@@ -98,8 +106,15 @@ def test_supervisor_pod_that_is_deleted_comes_back_and_the_topology_is_whole(sto
 
 
 def test_empty_pods_go_and_come_back_when_asked_for(storm: StormOnNode, words: str) -> None:
-    storm.patch(words, {"supervisors": {"minimum": 1, "maximum": MACHINES}})
-    eventually(lambda: len(storm.supervisors()) < MACHINES, "pods that host nothing are taken away")
+    before = {pod["metadata"]["name"] for pod in storm.supervisors()}
+    with storm.nimbus() as nimbus:
+        storm.patch(words, {"supervisors": {"minimum": 1, "maximum": MACHINES}})
+        eventually(lambda: len(storm.supervisors()) < MACHINES, "pods that host nothing are taken away")
+        # Storm takes longer than this to notice that a supervisor is gone, and to move what it hosted.
+        executors = nimbus.topology_info(storm.status(words)["topologyId"]).executors
+        taken = before - {pod["metadata"]["name"] for pod in storm.supervisors()}
+    assert executors
+    assert taken.isdisjoint(executor.host.partition(".")[0] for executor in executors)
     eventually(lambda: storm.is_ready(words), "the topology is whole")
     storm.patch(words, {"supervisors": {"minimum": MACHINES, "maximum": MACHINES}})
     eventually(lambda: len(storm.supervisors()) == MACHINES, "pods come back")
@@ -155,6 +170,19 @@ def test_nothing_is_left_behind(storm: StormOnNode, words: str) -> None:
             )
     left = storm.kube.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name")
     assert "storm" not in left
+
+
+def _planned_millicores(storm: StormOnNode, name: str) -> dict[str, int]:
+    """The CPU limit of each supervisor pod by the last plan, which brought all executors to one supervisor."""
+    (spec,) = [body["spec"] for body in storm.all("stormtopologies") if body["metadata"]["name"] == name]
+    plan = storm.rebalances("Verified")[-1]["spec"]
+    (host,) = {move["to"].partition(".")[0] for move in plan["moves"]}
+    limits = plan["cpuLimitsMillicores"].values()
+    assert set(limits) == {EACH_MILLICORES}
+    hosting = SUPERVISOR_OWN_MILLICORES + sum(limits) / spec["scheduling"]["headroomFraction"]
+    empty = int(SUPERVISOR_OWN_MILLICORES)
+    names = [pod["metadata"]["name"] for pod in storm.supervisors()]
+    return {pod: 10 * math.ceil(hosting / 10) if pod == host else empty for pod in names}
 
 
 def _container(pod: dict[str, object]) -> tuple[str, int]:

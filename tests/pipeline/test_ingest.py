@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
 from storm_pipeline.ingestion import CONFLICT, Tally
 from storm_pipeline.jobs.ingest import UNREADABLE, Intake
 from storm_pipeline.lake import Lake, read
-from storm_pipeline.schemas import FILES, GAPS, QUALITY, QUARANTINE, SILVER
+from storm_pipeline.schemas import GAPS, QUALITY, QUARANTINE, SILVER
 
 PERIOD_COUNT = 6
 
@@ -124,5 +125,8 @@ def test_every_table_of_a_recorded_history_is_taken_in(spark: SparkSession, reco
     Intake(lake).run(spark, lambda table, _, tallies: told.update({table: tallies[CLUSTER]}))
     assert set(told) == {table.name for table in TABLES if (recorded / table.name).exists()}
     assert all(tally.rows_kept == tally.rows_read > 0 for tally in told.values())
-    files = read(spark, lake.silver("files"), FILES)
-    assert files.where("rows is null").count() == 0
+    files = [path for row in read(spark, lake.silver("quality"), QUALITY).collect() for path in row["files"]]
+    assert sorted(unquote(path.rpartition("/")[2]) for path in files) == sorted(
+        path.name for path in recorded.rglob("*.parquet")
+    )
+    assert not Path(lake.silver("quarantine")).exists()

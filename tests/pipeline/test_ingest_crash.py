@@ -20,9 +20,10 @@ from storm_operator.core.history_tables import PAIRS
 from storm_pipeline import ingestion
 from storm_pipeline.lake import Lake, append_once, read
 from storm_pipeline.schemas import QUALITY, QUARANTINE
+from tiny_spark import as_options
 
-WRITES = 4
-"""Quality, quarantine, rows, files."""
+WRITES = 3
+"""Quality, quarantine, rows."""
 PATIENCE_SECONDS = 200.0
 
 
@@ -70,11 +71,11 @@ def test_cut_short_between_two_writes(
 
 def test_killed_in_the_middle_of_a_batch(spark: SparkSession, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     lay_all(tmp_path, rows)
-    options = ["--master", "local[1]", "--heap", "512m", "--off-heap", "128m"]
+    options = ["--master", "local[1]", "--heap", "512m", "--off-heap", "128m", *as_options()]
     command = [sys.executable, "-m", "storm_pipeline", "ingest", str(tmp_path), *options]
     with subprocess.Popen(command, start_new_session=True) as process:
         try:
-            wait_for(tmp_path / "silver" / "quality" / "_delta_log" / "00000000000000000001.json", process)
+            wait_for(tmp_path / "silver" / "quality" / "_delta_log" / "00000000000000000000.json", process)
         finally:
             os.killpg(process.pid, signal.SIGKILL)  # the program and its JVM
     run(spark, tmp_path)

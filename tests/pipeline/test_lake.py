@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from storm_pipeline.lake import Day, append_once, days_of, ensure_table, frame_of, read, replace_day
+from storm_pipeline.lake import Day, append_once, days_of, frame_of, read, replace_day
 from storm_pipeline.schemas import DerivedTable, schema_of
 
 TABLE = DerivedTable("things", "", schema_of("thing text, value number, cluster text, date date"))
@@ -48,8 +48,8 @@ def test_an_older_table_gets_the_column_that_is_new(spark: SparkSession, tmp_pat
     path = str(tmp_path / "things")
     append_once(frame(spark, ("a", 1.0, "blue", MONDAY)), path, TABLE, "writer", 0)
     newer = replace(TABLE, schema=t.StructType([*TABLE.schema.fields, t.StructField("colour", t.StringType())]))
-    ensure_table(spark, path, newer)
-    assert [row["colour"] for row in read(spark, path, newer).collect()] == [None]
+    append_once(frame_of(spark, [("b", 1.0, "blue", MONDAY, "red")], newer.schema), path, newer, "writer", 1)
+    assert {row["thing"]: row["colour"] for row in read(spark, path, newer).collect()} == {"a": None, "b": "red"}
 
 
 def test_a_table_that_is_not_there_is_empty(spark: SparkSession, tmp_path: Path) -> None:

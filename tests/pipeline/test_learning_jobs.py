@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from learning_scene import CLUSTER, CYCLE_SECONDS, lake_of
 from storm_operator.core.learned_profile_json import load_profile
 from storm_pipeline import gold
 from storm_pipeline.jobs import evaluate, forecast, profile, report, tune
-from storm_pipeline.lake import Lake, read
+from storm_pipeline.lake import Lake, read, replace_all
+from storm_pipeline.made import figures_of, rows_written
 from storm_pipeline.publishing import CannotPublish, compose_profile, publish_to_file
-from storm_pipeline.schemas import DerivedTable
+from storm_pipeline.schemas import SILVER, DerivedTable
 from storm_pipeline.transforms.effects import Around
 from storm_pipeline.transforms.forecasts import Cycle
 from storm_pipeline.tuning.candidates import candidates
@@ -21,6 +23,7 @@ from storm_pipeline.tuning.halving import Ladder, climb, standings
 from storm_pipeline.tuning.reading import read_recording
 from storm_pipeline.tuning.replay import Prices
 
+COUNTS_ROWS = "spark.databricks.delta.stats.collect"
 CYCLE = Cycle(CYCLE_SECONDS, 10.0, phi=3, with_yardsticks=False)
 
 
@@ -54,6 +57,33 @@ def test_forecasters_are_judged_and_a_season_is_found(spark: SparkSession, lake:
     assert {"Line", "DampedTrend", "Seasonal"} <= set(of_split)
     assert of_split["Seasonal"]["short_percent"] <= of_split["Line"]["short_percent"]
     assert sum(row["is_winner"] for row in of_split.values()) == 1
+
+
+def test_what_jobs_made_is_asked_of_their_tables(spark: SparkSession, lake: Lake) -> None:
+    forecasts = figures_of(spark, lake, "forecast", since_seconds=0.0)
+    assert forecasts["rows"] == {}, "tests tell Delta to count nothing, and unknown is never zero"
+    assert all(size > 0.0 for size in forecasts["table_bytes"].values())
+    of_split = [row for row in rows(spark, lake, gold.FORECAST_ERRORS) if row["forecaster"] == "Line"]
+    mean = sum(row["error_percent"] for row in of_split) / len(of_split)
+    assert forecasts["forecast_errors"]["wordcount", "Line"] == pytest.approx(mean / 100.0)
+    profiles = figures_of(spark, lake, "profile", since_seconds=time.time())
+    assert set(profiles["profiles_made_at"]) == {("wordcount",)}
+    assert profiles["rows"]["component_profile", "written"] == 0.0, "all was written before this run"
+    executors = read(spark, lake.silver("executors"), SILVER["executors"])
+    last = max(row["period_end"] for row in executors.collect())
+    assert figures_of(spark, lake, "ingest", 0.0)["newest_row_at"][("executors",)] == pytest.approx(last.timestamp())
+
+
+def test_rows_of_a_run_are_counted_by_the_tables_history(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    table, path = gold.FORECAST_ERRORS, str(tmp_path / "table")
+    found = read(spark, lake.gold(table.name), table)
+    spark.conf.set(COUNTS_ROWS, "true")
+    try:
+        replace_all(found, path, table)
+        replace_all(found.limit(2), path, table)
+    finally:
+        spark.conf.set(COUNTS_ROWS, "false")
+    assert rows_written(spark, path, 0.0) == found.count() + 2
 
 
 def test_a_second_run_changes_nothing(spark: SparkSession, lake: Lake) -> None:

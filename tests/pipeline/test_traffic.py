@@ -20,7 +20,16 @@ from storm_pipeline.jobs.traffic import TrafficJob
 from storm_pipeline.lake import Day, Lake, frame_of, read
 from storm_pipeline.progress import Ledger
 from storm_pipeline.schemas import SILVER, TRAFFIC, TRAFFIC_KEYS, TRAFFIC_SHARE, WINDOWS
-from storm_pipeline.transforms.traffic import at_level, by_minute, heaviest, in_windows, key_skew, named, shares
+from storm_pipeline.transforms.traffic import (
+    at_level,
+    by_minute,
+    heaviest,
+    in_windows,
+    key_skew,
+    named,
+    residents,
+    shares,
+)
 
 DAY = date(2026, 1, 1)
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,7 +54,7 @@ def executors_frame(spark: SparkSession) -> DataFrame:
             known = {"topology_id": "t-1", "task_start": task, "component": component, "supervisor_id": supervisor}
             row: dict[str, Any] = {**dict.fromkeys(names), **known, "port": 6700, "cluster": "blue", "date": DAY}
             rows.append(tuple(row[name] for name in names))
-    return frame_of(spark, rows, SILVER["executors"].schema)
+    return residents(frame_of(spark, rows, SILVER["executors"].schema))
 
 
 def level_of(spark: SparkSession, pairs: list[Pair]) -> DataFrame:
@@ -145,7 +154,7 @@ def test_from_the_recording_to_gold_and_again(spark: SparkSession, tmp_path: Pat
         sums = frame.groupBy("window").agg(f.sum("tuples").alias("tuples")).collect()
         assert [row["tuples"] for row in sums] == pytest.approx([expected] * len(job.windows))
     before = gold["component"].orderBy("window", "window_start", "source", "target").collect()
-    job.do_window(day, "1 hour", job.silver("executors", day), lambda _: None)
+    job.do_sums(day, residents(job.silver("executors", day)), lambda _: None)
     again = read(spark, lake.gold("traffic_component"), TRAFFIC["component"])
     assert again.orderBy("window", "window_start", "source", "target").collect() == before
     share = read(spark, lake.gold("traffic_share"), TRAFFIC_SHARE)

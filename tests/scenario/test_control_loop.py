@@ -155,6 +155,23 @@ def test_new_life_of_the_operator_goes_on_with_the_plan_of_the_old_one() -> None
     assert reborn.loop.memory.records[-1].state is PlanState.VERIFIED
 
 
+def test_new_life_that_comes_late_waits_for_its_own_figures_before_it_gives_up() -> None:
+    played = scene()
+    played.run()
+    reborn = scene()
+    reborn.loop.observer = FakeObserver(played.cluster, missing=True)
+    reborn.loop.applier = Applier(played.cluster, played.cluster, played.cluster, played.cluster.clock)
+    reborn.loop.clock = played.cluster.clock
+    reborn.loop.journal = played.journal
+    played.cluster.clock.seconds += 3600.0
+    assert reborn.loop.recover() is not None
+    reborn.loop.run_once(SPECS)
+    assert last_state(reborn) is PlanState.SETTLING
+    played.cluster.clock.seconds += 100.0
+    reborn.loop.run_once(SPECS)
+    assert last_state(reborn) is PlanState.EXPIRED
+
+
 def test_supervisor_that_dies_while_a_plan_settles_is_planned_around_at_once() -> None:
     played = scene()
     first = played.run()

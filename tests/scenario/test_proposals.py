@@ -11,7 +11,7 @@ from builders import placed, slot
 from fake_cluster import FakeCluster
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, Scene, last_state, scene, with_mode
 from storm_operator.apply import Applier
-from storm_operator.core.decision import Hold, HoldReason, Plan
+from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import AUTO, PlanRecord, PlanState
 from storm_operator.core.settings import (
@@ -308,7 +308,7 @@ def test_way_back_leads_to_where_executors_were_and_is_not_undone() -> None:
     back = played.loop.desk.propose_way_back(plan, "somebody")
     done = until_done(played, back)
     assert done.state is PlanState.VERIFIED
-    assert done.rollback_of == plan.id
+    assert (done.rollback_of, done.plan.cause) == (plan.id, PlanCause.TAKEN_BACK)
     assert played.cluster.assignment.slot_of == SPREAD
     for _ in range(5):
         assert isinstance(played.run(RECOMMEND), Hold)

@@ -14,7 +14,7 @@ from dashboards.preview.prometheus import Series
 from dashboards.preview.tables import Cell, Table, table_of
 from dashboards.preview.wording import named, worded
 
-COLOURS = {"green": "#2f8a3c", "yellow": "#b58900", "orange": "#d4620b", "red": "#c4162a"}
+COLOURS = {"text": "#1d2129", "green": "#2f8a3c", "yellow": "#b58900", "orange": "#d4620b", "red": "#c4162a"}
 HEAT = [[0.0, "#fff7d6"], [0.5, "#f5a35c"], [1.0, "#b5122b"]]
 
 
@@ -45,7 +45,7 @@ def _spark(series: Series, colour: str) -> str:
 
 def threshold_colour(value: float | None, config: Mapping[str, Any]) -> str:
     """The colour of the highest threshold that `value` reaches."""
-    colour = "green"
+    colour = "text"
     for step in config.get("thresholds", {}).get("steps", ()):
         if value is not None and (step["value"] is None or value >= step["value"]):
             colour = step["color"]

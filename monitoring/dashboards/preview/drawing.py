@@ -104,7 +104,7 @@ def _mark_plans(figure: go.Figure, dashboard: AnsweredDashboard) -> None:
 def _history(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
     config = answered.panel["fieldConfig"]["defaults"]
     named_ones = named_series(answered)
-    times = sorted({at for _, series in named_ones for at, _ in series.points})
+    times = _moments(answered, dashboard)
     values = []
     for _, series in named_ones:
         at = dict(series.points)
@@ -112,7 +112,7 @@ def _history(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
     figure = _blank(answered.panel, dashboard.looked)
     bar = {"tickformat": ".0%" if config.get("unit") == "percentunit" else "", "thickness": 10, "outlinewidth": 0}
     figure.add_heatmap(
-        x=[_time(at) for at in times],
+        x=_edges(times, answered, dashboard),
         y=[name for name, _ in named_ones],
         z=values,
         colorscale=HEAT,
@@ -128,7 +128,7 @@ def _history(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
 def _buckets(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
     """Cumulative buckets, told apart from their neighbours as Grafana does."""
     named_ones = sorted(named_series(answered), key=lambda one: float(one[0]))
-    times = sorted({at for _, series in named_ones for at, _ in series.points})
+    times = _moments(answered, dashboard)
     below = [0.0] * len(times)
     names: list[str] = []
     counts: list[list[float | None]] = []
@@ -143,7 +143,7 @@ def _buckets(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
     first, last = (min(used), max(used) + 1) if used else (0, len(names))
     figure = _blank(answered.panel, dashboard.looked)
     figure.add_heatmap(
-        x=[_time(at) for at in times],
+        x=_edges(times, answered, dashboard),
         y=names[first:last],
         z=counts[first:last],
         colorscale="Oranges",
@@ -153,6 +153,19 @@ def _buckets(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> Picture:
     )
     figure.update_yaxes(type="category", tickfont={"size": 9})
     return figure
+
+
+def _moments(answered: AnsweredPanel, dashboard: AnsweredDashboard) -> list[float]:
+    """Those of all answers, and any between them: where nothing was measured a column stays empty."""
+    step_seconds = dashboard.looked.step_seconds(answered.panel)
+    seen = [at for answer in answered.answers for series in answer.series for at, _ in series.points]
+    first, columns = min(seen), round((max(seen) - min(seen)) / step_seconds) + 1
+    return [first + place * step_seconds for place in range(columns)]
+
+
+def _edges(times: Sequence[float], answered: AnsweredPanel, dashboard: AnsweredDashboard) -> list[datetime]:
+    """Where columns begin and end, so that one alone has a width too: each shows the time up to its moment."""
+    return [_time(times[0] - dashboard.looked.step_seconds(answered.panel)), *map(_time, times)]
 
 
 def _time(seconds: float) -> datetime:

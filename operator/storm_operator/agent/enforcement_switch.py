@@ -11,8 +11,8 @@ from storm_operator.agent.limits import Limits
 from storm_operator.agent.machine import Machine, find_cgroup
 from storm_operator.agent.machine_cgroup import CgroupError
 from storm_operator.agent.worker_snapshot import WorkerSnapshot
+from storm_operator.core.agent_enforcement import OBSERVE_ONLY
 
-OBSERVE_ONLY = "observe-only"
 RETRY_SECONDS = 30.0
 
 log = logging.getLogger(__name__)

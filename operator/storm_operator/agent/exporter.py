@@ -206,6 +206,7 @@ class AgentExporter:
         families.add("storm_supervisor_cpu_seconds_total", (), use.cpu_seconds)
         families.add("storm_supervisor_throttled_seconds_total", (), use.throttled_seconds)
         families.add("storm_supervisor_cpu_capacity_cores", (), use.capacity_cores)
+        families.add("storm_supervisor_cpu_limit_cores", (), use.limit_cores)
         families.add("storm_supervisor_memory_bytes", (), use.memory_bytes)
 
 

@@ -27,6 +27,8 @@ class MachineUse:
     cpu_seconds: float | None
     throttled_seconds: float | None
     capacity_cores: float
+    limit_cores: float | None
+    """What its cgroup allows now; on Kubernetes that of its pod, which may be resized below the capacity."""
     memory_bytes: float | None
 
 
@@ -67,11 +69,16 @@ class Machine:
             cpu_seconds=by_processes if cpu_seconds is None else cpu_seconds + self._carried_cpu_seconds,
             throttled_seconds=own.throttled_seconds() if own else None,
             capacity_cores=self._capacity_cores(),
+            limit_cores=self._limit_cores(),
             memory_bytes=sum(use.memory_bytes for use in uses),
         )
 
     def _capacity_cores(self) -> float:
         if self._capacity_millicores is not None:
             return self._capacity_millicores / MILLICORES
+        limit = self._limit_cores()
+        return float(psutil.cpu_count() or 1) if limit is None else limit
+
+    def _limit_cores(self) -> float | None:
         quota = self._cgroup.quota_millicores() if self._cgroup else None
-        return float(psutil.cpu_count() or 1) if quota is None else quota / MILLICORES
+        return None if quota is None else quota / MILLICORES

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
 from storm_operator.core.excluded_windows import window_over
 from storm_operator.core.measurement_check import check_measurements
@@ -161,7 +161,15 @@ def _plan(change: ProposedChange, demand: Demand, policy: str, now_seconds: floa
         after=change.after,
         payback_seconds=change.payback_seconds,
         gain_percent=change.gain_percent,
+        cause=_cause(change),
     )
+
+
+def _cause(change: ProposedChange) -> PlanCause:
+    """What saves nothing and mends nothing is done since the policy says so (`scheduling.trigger: Policy`)."""
+    if change.trouble is not None:
+        return change.trouble.cause
+    return PlanCause.SAVINGS if change.saved_cost > 0.0 else PlanCause.POLICY
 
 
 def _reason(change: ProposedChange) -> str:

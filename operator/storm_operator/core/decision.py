@@ -66,6 +66,20 @@ class Hold:
     gain_percent: float | None = None
 
 
+class PlanCause(StrEnum):
+    """Why something is done. One word for metrics and history; the sentence is in `Plan.reason`."""
+
+    WITHOUT_PLACE = "WithoutPlace"
+    OVERLOAD = "Overload"
+    LITTLE_HEADROOM = "LittleHeadroom"
+    MEMORY = "Memory"
+    SAVINGS = "Savings"
+    POLICY = "Policy"
+    ROLLBACK = "Rollback"
+    TAKEN_BACK = "TakenBack"
+    UNSTATED = "Unstated"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The decision to act: what moves, what restarts, what it should bring. A value; others carry it out.
@@ -74,6 +88,7 @@ class Plan:
     after) whose set of executors changes; `kept_workers` are slots whose processes must survive.
     `cpu_limits_millicores` is what each executor may use once the plan is in force. `gain_percent` is the fall of the
     whole objective that it was decided by, in per cent of the cost in force; None where nobody weighed it.
+    `cause` is Unstated where nobody said it, as in journals of earlier versions.
     """
 
     id: str
@@ -91,6 +106,7 @@ class Plan:
     after: Prediction
     payback_seconds: float | None = None
     gain_percent: float | None = None
+    cause: PlanCause = PlanCause.UNSTATED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cpu_limits_millicores", read_only(self.cpu_limits_millicores))

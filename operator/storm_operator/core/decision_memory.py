@@ -59,6 +59,10 @@ class DecisionMemory:
             for known in self.known_bad
         )
 
+    def with_change(self, topology_id: str, at_seconds: float) -> DecisionMemory:
+        """Remember that workers of a topology were restarted, though by no plan: what could wait waits from then on."""
+        return replace(self, changed_at_seconds={**self.changed_at_seconds, topology_id: at_seconds})
+
     def with_record(self, record: PlanRecord) -> DecisionMemory:
         """Remember what became of a plan; the same plan may be told again as it goes on."""
         if record.state is PlanState.PROPOSED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from storm_operator.core.decision import Plan, Prediction
+from storm_operator.core.decision import Plan, PlanCause, Prediction
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_diff import diff_assignments
 
@@ -19,6 +19,7 @@ def direct_plan(
     reason: str,
     cpu_limits_millicores: Mapping[Executor, float] | None = None,
     policy: str = "direct",
+    cause: PlanCause = PlanCause.UNSTATED,
 ) -> Plan:
     """The plan that leads from `base` to `target`, of the topologies that `target` places."""
     diff = diff_assignments(base, target)
@@ -36,6 +37,7 @@ def direct_plan(
         cpu_limits_millicores=cpu_limits_millicores or {},
         before=NOTHING_PREDICTED,
         after=NOTHING_PREDICTED,
+        cause=cause,
     )
 
 
@@ -43,5 +45,12 @@ def reverse_plan(plan: Plan, plan_id: str, now_seconds: float) -> Plan:
     """The plan that undoes `plan`."""
     reason = f"rolls back {plan.id}, which made things worse"
     return direct_plan(
-        plan.target, plan.base, plan_id, now_seconds, reason, plan.cpu_limits_millicores, policy=plan.policy
+        plan.target,
+        plan.base,
+        plan_id,
+        now_seconds,
+        reason,
+        plan.cpu_limits_millicores,
+        policy=plan.policy,
+        cause=PlanCause.ROLLBACK,
     )

@@ -1,15 +1,23 @@
-"""How many executors each component should have: what the spec fixes, or what the load asks for. Pure.
+"""How many executors each component should have: what the spec asks for, and what the load asks for. Pure.
 
-Storm can change the number of executors of a running topology, but never beyond its number of tasks.
+Storm can change the number of executors of a running topology, but never beyond its number of tasks. What the spec asks
+for is the user's word and is done at once. What only the load asks for restarts workers like any plan, and waits for
+what plans wait for: see `why_load_waits`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from storm_operator.core.model import Demand, Topology
+from storm_operator.core.decide import in_excluded_window
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.decision_memory import DecisionMemory
+from storm_operator.core.measurement_check import check_measurements
+from storm_operator.core.model import Component, ComponentKind, Demand, Topology
+from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, PlacementSettings, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec
 
 FULL_FRACTION = 0.9
@@ -21,49 +29,144 @@ TARGET_FRACTION = 0.6
 SHRINK_FACTOR = 2
 """Auto: fewer executors only where this many times fewer would do; a change restarts their workers."""
 
+BY_HAND = "give the numbers in spec.parallelism.components to have them"
+
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """`executors` by component, only those that change; `notes` says what was asked for and cannot be."""
+    """Numbers of executors by component, only those that change.
+
+    `asked` is what the spec says by numbers and bounds; `by_load` what the load asks for beyond that, which goes before
+    `asked` where both name a component. `notes` says what was asked for and cannot be.
+    """
+
+    asked: Mapping[str, int]
+    by_load: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldResize:
+    """Numbers of executors that the load asks for, and why they are not given."""
 
     executors: Mapping[str, int]
-    notes: tuple[str, ...] = ()
+    hold: Hold
+
+    @property
+    def message(self) -> str:
+        return f"by load executors should be {in_words(self.executors)}; {self.hold.message}"
+
+
+def in_words(executors: Mapping[str, int]) -> str:
+    """E.g. `count 4, split 2`."""
+    return ", ".join(f"{name} {count}" for name, count in sorted(executors.items()))
 
 
 def wanted_parallelism(
     topology: Topology, parallelism: ParallelismSpec, demand: Demand, ceiling_millicores: float
 ) -> Resize:
-    """What is to be changed; nothing where the demand that Auto asks about is unknown."""
-    executors: dict[str, int] = {}
-    notes: list[str] = []
+    """What is to be changed; nothing by load where the demand is unknown.
+
+    Storm's own components (ackers) follow the load only where the spec names them.
+    """
+    asked: dict[str, int] = {}
+    by_load: dict[str, int] = {}
     known = {component.name: component for component in topology.components}
-    for name, asked in sorted(parallelism.components.items()):
-        if name not in known:
-            notes.append(f"spec.parallelism.components: {topology.name} has no component {name!r}")
+    notes = [
+        f"spec.parallelism.components: {topology.name} has no component {name!r}"
+        for name in sorted(set(parallelism.components) - set(known))
+    ]
+    for name, component in sorted(known.items()):
+        own = parallelism.components.get(name)
+        if own is None and _is_storms_own(component):
             continue
+        bounds = own or ComponentParallelism()
         present = len(topology.executors_of(name))
-        wanted = asked.executors
-        if wanted is None and parallelism.mode is ParallelismMode.AUTO:
-            wanted = _by_load(topology, name, present, demand, ceiling_millicores)
-        wanted = _bounded(present if wanted is None else wanted, asked)
-        tasks = known[name].tasks
-        if wanted > tasks:
-            notes.append(f"{name} has {tasks} tasks, so at most {tasks} executors; {wanted} were asked for")
-            wanted = tasks
-        if wanted != present:
-            executors[name] = wanted
-    return Resize(executors, tuple(notes))
+        stated = _bounded(present if bounds.executors is None else bounds.executors, bounds)
+        if stated > component.tasks:
+            notes.append(
+                f"{name} has {component.tasks} tasks, so at most {component.tasks} executors; {stated} were asked for"
+            )
+            stated = component.tasks
+        if stated != present:
+            asked[name] = stated
+        if parallelism.mode is ParallelismMode.AUTO and bounds.executors is None:
+            found = _by_load(topology, component, demand, ceiling_millicores)
+            wanted = stated if found is None else min(_bounded(found, bounds), component.tasks)
+            if wanted != stated:
+                by_load[name] = wanted
+    return Resize(asked, by_load, tuple(notes))
 
 
-def _by_load(topology: Topology, component: str, present: int, demand: Demand, ceiling_millicores: float) -> int | None:
-    raw = [demand.raw_millicores.get(executor) for executor in topology.executors_of(component)]
-    needs = [millicores for millicores in raw if millicores is not None]
-    if len(needs) < len(raw) or not needs:
+def why_load_waits(
+    topology_id: str,
+    snapshot: ClusterSnapshot,
+    demand: Demand,
+    scheduling: SchedulingSettings,
+    memory: DecisionMemory,
+    *,
+    now_seconds: float,
+) -> Hold | None:
+    """Why what only the load asks for is not done now; None when it may be.
+
+    A change of the number of executors restarts workers as a plan does. Nobody can approve it one by one, so it is
+    made only where plans need no approval: the user can state the numbers instead.
+    """
+    return (
+        _not_ours_to_decide(scheduling)
+        or check_measurements(snapshot, demand, PlacementSettings(scheduling, frozenset({topology_id})))
+        or _too_little_seen(len(snapshot.history), scheduling.minimum_periods)
+        or in_excluded_window(scheduling, now_seconds)
+        or _cooling_down(memory.changed_at_seconds.get(topology_id), scheduling.cool_down_seconds, now_seconds)
+    )
+
+
+def _not_ours_to_decide(scheduling: SchedulingSettings) -> Hold | None:
+    approval = scheduling.approval
+    if scheduling.mode is Mode.OBSERVE:
+        return Hold(HoldReason.OBSERVE_ONLY, f"mode is Observe: {BY_HAND}")
+    if scheduling.mode is Mode.RECOMMEND:
+        return Hold(HoldReason.AWAITING_APPROVAL, f"mode is Recommend: {BY_HAND}")
+    if approval.mode is ApprovalMode.MANUAL:
+        return Hold(HoldReason.AWAITING_APPROVAL, f"approval is Manual: {BY_HAND}")
+    if approval.auto_approve_when not in (None, AutoApproval()):
+        why = "approval.autoApproveWhen asks for what is not predicted of another number of executors"
+        return Hold(HoldReason.AWAITING_APPROVAL, f"{why}: {BY_HAND}")
+    return None
+
+
+def _too_little_seen(periods: int, least_periods: int) -> Hold | None:
+    if periods >= least_periods:
         return None
-    wanted = max(1, math.ceil(math.fsum(needs) / (TARGET_FRACTION * ceiling_millicores)))
-    if max(needs) >= FULL_FRACTION * ceiling_millicores:
-        return max(wanted, present + 1)
-    return wanted if wanted * SHRINK_FACTOR <= present else present
+    return Hold(HoldReason.WARMING_UP, f"load was seen for {periods} of {least_periods} periods")
+
+
+def _cooling_down(changed_at_seconds: float | None, cool_down_seconds: float, now_seconds: float) -> Hold | None:
+    if changed_at_seconds is None or now_seconds - changed_at_seconds >= cool_down_seconds:
+        return None
+    return Hold(
+        HoldReason.COOL_DOWN,
+        f"the last change is {now_seconds - changed_at_seconds:.0f} s old, the next may follow after "
+        f"{cool_down_seconds:.0f} s",
+    )
+
+
+def _is_storms_own(component: Component) -> bool:
+    return component.kind is ComponentKind.ACKER or component.name.startswith("__")
+
+
+def _by_load(topology: Topology, component: Component, demand: Demand, ceiling_millicores: float) -> int | None:
+    executors = topology.executors_of(component.name)
+    needs = {e: demand.raw_millicores[e] for e in executors if e in demand.raw_millicores}
+    if len(needs) < len(executors) or not needs:
+        return None
+    present, target = len(executors), TARGET_FRACTION * ceiling_millicores
+    if max(needs.values()) >= FULL_FRACTION * ceiling_millicores:
+        return max(present + 1, math.ceil(math.fsum(needs.values()) / target))
+    # Down late: by the most that was needed lately, not by what is needed at this moment.
+    lately = math.fsum(max(need, demand.peak_millicores.get(e, need)) for e, need in needs.items())
+    enough = max(1, math.ceil(lately / target))
+    return enough if enough * SHRINK_FACTOR <= present else present
 
 
 def _bounded(count: int, asked: ComponentParallelism) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from storm_operator.core.decision import Move, Plan, Prediction
+from storm_operator.core.decision import Move, Plan, PlanCause, Prediction
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
@@ -42,6 +42,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "after": asdict(plan.after),
         "payback_seconds": plan.payback_seconds,
         "gain_percent": plan.gain_percent,
+        "cause": plan.cause.value,
     }
 
 
@@ -72,6 +73,7 @@ def plan_from_json(value: Mapping[str, Any]) -> Plan:
         after=Prediction(**value["after"]),
         payback_seconds=value["payback_seconds"],
         gain_percent=value.get("gain_percent"),
+        cause=PlanCause(value.get("cause", PlanCause.UNSTATED)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from storm_operator.core.decision import Move, Prediction
+from storm_operator.core.decision import Move, PlanCause, Prediction
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
@@ -21,9 +21,10 @@ BUSY_FRACTION = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something wrong with the assignment in force, as a sentence."""
+    """Something wrong with the assignment in force, as a sentence and as one word."""
 
     what: str
+    cause: PlanCause
     is_urgent: bool
 
 
@@ -149,7 +150,9 @@ def _network_of_others(
 def _without_place(moves: tuple[Move, ...], snapshot: ClusterSnapshot) -> Trouble | None:
     alive = {supervisor.id for supervisor in snapshot.supervisors}
     lost = sum(move.source is None or move.source.supervisor_id not in alive for move in moves)
-    return Trouble(f"{_count(lost, 'executor')} without a place", is_urgent=True) if lost else None
+    if not lost:
+        return None
+    return Trouble(f"{_count(lost, 'executor')} without a place", PlanCause.WITHOUT_PLACE, is_urgent=True)
 
 
 def _relieved_overload(
@@ -173,7 +176,8 @@ def _relieved_memory(in_force: SeenAssignment, then: SeenAssignment) -> Trouble 
     if then.overfull_megabytes >= in_force.overfull_megabytes:
         return None
     megabytes = in_force.overfull_megabytes
-    return Trouble(f"{megabytes:.0f} MB of declared memory more than supervisors have", is_urgent=False)
+    what = f"{megabytes:.0f} MB of declared memory more than supervisors have"
+    return Trouble(what, PlanCause.MEMORY, is_urgent=False)
 
 
 def _overload_of(
@@ -185,14 +189,14 @@ def _overload_of(
     used = snapshot.supervisor_cpu_millicores.get(supervisor.id, 0.0)
     usable = capacity * settings.scheduling.headroom_fraction
     if need > capacity:
-        return Trouble(f"supervisor {supervisor.host} needs {need:.0f} of {capacity:.0f} millicores", is_urgent=True)
+        what = f"supervisor {supervisor.host} needs {need:.0f} of {capacity:.0f} millicores"
+        return Trouble(what, PlanCause.OVERLOAD, is_urgent=True)
     if used >= BUSY_FRACTION * capacity:
-        return Trouble(f"supervisor {supervisor.host} uses {used:.0f} of {capacity:.0f} millicores", is_urgent=True)
+        what = f"supervisor {supervisor.host} uses {used:.0f} of {capacity:.0f} millicores"
+        return Trouble(what, PlanCause.OVERLOAD, is_urgent=True)
     if need > usable:
-        return Trouble(
-            f"supervisor {supervisor.host} needs {need:.0f} millicores, {usable:.0f} of {capacity:.0f} may be filled",
-            is_urgent=False,
-        )
+        what = f"supervisor {supervisor.host} needs {need:.0f} millicores, {usable:.0f} of {capacity:.0f} may be filled"
+        return Trouble(what, PlanCause.LITTLE_HEADROOM, is_urgent=False)
     return None
 
 

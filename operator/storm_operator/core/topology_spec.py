@@ -121,8 +121,9 @@ class DeletionPolicy(StrEnum):
 class TopologySpec:
     """One StormTopology. `name` is the topology's name in Storm.
 
-    `supervisors` is None where their number must not be touched. Of two topologies, the one with the higher
-    `priority` gets its CPU first. `deletion_policy` is None where the source decides (see `dies_with_resource`).
+    `supervisors` is None where their number must not be touched. Of two topologies on a supervisor that is too small
+    for both, the one with the higher `priority` gets its CPU first (`served_first`). `deletion_policy` is None where
+    the source decides (see `dies_with_resource`).
     """
 
     name: str

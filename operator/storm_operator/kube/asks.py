@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.plan_record import PlanState
+from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Body, Registry, annotations_of, key_of
 from storm_operator.kube.rebalances import ASK_ANNOTATION, Ask, annotated_by, asked, plan_of, proposal_record, state_of
 
@@ -14,16 +17,21 @@ WORDS = ", ".join(Ask)
 
 
 def follow_asks(
-    registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: str, say: Callable[[str], None]
+    registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: str, say: Callable[[str], None], concerns: Concerns
 ) -> None:
-    """Carry out each annotation once: it is removed, and the status says what came of it."""
+    """Carry out each annotation once: it is removed, and the status says what came of it.
+
+    One that cannot be removed is not carried out, and tried again slowly.
+    """
     for body in registry.rebalances():
         ask = asked(body)
         if ask is None or body["spec"].get("clusterNimbus") != nimbus:
             continue
         namespace, name = key_of(body)
         # Removed first: an ask that is carried out and then repeated would be worse than one that must be repeated.
-        kinds.annotate(REBALANCES, namespace, name, {ASK_ANNOTATION: None})
+        removal = partial(kinds.annotate, REBALANCES, namespace, name, {ASK_ANNOTATION: None})
+        if not concerns.attempt(Concern("AskNotRemoved", f"{namespace}/{name}"), removal, identity=str(ask)):
+            continue
         registry.put_rebalance(_without_ask(body))  # the watch may tell of it only after the next pass
         answer = _carry_out(ask, body, loop)
         say(f"{name}: {ask}: {answer}")
@@ -31,7 +39,10 @@ def follow_asks(
         state = {APPROVED: "Approved", GONE: "Expired"}.get(answer)
         if state is not None:
             status |= {"state": state, "reason": state}
-        kinds.patch_status(REBALANCES, namespace, name, status)
+        try:
+            kinds.patch_status(REBALANCES, namespace, name, status)
+        except KubernetesError as error:
+            say(f"{name}: the answer could not be shown: {error}")
 
 
 def _without_ask(body: Body) -> Body:

@@ -10,19 +10,30 @@ from dataclasses import dataclass, field
 from storm_operator.adapters.errors import RebalanceInProgress
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.assembly import Assembly
 from storm_operator.control_loop import PassReport
-from storm_operator.core.model import Demand
-from storm_operator.core.parallelism import wanted_parallelism
-from storm_operator.core.settings import Enforcement, Mode
+from storm_operator.core.agent_enforcement import AgentEnforcement
+from storm_operator.core.model import Assignment, Demand
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.executor_counts import ExecutorCounts
 from storm_operator.kube.assignment_drift import AssignmentDrift
+from storm_operator.kube.concerns import Concern, Concerns
+from storm_operator.kube.enforced import EnforcedPlace, places_of
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.pod_limits import PodLimits
+from storm_operator.kube.resize_news import ResizeNews, resizes_pods
+from storm_operator.kube.scaled_set import ScaledSet, scaled_set
 from storm_operator.kube.scaling import ScaleState, merged_limits, scale_step
 
 Specs = Mapping[str, TopologySpec]
+
+PODS_NOT_LISTED = "PodsNotListed"
+PARALLELISM_REFUSED = "ParallelismRefused"
+NO_SCALE_TARGET = "NoScaleTarget"
+SCALE_REFUSED = "ScaleRefused"
+"""Reasons that condition `Degraded`, and events, have for what care could not do."""
 
 
 @dataclass(slots=True)
@@ -35,13 +46,23 @@ class ClusterCare:
     tell: Callable[[str, str, str, bool], None]
     say: Callable[[str], None]
     resize_asked: Callable[[bool], None] = lambda _: None
+    namespace_of: Callable[[str], str] = lambda _: ""
+    """By topology name."""
     limits: PodLimits = field(init=False)
+    concerns: Concerns = field(init=False)
+    news: ResizeNews = field(init=False)
     namespaces: tuple[str, ...] = ()
     scale: ScaleState = ScaleState()
+    scaled: ScaledSet | None = None
+    """The StatefulSet that `scale` is about, as of the last pass."""
     drift: AssignmentDrift = field(default_factory=AssignmentDrift)
+    counts: ExecutorCounts = field(init=False)
 
     def __post_init__(self) -> None:
+        self.counts = ExecutorCounts(self.tell, self.drift.expect_resize)
         self.limits = PodLimits(self.pods, self.say, time.time, self.resize_asked)
+        self.concerns = Concerns(time.time, self.say)
+        self.news = ResizeNews(self.limits, self.tell, time.time)
 
     def see(self, managed: tuple[Managed, ...]) -> None:
         """Read the supervisor pods: beside the resources, and in the namespace of the Nimbus service, if it is one.
@@ -51,12 +72,27 @@ class ClusterCare:
         host = self.nimbus.rpartition(":")[0].split(".")
         beside = tuple(sorted({one.key[0] for one in managed}))
         of_nimbus = {host[1]} if len(host) > 1 and not host[1].isdigit() else set()
+        names = frozenset(one.spec.name for one in managed if one.spec is not None)
+        concern = Concern(PODS_NOT_LISTED, "", names)
+        self.concerns.attempt(concern, lambda: self._list(beside, of_nimbus), self._tell_each(names))
+
+    def _list(self, beside: tuple[str, ...], of_nimbus: Collection[str]) -> None:
         try:
             self.namespaces = tuple(sorted({*beside, *of_nimbus}))
             self.limits.see(self.namespaces)
         except Forbidden:
             self.namespaces = beside
             self.limits.see(beside)
+
+    def places(
+        self, topology_id: str, snapshot: ClusterSnapshot, agents: Mapping[str, AgentEnforcement]
+    ) -> tuple[EnforcedPlace, ...]:
+        """The supervisors that the topology's executors run on, and whether CPU limits are in force there."""
+        return places_of(topology_id, snapshot, self.limits, agents)
+
+    def obstacles(self, topology: str) -> tuple[tuple[str, str], ...]:
+        """Reason and message of what could not be done for the topology of that name."""
+        return tuple((trouble.concern.reason, trouble.message) for trouble in self.concerns.of(topology))
 
     def open_up(self, supervisor_ids: Collection[str]) -> None:
         """See `apply.MachineLimits`."""
@@ -75,71 +111,129 @@ class ClusterCare:
 
     def leaving(self) -> frozenset[str]:
         """See `assembly.Machines`."""
-        emptied = [pod for pod in self.limits.present if pod.ordinal in self.scale.leaving]
+        emptied = [pod for pod in self.limits.present if pod.ordinal in self.scale.leaving and self._is_scaled(pod)]
         return frozenset(i for i, host in self.hosts().items() if any(pod.matches(host) for pod in emptied))
+
+    def _is_scaled(self, pod: SupervisorPod) -> bool:
+        of = self.scaled
+        return of is not None and (pod.namespace, pod.stateful_set) == (of.namespace, of.name)
 
     def follow(self, specs: Specs, report: PassReport, assembly: Assembly) -> None:
         """After a pass: bring everything that needs no plan to what the pass found."""
         if report.snapshot is None or report.demand is None:
             return
         if not assembly.loop.has_pending_plan:
-            self._follow_parallelism(specs, report.snapshot, report.demand, assembly)
+            resized = self._follow_counts(specs, report, assembly)
             self._follow_limits(specs, report.snapshot, report.demand)
-            self._follow_scale(specs, report, report.snapshot)
+            if not resized:  # else Storm is about to place executors anew, nobody knows where
+                self._scale_if_possible(specs, report, report.snapshot, assembly.storm)
+        self.news.tell_of(specs, report.snapshot)
 
-    def _follow_parallelism(self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand, assembly: Assembly) -> None:
-        for topology in snapshot.topologies:
-            spec = specs.get(topology.name)
-            if spec is None or spec.suspend:
-                continue
-            resize = wanted_parallelism(topology, spec.parallelism, demand, spec.resources.ceiling_millicores)
-            for note in resize.notes:
-                self.tell(topology.name, "Parallelism", note, True)
-            if resize.executors:
-                words = ", ".join(f"{name} {count}" for name, count in sorted(resize.executors.items()))
-                self.tell(topology.name, "Resized", f"executors are now to be: {words}", False)
-                self.drift.expect_resize(topology.id)
+    def _follow_counts(self, specs: Specs, report: PassReport, assembly: Assembly) -> bool:
+        """Whether any number of executors was changed; what Nimbus refuses is tried again slowly."""
+        wanted, changed = set[str](), set[str]()
+
+        def change(name: str, executors: Mapping[str, int]) -> None:
+            def act() -> None:
                 with contextlib.suppress(RebalanceInProgress):
-                    assembly.client.rebalance(topology.name, executors=resize.executors)
+                    assembly.change_counts(name, executors)
+
+            wanted.add(name)
+            concern = Concern(PARALLELISM_REFUSED, name, frozenset({name}))
+            if self.concerns.attempt(concern, act, self._tell_each((name,)), str(sorted(executors.items()))):
+                changed.add(name)
+
+        self.counts.follow(specs, report, assembly.loop, change)
+        self.concerns.keep(PARALLELISM_REFUSED, wanted)
+        return bool(changed)
 
     def _follow_limits(self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand) -> None:
-        enforcing = [
-            spec
-            for spec in specs.values()
-            if spec.scheduling.mode is Mode.ENFORCE and spec.resources.enforcement is not Enforcement.NONE
-        ]
+        enforcing = [spec for spec in specs.values() if resizes_pods(spec)]
         if enforcing:
             headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
             self.limits.follow(snapshot.supervisors, snapshot.assignment, demand, headroom)
 
-    def _follow_scale(self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot) -> None:
-        limits = merged_limits(spec.supervisors for spec in specs.values())
-        pods = tuple(
-            pod
-            for pod in self.limits.present
-            if limits and pod.stateful_set and limits.stateful_set in (None, pod.stateful_set)
+    def _scale_if_possible(
+        self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot, storm: StormCluster
+    ) -> None:
+        """Find the one StatefulSet that is meant; that there is none is told those who asked for one."""
+        asking = {name: spec.supervisors for name, spec in specs.items() if spec.supervisors is not None}
+        for reason in (NO_SCALE_TARGET, SCALE_REFUSED):
+            self.concerns.keep(reason, ("",) if asking else ())
+        if not asking:
+            return
+        names = frozenset(asking)
+        unclear = Concern(NO_SCALE_TARGET, "", names)
+        named = {(self.namespace_of(name), one.stateful_set) for name, one in asking.items() if one.stateful_set}
+        found = scaled_set(named, self.limits.present, self.hosts().values())
+        if isinstance(found, str):
+            self.concerns.fail(unclear, found, self._tell_each(names))
+            return
+        self.concerns.settle(unclear)
+        self.scaled, agreed = found, self.scale
+        done = self.concerns.attempt(
+            Concern(SCALE_REFUSED, "", names),
+            lambda: self._follow_scale(specs, report, snapshot, found, storm),
+            self._tell_each(names),
+            f"{found.namespace}/{found.name} {merged_limits(asking.values())}",
         )
-        if limits is None or not pods:
+        if not done:
+            self.scale = agreed  # the step is still to be made
+
+    def _tell_each(self, names: Collection[str]) -> Callable[[str, str], None]:
+        def tell(reason: str, message: str) -> None:
+            for name in sorted(names):
+                self.tell(name, reason, message, True)
+
+        return tell
+
+    def _follow_scale(
+        self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot, of: ScaledSet, storm: StormCluster
+    ) -> None:
+        limits = merged_limits(spec.supervisors for spec in specs.values())
+        pods = of.pods
+        if limits is None:
             return
         replicas = self.pods.replicas(pods[0].namespace, pods[0].stateful_set)
         decisions = [decision for _, decision in report.decisions]
         before = self.scale.leaving
         step, self.scale = scale_step(
-            limits, pods, replicas, self._used_ordinals(pods, snapshot), decisions, self.scale
+            limits, pods, replicas, self._used_ordinals(pods, snapshot.assignment), decisions, self.scale
         )
         if self.scale.leaving and self.scale.leaving != before:
             ordinals = ", ".join(map(str, sorted(self.scale.leaving)))
-            for name in specs:
-                self.tell(name, "Emptying", f"pods {ordinals} of StatefulSet {pods[0].stateful_set} are emptied", False)
+            self._tell_all(specs, "Emptying", f"pods {ordinals} of StatefulSet {pods[0].stateful_set} are emptied")
+        if step is not None and step.replicas < replicas:
+            obstacle = self._obstacle(pods, step.replicas, storm)
+            if obstacle:
+                self._tell_all(specs, "ScaleHeld", f"StatefulSet {step.stateful_set} keeps its pods: {obstacle}")
+                return  # the passes that agreed no longer count: `scale_step` begins anew
         if step is not None:
             self.pods.scale(step.namespace, step.stateful_set, step.replicas)
             words = f"StatefulSet {step.stateful_set} from {replicas} to {step.replicas} pods: {step.reason}"
             self.say(words)
-            for name in specs:
-                self.tell(name, "Scaled", words, False)
+            self._tell_all(specs, "Scaled", words)
 
-    def _used_ordinals(self, pods: tuple[SupervisorPod, ...], snapshot: ClusterSnapshot) -> frozenset[int]:
+    def _tell_all(self, specs: Specs, reason: str, words: str) -> None:
+        for name in specs:
+            self.tell(name, reason, words, False)
+
+    def _obstacle(self, pods: tuple[SupervisorPod, ...], replicas: int, storm: StormCluster) -> str:
+        """Why the set must not shrink to `replicas` now; empty when it may.
+
+        The pass' snapshot is of the past, and a topology may have been submitted since: Storm is asked again.
+        """
+        topologies = storm.running()
+        assignment = storm.read_assignment([topology.id for topology in topologies])
+        still = sorted(ordinal for ordinal in self._used_ordinals(pods, assignment) if ordinal >= replicas)
+        if still:
+            return f"pods {', '.join(map(str, still))} host executors since the last look"
+        placed = {executor.topology_id for executor in assignment.slot_of}
+        homeless = [one.name for one in topologies if one.id not in placed and not one.is_leaving]
+        return f"{', '.join(homeless)} has no place yet" if homeless else ""
+
+    def _used_ordinals(self, pods: tuple[SupervisorPod, ...], assignment: Assignment) -> frozenset[int]:
         """The ordinals of the pods whose supervisors host executors, also of those that are being emptied."""
-        used = {slot.supervisor_id for slot in snapshot.assignment.slot_of.values()}
+        used = assignment.used_supervisors()
         hosts = [host for supervisor_id, host in self.hosts().items() if supervisor_id in used]
         return frozenset(pod.ordinal for pod in pods for host in hosts if pod.matches(host))

@@ -8,9 +8,11 @@ from typing import Any
 
 from storm_operator.core.decision import Decision, Hold, HoldReason
 from storm_operator.core.forecast import ComponentKey, LoadForecast
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.kube.enforced import EnforcedPlace, verdict
 from storm_operator.kube.managed import Body, Managed
 from storm_operator.kube.rebalances import timestamp
 from storm_operator.lifecycle_manager import Progress, Stage
@@ -65,6 +67,12 @@ class TopologyView:
     failed_attempts: int | None = None
     """How often the submission was tried in vain so far, if that is so."""
     forecasts: Mapping[ComponentKey, LoadForecast] = field(default_factory=dict)
+    places: tuple[EnforcedPlace, ...] = ()
+    """The supervisors that its executors run on, and whether CPU limits are in force there."""
+    obstacles: tuple[tuple[str, str], ...] = ()
+    """Reason and message of what else could not be done for it."""
+    trouble_reason: str = "ClusterUnreachable"
+    held_resize: HeldResize | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +158,24 @@ def _enforced(view: TopologyView) -> Condition:
         return Condition("Enforced", False, "NotWanted", "spec.resources.enforcement is None")
     if spec.scheduling.mode is not Mode.ENFORCE:
         return Condition("Enforced", False, "NotWanted", f"spec.scheduling.mode is {spec.scheduling.mode.value}")
+    if view.trouble:
+        return Condition("Enforced", None, "Unknown", view.trouble)
     if view.managed.is_paused or not topology_id_of(view):
         return Condition("Enforced", False, "NotRunning", "it does not run, or is paused")
-    return Condition("Enforced", True, spec.resources.enforcement.value, "CPU limits follow demand")
+    return Condition("Enforced", *verdict(spec.resources.enforcement, view.places))
 
 
 def _degraded(view: TopologyView) -> Condition:
     if view.trouble:
-        return Condition("Degraded", True, "ClusterUnreachable", view.trouble)
+        return Condition("Degraded", True, view.trouble_reason, view.trouble)
     if view.progress is not None and view.progress.stage is Stage.FAILED:
         return Condition("Degraded", True, "SubmissionFailed", view.progress.message)
     if isinstance(view.decision, Hold) and view.decision.reason not in FINE_HOLDS:
         return Condition("Degraded", True, view.decision.reason.value, without_figures(view.decision))
     if view.record is not None and view.record.state in (PlanState.FAILED, PlanState.ROLLED_BACK):
         return Condition("Degraded", True, f"Plan{view.record.state.value}", view.record.message)
+    if view.obstacles:
+        return Condition("Degraded", True, view.obstacles[0][0], "; ".join(words for _, words in view.obstacles))
     return Condition("Degraded", False, "AsExpected", "")
 
 

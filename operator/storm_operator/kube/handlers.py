@@ -94,7 +94,13 @@ def on_topology_event(watched: Watched, kind: str | None, body: dict[str, Any], 
 def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
     """Let the resource go once its topology is seen to, or when that takes too long; raises kopf.TemporaryError."""
     managed = watched.registry.put_topology(body)
-    if managed.spec is None or managed.uid in watched.gone:
+    if managed.uid in watched.gone:
+        return
+    if managed.spec is None:
+        running = (body.get("status") or {}).get("topologyId")
+        if running:
+            words = f"its spec is invalid, so nothing was killed: {running} may still run; `storm kill` ends it"
+            watched.tell(managed, "LetGo", words, True)
         return
     asked_at = datetime.fromisoformat(str(body["metadata"]["deletionTimestamp"]).replace("Z", "+00:00"))
     waited = (watched.now() - asked_at.astimezone(UTC)).total_seconds()

@@ -1,6 +1,7 @@
 """CPU limits of supervisor pods: wide open while executors move, else what the executors on them need.
 
-The kubelet changes a limit in place, without a restart. What is infeasible is not asked for again at once.
+The kubelet changes a limit in place, without a restart. What is infeasible is not asked for again at once, and until
+then nobody plans with more than the pod has.
 """
 
 from __future__ import annotations
@@ -9,16 +10,21 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NotFound, Refused
 from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, Pods, SupervisorPod
 from storm_operator.core.model import Assignment, Demand, Supervisor
+
+PodKey = tuple[str, str]
+"""(namespace, name)"""
 
 SUPERVISOR_OWN_MILLICORES = 200.0
 """For the supervisor itself, garbage collection and network threads, which no executor's thread accounts for."""
 
 SMALLEST_CHANGE_FRACTION = 0.1
+STEP_MILLICORES = 10
 RETRY_SECONDS = 300.0
-KUBELETS_REASONS = frozenset({"Deferred", "Infeasible", "Error"})
+INFEASIBLE = "Infeasible"
+KUBELETS_REASONS = frozenset({"Deferred", INFEASIBLE, "Error"})
 """Why the kubelet has not done a resize that the API server accepted."""
 
 
@@ -49,6 +55,23 @@ def problem_reason(problem: str) -> str:
     return "Invalid" if problem.startswith(CAPACITY_ANNOTATION) else "Refused"
 
 
+def is_held_up(pod: SupervisorPod, wanted_millicores: float) -> bool:
+    """Pure: whether `wanted_millicores` is at least what the kubelet has not been able to give the pod."""
+    if problem_reason(pod.resize_problem) not in KUBELETS_REASONS or pod.wanted_millicores is None:
+        return False
+    more_than_it_has = pod.limit_millicores is not None and wanted_millicores > pod.limit_millicores
+    less_than_asked = pod.wanted_millicores - wanted_millicores > SMALLEST_CHANGE_FRACTION * pod.wanted_millicores
+    return more_than_it_has and not less_than_asked
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What a pod was left with when it could not have more."""
+
+    at_seconds: float
+    millicores: float
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A resize that the API server would not have; it is a problem of the pod until it is asked for again."""
@@ -70,20 +93,38 @@ class PodLimits:
     refused: dict[tuple[str, str, int], Refusal] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     """By pod: why its last resize is not done."""
+    ceilings: dict[PodKey, Ceiling] = field(default_factory=dict)
+    asked_at: dict[PodKey, float] = field(default_factory=dict)
+    """When the last resize of a pod was asked for, or first seen not to be done."""
 
     def see(self, namespaces: tuple[str, ...]) -> None:
         """Read the pods. Raises `KubernetesError`."""
         self.present = self.pods.supervisors(namespaces)
         self.problems = {pod.name: pod.resize_problem for pod in self.present if pod.resize_problem}
+        present = {_key(pod) for pod in self.present}
+        self.asked_at = {key: at for key, at in self.asked_at.items() if key in present}
+        self.ceilings = {key: ceiling for key, ceiling in self.ceilings.items() if key in present}
+        old = self.now() - RETRY_SECONDS
+        self.refused = {tried: refusal for tried, refusal in self.refused.items() if refusal.at_seconds > old}
+        for pod in self.present:
+            self._note_ceiling(pod)
 
     def capacities(self, hosts: Collection[str]) -> Mapping[str, float]:
-        """By host: the most CPU that the pod of a supervisor can be given, where that is known."""
+        """By host: the most CPU that the pod of a supervisor can be given now, where that is known."""
         found = {}
         for host in hosts:
             pod = self.of_host(host)
-            if pod is not None and pod.capacity_millicores is not None:
-                found[host] = pod.capacity_millicores
+            capacity = self.capacity_of(pod) if pod is not None else None
+            if capacity is not None:
+                found[host] = capacity
         return found
+
+    def capacity_of(self, pod: SupervisorPod) -> float | None:
+        """Millicores: its annotation's; what it has, for some minutes after it could not be given more."""
+        ceiling = self.ceilings.get(_key(pod))
+        if pod.capacity_millicores is None or ceiling is None or self.now() - ceiling.at_seconds >= RETRY_SECONDS:
+            return pod.capacity_millicores
+        return min(pod.capacity_millicores, ceiling.millicores)
 
     def of_host(self, host: str) -> SupervisorPod | None:
         return next((pod for pod in self.present if pod.matches(host)), None)
@@ -92,8 +133,9 @@ class PodLimits:
         """Before a move: give the pods all that they can have."""
         for host in sorted(hosts):
             pod = self.of_host(host)
-            if pod is not None and pod.capacity_millicores is not None:
-                self._resize(pod, pod.capacity_millicores, pod.capacity_millicores)
+            capacity = self.capacity_of(pod) if pod is not None else None
+            if pod is not None and capacity is not None:
+                self._resize(pod, capacity, capacity)
 
     def follow(
         self, supervisors: tuple[Supervisor, ...], assignment: Assignment, demand: Demand, headroom_fraction: float
@@ -107,15 +149,42 @@ class PodLimits:
             if needed is not None:
                 self._resize(pod, needed, pod.capacity_millicores)
 
+    def _note_ceiling(self, pod: SupervisorPod) -> None:
+        """While the kubelet cannot give it more a pod has a ceiling; with what it has got since that rises."""
+        key, limit = _key(pod), pod.limit_millicores
+        if limit is None:
+            self.ceilings.pop(key, None)
+        elif is_held_up(pod, pod.wanted_millicores or 0.0):
+            self.ceilings[key] = Ceiling(self.now(), limit)
+        elif key in self.ceilings and limit > self.ceilings[key].millicores:
+            self.ceilings[key] = Ceiling(self.ceilings[key].at_seconds, limit)
+
     def _resize(self, pod: SupervisorPod, millicores: float, capacity_millicores: float) -> None:
-        wanted = min(math.ceil(millicores / 10.0) * 10, math.floor(capacity_millicores))
-        if not is_worth_a_resize(pod.wanted_millicores, wanted):
+        wanted = min(math.ceil(millicores / STEP_MILLICORES) * STEP_MILLICORES, math.floor(capacity_millicores))
+        if is_held_up(pod, wanted):
+            self._ask_again(pod, wanted)
+        elif is_worth_a_resize(pod.wanted_millicores, wanted):
+            self._ask(pod, wanted)
+
+    def _ask_again(self, pod: SupervisorPod, wanted: int) -> None:
+        """Once in a while. The kubelet looks again by itself, but never at what it found infeasible: unless it changes.
+
+        That is why the same is asked for with a step less.
+        """
+        if self.now() - self.asked_at.setdefault(_key(pod), self.now()) < RETRY_SECONDS:
             return
+        if is_worth_a_resize(pod.wanted_millicores, wanted):
+            self._ask(pod, wanted)
+        elif problem_reason(pod.resize_problem) == INFEASIBLE:
+            self._ask(pod, wanted if wanted != pod.wanted_millicores else wanted - STEP_MILLICORES)
+
+    def _ask(self, pod: SupervisorPod, wanted: int) -> None:
         tried = (pod.namespace, pod.name, wanted)
         refusal = self.refused.get(tried)
         if refusal is not None and self.now() - refusal.at_seconds < RETRY_SECONDS:
             self.problems.setdefault(pod.name, refusal.why)
             return
+        self.asked_at[_key(pod)] = self.now()
         try:
             self.pods.resize_cpu(pod, wanted)
             self.asked(True)
@@ -125,3 +194,11 @@ class PodLimits:
             self.refused[tried] = Refusal(self.now(), str(error))
             self.problems[pod.name] = str(error)
             self.say(str(error))
+            limit = pod.limit_millicores
+            # One that was not answered may be accepted next time: nothing is moved because of that.
+            if isinstance(error, Refused | Forbidden | NotFound) and limit is not None and wanted > limit:
+                self.ceilings[_key(pod)] = Ceiling(self.now(), limit)
+
+
+def _key(pod: SupervisorPod) -> PodKey:
+    return pod.namespace, pod.name

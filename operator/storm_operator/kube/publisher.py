@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.kube.events import Events
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES, OwnKinds
 from storm_operator.control_loop import PassReport
 from storm_operator.core.decision import Hold
 from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Body, Key, Managed, Registry
 from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state
 from storm_operator.kube.rebalances import rebalance_body, surplus
-from storm_operator.kube.status import is_news
+from storm_operator.kube.status import has_figures, is_due, is_news
 
 WATCH_PATIENCE_SECONDS = 30.0
 """What was written is believed for so long; after that what the watch says counts, whoever wrote that."""
@@ -43,11 +43,17 @@ class Publisher:
     """By topology id: the last plan that concerned it."""
     written: dict[Key, tuple[float, Body]] = field(default_factory=dict)
     """By resource: when its status was written last, by `clock`, and what it says since."""
+    figures_at: dict[Key, float] = field(default_factory=dict)
+    """By resource: when figures were written last, by `clock`."""
     rebalances: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """By plan id: its namespace and the status that was written last."""
     unshown: dict[str, PlanRecord] = field(default_factory=dict)
     """By plan id: steps that could not be shown."""
     clock: Callable[[], float] = time.monotonic
+    concerns: Concerns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.concerns = Concerns(self.clock, self.say)
 
     def on_pass(self, report: PassReport) -> None:
         self.last_report = report
@@ -72,33 +78,46 @@ class Publisher:
     def write_status(self, managed: Managed, status: Mapping[str, Any]) -> None:
         """Write the status if it says anything new."""
         old: Body = self.as_known(managed).body.get("status") or {}
-        if not is_news(old, status):
+        figures_age_seconds = self.clock() - self.figures_at.get(managed.key, -math.inf)
+        if not is_due(old, status, figures_age_seconds):
             return
         namespace, name = managed.key
-        try:
-            self.kinds.patch_status(TOPOLOGIES, namespace, name, status)
-        except KubernetesError as error:
-            self.say(str(error))
-            return
-        self.written[managed.key] = self.clock(), {**old, **status}
+        concern = Concern("StatusRefused", f"{namespace}/{name}")
+        if self.concerns.attempt(
+            concern, lambda: self.kinds.patch_status(TOPOLOGIES, namespace, name, status), self._teller(managed)
+        ):
+            self.written[managed.key] = self.clock(), {**old, **status}
+            if has_figures(status):
+                self.figures_at[managed.key] = self.clock()
 
     def tell(self, managed: Managed, reason: str, message: str, warning: bool = False) -> None:
         self.events.post(managed.body, reason, message, warning)
 
     def trim_history(self, owner: Managed, limit: int) -> None:
         """Delete the oldest finished plans beyond `limit`."""
-        for body in surplus(self.registry.rebalances(), owner, limit):
+        old = surplus(self.registry.rebalances(), owner, limit)
+        if old:
+            concern = Concern("HistoryKept", "/".join(owner.key))
+            self.concerns.attempt(concern, lambda: self._delete(old), self._teller(owner))
+
+    def _delete(self, rebalances: tuple[Body, ...]) -> None:
+        for body in rebalances:
             metadata = body["metadata"]
             self.kinds.delete(REBALANCES, metadata["namespace"], metadata["name"])
             self.registry.forget_rebalance((metadata["namespace"], metadata["name"]))
 
+    def _teller(self, managed: Managed) -> Callable[[str, str], None]:
+        return lambda reason, message: self.tell(managed, reason, message, warning=True)
+
     def _show(self, record: PlanRecord) -> None:
-        self.unshown.pop(record.plan.id, None)
-        try:
-            self._write_rebalance(record)
-        except KubernetesError as error:
+        """What could not be shown is shown later; the plan itself goes on."""
+        owner = next((o for o in map(self.owner_of, record.plan.topology_ids) if o is not None), None)
+        concern = Concern("PlanNotShown", record.plan.id)
+        tell = self._teller(owner) if owner is not None else None
+        if self.concerns.attempt(concern, lambda: self._write_rebalance(record), tell, record.state.value):
+            self.unshown.pop(record.plan.id, None)
+        else:
             self.unshown[record.plan.id] = record
-            self.say(f"plan {record.plan.id} goes on, but could not be shown: {error}")
 
     def _write_rebalance(self, record: PlanRecord) -> None:
         plan = record.plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,13 @@ from storm_operator.lifecycle_manager import Stage
 
 NEWS_FRACTION = 0.1
 """Figures that changed by less than this share of themselves are no news: a steady topology is not written again."""
+
+FIGURES_SECONDS = 60.0
+"""Of a topology that nothing else happens to, figures are written so often at most, those in sentences too."""
+
+NUMBER = re.compile(r"\d+(\.\d+)?")
+
+MEASURED = frozenset({"latency", "throughputTuplesPerSecond", "interSupervisorTuplesPerSecond", "percentOfBest"})
 
 PHASES = {
     Stage.SUBMITTING: "Submitting",
@@ -48,6 +56,7 @@ def status_of(view: TopologyView) -> dict[str, Any]:
         "topologyId": _shown_topology_id(view, old),
         "lastPlan": _last_plan(view, old),
         "lastHold": _last_hold(view, old),
+        "heldResize": _held_resize(view, old),
         "percentOfBest": _percent_of_best(view),
         "forecasts": _forecasts(view, old),
         "submission": _submission(view, old),
@@ -95,6 +104,28 @@ def accepted_status(managed: Managed, now_seconds: float) -> dict[str, Any]:
 def is_news(old: Body, new: Mapping[str, Any]) -> bool:
     """Whether `new` says anything that `old` does not, small changes of figures apart."""
     return any(_differs(old.get(key), value) for key, value in new.items())
+
+
+def is_due(old: Body, new: Mapping[str, Any], figures_age_seconds: float) -> bool:
+    """Whether `new` is to be written now, that many seconds after the figures in `old` were (infinity: never)."""
+    if is_news(without_numbers(old), {k: v for k, v in without_numbers(new).items() if k not in MEASURED}):
+        return True
+    return figures_age_seconds >= FIGURES_SECONDS and is_news(old, new)
+
+
+def has_figures(status: Mapping[str, Any]) -> bool:
+    """Whether anything in it may be another number in the next pass: what was measured, or a number in a sentence."""
+    return any(status.get(name) is not None for name in MEASURED) or without_numbers(status) != status
+
+
+def without_numbers(value: Any) -> Any:
+    """The same with all messages as they are whatever was measured."""
+    if isinstance(value, Mapping):
+        return {
+            name: NUMBER.sub("#", one) if name == "message" and isinstance(one, str) else without_numbers(one)
+            for name, one in value.items()
+        }
+    return [without_numbers(one) for one in value] if isinstance(value, list) else value
 
 
 def _differs(old: Any, new: Any) -> bool:
@@ -236,3 +267,19 @@ def _last_hold(view: TopologyView, old: Body) -> Any:
     if before.get("reason") == reason and "since" in before:
         return {"reason": reason, "message": before.get("message", view.decision.message), "since": before["since"]}
     return {"reason": reason, "message": view.decision.message, "since": timestamp(view.now_seconds)}
+
+
+def _held_resize(view: TopologyView, old: Body) -> Any:
+    held = view.held_resize
+    if held is None:
+        return None
+    before = old.get("heldResize") or {}
+    executors = [{"component": name, "executors": count} for name, count in sorted(held.executors.items())]
+    if before.get("reason") == held.hold.reason.value and before.get("executors") == executors and "since" in before:
+        return before  # only the figures of its sentence can be others
+    return {
+        "executors": executors,
+        "reason": held.hold.reason.value,
+        "message": held.message,
+        "since": timestamp(view.now_seconds),
+    }

@@ -118,7 +118,6 @@ def _agent(layout: ClusterLayout, machine: LocalMachine, agent_command: tuple[st
             command += ["--peer", f"{peer.host}={peer.agent_address}"]
     if machine.cgroup:
         command += ["--cgroup", str(machine.cgroup)]
-        command += ["--cpu-capacity-millicores", str(round(layout.spec.capacity_millicores))]
     return Daemon(
         agent_name(machine),
         _inside(machine, tuple(command)),

@@ -108,6 +108,13 @@ AGENT_METRICS: tuple[Metric, ...] = (
     _agent("storm_supervisor_cpu_seconds_total", SUPERVISOR, SECONDS, _HERE, "CPU time of everything there."),
     _agent("storm_supervisor_cpu_capacity_cores", SUPERVISOR, CORES, _HERE, "CPU that all workers there may use."),
     _agent(
+        "storm_supervisor_cpu_limit_cores",
+        SUPERVISOR,
+        CORES,
+        "agent whose machine is held to a limit",
+        "CPU limit in force of the machine's own cgroup; on Kubernetes the pod's, which follows what executors need.",
+    ),
+    _agent(
         "storm_supervisor_throttled_seconds_total",
         SUPERVISOR,
         SECONDS,

@@ -38,10 +38,12 @@ DECISION_METRICS = (
     operator_metric("plan_restarted_workers_total", NIMBUS, NUMBER, CLUSTER, "Workers restarted by plans in force."),
     operator_metric(
         "last_plan_info",
-        ("nimbus", "topology", "plan", "policy", "state"),
+        ("nimbus", "topology", "plan", "policy", "reason", "state"),
         ONE,
         _LAST_PLAN,
-        "The last plan that concerned the topology, and how far it came.",
+        "The last plan that concerned the topology, why it was made, and how far it came. reason: WithoutPlace, "
+        "Overload, LittleHeadroom, Memory, Savings, Policy (by its own trigger), Rollback, TakenBack (asked for), "
+        "Unstated.",
         2_000,
     ),
     operator_metric(

@@ -77,7 +77,7 @@ class PlanBook:
 def last_plan_readings(topology: str, record: PlanRecord) -> Iterator[Reading]:
     """The figures of `topology`'s last plan. Pure."""
     plan, of_it = record.plan, (topology,)
-    yield Reading("last_plan_info", (topology, plan.id, plan.policy, record.state.value), 1.0)
+    yield Reading("last_plan_info", (topology, plan.id, plan.policy, plan.cause.value, record.state.value), 1.0)
     optional: Mapping[str, float | None] = {
         "last_plan_timestamp_seconds": plan.created_at_seconds,
         "last_plan_moves": len(plan.moves),

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from storm_pipeline.gold import LEAGUE, PLAN_EFFECTS, PREDICTION_ERRORS, RESTART_COSTS, replace_cluster
+from storm_pipeline.gold import LEAGUE, PLAN_EFFECTS, PREDICTION_ERRORS, RESTART_COSTS
 from storm_pipeline.jobs.learning import clusters_of, silver
-from storm_pipeline.lake import Lake, read
+from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
     Cluster,
     Conf,
@@ -55,7 +55,7 @@ def evaluate(
     console = Console(highlight=False)
     dates = parse_date("--from", first), parse_date("--to", last)
     tables = cleaned_lake(lake)
-    with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         for name in clusters_of(spark, tables, cluster, console):
             with console.status(f"plans of {name}"):
                 run(spark, tables, name, Around(around), *dates)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from storm_operator.core.seasonal import bins_in
-from storm_pipeline.gold import FORECAST_ERRORS, SEASONS, replace_cluster
+from storm_pipeline.gold import FORECAST_ERRORS, SEASONS
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
     ConfigMap,
@@ -22,7 +22,7 @@ from storm_pipeline.jobs.learning import (
     publish,
     silver,
 )
-from storm_pipeline.lake import Lake, read
+from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
     Cluster,
     Conf,
@@ -74,7 +74,7 @@ def forecast(
         raise typer.BadParameter(f"--bin: {error}") from error
     season = Cycle(cycle, bins, phi, theta, yardsticks)
     tables = cleaned_lake(lake)
-    with spark_job("forecast", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("forecast", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             with console.status(f"forecasts of {name}"):

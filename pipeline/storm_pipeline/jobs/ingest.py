@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from storm_operator.core.history_tables import TABLES, Table
-from storm_pipeline.ingestion import Batch, Tally
+from storm_pipeline.ingestion import Batch, Tally, cluster_of
 from storm_pipeline.lake import Lake, append_once, exists, frame_of, read, replace_all
 from storm_pipeline.metrics import Labelled
 from storm_pipeline.options import Conf, Heap, History, LakeRoot, Master, OffHeap, recorded_lake, settings_of, spark_job
-from storm_pipeline.schemas import FILES, GAPS, QUARANTINE, SILVER, bronze_schema
+from storm_pipeline.schemas import GAPS, QUALITY, QUARANTINE, SILVER, bronze_schema
 from storm_pipeline.transforms.clean import gaps_of
 
 FILES_IN_BATCH = 200
@@ -47,11 +47,11 @@ class Intake:
             .parquet(self.lake.bronze(table.name))
         )
 
-        # The stream says which files are new, and how many rows each has; a batch then reads of them what it needs,
-        # which a stream's own frame would decode whole each time.
+        # The stream says which files are new; a batch then reads of them what it needs, which a stream's own frame
+        # would decode whole each time.
         def take_in(frame: DataFrame, number: int) -> None:
             # A stream's paths are URLs: what a name has in per cents, twice.
-            files = sorted((unquote(row["file"]), row["count"]) for row in frame.groupBy("file").count().collect())
+            files = sorted(unquote(row["file"]) for row in frame.distinct().collect())
             if files:
                 stream = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
                 batch = Batch(self.lake, table, str(stream), number, self.late_after)
@@ -64,10 +64,10 @@ class Intake:
 
     def run(self, spark: SparkSession, told: Told, tables: Sequence[Table] = TABLES) -> None:
         """Take in all that is there, table by table."""
-        for table in tables:
-            if has_files(spark, self.lake.bronze(table.name)):
-                self.start(spark, table, told, None).awaitTermination()
-                set_aside_unreadable(spark, self.lake, table)
+        recorded = [table for table in tables if has_files(spark, self.lake.bronze(table.name))]
+        for table in recorded:
+            self.start(spark, table, told, None).awaitTermination()
+        set_aside_unreadable(spark, self.lake, recorded)
         if exists(spark, self.lake.silver("periods")):
             find_gaps(spark, self.lake)
 
@@ -85,35 +85,41 @@ def has_files(spark: SparkSession, folder: str) -> bool:
     return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))
 
 
-def set_aside_unreadable(spark: SparkSession, lake: Lake, table: Table) -> int:
+def set_aside_unreadable(spark: SparkSession, lake: Lake, tables: Sequence[Table]) -> int:
     """Files that are there and that no batch found a row in: into quarantine, once; returns how many."""
+    unreadable = sorted(path for path in _not_taken_in(spark, lake, tables) if not _has_a_row(spark, path))
+    if unreadable:
+        rows = [(path.split("/")[-4], UNREADABLE, None, None, path, cluster_of(path), None) for path in unreadable]
+        once = zlib.crc32("\n".join(unreadable).encode())
+        append_once(
+            frame_of(spark, rows, QUARANTINE.schema), lake.silver(QUARANTINE.name), QUARANTINE, f"unreadable-{once}", 0
+        )
+    return len(unreadable)
+
+
+def _not_taken_in(spark: SparkSession, lake: Lake, tables: Sequence[Table]) -> list[str]:
+    """Recorded files that neither a batch has read nor the quarantine knows as unreadable."""
+    folders = [lake.bronze(table.name) for table in tables]
     listed = (
         spark.read.format("binaryFile")
         .option("recursiveFileLookup", "true")
         .option("pathGlobFilter", "*.parquet")
-        .load(lake.bronze(table.name))
+        .load(folders)
         .select(f.col("path").alias("file"))
+        .where(~f.col("file").contains("/_"))
     )
-    listed = listed.where(~f.col("file").contains("/_"))
-    known = read(spark, lake.silver(FILES.name), FILES).where(f.col("table") == table.name).select("file")
-    tail = f.substring_index("file", "/", -3)  # cluster, date, name: the same however a path is written
-    unknown = sorted(
-        row["file"]
-        for row in listed.withColumn("t", tail).join(known.select(tail.alias("t")), "t", "left_anti").collect()
-    )
-    if unknown:
-        bad = [(table.name, UNREADABLE, None, None, path, "unknown", None) for path in unknown]
-        once = zlib.crc32("\n".join(unknown).encode())
-        append_once(
-            frame_of(spark, bad, QUARANTINE.schema),
-            lake.silver(QUARANTINE.name),
-            QUARANTINE,
-            f"unreadable-{table.name}-{once}",
-            0,
-        )
-        rows = frame_of(spark, [(table.name, path, None, -1) for path in unknown], FILES.schema)
-        append_once(rows, lake.silver(FILES.name), FILES, f"unreadable-{table.name}-{once}", 0)
-    return len(unknown)
+    taken = read(spark, lake.silver(QUALITY.name), QUALITY).select(f.explode("files").alias("file"))
+    set_aside = read(spark, lake.silver(QUARANTINE.name), QUARANTINE).where(f.col("reason") == UNREADABLE)
+    known = taken.union(set_aside.select("row"))
+    tail = f.substring_index("file", "/", -4)  # table, cluster, date, name: the same however a path is written
+    unknown = listed.withColumn("t", tail).join(known.select(tail.alias("t")), "t", "left_anti")
+    return [row["file"] for row in unknown.collect()]
+
+
+def _has_a_row(spark: SparkSession, path: str) -> bool:
+    """Whether a row of the file can be read: one that was recorded since the stream ended will be in the next run."""
+    rows = spark.read.schema("schema_version bigint").option("ignoreCorruptFiles", "true").parquet(path)
+    return not rows.isEmpty()
 
 
 def find_gaps(spark: SparkSession, lake: Lake) -> None:
@@ -151,7 +157,7 @@ def ingest(
             console.print(f"{table} batch {number}, {cluster}: {sentence(tally)}")
             totals[table] = added(totals.get(table, Tally()), tally)
 
-    with spark_job("ingest", settings_of(master, heap, off_heap, conf), console, figures) as spark:
+    with spark_job("ingest", settings_of(master, heap, off_heap, conf), console, intake.lake, figures) as spark:
         if every:
             intake.follow(spark, told, every)
         else:

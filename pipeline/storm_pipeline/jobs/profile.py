@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from storm_pipeline.gold import COMPONENT_PROFILE, RESTARTS, replace_cluster
+from storm_pipeline.gold import COMPONENT_PROFILE, RESTARTS
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
     ConfigMap,
@@ -18,7 +18,7 @@ from storm_pipeline.jobs.learning import (
     publish,
     silver,
 )
-from storm_pipeline.lake import Lake, read
+from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
     Cluster,
     Conf,
@@ -58,7 +58,7 @@ def profile(
     where = Publication(publish_file, config_map, valid_days)
     dates = parse_date("--from", first), parse_date("--to", last)
     tables = cleaned_lake(lake)
-    with spark_job("profile", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("profile", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             with console.status(f"profile of {name}"):

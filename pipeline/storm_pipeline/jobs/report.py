@@ -51,7 +51,7 @@ def report(
     """
     console = Console(highlight=False)
     tables = cleaned_lake(lake)
-    with spark_job("report", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("report", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             folder = output if len(clusters) == 1 else output / name.replace("/", "-")
@@ -68,11 +68,11 @@ def run(spark: SparkSession, lake: Lake, cluster: str, folder: Path) -> Path:
 
 
 def frame_of(spark: SparkSession, lake: Lake, table: DerivedTable, cluster: str) -> pd.DataFrame:
-    """A cluster's rows of a gold table, sorted, without the columns that are the same in all of them."""
+    """A cluster's rows of a gold table, sorted, without paths and the columns that are the same in all of them."""
     rows = read(spark, lake.gold(table.name), table)
     if CLUSTER in rows.columns:
         rows = rows.where(f.col(CLUSTER) == cluster)
-    kept = [name for name in rows.columns if name not in (CLUSTER, DATE)]
+    kept = [name for name in rows.columns if name not in (CLUSTER, DATE, "files")]
     plain = [field.name for field in rows.schema.fields if field.name in kept and field.dataType.typeName() != "map"]
     return rows.orderBy(*plain).select(*kept).toPandas()
 

@@ -35,15 +35,16 @@ from storm_pipeline.transforms.traffic import (
     by_minute,
     for_table,
     heaviest,
-    in_windows,
+    in_longer_windows,
     key_skew,
     named,
+    residents,
     shares,
 )
 
-LARGER_LEVELS = ("component", "worker", "supervisor")
 HEAVIEST = 20
 SOURCES = ("pairs", "executors", "edges")
+STEPS = 8
 Step = Callable[[str], None]
 
 
@@ -62,43 +63,38 @@ class TrafficJob:
     def silver(self, table: str, day: Day) -> DataFrame:
         return read(self.spark, self.lake.silver(table), SILVER[table]).where(day.condition)
 
-    def write(self, rows: DataFrame, table: DerivedTable, day: Day, window: str) -> None:
-        ready = for_table(rows, day.cluster, window)
-        replace_day(ready, self.lake.gold(table.name), table, day, f"window = '{window}'")
+    def write(self, rows: DataFrame, table: DerivedTable, day: Day, more: str = "") -> None:
+        replace_day(for_table(rows, day.cluster), self.lake.gold(table.name), table, day, more)
 
-    def gold(self, level: str, day: Day, window: str) -> DataFrame:
+    def gold(self, level: str, day: Day) -> DataFrame:
         table = TRAFFIC[level]
-        rows = read(self.spark, self.lake.gold(table.name), table).where(day.condition)
-        return rows.where(f.col("window") == window).drop("cluster", "date", "window")
+        return read(self.spark, self.lake.gold(table.name), table).where(day.condition).drop("cluster", "date")
 
     def do_day(self, day: Day, step: Step) -> None:
         """All traffic tables of one day. Minutes by executor first: all others are sums of them."""
-        executors = self.silver("executors", day)
+        there = residents(self.silver("executors", day)).persist()
         step("executors by minute")
-        minutes = named(by_minute(self.silver("pairs", day)), executors)
-        self.write(minutes, TRAFFIC["executor"], day, MINUTE)
-        shorter = MINUTE
-        for window in self.windows:
-            if window != MINUTE:
-                step(f"executors by {window}")
-                longer = at_level(in_windows(self.gold("executor", day, shorter), window), "executor")
-                self.write(longer, TRAFFIC["executor"], day, window)
-            self.do_window(day, window, executors, step)
-            shorter = window
+        minutes = named(by_minute(self.silver("pairs", day)), there)
+        self.write(minutes, TRAFFIC["executor"], day, f"window = '{MINUTE}'")
+        step("executors by longer windows")
+        minutes = self.gold("executor", day).where(f.col("window") == MINUTE)
+        longer = in_longer_windows(minutes, [window for window in self.windows if window != MINUTE])
+        self.write(longer, TRAFFIC["executor"], day, f"window <> '{MINUTE}'")
+        self.do_sums(day, there, step)
+        there.unpersist()
 
-    def do_window(self, day: Day, window: str, executors: DataFrame, step: Step) -> None:
-        """Everything that is made of one window's executor level."""
-        rows = self.gold("executor", day, window)
-        for level in LARGER_LEVELS:
-            step(f"{level}s by {window}")
-            self.write(at_level(rows, level), TRAFFIC[level], day, window)
-        step(f"shares, heaviest pairs, key skew by {window}")
-        self.write(shares(self.gold("worker", day, window)), TRAFFIC_SHARE, day, window)
-        self.write(heaviest(rows, self.heaviest_pairs), HEAVIEST_PAIRS, day, window)
-        self.write(key_skew(rows, self.silver("edges", day), executors), KEY_SKEW, day, window)
-
-
-STEPS = len(WINDOWS) * (2 + len(LARGER_LEVELS))
+    def do_sums(self, day: Day, there: DataFrame, step: Step) -> None:
+        """Everything that is made of the executor level, all windows at once."""
+        executors = self.gold("executor", day)
+        for level, source in (("component", "executor"), ("worker", "executor"), ("supervisor", "worker")):
+            step(f"{level}s")
+            self.write(at_level(self.gold(source, day), level), TRAFFIC[level], day)
+        step("shares")
+        self.write(shares(self.gold("worker", day)), TRAFFIC_SHARE, day)
+        step("heaviest pairs")
+        self.write(heaviest(executors, self.heaviest_pairs), HEAVIEST_PAIRS, day)
+        step("key skew")
+        self.write(key_skew(executors, self.silver("edges", day), there), KEY_SKEW, day)
 
 
 def traffic(
@@ -117,7 +113,7 @@ def traffic(
     console = Console(highlight=False)
     dates = parse_date("--from", first), parse_date("--to", last)
     tables = cleaned_lake(lake)
-    with spark_job("traffic", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("traffic", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         job = TrafficJob(spark, tables, heaviest_pairs)
         ledger = Ledger(spark, job.lake, "traffic", SOURCES)
         days = within(days_of(spark, job.lake.silver("pairs"), SILVER["pairs"], cluster), *dates)

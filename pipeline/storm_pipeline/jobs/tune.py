@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from storm_operator.core.settings_overrides import InvalidOverride
-from storm_pipeline.gold import TUNING_ADVICE, TUNING_RUNS, replace_cluster
+from storm_pipeline.gold import TUNING_ADVICE, TUNING_RUNS
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
     ConfigMap,
@@ -21,7 +21,7 @@ from storm_pipeline.jobs.learning import (
     clusters_of,
     publish,
 )
-from storm_pipeline.lake import Lake
+from storm_pipeline.lake import Lake, replace_cluster
 from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, cleaned_lake, settings_of, spark_job
 from storm_pipeline.tuning.candidates import candidates
 from storm_pipeline.tuning.candidates import settings_of as operator_settings
@@ -68,7 +68,7 @@ def tune(
         raise typer.BadParameter(f"--set: {error}") from error
     prices = Prices(under_price, failed_price, restart_price)
     tables = cleaned_lake(lake)
-    with spark_job("tune", settings_of(master, heap, off_heap, conf), console) as spark:
+    with spark_job("tune", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             try:

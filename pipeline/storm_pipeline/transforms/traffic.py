@@ -8,6 +8,9 @@ hash), since hashing and comparing texts would take most of its time. The names 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
@@ -16,6 +19,7 @@ from storm_pipeline.schemas import CLUSTER, DATE, TRAFFIC_KEYS, WINDOWS
 MICROSECONDS = 1_000_000
 MINUTE = "1 minute"
 ENDS = ("source", "target")
+IN_TIME = ("window", "window_start")
 SUMS = ("tuples", "measured_seconds")
 SAME_WORKER, SAME_SUPERVISOR, NETWORK, UNPLACED = "worker", "supervisor", "network", "unplaced"
 FIELDS_GROUPING = "fields"
@@ -25,7 +29,7 @@ def by_minute(pairs: DataFrame) -> DataFrame:
     """Silver `pairs` summed by minute and pair of executors, by where they lived; names are hashes."""
     seconds = f.col("period_seconds")
     return pairs.groupBy(
-        f.floor(f.unix_seconds("period_end") / WINDOWS[MINUTE]).alias("minute"),
+        f.expr(f"unix_seconds(period_end) div {WINDOWS[MINUTE]}").alias("minute"),
         topology_hash("topology_id").alias("topology"),
         "source_task",
         "target_task",
@@ -42,16 +46,20 @@ def worker_hash(supervisor: str, port: str) -> Column:
     return f.xxhash64(supervisor, port)
 
 
-def named(minutes: DataFrame, executors: DataFrame) -> DataFrame:
-    """`by_minute` with the names that silver `executors` of the same days has: the executor level.
+def residents(executors: DataFrame) -> DataFrame:
+    """Which executors silver `executors` of a day has, and where they lived."""
+    return executors.select("topology_id", "task_start", "component", "supervisor_id", "port").distinct()
+
+
+def named(minutes: DataFrame, there: DataFrame) -> DataFrame:
+    """`by_minute` with the names that `residents` of the same days has: the executor level.
 
     An executor that it has not is of an unknown component (null), never left out.
     """
-    topologies = executors.select(topology_hash("topology_id").alias("topology"), "topology_id").distinct()
-    tasks = executors.select(
-        topology_hash("topology_id").alias("topology"), f.col("task_start"), f.col("component")
-    ).distinct()
-    workers = executors.select(worker_hash("supervisor_id", "port").alias("worker"), "supervisor_id", "port").distinct()
+    topology = topology_hash("topology_id").alias("topology")
+    topologies = there.select(topology, "topology_id").distinct()
+    tasks = there.select(topology, "task_start", "component").distinct()
+    workers = there.select(worker_hash("supervisor_id", "port").alias("worker"), "supervisor_id", "port").distinct()
     found = minutes.join(f.broadcast(topologies), "topology", "left")
     for end in ENDS:
         of_end = tasks.select("topology", f.col("task_start").alias(f"{end}_task"), f.col("component").alias(end))
@@ -63,24 +71,33 @@ def named(minutes: DataFrame, executors: DataFrame) -> DataFrame:
         found = found.join(f.broadcast(of_end), ["topology", f"{end}_task"], "left")
         found = found.join(f.broadcast(place), f"{end}_worker", "left")
     start = f.timestamp_seconds(f.col("minute") * WINDOWS[MINUTE])
-    return found.withColumn("window_start", start).select("window_start", *TRAFFIC_KEYS["executor"], *SUMS)
+    return found.select(f.lit(MINUTE).alias("window"), start.alias("window_start"), *TRAFFIC_KEYS["executor"], *SUMS)
 
 
 def in_windows(level: DataFrame, window: str) -> DataFrame:
-    """A level's rows with `window_start` that of the longer `window` (a name of `WINDOWS`)."""
+    """A level's rows put into the longer `window` (a name of `WINDOWS`) that each lies in."""
     seconds = WINDOWS[window]
-    start = f.timestamp_seconds(f.floor(f.unix_seconds("window_start") / seconds) * seconds)
-    return level.withColumn("window_start", start)
+    start = f.timestamp_seconds(f.expr(f"unix_seconds(window_start) div {seconds} * {seconds}"))
+    return level.withColumn("window", f.lit(window)).withColumn("window_start", start)
 
 
-def at_level(executors: DataFrame, level: str) -> DataFrame:
-    """The executor level summed to `level`, a name of `TRAFFIC_KEYS`.
+def in_longer_windows(minutes: DataFrame, windows: Sequence[str]) -> DataFrame:
+    """The executor level in each of `windows`, shortest first: each is made from the one before."""
+    made: list[DataFrame] = []
+    for window in windows:
+        made.append(at_level(in_windows(made[-1] if made else minutes, window), "executor"))
+    return reduce(DataFrame.unionByName, made, minutes.where(f.lit(False)))
+
+
+def at_level(finer: DataFrame, level: str) -> DataFrame:
+    """The executor level (or for supervisors the worker level) summed to `level`, a name of `TRAFFIC_KEYS`.
 
     `measured_seconds` is that of the pair seen longest: sums over pairs are no time.
     """
-    keys = ["window_start", *TRAFFIC_KEYS[level]]
     per_pair = f.sum if level == "executor" else f.max
-    return executors.groupBy(*keys).agg(f.sum("tuples").alias("tuples"), per_pair("measured_seconds").alias(SUMS[1]))
+    return finer.groupBy(*IN_TIME, *TRAFFIC_KEYS[level]).agg(
+        f.sum("tuples").alias("tuples"), per_pair("measured_seconds").alias(SUMS[1])
+    )
 
 
 def shares(workers: DataFrame) -> DataFrame:
@@ -93,23 +110,26 @@ def shares(workers: DataFrame) -> DataFrame:
         .when(same_supervisor, SAME_SUPERVISOR)
         .otherwise(NETWORK)
     )
-    of_topology = Window.partitionBy("window_start", "topology_id")
-    sums = workers.groupBy("window_start", "topology_id", reach.alias("reach")).agg(f.sum("tuples").alias("tuples"))
+    of_topology = Window.partitionBy(*IN_TIME, "topology_id")
+    sums = workers.groupBy(*IN_TIME, "topology_id", reach.alias("reach")).agg(f.sum("tuples").alias("tuples"))
     return sums.withColumn("share", _share(f.col("tuples"), f.sum("tuples").over(of_topology)))
 
 
 def heaviest(executors: DataFrame, count: int) -> DataFrame:
-    """The `count` pairs of executors with most tuples of each window and topology; ties by task numbers."""
-    pair = ["window_start", "topology_id", "source", "source_task", "target", "target_task"]
-    sums = executors.groupBy(*pair).agg(f.sum("tuples").alias("tuples"))
-    of_topology = Window.partitionBy("window_start", "topology_id")
-    ranked = sums.withColumn("share", _share(f.col("tuples"), f.sum("tuples").over(of_topology))).withColumn(
-        "rank", f.row_number().over(of_topology.orderBy(f.desc("tuples"), "source_task", "target_task"))
-    )
-    return ranked.where(f.col("rank") <= count)
+    """The `count` pairs of executors with most tuples of each window and topology; ties by task numbers.
+
+    The share comes last, so that Spark drops all but `count` pairs before it shuffles them by topology.
+    """
+    of_topology = [*IN_TIME, "topology_id"]
+    pairs = executors.groupBy(*of_topology, "source", "source_task", "target", "target_task")
+    best_first = Window.partitionBy(*of_topology).orderBy(f.desc("tuples"), "source_task", "target_task")
+    ranked = pairs.agg(f.sum("tuples").alias("tuples")).withColumn("rank", f.row_number().over(best_first))
+    totals = executors.groupBy(*of_topology).agg(f.sum("tuples").alias("total"))
+    best = ranked.where(f.col("rank") <= count).join(f.broadcast(totals), of_topology)
+    return best.withColumn("share", _share(f.col("tuples"), f.col("total")))
 
 
-def key_skew(executors: DataFrame, edges: DataFrame, silver_executors: DataFrame) -> DataFrame:
+def key_skew(executors: DataFrame, edges: DataFrame, there: DataFrame) -> DataFrame:
     """How evenly fields groupings spread tuples over the executors of the receiving component.
 
     `imbalance` is the heaviest executor's tuples over the mean of all; `gini` is 0 for even and nears 1 where one gets
@@ -120,17 +140,17 @@ def key_skew(executors: DataFrame, edges: DataFrame, silver_executors: DataFrame
     by_fields = groupings.where((f.size("groupings") == 1) & (f.element_at("groupings", 1) == FIELDS_GROUPING)).drop(
         "groupings"
     )
-    there = silver_executors.groupBy("topology_id", f.col("component").alias("target")).agg(
+    receivers = there.groupBy("topology_id", f.col("component").alias("target")).agg(
         f.count_distinct("task_start").alias("receivers")
     )
-    edge = ["window_start", "topology_id", "source", "target"]
-    received = executors.groupBy(*edge, "target_task").agg(f.sum("tuples").alias("tuples"))
-    received = received.join(f.broadcast(by_fields), ["topology_id", "source", "target"])
+    edge = [*IN_TIME, "topology_id", "source", "target"]
+    of_fields = executors.join(f.broadcast(by_fields), ["topology_id", "source", "target"])
+    received = of_fields.groupBy(*edge, "target_task").agg(f.sum("tuples").alias("tuples"))
     # Gini of n values x_1 <= ... <= x_n: (2 sum of i x_i) / (n sum of x_i) - (n + 1) / n. Zeros come first.
     ordered = received.withColumn(
         "from_top", f.row_number().over(Window.partitionBy(*edge).orderBy(f.desc("tuples"), "target_task"))
     )
-    figures = ordered.join(f.broadcast(there), ["topology_id", "target"])
+    figures = ordered.join(f.broadcast(receivers), ["topology_id", "target"])
     position = f.col("receivers") - f.col("from_top") + 1
     sums = figures.groupBy(*edge).agg(
         f.max("receivers").alias("receivers"),
@@ -149,11 +169,9 @@ def key_skew(executors: DataFrame, edges: DataFrame, silver_executors: DataFrame
     )
 
 
-def for_table(rows: DataFrame, cluster: str, window: str) -> DataFrame:
+def for_table(rows: DataFrame, cluster: str) -> DataFrame:
     """With the columns that gold tables are partitioned by."""
-    return rows.select(
-        "*", f.lit(cluster).alias(CLUSTER), f.to_date("window_start").alias(DATE), f.lit(window).alias("window")
-    )
+    return rows.withColumns({CLUSTER: f.lit(cluster), DATE: f.to_date("window_start")})
 
 
 def _share(part: Column, whole: Column) -> Column:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
 
 import pytest
 
-from functional.charts.chart_objects import CHARTS, Helm, Rendered, container, options_of
+from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, Rendered, container, options_of
 
 Right = tuple[str, str, str]
 """API group, resource, verb."""
@@ -127,8 +128,17 @@ def test_values_become_flags(helm: Helm) -> None:
 
 
 def test_what_is_not_set_is_not_said(helm: Helm) -> None:
-    said = {argument.partition("=")[0] for argument in arguments(helm.template("storm-operator"))}
+    said = {argument.partition("=")[0] for argument in arguments(helm.template("storm-operator", "nimbus="))}
     assert said.isdisjoint({"--nimbus", "--watch-namespace", "--prometheus"})
+
+
+def test_the_storm_chart_beside_it_is_the_cluster_that_it_goes_by(helm: Helm) -> None:
+    services = {item["metadata"]["name"] for item in helm.template("storm").of_kind("Service")}
+    (nimbus,) = (a for a in arguments(helm.template("storm-operator")) if a.startswith("--nimbus="))
+    host, _, port = nimbus.removeprefix("--nimbus=").partition(":")
+    service, _, namespace = host.partition(".")
+    assert service in services
+    assert (namespace, port) == (NAMESPACE, "6627")
 
 
 def test_probes_and_helm_test_ask_the_health_port_that_it_is_given(helm: Helm) -> None:
@@ -163,6 +173,34 @@ def test_scraping_keeps_the_namespaces_of_topologies(helm: Helm) -> None:
     monitor = helm.template("storm-operator", "podMonitor.enabled=true").one("PodMonitor", "storm-storm-operator")
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     assert endpoint["honorLabels"] is True, "dashboards choose by the label `namespace`"
+
+
+@pytest.mark.parametrize(
+    ("nimbus", "cluster"),
+    [
+        ("storm-nimbus.streams:6627", "storm"),
+        ("my-storm-nimbus.streams.svc.cluster.local:6627", "my-storm"),
+        ("blue-nimbus-0.blue-nimbus.streams:6627", "blue"),
+        ("10.0.0.7:6627", None),
+        ("", None),
+    ],
+)
+def test_series_about_a_storm_cluster_are_labelled_as_its_agents_are(
+    helm: Helm, nimbus: str, cluster: str | None
+) -> None:
+    monitor = helm.template("storm-operator", "podMonitor.enabled=true").one("PodMonitor", "storm-storm-operator")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    (rule,) = endpoint["metricRelabelings"]
+    assert (rule["sourceLabels"], rule["targetLabel"]) == (["nimbus"], "cluster")
+    found = re.fullmatch(rule["regex"], nimbus)  # Prometheus anchors it, and takes the first group
+    assert (found and found[1]) == cluster
+
+
+def test_one_can_name_the_cluster_oneself(helm: Helm) -> None:
+    rendered = helm.template("storm-operator", "podMonitor.enabled=true", "podMonitor.cluster=blue")
+    (endpoint,) = rendered.one("PodMonitor", "storm-storm-operator")["spec"]["podMetricsEndpoints"]
+    assert endpoint["relabelings"] == [{"targetLabel": "cluster", "replacement": "blue"}]
+    assert "metricRelabelings" not in endpoint
 
 
 def test_each_dashboard_goes_into_a_config_map_as_it_is(helm: Helm) -> None:

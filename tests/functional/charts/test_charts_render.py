@@ -138,7 +138,8 @@ def _pod_templates(rendered: Rendered) -> dict[str, object]:
         ("storm", (), ("helm --namespace streams test storm", "WARNING: ZooKeeper and Nimbus keep data in the pod")),
         ("storm", (), ("--set nimbus=storm-nimbus.streams.svc.cluster.local:6627",)),
         ("storm", ("agent.enforceExecutors=true",), ("pod-security.kubernetes.io/enforce=privileged",)),
-        ("storm-operator", (), ("watches all namespaces", "must name its spec.nimbus", "test storm")),
+        ("storm-operator", (), ("watches all namespaces", "at storm-nimbus.streams:6627", "test storm")),
+        ("storm-operator", ("nimbus=",), ("must name its spec.nimbus",)),
         ("storm-operator", ("watchNamespaces={one,two}",), ("watches the namespaces one, two",)),
     ],
 )

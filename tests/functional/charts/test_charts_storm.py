@@ -275,3 +275,10 @@ def test_the_helm_test_checks_this_very_cluster(helm: Helm) -> None:
     arguments = pod["spec"]["containers"][0]["args"]
     assert {"--supervisors=5", "--no-submit", "--timeout-seconds=180"} <= set(arguments)
     assert "--nimbus=storm-nimbus-0.storm-nimbus.streams.svc.cluster.local:6627" in arguments
+
+
+@pytest.mark.parametrize(("values", "cluster"), [((), "storm"), (("podMonitor.cluster=blue",), "blue")])
+def test_what_agents_say_is_labelled_with_their_cluster(helm: Helm, values: tuple[str, ...], cluster: str) -> None:
+    monitor = helm.template("storm", "podMonitor.enabled=true", *values).one("PodMonitor", "storm-agents")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["relabelings"] == [{"targetLabel": "cluster", "replacement": cluster}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,8 @@ CRDS = CHARTS / "storm-operator" / "crds"
 OURS = tuple(f"crd/{path.stem}" for path in sorted(CRDS.glob("*.yaml")))
 CRD_STEP = ("apply", "--server-side", "--force-conflicts", "-f")
 """What users do before `helm upgrade`: helm does not touch the CRDs that it once installed."""
+REUSE = "--reset-then-reuse-values"
+"""The values that were given once stay given; defaults are the new chart's."""
 
 OWN_KINDS = (
     "deployments,statefulsets,services,configmaps,serviceaccounts,poddisruptionbudgets,networkpolicies,leases,roles,"
@@ -128,8 +131,8 @@ def in_cluster(kube: KubeCluster, release: str) -> set[str]:
 def upgrade(kube: KubeCluster, operator_chart: Path = CHARTS / "storm-operator") -> None:
     """As the documentation has it: CRDs, then both charts."""
     kube.kubectl(*CRD_STEP, str(operator_chart / "crds"))
-    kube.helm("upgrade", "storm", str(CHARTS / "storm"), f"--namespace={NAMESPACE}")
-    kube.helm("upgrade", "storm-operator", str(operator_chart), f"--namespace={NAMESPACE}")
+    for release, chart in (("storm", CHARTS / "storm"), ("storm-operator", operator_chart)):
+        kube.helm("upgrade", release, str(chart), f"--namespace={NAMESPACE}", REUSE)
 
 
 def release_finalizers(kube: KubeCluster) -> None:
@@ -141,6 +144,10 @@ def release_finalizers(kube: KubeCluster) -> None:
 def test_the_step_is_documented() -> None:
     said = (ROOT / "docs" / "how-to" / "operate-on-kubernetes.md").read_text()
     assert f"kubectl {' '.join(CRD_STEP)} charts/storm-operator/crds/" in said
+    for release in ("storm", "storm-operator"):
+        assert re.search(rf"^helm upgrade {release} charts/{release} -n \S+ {REUSE}$", said, re.MULTILINE)
+    notes = (CHARTS / "storm-operator" / "templates" / "NOTES.txt").read_text()
+    assert "kubectl apply --server-side --force-conflicts" in notes
 
 
 def test_resources_survive_and_nothing_is_orphaned(previous: KubeCluster) -> None:

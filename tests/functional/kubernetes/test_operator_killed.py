@@ -63,6 +63,7 @@ def start(scene: Scene, kubelet: PlayedKubelet, lives: Iterator[int], tmp_path: 
     for operator in started:
         operator.end(signal.SIGKILL)
         print(operator.said())  # noqa: T201 - pytest shows it where the test failed
+    print(scene.status(NAME).get("lastHold"))  # noqa: T201 - likewise
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +185,8 @@ def test_way_back_is_finished_and_what_it_undoes_is_not_proposed_again(
     scene: Scene, by_hand: StormByHand, scattered: None, start: Start
 ) -> None:
     before = by_hand.assignment(NAME)
-    scene.apply(scene.topology(NAME, scheduling=scheduling()))
+    # One worker, wherever: there is no second arrangement to propose in its place.
+    scene.apply(scene.topology(NAME, scheduling=scheduling(separation="Never")))
     doomed = start(dies_at="after:PlanJournal.save:4")  # three are the plan's, this is that of its way back
     (verified,) = eventually(lambda: scene.rebalances("Verified"), "a plan is carried out")
     scene.annotate("stormrebalance", verified["metadata"]["name"], f"{ASK_ANNOTATION}=rollback")

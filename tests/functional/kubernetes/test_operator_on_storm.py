@@ -11,10 +11,12 @@ import pytest
 from eventually import eventually
 
 from operator_scene import OperatorProcess, PlayedKubelet, Scene
+from page_truth import asked_of, tells_the_truth
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.kube.rebalances import ASK_ANNOTATION
+from storm_operator.kube.run_command import LOST_LEADERSHIP
 
 pytestmark = pytest.mark.functional
 
@@ -49,6 +51,10 @@ def test_topology_is_submitted_planned_verified_suspended_and_deleted(
     eventually(lambda: scene.status("words").get("interSupervisorTuplesPerSecond") == 0.0, "the status has figures")
     assert scene.status("words")["lastPlan"]["state"] == "Verified"
     assert scene.status("words")["supervisorsUsed"] == 1
+    page = f"http://127.0.0.1:{operator.page_port}"
+    tells_the_truth(page, nimbus, "words")
+    assert asked_of(page, "clusters")["clusters"][0]["name"] == scene.nimbus
+    assert asked_of(page, "clusters")["approval"] == "off"
 
     scene.apply(scene.topology("words", suspend=True))
     eventually(lambda: status_in_storm(nimbus, "words") == "INACTIVE", "its spouts are deactivated")
@@ -119,7 +125,7 @@ def message_of(scene: Scene, rebalance: dict[str, Any]) -> str:
     return str(now["status"]["message"]) if now else ""
 
 
-def test_replica_that_waits_takes_over_without_submitting_again(
+def test_replica_that_waits_takes_over_from_one_that_stands_still_and_the_two_never_act_together(
     scene: Scene, kubelet: PlayedKubelet, nimbus: NimbusClient, tmp_path: Path
 ) -> None:
     first = OperatorProcess(scene.kube, scene.namespace, tmp_path / "first.log")
@@ -135,18 +141,29 @@ def test_replica_that_waits_takes_over_without_submitting_again(
         assert topology is not None
         submissions = len(kubelet.started)
 
-        assert first.end(signal.SIGKILL) == -signal.SIGKILL
+        first.signal(signal.SIGSTOP)
         scene.apply(scene.topology("shared", scheduling={"mode": "Observe"}, suspend=True))
         eventually(lambda: status_in_storm(nimbus, "shared") == "INACTIVE", "the second replica acts")
         assert len(kubelet.started) == submissions
         again = nimbus.cluster_info().topology_named("shared")
         assert again is not None
         assert again.id == topology.id
+
+        said_before = first.said()
+        first.signal(signal.SIGCONT)
+        eventually(lambda: first.has_ended, "the first replica ends as soon as it finds how late it is")
+        said_since = first.said().removeprefix(said_before)
+        assert first.end(signal.SIGKILL) == LOST_LEADERSHIP
+        assert "so that two never act together" in said_since
+        assert "shared" not in said_since, "it did nothing more for the topology"
+        second.wait_for_passes(1)
+        assert status_in_storm(nimbus, "shared") == "INACTIVE"
+        assert len(kubelet.started) == submissions
         scene.delete("shared")
         eventually(lambda: scene.is_gone("shared"), "the resource is gone")
     finally:
-        for replica in (first, second):
-            replica.end(signal.SIGTERM)
+        first.end(signal.SIGKILL)
+        second.end(signal.SIGTERM)
 
 
 def test_what_cannot_work_says_why_and_stays_deletable(scene: Scene, operator: OperatorProcess) -> None:

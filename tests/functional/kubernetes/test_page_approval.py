@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from http import HTTPStatus
 
 import pytest
 from kubernetes import config
 
 from kube_builders import managed, plan, plan_record
 from kube_cluster import KubeCluster
-from storm_operator.console.approval import Answer, Verdict
+from storm_operator.console.approval import APPROVED, REJECTED, Answer, Verdict
 from storm_operator.kube.managed import Registry
 from storm_operator.kube.page import TokenApprover, in_name_of
-from storm_operator.kube.rebalances import annotated_by, asked, rebalance_body
+from storm_operator.kube.rebalances import ASK_ANNOTATION, annotated_by, asked, rebalance_body
 from storm_operator.local.paths import repository_root
 
 pytestmark = pytest.mark.functional
 
 NAMESPACE = f"page-{os.getpid()}"
 PLAN = plan().id
+VERDICTS = pytest.mark.parametrize("verdict", list(Verdict))
 
 
 @pytest.fixture(scope="module")
@@ -56,26 +58,32 @@ def shown(kube: KubeCluster) -> dict[str, object]:
     return dict(json.loads(text))
 
 
-def said_by(who: str, kube: KubeCluster, registry: Registry) -> Answer:
+def said_by(who: str, verdict: Verdict, kube: KubeCluster, registry: Registry) -> Answer:
     token = kube.kubectl("create", "token", who, "-n", NAMESPACE).strip()
-    return TokenApprover(registry, in_name_of).take(PLAN, Verdict.APPROVE, token)
+    return TokenApprover(registry, in_name_of).take(PLAN, verdict, token)
 
 
-def test_who_may_only_look_may_not_approve(kube: KubeCluster, registry: Registry) -> None:
-    answer = said_by("reader", kube, registry)
+@VERDICTS
+def test_who_may_only_look_decides_nothing(kube: KubeCluster, registry: Registry, verdict: Verdict) -> None:
+    answer = said_by("reader", verdict, kube, registry)
     assert answer.status == 403
     assert f"system:serviceaccount:{NAMESPACE}:reader may not patch stormrebalances" in answer.message
     assert asked(shown(kube)) is None
 
 
-def test_a_token_that_is_none_is_refused(kube: KubeCluster, registry: Registry) -> None:
-    answer = TokenApprover(registry, in_name_of).take(PLAN, Verdict.APPROVE, "no-token")
+@VERDICTS
+def test_a_token_that_is_none_is_refused(kube: KubeCluster, registry: Registry, verdict: Verdict) -> None:
+    answer = TokenApprover(registry, in_name_of).take(PLAN, verdict, "no-token")
     assert (answer.status, answer.message) == (401, "Kubernetes does not accept this token")
     assert asked(shown(kube)) is None
 
 
-def test_who_may_patch_plans_approves_as_with_kubectl_and_is_named(kube: KubeCluster, registry: Registry) -> None:
-    assert said_by("approver", kube, registry).status == 202
+@pytest.mark.parametrize(("verdict", "words"), [(Verdict.APPROVE, APPROVED), (Verdict.REJECT, REJECTED)])
+def test_who_may_patch_plans_decides_as_with_kubectl_and_is_named(
+    kube: KubeCluster, registry: Registry, verdict: Verdict, words: str
+) -> None:
+    assert said_by("approver", verdict, kube, registry) == Answer(HTTPStatus.ACCEPTED, words)
     body = shown(kube)
-    assert asked(body) == "approve"
+    assert asked(body) == verdict.value
     assert annotated_by(body) == f"annotation (page of system:serviceaccount:{NAMESPACE}:approver)"
+    kube.kubectl("annotate", "stormrebalance", PLAN, f"{ASK_ANNOTATION}-", "-n", NAMESPACE)

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,16 @@ from storm_operator.local.cluster import LocalCluster
 
 SPEED = 15.0
 """A scrape a second in place of one every 15 s, and everything in the rules as much faster."""
-SPEEDS = {"StormPlacementFlapping": 6.0}
+PATIENT_ALERTS = (
+    "StormSupervisorOverloaded",
+    "StormTopologyFailingTuples",
+    "StormMetricsIncomplete",
+    "StormWatchFrozen",
+    "StormAgentMissing",
+    "StormCpuResizeRefused",
+)
+"""They compare what is so now, and then wait: nothing real is shortened when they wait less."""
+SPEEDS = {"StormPlacementFlapping": 8.0} | dict.fromkeys(PATIENT_ALERTS, 60.0)
 """Plans take the time that workers need to start, which nothing makes faster."""
 CLUSTER = "real"
 PLAYED = "played"
@@ -30,15 +40,18 @@ PLAYED = "played"
 
 @dataclass
 class Watched:
-    """The operator's process, and what Prometheus makes of it all. `fired` are the names of alerts that ever fired."""
+    """The operator's process, and what Prometheus makes of it all."""
 
     storm: LocalCluster
     folder: Path
     jar: Path
     port: int
     prometheus: PrometheusServer
-    fired: set[str] = field(default_factory=set)
     process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
 
     @property
     def log(self) -> Path:
@@ -65,21 +78,42 @@ class Watched:
                 self.process.wait(timeout=10)
             self.process = None
 
-    def describe(self, name: str, args: list[str], **scheduling: Any) -> None:
+    @contextmanager
+    def manages(self, by_hand: StormByHand, name: str, args: list[str], **scheduling: Any) -> Iterator[None]:
+        """The topology runs and is managed inside the block; nothing of it is left afterwards."""
+        file = self._write(name, args, scheduling)
+        try:
+            eventually(lambda: by_hand.running(name) and by_hand.processes(name), f"{name} runs")
+            yield
+        finally:
+            file.unlink()
+            eventually(lambda: self.has_ended or self.said(f"{file.name} is gone"), f"{name} is let go")
+            if by_hand.running(name) is not None:
+                by_hand.kill(name)
+            eventually(lambda: by_hand.running(name) is None, f"{name} is gone")
+
+    def change(self, name: str, args: list[str], **scheduling: Any) -> None:
+        """Other settings for a topology that is managed; in use when this returns."""
+        words = f"{name}.yaml has changed and is followed"
+        before = self.said(words)
+        self._write(name, args, scheduling)
+        eventually(lambda: self.said(words) > before, f"{name}'s new settings are in use")
+
+    def _write(self, name: str, args: list[str], scheduling: dict[str, Any]) -> Path:
         """A topology's file, new or changed, in one step."""
         body = {
             "apiVersion": "storm-operator.dev/v1alpha1",
             "kind": "StormTopology",
             "metadata": {"name": name},
             "spec": {
-                "jar": {"path": str(self.jar), "mainClass": WORD_COUNT, "args": args},
+                "jar": {"path": str(self.jar), "mainClass": WORD_COUNT, "args": ["--name", name, *args]},
                 "scheduling": {"periodSeconds": 2, "maximumAgeSeconds": 30, **scheduling},
                 "resources": {"thetaMillicores": 50, "floorMillicores": 50},
             },
         }
-        fresh = self.folder / f"{name}.new"
+        file, fresh = self.folder / f"{name}.yaml", self.folder / f"{name}.new"
         fresh.write_text(yaml.safe_dump(body))
-        fresh.replace(self.folder / f"{name}.yaml")
+        return fresh.replace(file)
 
     def said(self, words: str) -> int:
         """How often the operator has said so."""
@@ -87,9 +121,7 @@ class Watched:
 
     def firing(self, alert: str, **labels: str) -> list[Labels]:
         """The alerts of that name and with these labels that fire now."""
-        firing = self.prometheus.firing()
-        self.fired |= firing.keys()
-        return [found for found in firing.get(alert, ()) if labels.items() <= found.items()]
+        return [found for found in self.prometheus.firing().get(alert, ()) if labels.items() <= found.items()]
 
     def fires(self, alert: str, **labels: str) -> None:
         eventually(lambda: self.firing(alert, **labels), f"{alert} fires for {labels}")
@@ -130,6 +162,7 @@ def watched(
     topologies.mkdir()
     with PrometheusServer(folder, config) as prometheus:
         watched = Watched(storm_cluster, topologies, workloads_jar, port, prometheus)
+        watched.start_operator()
         try:
             yield watched
         finally:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,6 +12,9 @@ from eventually import eventually
 from playwright.sync_api import Browser, expect
 
 from page_stage import PageStage, Visitor, large_scenario, words_scenario
+from storm_operator.console.api import Api
+from storm_operator.console.approval import Answer, LoopApprover, Verdict
+from storm_operator.console.site import PageAddress, open_page
 from storm_operator.core.settings import Mode
 
 pytestmark = pytest.mark.functional
@@ -59,6 +64,49 @@ def test_what_is_drawn_is_where_it_says(visitor: Visitor) -> None:
 def distance(one: str, other: str) -> int:
     parts = [(int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)]
     return sum(abs(a - b) for a, b in parts)
+
+
+RIM = """async () => {
+  const { drawGlyph } = await import("/js/glyph.js"), { theme } = await import("/js/palette.js");
+  const colours = theme(), canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 200;
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  const darkest = (colour) => {
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = "#ffffff";
+    context.fillRect(0, 0, 200, 200);
+    context.setTransform(5, 0, 0, 5, 0, 0);
+    const look = { colour, mark: 0, stateful: true, initials: "ab" };
+    drawGlyph(context, { x: 20, y: 20, radius: 13 }, look, 0, colours, false);
+    const row = context.getImageData(0, 100, 35, 1).data; // from outside to where the rim of its own colour ends
+    return Math.min(...Array.from({ length: 35 }, (_, at) => row[4 * at] + row[4 * at + 1] + row[4 * at + 2])) / 3;
+  };
+  return Object.fromEntries(["#f0e442", "#56b4e9", "#0072b2"].map((colour) => [colour, darkest(colour)]));
+}"""
+
+
+def test_a_faint_colour_has_a_rim_that_is_not(visitor: Visitor) -> None:
+    """Yellow on white has a contrast of 1.3: what is around it has 3 and more. One that is dark enough needs none."""
+    found = visitor.page.evaluate(RIM)
+    assert found["#f0e442"] < 110
+    assert found["#56b4e9"] < 110
+    assert found["#0072b2"] == pytest.approx(brightness("#0072b2"), abs=2)
+
+
+def brightness(colour: str) -> float:
+    return sum(int(colour[at : at + 2], 16) for at in (1, 3, 5)) / 3
+
+
+INK = """() => {
+  const { map } = window.stormOperator;
+  const canvas = document.getElementById("map"), ratio = canvas.width / canvas.clientWidth;
+  const middle = map.toScreen("worker", 0);
+  const [wide, high] = [30 * ratio, 8 * ratio], [x, y] = [middle.x * ratio - wide / 2, middle.y * ratio - high / 2];
+  const pixels = canvas.getContext("2d").getImageData(x, y, wide, high).data;
+  let dark = 0;
+  for (let at = 0; at < pixels.length; at += 4) if (pixels[at] + pixels[at + 1] + pixels[at + 2] < 3 * 75) dark += 1;
+  return dark;
+}"""
 
 
 def test_it_follows_a_plan_live(visitor: Visitor, stage: PageStage) -> None:
@@ -116,6 +164,21 @@ def test_everything_can_be_reached_by_keyboard(visitor: Visitor, stage: PageStag
     page.keyboard.press("ArrowRight")
     assert visitor.text("#side h3") != first
     assert page.locator("#spoken").inner_text() == visitor.text("#side h3")
+    executor = visitor.seen("state.selected.at")
+    page.keyboard.press("u")
+    assert visitor.text("#side h3").startswith("Worker 6700 of wordcount on machine-")
+    page.keyboard.press("u")
+    assert visitor.seen("state.view.supervisors[state.selected.at].workers") == 1
+    assert visitor.text("#side h3").startswith("Supervisor machine-")
+    host = visitor.text("#side h3")
+    reads_its_heaviest_flow(visitor)
+    page.keyboard.press("ArrowDown")
+    assert visitor.text("#side h3").startswith("Supervisor machine-")
+    assert visitor.text("#side h3") != host
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("i")
+    page.keyboard.press("i")
+    assert visitor.seen(f"state.view.executors[state.selected.at].worker === state.view.executors[{executor}].worker")
     page.keyboard.press("f")
     assert visitor.seen("map.scene().layout.workers.every((one) => one.folded)") is True
     page.keyboard.press("Escape")
@@ -130,6 +193,91 @@ def test_everything_can_be_reached_by_keyboard(visitor: Visitor, stage: PageStag
         page.keyboard.press("Tab")
         reached.add(page.evaluate("() => document.activeElement.id || document.activeElement.dataset.key || ''"))
     assert {"theme", "help", "map", "slider", "tab-plans"} <= reached
+
+
+def reads_its_heaviest_flow(visitor: Visitor) -> None:
+    """Of the supervisor that is selected: the same figure as in the API's view."""
+    flows = visitor.seen(
+        "state.view.traffic.supervisor_flows.filter((one) => [one.source, one.target].includes(state.selected.at))"
+        ".map((one) => one.tuples_per_second)"
+    )
+    first = visitor.text("#side .flows li")
+    assert "between supervisors" in first
+    assert f"{rounded(max(flows))}/s" in first
+
+
+def rounded(rate: float) -> str:
+    """As the page has figures."""
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:,.1f}".removesuffix(".0")
+
+
+def test_the_map_is_moved_by_keys_and_follows_what_they_select(visitor: Visitor) -> None:
+    page = visitor.page
+    page.locator("#map").focus()
+    before = visitor.seen("map.toScreen('supervisor', 0)")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Shift+ArrowDown")
+    after = visitor.seen("map.toScreen('supervisor', 0)")
+    assert (before["x"] - after["x"], before["y"] - after["y"]) == (pytest.approx(80), pytest.approx(80))
+    page.keyboard.press("0")
+    page.keyboard.press("u")
+    for _ in range(6):
+        page.keyboard.press("+")
+    assert is_in_sight(visitor, 0)
+    assert not is_in_sight(visitor, 3)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert visitor.seen("state.selected") == {"kind": "supervisor", "at": 3}
+    assert is_in_sight(visitor, 3)
+
+
+def is_in_sight(visitor: Visitor, supervisor: int) -> bool:
+    """Its middle."""
+    size = visitor.page.locator("#map").bounding_box()
+    assert size is not None
+    place = visitor.seen(f"map.toScreen('supervisor', {supervisor})")
+    return bool(0 <= place["x"] <= size["width"] and 0 <= place["y"] <= size["height"])
+
+
+ON_A_LINE = """async () => {
+  const { bent } = await import("/js/flows.js"), { map } = window.stormOperator;
+  const { lines } = map.scene(), line = lines.at(-1), bend = bent(line);
+  const [from, to] = [map.toScreen("executor", line.source), map.toScreen("executor", line.target)];
+  const scale = Math.hypot(to.x - from.x, to.y - from.y) / Math.hypot(line.to.x - line.from.x, line.to.y - line.from.y);
+  const at = (axis) => from[axis] + scale * (0.5 * bend[axis] + 0.25 * line.to[axis] - 0.75 * line.from[axis]);
+  return { x: at("x"), y: at("y"), rate: line.rate };
+}"""
+
+
+def test_a_point_at_a_line_tells_what_flows(visitor: Visitor) -> None:
+    place = visitor.page.evaluate(ON_A_LINE)
+    visitor.page.locator("#map").hover(position={"x": place["x"], "y": place["y"]})
+    tip = visitor.text(".tip")
+    assert tip.startswith("Flow ")
+    assert f"{rounded(place['rate'])}/s" in tip
+    assert "between supervisors" in tip
+    assert "4 ms" in tip
+
+
+def test_flows_are_a_table_too(visitor: Visitor) -> None:
+    """Of executors and of supervisors: the same figures as in the API's view, heaviest first, all levels."""
+    page = visitor.page
+    page.keyboard.press("5")
+    page.get_by_label("Show").select_option("executor")
+    view = visitor.seen("state.view")
+    rates = [flow["tuples_per_second"] for flow in view["traffic"]["executor_flows"]]
+    shown = page.locator("tbody tr td:nth-child(5)").all_inner_texts()
+    assert shown == [rounded(rate) for rate in sorted(rates, reverse=True)]
+    levels = page.locator("tbody tr td:nth-child(4)").all_inner_texts()
+    assert set(levels) == {"in one worker", "between supervisors"}
+    page.get_by_label("Filter").fill("in one worker")
+    assert page.locator("tbody tr").count() == levels.count("in one worker")
+    page.get_by_label("Filter").fill("")
+    page.get_by_label("Show").select_option("supervisor")
+    first = page.locator("tbody tr").first.locator("td").all_inner_texts()
+    heaviest = max(view["traffic"]["supervisor_flows"], key=lambda flow: flow["tuples_per_second"])
+    ends = [view["supervisors"][heaviest[end]]["host"] for end in ("source", "target")]
+    assert [*first[:2], first[4], first[6]] == [*ends, rounded(heaviest["tuples_per_second"]), "4 ms"]
 
 
 def test_a_point_at_a_thing_tells_about_it(visitor: Visitor) -> None:
@@ -193,14 +341,21 @@ def test_it_is_light_or_dark_as_the_visitor_likes(browser: Browser, stage: PageS
         visitor.close()
 
 
-def test_a_plan_is_approved_by_a_click(browser: Browser) -> None:
+@pytest.mark.parametrize("by", ["click", "key"])
+def test_a_plan_is_approved(browser: Browser, by: str) -> None:
     with PageStage(words_scenario(), Mode.RECOMMEND).served() as stage:
         stage.until_planned()
         visitor = Visitor(browser, stage.url)
         try:
             visitor.wait_for("#tabs", "1")
             visitor.page.keyboard.press("2")
-            visitor.page.get_by_role("button", name="Approve").click()
+            approve = visitor.page.get_by_role("button", name="Approve")
+            approve.wait_for()
+            if by == "click":
+                approve.click()
+            else:
+                tab_to(visitor, "approve")
+                visitor.page.keyboard.press("Enter")
             visitor.wait_for(".verdict", "it begins with the next pass")
             stage.passes(2)
             visitor.wait_for(".plan", "approved by the operator's page")
@@ -208,6 +363,68 @@ def test_a_plan_is_approved_by_a_click(browser: Browser) -> None:
             assert visitor.troubles == []
         finally:
             visitor.close()
+
+
+def tab_to(visitor: Visitor, key: str) -> None:
+    """By the Tab key alone."""
+    for _ in range(60):
+        visitor.page.keyboard.press("Tab")
+        if visitor.page.evaluate("() => document.activeElement.dataset.key") == key:
+            return
+    raise AssertionError(f"Tab never comes to {key}")
+
+
+RIGHT_TOKEN = "right-token"
+
+
+@dataclass
+class TokenAsked:
+    """Asks for a token as in Kubernetes, and lets the loop decide for whom has the right one."""
+
+    loop: LoopApprover
+    tokens: list[str] = field(default_factory=list)
+    needs_token: bool = True
+
+    def take(self, plan_id: str, verdict: Verdict, token: str) -> Answer:
+        self.tokens.append(token)
+        if token != RIGHT_TOKEN:
+            return Answer(HTTPStatus.UNAUTHORIZED, "Kubernetes does not accept this token")
+        return self.loop.take(plan_id, verdict, token)
+
+
+@pytest.mark.parametrize(
+    ("button", "said", "became"),
+    [("Approve", "it begins with the next pass", "Verified"), ("Reject", "not proposed again", "Rejected")],
+)
+def test_a_token_decides_who_may_say_yes_or_no(browser: Browser, button: str, said: str, became: str) -> None:
+    stage = PageStage(words_scenario(), Mode.RECOMMEND)
+    approver = TokenAsked(stage.page.approver)
+    server, where = open_page(Api(lambda: {"sim:6627": stage.page.watcher}, approver), PageAddress(0))
+    stage.until_planned()
+    visitor = Visitor(browser, where.url)
+    try:
+        visitor.wait_for("#tabs", "1")
+        visitor.page.keyboard.press("2")
+        token = visitor.page.get_by_label("Kubernetes token")
+        assert token.get_attribute("type") == "password"
+        token.fill("wrong-token")
+        visitor.page.get_by_role("button", name=button).click()
+        visitor.wait_for(".verdict", "Kubernetes does not accept this token")
+        stage.passes(1)
+        assert [plan.state for plan in stage.page.watcher.seen.plan_views()] == ["Proposed"]
+        token.fill(RIGHT_TOKEN)
+        visitor.page.get_by_role("button", name=button).click()
+        visitor.wait_for(".verdict", said)
+        assert approver.tokens == ["wrong-token", RIGHT_TOKEN]
+        stage.passes(6)
+        assert became in [plan.state for plan in stage.page.watcher.seen.plan_views()]
+        kept = visitor.page.evaluate("() => JSON.stringify([localStorage, sessionStorage, document.cookie])")
+        assert "token" not in kept
+        assert [trouble for trouble in visitor.troubles if "401" not in trouble] == []
+    finally:
+        visitor.close()
+        server.shutdown()
+        server.server_close()
 
 
 def test_an_operator_that_does_not_answer_is_said_and_what_was_seen_stays(visitor: Visitor, stage: PageStage) -> None:
@@ -238,6 +455,7 @@ def test_two_thousand_executors_are_folded_and_can_be_looked_into(browser: Brows
         try:
             assert visitor.seen("state.view.executors.length") == 2000
             assert visitor.seen("map.scene().layout.workers.every((one) => one.folded)") is True
+            assert visitor.page.evaluate(INK) > 4, "bars carry letters: colour is not the only cue"
             place = visitor.seen("map.toScreen('worker', 0)")
             visitor.page.locator("#map").click(position=place)
             assert visitor.text("#side h3").startswith("Worker ")

@@ -15,6 +15,8 @@ from eventually import eventually
 
 from metric_pages import complaints_of_promtool, names_on, page_at
 from operator_scene import free_port
+from page_truth import tells_the_truth
+from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.assembly import assemble
 from storm_operator.demo.recorder import Recorder
 from storm_operator.local.cluster import LocalCluster
@@ -31,6 +33,7 @@ ONLY_ELSEWHERE = {
 ONLY_ENFORCED = {
     "storm_executor_cpu_limit_cores",
     "storm_executor_throttled_seconds_total",
+    "storm_supervisor_cpu_limit_cores",
     "storm_supervisor_throttled_seconds_total",
 }
 """Where machines have cgroups of their own, as root."""
@@ -60,9 +63,9 @@ def test_folder_is_submitted_managed_followed_and_left_running(
     connection = ["--nimbus", f"{host}:{port}", "--zookeeper", storm_cluster.zookeeper]
     client = ["--storm-home", str(storm_cluster.storm_home), "--storm-conf-dir", str(storm_cluster.conf_dir)]
     log = tmp_path / "log"
-    metrics_port = free_port()
+    metrics_port, page_port = free_port(), free_port()
     program = [sys.executable, "-m", "storm_operator", "standalone", str(tmp_path), *connection, *client]
-    program += ["--metrics-port", str(metrics_port)]
+    program += ["--metrics-port", str(metrics_port), "--page-port", str(page_port)]
     assembly = assemble(connection_of(storm_cluster), Recorder())
     with log.open("w") as output:
         operator = subprocess.Popen(program, stdout=output, stderr=subprocess.STDOUT)
@@ -82,7 +85,19 @@ def test_folder_is_submitted_managed_followed_and_left_running(
         eventually(is_applied, "the plan is in force")
         eventually(lambda: bool(assembly.store.read_cpu_limits(topology.id)), "CPU limits are given")
         eventually(lambda: "Verified" in log.read_text(), "the plan is verified")
+        nimbus = NimbusClient([f"{host}:{port}"])
+        tells_the_truth(f"http://127.0.0.1:{page_port}", nimbus, name)
+        nimbus.close()
         metrics_keep_the_contract(f"http://127.0.0.1:{metrics_port}/metrics", storm_cluster, name)
+
+        fresh.write_text(f"{file.read_text()}  parallelism: {{components: {{split: {{executors: 1}}}}}}\n")
+        fresh.replace(file)
+
+        def split_executors() -> int:
+            executors = assembly.client.topology_info(topology.id).executors
+            return sum(executor.component == "split" for executor in executors)
+
+        eventually(lambda: split_executors() == 1, "the number of executors is what the file says")
         operator.send_signal(signal.SIGINT)
         assert operator.wait(timeout=60) == 0
         running = {t.name: t.status for t in assembly.storm.running()}

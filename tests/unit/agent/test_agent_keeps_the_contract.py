@@ -60,7 +60,7 @@ class Enforcing:
 
 class MachineInACgroup:
     def use(self, pids: tuple[int, ...]) -> MachineUse:
-        return MachineUse(1.0, 0.25, 2.0, 1e6)
+        return MachineUse(1.0, 0.25, 2.0, 1.5, 1e6)
 
 
 def exporter(pair_limit: int = 2) -> AgentExporter:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from storm_operator.agent.machine import Machine
 from storm_operator.agent.machine_cgroup import (
     CgroupError,
     MachineCgroup,
@@ -102,3 +103,13 @@ def test_says_why_a_folder_is_no_cgroup(tmp_path: Path) -> None:
         describe_cgroup(tmp_path / "cpuacct", mounts)
     with pytest.raises(CgroupError, match="no cgroup hierarchy"):
         cgroup_of_process("1:cpu:/\n", ())
+
+
+def test_a_limit_that_is_resized_is_told_beside_the_capacity_that_stays(tmp_path: Path) -> None:
+    machine = Machine(capacity_millicores=2000.0)
+    assert machine.use(()).limit_cores is None, "its cgroup is not known yet"
+    machine.adopt_cgroup(MachineCgroup(2, tmp_path, tmp_path, accounting=tmp_path))
+    for quota, cores in (("150000 100000", 1.5), ("80000 100000", 0.8), ("max 100000", None)):
+        (tmp_path / "cpu.max").write_text(quota)
+        use = machine.use(())
+        assert (use.limit_cores, use.capacity_cores) == (cores, 2.0)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from console_scene import PageScene, page_scene
 from storm_operator.cli import app
 from storm_operator.console.api import Api
 from storm_operator.console.site import PageAddress, open_page
+from storm_operator.status_view import status_view
 
 RUNNER = CliRunner()
 
@@ -26,8 +29,8 @@ class Operator:
         self.server, where = open_page(Api(lambda: self.clusters), PageAddress(0))
         self.url = where.url
 
-    def run(self, *arguments: str, exit_code: int = 0) -> str:
-        done = RUNNER.invoke(app, [*arguments, "--url", self.url], env={"COLUMNS": "200"})
+    def run(self, *arguments: str, exit_code: int = 0, columns: int = 200) -> str:
+        done = RUNNER.invoke(app, [*arguments, "--url", self.url], env={"COLUMNS": str(columns)})
         assert done.exit_code == exit_code, done.output
         return done.output
 
@@ -40,14 +43,49 @@ def operator() -> Iterator[Operator]:
     started.server.server_close()
 
 
-def test_status_shows_topologies_decision_and_placement(operator: Operator) -> None:
-    text = operator.run("status")
-    assert "words" in text
-    assert "hold, " in text
-    assert "managed, limits held" in text
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_status_shows_topologies_decision_and_placement(operator: Operator, columns: int) -> None:
+    text = operator.run("status", columns=columns)
+    assert max(map(len, text.splitlines())) <= columns
+    assert "words (managed, limits held): hold, " in text
+    assert ["words", "2", "1", "8", "8", "300", "0", "0%"] in [line.split() for line in text.splitlines()]
     assert "count* x2" in text
     rows = [line.split() for line in text.splitlines() if line.startswith("10.77.0.")]
     assert len([row for row in rows if "empty," in row]) == 2
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_long_names_and_large_figures_fold_and_are_not_cut_off(operator: Operator, columns: int) -> None:
+    """Figures stay whole, each in one line; of names and of lists nothing is lost."""
+    view = operator.page.get("view")
+    name, host = "clickstream-sessionization-eu", "ip-10-0-3-117.eu-central-1.compute.internal"
+    view["topologies"][0] |= {"name": name, "latency_p50_ms": None, "acked_per_second": 1_234_567.0, "workers": 48}
+    for supervisor in view["supervisors"]:
+        supervisor |= {"host": host, "cpu_used_millicores": 31_250.0, "cpu_capacity_millicores": 64_000.0}
+    for executor in view["executors"]:
+        executor["component"] = f"{executor['component']}-with-a-long-name"
+    console = Console(width=columns, record=True, file=StringIO(), highlight=False)
+    console.print(status_view("nimbus:6627", view, []))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= columns
+    assert "…" not in text
+    for figure in ("unknown", "1,234,567", "31,250 of 64,000 m", "6700", "6701"):
+        assert any(figure in line for line in text.splitlines()), figure
+    assert "(managed, limits held)" in " ".join(text.split())
+    rows = "split-with-a-long-name x2, spout-with-a-long-name"
+    for folded, heading, after in (
+        (host, "supervisor", "CPU"),
+        (name, "topology", "executors"),
+        (rows, "executors", ""),
+    ):
+        assert folded.replace(" ", "") in placement_column(text, heading, after), folded
+
+
+def placement_column(text: str, heading: str, after: str) -> str:
+    """All of one column of the last table, up to the next one, without the ends of its lines."""
+    headings, *rows = text.split("Placement (* stateful)")[1].splitlines()[1:]
+    start, end = headings.index(heading), headings.index(after) if after else None
+    return "".join(row[start:end].replace(" ", "") for row in rows)
 
 
 def test_status_as_json_is_what_the_api_says(operator: Operator) -> None:

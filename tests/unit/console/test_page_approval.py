@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from http import HTTPStatus
 from http.client import HTTPConnection
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from console_scene import page_scene
 from loop_scene import SPECS, Scene, with_mode
 from storm_operator.console.api import Api, Request
-from storm_operator.console.approval import LoopApprover
+from storm_operator.console.approval import Answer, Approver, LoopApprover, Verdict
 from storm_operator.console.server import serve_page
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage, open_page
 from storm_operator.core.plan_record import PlanState
@@ -29,7 +30,7 @@ def proposed() -> tuple[Scene, Api, LoopApprover, str]:
     return page.played, replace_approver(page.api, approver), approver, waiting.plan.id
 
 
-def replace_approver(api: Api, approver: LoopApprover) -> Api:
+def replace_approver(api: Api, approver: Approver) -> Api:
     return Api(api.clusters, approver)
 
 
@@ -129,6 +130,40 @@ class TestOverHttp:
         assert asked("GET") == (405, 0)
 
 
+@pytest.mark.parametrize(
+    ("header", "token"),
+    [
+        ("Bearer abc.def", "abc.def"),
+        ("bearer  abc ", "abc"),
+        ("Basic abc", ""),
+        ("abc", ""),
+        ("Bearer", ""),
+        (None, ""),
+    ],
+)
+def test_the_token_is_what_authorization_bears(header: str | None, token: str) -> None:
+    heard: list[tuple[str, str, str]] = []
+
+    class Listens:
+        needs_token = True
+
+        def take(self, plan_id: str, verdict: Verdict, token: str) -> Answer:
+            heard.append((plan_id, verdict.value, token))
+            return Answer(HTTPStatus.ACCEPTED, "heard")
+
+    server = serve_page(replace_approver(page_scene(passes=1).api, Listens()), "127.0.0.1", 0)
+    try:
+        connection = HTTPConnection("127.0.0.1", int(server.server_address[1]), timeout=10)
+        headers = {"Content-Type": "application/json"} | ({"Authorization": header} if header else {})
+        connection.request("POST", "/api/v1/plans/p-1/verdict", b'{"verdict": "reject"}', headers)
+        assert connection.getresponse().status == 202
+        connection.close()
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert heard == [("p-1", "reject", token)]
+
+
 def test_a_port_that_is_taken_is_said() -> None:
     page = SinglePage("one", may_approve=False)
     server, where = page.open(PageAddress(0))
@@ -154,6 +189,4 @@ def test_what_was_said_on_the_page_reaches_the_loop() -> None:
 
 
 def page_verdict(word: str) -> Any:
-    from storm_operator.console.approval import Verdict
-
     return Verdict(word)

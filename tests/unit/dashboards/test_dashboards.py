@@ -122,6 +122,21 @@ def test_its_links_lead_somewhere(uid: str) -> None:
     assert linked <= set(ALL)
 
 
+def test_a_click_on_a_topology_keeps_its_cluster_and_the_namespaces() -> None:
+    """Two Nimbuses may each have a topology of that name."""
+    linking = [panel for _, panel in PANELS if f"/d/{Uid.TOPOLOGY}?" in json.dumps(panel)]
+    assert len(linking) == 4
+    for panel in linking:
+        (url,) = re.findall(rf"/d/{Uid.TOPOLOGY}\?[^\"]*", json.dumps(panel))
+        asked = dict(part.partition("=")[::2] for part in url.partition("?")[2].split("&"))
+        assert asked["var-topology"] == "${__data.fields.Topology}"
+        assert asked["var-cluster"] == "${__data.fields.Cluster}"
+        assert "${namespace:queryparam}" in asked
+        (shown,) = [one["options"] for one in panel["transformations"] if one["id"] == "organize"]
+        assert {("topology", "Topology"), ("nimbus", "Cluster")} <= set(shown["renameByName"].items())
+        assert all("nimbus" in target["expr"].partition(")")[0] for target in panel["targets"]), panel["title"]
+
+
 @each_panel
 def test_a_panel_says_what_it_shows(uid: str, panel: dict[str, Any]) -> None:
     assert panel["title"]
@@ -135,7 +150,6 @@ def test_a_panel_says_what_it_shows(uid: str, panel: dict[str, Any]) -> None:
 def test_a_panels_values_have_units(uid: str, panel: dict[str, Any]) -> None:
     if panel["type"] != "table":
         assert panel["fieldConfig"]["defaults"]["unit"]
-    assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][0] == {"value": None, "color": "green"}
 
 
 def test_titles_within_a_dashboard_differ() -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from dashboards.all_of_them import documents
 from dashboards.frame import Uid
-from dashboards.preview.asking import Answer, AnsweredPanel, ask
+from dashboards.preview.asking import Answer, AnsweredDashboard, AnsweredPanel, ask
 from dashboards.preview.choices import Looked, choose, substituted
-from dashboards.preview.drawing import with_gaps
+from dashboards.preview.drawing import drawn, with_gaps
 from dashboards.preview.page import page
 from dashboards.preview.prometheus import Prometheus, QueryError, Series
 from dashboards.preview.tables import table_of
@@ -148,6 +148,25 @@ def test_lines_break_where_points_are_missing() -> None:
     points = with_gaps([(0.0, 1.0), (15.0, 2.0), (60.0, 3.0), (75.0, 4.0)], 15.0)
     assert [at for at, _ in points] == [0.0, 15.0, 30.0, 60.0, 75.0]
     assert math.isnan(points[2][1])
+
+
+def test_a_heat_map_of_one_moment_has_a_width_and_gaps_stay_empty() -> None:
+    dashboard = ask(documents()[Uid.TOPOLOGY], Invented(), Looked(1_000_000.0, 1_000_600.0, 15.0))
+    (panel,) = [one for one in dashboard.panels if one.panel["type"] == "heatmap"]
+    step_seconds = dashboard.looked.step_seconds(panel.panel)
+    first = panel.answers[0].series[0].points[0]
+    alone = replace(panel, answers=(replace(panel.answers[0], series=(Series({"le": "0.5"}, (first,)),)),))
+    heat = heat_of(alone, dashboard)
+    assert (heat.x[1] - heat.x[0]).total_seconds() == step_seconds
+    heat = heat_of(panel, dashboard)
+    assert len(heat.x) == len(heat.z[0]) + 1 == 600 / step_seconds + 2
+    assert [value for value in heat.z[0] if value is not None] == [1.0, 2.0]
+
+
+def heat_of(panel: AnsweredPanel, dashboard: AnsweredDashboard) -> Any:
+    picture = drawn(panel, dashboard)
+    assert not isinstance(picture, str)
+    return picture.data[0]
 
 
 def test_what_prometheus_refuses_is_shown() -> None:

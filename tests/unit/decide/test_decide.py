@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import (
@@ -23,7 +23,7 @@ from builders import (
     supervisors,
 )
 from storm_operator.core.decide import DecisionMemory, assignment_hash, decide
-from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot
 from storm_operator.core.placement.objective import cost_of
@@ -102,6 +102,7 @@ def test_a_plan_tells_what_it_does_and_why() -> None:
     assert "moves 3 executors, restarts 1 worker" in plan.reason
     assert "inter-supervisor traffic 2000 -> 0 tuples/s" in plan.reason
     assert "supervisors in use 3 -> 1" in plan.reason
+    assert plan.cause is PlanCause.SAVINGS
     assert plan.payback_seconds is not None
     assert f"pays back in {plan.payback_seconds:.0f} s" in plan.reason
 
@@ -216,6 +217,7 @@ def test_a_long_payback_holds() -> None:
 def test_under_trigger_policy_neither_gain_nor_payback_is_asked_for() -> None:
     backwards = decision(Assignment(APART), picture(dict(TOGETHER.slot_of)), trigger=Trigger.POLICY)
     assert planned(backwards).payback_seconds is None
+    assert planned(backwards).cause is PlanCause.POLICY
     planned(decision(minimum_gain_percent=100.0, maximum_payback_seconds=0.0, trigger=Trigger.POLICY))
 
 
@@ -259,6 +261,7 @@ def test_overload_waits_for_nothing() -> None:
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
     plan = planned(decision(spread, picture(here), same_demand([LINE], 350), recent, minimum_gain_percent=100.0))
     assert plan.reason.startswith("supervisor 10.77.0.11 needs 1400 of 1000 millicores; moves 2 executors")
+    assert plan.cause is PlanCause.OVERLOAD
     assert plan.before.overloaded_millicores > plan.after.overloaded_millicores == 0
 
 
@@ -276,6 +279,7 @@ def test_filling_the_headroom_is_a_reason_but_can_wait() -> None:
     spread = Assignment({**here, LINE.executors[1]: slot("s2")})
     plan = planned(decision(spread, picture(here), same_demand([LINE], 240)))
     assert plan.reason.startswith("supervisor 10.77.0.11 needs 960 millicores, 950 of 1000 may be filled")
+    assert plan.cause is PlanCause.LITTLE_HEADROOM
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
     held(decision(spread, picture(here), same_demand([LINE], 240), recent), HoldReason.COOL_DOWN)
 
@@ -296,7 +300,9 @@ def test_executors_without_a_place_wait_for_nothing() -> None:
 def test_executors_of_a_lost_supervisor_wait_for_nothing() -> None:
     here = {**TOGETHER.slot_of, LINE.executors[3]: slot("gone")}
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS})
-    assert planned(decision(now=picture(here), memory=recent)).reason.startswith("1 executor without a place")
+    plan = planned(decision(now=picture(here), memory=recent))
+    assert plan.reason.startswith("1 executor without a place")
+    assert plan.cause is PlanCause.WITHOUT_PLACE
 
 
 def test_unmanaged_executors_need_no_demand() -> None:
@@ -377,7 +383,6 @@ def test_memory_learns_from_records() -> None:
     assert memory.with_record(later).restart_seconds == 7.0
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_decision_is_consistent_and_deciding_again_holds(data: st.DataObject) -> None:
     slots = [place for machine in supervisors(3, slots=2) for place in machine.slots]

@@ -16,6 +16,7 @@ from builders import (
     snapshot,
     supervisors,
 )
+from storm_operator.core.decision import PlanCause
 from storm_operator.core.model import Assignment, Topology
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
@@ -46,6 +47,7 @@ def test_memory_that_is_short_is_said_and_spread() -> None:
     assert change is not None
     assert change.trouble is not None
     assert change.trouble.what == "500 MB of declared memory more than supervisors have"
+    assert change.trouble.cause is PlanCause.MEMORY
     assert change.overfull_megabytes == 0.0
 
 

@@ -12,10 +12,12 @@ from loop_scene import Scene as Loop
 from loop_scene import scene as loop_scene
 from loop_scene import with_mode
 from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
+from storm_operator.kube.concerns import Concerns
 from storm_operator.kube.managed import Registry
 from storm_operator.kube.rebalances import ASK_ANNOTATION, asked, plan_of
 
@@ -33,6 +35,8 @@ class Scene:
         self.registry: Registry = registry_of(rebalance(state, of=made, ask=ask))
         self.kinds = FakeKinds()
         self.said: list[str] = []
+        self.now = 0.0
+        self.concerns = Concerns(lambda: self.now, self.said.append)
 
     @property
     def cluster(self) -> FakeCluster:
@@ -41,7 +45,7 @@ class Scene:
     def follow(self, nimbus: str = NIMBUS) -> dict[str, Any]:
         """The status that was written, if any."""
         self.kinds.calls.clear()
-        follow_asks(self.registry, self.kinds, self.loop.loop, nimbus, self.said.append)
+        follow_asks(self.registry, self.kinds, self.loop.loop, nimbus, self.said.append, self.concerns)
         return (self.kinds.statuses() or [{}])[-1]
 
     def approved_by(self) -> str:
@@ -63,9 +67,18 @@ class TestAsk:
     def test_is_not_carried_out_while_the_annotation_cannot_be_removed(self) -> None:
         played = Scene("approve")
         played.kinds.error = KubernetesError("annotate: down")
-        with pytest.raises(KubernetesError):
-            played.follow()
+        played.follow()
         assert played.approved_by() == ""
+        assert played.said == ["AskNotRemoved: annotate: down"]
+
+    def test_annotation_that_cannot_be_removed_is_tried_again_slowly(self) -> None:
+        played = Scene("approve")
+        played.kinds.error = KubernetesError("annotate: down")
+        played.follow()
+        played.kinds.error = None
+        assert played.follow() == {}
+        played.now += FIRST_RETRY_SECONDS
+        assert played.follow()["state"] == "Approved"
 
     def test_is_carried_out_once_though_the_watch_lags_behind(self) -> None:
         played = Scene("rollback", state="Verified")

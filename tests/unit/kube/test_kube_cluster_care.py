@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import cast
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+from unittest.mock import Mock
 
+import pytest
+
+from builders import chain_topology, placed, same_demand, snapshot, supervisors
 from kube_builders import topology_body
-from storm_operator.adapters.kube.errors import Forbidden
+from storm_operator.adapters.errors import NimbusUnreachable, RebalanceRefused
+from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.control_loop import PassReport
+from storm_operator.core.backoff import FIRST_RETRY_SECONDS
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.lifecycle import RunningTopology
+from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot
+from storm_operator.core.topology_spec import (
+    AdoptSource,
+    ComponentParallelism,
+    ParallelismSpec,
+    ScaleLimits,
+    TopologySpec,
+)
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.managed import Managed, managed_from
+from storm_operator.kube.scaled_set import ScaledSet
+from storm_operator.kube.scaling import CALM_PASSES
 
 
 class FakePods:
@@ -18,12 +37,25 @@ class FakePods:
 
     def __init__(self, allowed: Mapping[str, tuple[SupervisorPod, ...]]) -> None:
         self.allowed = allowed
+        self.asked: list[int] = []
+        self.refusal: KubernetesError | None = None
+        self.unreadable: KubernetesError | None = None
 
     def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
         for namespace in namespaces:
             if namespace not in self.allowed:
                 raise Forbidden(f"pods in {namespace}")
         return tuple(pod for namespace in namespaces for pod in self.allowed[namespace])
+
+    def replicas(self, namespace: str, stateful_set: str) -> int:
+        if self.unreadable is not None:
+            raise self.unreadable
+        return len(self.allowed[namespace])
+
+    def scale(self, namespace: str, stateful_set: str, replicas: int) -> None:
+        self.asked.append(replicas)
+        if self.refusal is not None:
+            raise self.refusal
 
 
 def pod(namespace: str, ordinal: int) -> SupervisorPod:
@@ -41,7 +73,7 @@ def care(nimbus: str, allowed: Mapping[str, tuple[SupervisorPod, ...]], hosts: d
 
 def resource(namespace: str) -> Managed:
     body = topology_body()
-    return managed_from({**body, "metadata": {**body["metadata"], "namespace": namespace}}, None)
+    return managed_from({**body, "metadata": {**body["metadata"], "namespace": namespace}}, "n.storm:6627")
 
 
 def test_pods_are_found_beside_the_resources_and_beside_nimbus() -> None:
@@ -68,4 +100,198 @@ def test_supervisors_of_pods_that_are_emptied_leave() -> None:
     seen.see((resource("storm"),))
     assert seen.leaving() == frozenset()
     seen.scale = replace(seen.scale, leaving=frozenset({1}))
+    seen.scaled = ScaledSet("storm", "storm-supervisor", pods["storm"])
+    assert seen.leaving() == {"b"}
+
+
+WORDS = chain_topology("words-1-1", ("spout", 1), ("count", 2))
+LATER = chain_topology("later-2-2", ("spout", 1))
+
+
+@dataclass
+class FakeStorm:
+    """What Storm says at this very moment; passes have an older picture."""
+
+    slot_of: dict[Executor, WorkerSlot]
+    topologies: tuple[RunningTopology, ...] = (RunningTopology(WORDS.id, "words", "ACTIVE"),)
+
+    def running(self) -> tuple[RunningTopology, ...]:
+        return self.topologies
+
+    def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
+        return Assignment(self.slot_of).restricted_to(topology_ids)
+
+    def submit(self, topology: Topology, where: str | None, status: str = "ACTIVE") -> None:
+        self.topologies += (RunningTopology(topology.id, topology.id.partition("-")[0], status),)
+        if where is not None:
+            self.slot_of |= placed(topology, {"spout": where})
+
+
+class ScaledIn:
+    """Three pods for supervisors `s1..s3`, of which the last hosts nothing for as many passes as it takes."""
+
+    def __init__(self) -> None:
+        pods = tuple(pod("storm", ordinal) for ordinal in range(3))
+        hosts = {f"s{ordinal + 1}": host("storm", ordinal) for ordinal in range(3)}
+        self.care = care("n.storm:6627", {"storm": pods}, hosts)
+        self.pods = cast("FakePods", self.care.pods)
+        self.told: list[tuple[str, str]] = []
+        self.care.tell = lambda _, reason, words, __: self.told.append((reason, words))
+        self.care.see((resource("storm"),))
+        self.limits: ScaleLimits | None = ScaleLimits(minimum=1, maximum=3)
+        self.parallelism = ParallelismSpec()
+        self.refuse_counts: Exception | None = None
+        self.counts_asked = 0
+        self.now = 1000.0
+        self.where = placed(WORDS, {"spout": "s1", "count": ["s1", "s2"]})
+        self.storm = FakeStorm(dict(self.where))
+        for _ in range(CALM_PASSES - 1):
+            self.run_pass()
+
+    def run_pass(self) -> None:
+        picture = snapshot((WORDS,), supervisors(3), self.where)
+        hold = Hold(HoldReason.NO_CHANGE, "all is well")
+        report = PassReport(1.0, picture, same_demand([WORDS]), (((WORDS.id,), hold),))
+        assembly: Any = Mock(storm=self.storm, loop=Mock(has_pending_plan=False), change_counts=self.change_counts)
+        spec = TopologySpec(WORDS.name, AdoptSource(), supervisors=self.limits, parallelism=self.parallelism)
+        self.care.follow({WORDS.name: spec}, report, assembly)
+
+    def change_counts(self, name: str, executors: Mapping[str, int]) -> None:
+        self.counts_asked += 1
+        if self.refuse_counts is not None:
+            raise self.refuse_counts
+
+
+@pytest.fixture
+def scaled() -> ScaledIn:
+    return ScaledIn()
+
+
+def test_pod_that_hosts_nothing_goes(scaled: ScaledIn) -> None:
+    assert scaled.pods.asked == []
+    scaled.run_pass()
+    assert scaled.pods.asked == [2]
+
+
+@pytest.mark.parametrize("status", ["ACTIVE", "KILLED"])
+def test_pod_stays_that_a_topology_was_placed_on_since_the_pass_looked(scaled: ScaledIn, status: str) -> None:
+    scaled.storm.submit(LATER, "s3", status)
+    scaled.run_pass()
+    assert scaled.pods.asked == []
+    assert scaled.told == [
+        ("ScaleHeld", "StatefulSet storm-supervisor keeps its pods: pods 2 host executors since the last look")
+    ]
+    scaled.run_pass()
+    assert scaled.pods.asked == [], "the passes that agree are counted anew"
+
+
+def test_pods_stay_while_a_topology_has_no_place_yet(scaled: ScaledIn) -> None:
+    scaled.storm.submit(LATER, None)
+    scaled.run_pass()
+    assert scaled.pods.asked == []
+    assert "later has no place yet" in scaled.told[0][1]
+
+
+def test_topology_that_is_placed_on_pods_that_stay_is_no_obstacle(scaled: ScaledIn) -> None:
+    scaled.storm.submit(LATER, "s1")
+    scaled.run_pass()
+    assert scaled.pods.asked == [2]
+
+
+def test_topology_that_is_being_killed_and_has_no_place_is_no_obstacle(scaled: ScaledIn) -> None:
+    scaled.storm.submit(LATER, None, "KILLED")
+    scaled.run_pass()
+    assert scaled.pods.asked == [2]
+
+
+class TestWhatIsRefused:
+    """A pass goes on; the topologies concerned are told, and show the reason until it is done."""
+
+    @staticmethod
+    def scene(scaled: ScaledIn) -> ScaledIn:
+        scaled.care.concerns.now = lambda: scaled.now
+        return scaled
+
+    def test_scaling_is_tried_again_slowly_and_without_counting_passes_anew(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.pods.refusal = Forbidden("scale StatefulSet storm/storm-supervisor to 2: forbidden")
+        for _ in range(3):
+            played.run_pass()
+        assert played.pods.asked == [2]
+        assert played.told == [("ScaleRefused", "scale StatefulSet storm/storm-supervisor to 2: forbidden")]
+        assert played.care.obstacles("words-1-1") == tuple(played.told)
+        played.pods.refusal = None
+        played.now += FIRST_RETRY_SECONDS
+        played.run_pass()
+        assert played.pods.asked == [2, 2]
+        assert played.care.obstacles("words-1-1") == ()
+
+    def test_scale_that_cannot_be_read_is_a_refusal_too(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.pods.unreadable = KubernetesError("read scale: no answer")
+        played.run_pass()
+        assert played.told == [("ScaleRefused", "read scale: no answer")]
+
+    def test_set_that_is_not_there_is_said(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.care.namespace_of = lambda _: "storm"
+        played.limits = ScaleLimits(1, 3, "storm-supervisors")
+        played.run_pass()
+        reason, words = played.told[0]
+        assert (reason, played.pods.asked) == ("NoScaleTarget", [])
+        assert "storm/storm-supervisors is seen; those seen: storm/storm-supervisor" in words
+        assert played.care.obstacles("words-1-1") == ((reason, words),)
+
+    def test_set_of_another_namespace_is_not_the_one_meant(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.care.namespace_of = lambda _: "team"
+        played.limits = ScaleLimits(1, 3, "storm-supervisor")
+        played.run_pass()
+        assert (played.told[0][0], played.pods.asked) == ("NoScaleTarget", [])
+
+    def test_who_no_longer_asks_for_pods_is_told_no_more(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.pods.refusal = Forbidden("no")
+        played.run_pass()
+        played.limits = None
+        played.run_pass()
+        assert played.care.obstacles("words-1-1") == ()
+
+    def test_numbers_of_executors_are_asked_for_again_slowly_and_the_rest_goes_on(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.parallelism = ParallelismSpec(components={"count": ComponentParallelism(executors=1)})
+        played.refuse_counts = RebalanceRefused("Nimbus refuses the rebalance of words-1-1: no")
+        for _ in range(3):
+            played.run_pass()
+        assert played.counts_asked == 1
+        assert ("ParallelismRefused", "Nimbus refuses the rebalance of words-1-1: no") in played.told
+        assert played.care.obstacles("words-1-1")[0][0] == "ParallelismRefused"
+        assert played.pods.asked == [2]
+        played.parallelism = ParallelismSpec()
+        played.run_pass()
+        assert played.care.obstacles("words-1-1") == ()
+
+    def test_nimbus_that_is_away_ends_the_pass(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.parallelism = ParallelismSpec(components={"count": ComponentParallelism(executors=1)})
+        played.refuse_counts = NimbusUnreachable("away")
+        with pytest.raises(NimbusUnreachable):
+            played.run_pass()
+
+    def test_pods_that_may_not_be_listed_are_taken_as_they_were(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.pods.allowed = {}
+        for _ in range(3):
+            played.care.see((resource("storm"),))
+        assert len(played.care.limits.present) == 3
+        assert [reason for reason, _ in played.told] == ["PodsNotListed"]
+
+
+def test_leaving_ordinals_are_those_of_the_scaled_set_only() -> None:
+    other = replace(pod("storm", 1), name="big-1", stateful_set="big", subdomain="big")
+    pods = {"storm": (pod("storm", 0), pod("storm", 1), other)}
+    seen = care("n.storm:6627", pods, {"b": host("storm", 1), "c": "big-1.big.storm.svc.cluster.local"})
+    seen.see((resource("storm"),))
+    seen.scale = replace(seen.scale, leaving=frozenset({1}))
+    seen.scaled = ScaledSet("storm", "storm-supervisor", pods["storm"])
     assert seen.leaving() == {"b"}

@@ -146,6 +146,16 @@ class TestDeletion:
         on_deletion(played.watched, topology_body(deletionTimestamp="2027-01-15T08:50:00+01:00"))
         assert "did not answer for 600 s" in played.told[0][2]
 
+    def test_what_an_invalid_resource_leaves_running_is_told(self) -> None:
+        played = Scene()
+        leaving = topology_body(spec=INVALID, deletionTimestamp="2027-01-15T07:59:59Z")
+        on_deletion(played.watched, leaving)
+        assert played.told == [], "nothing was ever submitted"
+        on_deletion(played.watched, {**leaving, "status": {"topologyId": "words-1-1"}})
+        ((_, reason, message, warning),) = played.told
+        assert (reason, warning) == ("LetGo", True)
+        assert "words-1-1" in message
+
 
 class TestKopf:
     """What kopf is given calls what is tested above."""

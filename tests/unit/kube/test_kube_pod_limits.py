@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from builders import chain_topology, placed, same_demand
-from storm_operator.adapters.kube.errors import KubernetesError, Refused
+from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, Refused
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.kube.pod_limits import (
@@ -212,6 +212,74 @@ def test_resize_that_the_kubelet_has_not_done_is_a_problem_until_it_has() -> Non
     played.pods.pods = {"sup-0": pod(0)}
     played.limits.see(("storm",))
     assert played.limits.problems == {}
+
+
+class TestWhatCannotBeHad:
+    """A pod has 600 millicores; its spec asks for 2000, and the kubelet does not give them."""
+
+    @staticmethod
+    def short(problem: str = "Infeasible: node has 1 CPU", limit: float = 600.0) -> Scene:
+        return scene(replace(pod(0, problem=problem), limit_millicores=limit))
+
+    @pytest.mark.parametrize("problem", ["Infeasible: too much", "Deferred: node is full", "Error: no cgroup"])
+    def test_is_not_planned_with(self, problem: str) -> None:
+        assert self.short(problem).limits.capacities([S1.host]) == {S1.host: 600.0}
+
+    def test_is_not_planned_with_for_a_while_after_the_request_was_lowered(self) -> None:
+        played = self.short()
+        assert played.follow(same_demand((WORDS,), 90.0)) == [("sup-0", 400)]
+        played.pods.pods["sup-0"] = pod(0, wanted=400.0)
+        played.limits.see(("storm",))
+        assert played.limits.capacities([S1.host]) == {S1.host: 600.0}
+        played.now += RETRY_SECONDS
+        assert played.limits.capacities([S1.host]) == {S1.host: 2000.0}
+
+    def test_ceiling_rises_with_what_the_pod_got(self) -> None:
+        played = self.short()
+        played.pods.pods["sup-0"] = pod(0, wanted=900.0)
+        played.limits.see(("storm",))
+        assert played.limits.capacities([S1.host]) == {S1.host: 900.0}
+
+    def test_pod_that_has_more_than_it_asks_for_keeps_its_capacity(self) -> None:
+        lowered = replace(pod(0, wanted=500.0, problem="Deferred: busy"), limit_millicores=800.0)
+        assert scene(lowered).limits.capacities([S1.host]) == {S1.host: 2000.0}
+
+    def test_pod_without_any_limit_keeps_its_capacity(self) -> None:
+        unlimited = replace(pod(0, problem="Infeasible: x"), limit_millicores=None)
+        assert scene(unlimited).limits.capacities([S1.host]) == {S1.host: 2000.0}
+
+    @pytest.mark.parametrize(("error", "capped"), [(Refused, True), (Forbidden, True), (KubernetesError, False)])
+    def test_what_the_api_server_refuses_is_not_planned_with(self, error: type[KubernetesError], capped: bool) -> None:
+        played = scene(pod(0, wanted=300.0))
+        played.pods.refusal = error("resize pod storm/sup-0 to 600m CPU: no")
+        played.follow()
+        assert played.limits.capacities([S1.host]) == {S1.host: 300.0 if capped else 2000.0}
+
+    def test_before_a_move_no_more_is_asked_for_than_there_was(self) -> None:
+        played = self.short()
+        played.limits.open_up([S1.host])
+        assert played.pods.resizes == [("sup-0", 600)]
+
+    def test_infeasible_one_is_asked_for_again_after_a_while_and_differently(self) -> None:
+        played, demand = self.short(), same_demand((WORDS,), 810.0)
+        assert played.follow(demand) == []
+        assert played.follow(demand, seconds=RETRY_SECONDS) == [("sup-0", 1990)]
+        assert played.follow(demand) == []
+        assert played.follow(demand, seconds=RETRY_SECONDS) == [("sup-0", 2000)]
+
+    @pytest.mark.parametrize("problem", ["Deferred: node is full", "Error: no cgroup"])
+    def test_kubelet_that_goes_on_trying_is_not_asked_again(self, problem: str) -> None:
+        played, demand = self.short(problem), same_demand((WORDS,), 810.0)
+        assert [played.follow(demand, seconds=RETRY_SECONDS) for _ in range(3)] == [[], [], []]
+
+    def test_less_than_what_was_infeasible_is_asked_for_at_once(self) -> None:
+        assert self.short().follow(same_demand((WORDS,), 360.0)) == [("sup-0", 1000)]
+
+    def test_more_than_what_was_infeasible_is_not(self) -> None:
+        played = scene(replace(pod(0, wanted=1000.0, problem="Infeasible: x"), limit_millicores=600.0))
+        demand = same_demand((WORDS,), 540.0)
+        assert played.follow(demand) == []
+        assert played.follow(demand, seconds=RETRY_SECONDS) == [("sup-0", 1400)]
 
 
 def test_pods_of_other_namespaces_are_not_seen() -> None:

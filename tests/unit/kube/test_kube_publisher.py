@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,11 +23,13 @@ from kube_builders import (
 )
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.control_loop import PassReport
+from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.plan_record import AUTO, PlanState
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.publisher import WATCH_PATIENCE_SECONDS, Publisher, decision_for
 from storm_operator.kube.rebalance_status import rebalance_status
+from storm_operator.kube.status import FIGURES_SECONDS
 
 NAME = f"streams/{plan().id}"
 VERIFIED = plan_record(PlanState.VERIFIED, approved_by=AUTO, in_force_at_seconds=NOW_SECONDS)
@@ -37,9 +41,20 @@ class Scene:
         self.kinds, self.events, self.said = FakeKinds(), FakeEvents(), list[str]()
         self.registry = registry_of(topology_body(), *bodies)
         self.owners: dict[str, Managed] = {TOPOLOGY_ID: managed()}
+        self.now = 1000.0
         self.publisher = Publisher(
-            self.kinds, self.events, self.registry, self.owners.get, lambda: HOSTS, self.said.append
+            self.kinds,
+            self.events,
+            self.registry,
+            self.owners.get,
+            lambda: HOSTS,
+            self.said.append,
+            clock=lambda: self.now,
         )
+
+
+def throughput(tuples_per_second: float) -> dict[str, Any]:
+    return {"throughputTuplesPerSecond": tuples_per_second}
 
 
 class TestStatus:
@@ -60,10 +75,9 @@ class TestStatus:
         assert len(played.kinds.calls) == 1
 
     def test_that_somebody_else_wrote_over_is_written_again_once_the_watch_must_have_told(self) -> None:
-        played, moment = Scene(), [0.0]
-        played.publisher.clock = lambda: moment[0]
+        played = Scene()
         played.publisher.write_status(managed(), {"phase": "Running"})
-        moment[0] = WATCH_PATIENCE_SECONDS
+        played.now += WATCH_PATIENCE_SECONDS
         played.publisher.write_status(managed(status={"phase": "Pending"}), {"phase": "Running"})
         assert played.kinds.statuses() == [{"phase": "Running"}, {"phase": "Running"}]
 
@@ -77,16 +91,65 @@ class TestStatus:
     def test_slow_drift_of_a_figure_is_told_when_it_has_added_up(self) -> None:
         played = Scene()
         for rate in (100.0, 106.0, 112.0, 118.0):
-            played.publisher.write_status(managed(), {"throughputTuplesPerSecond": rate})
+            played.publisher.write_status(managed(status=(played.kinds.statuses() or [{}])[-1]), throughput(rate))
+            played.now += FIGURES_SECONDS
         written = [status["throughputTuplesPerSecond"] for status in played.kinds.statuses()]
         assert written == [100.0, 112.0]
+
+    def test_noisy_figures_of_a_steady_topology_are_written_once_a_minute_at_most(self) -> None:
+        played, noise, known = Scene(), random.Random(7), dict[str, Any]()
+        for _ in range(120):  # twenty minutes of passes
+            latency = {"p50Milliseconds": noise.lognormvariate(2.0, 0.4), "p99Milliseconds": noise.uniform(20.0, 90.0)}
+            status = {"phase": "Running", "latency": latency, **throughput(noise.gauss(300.0, 60.0))}
+            played.publisher.write_status(managed(status=known), status)
+            known = {**known, **(played.kinds.statuses() or [{}])[-1]}
+            played.now += 10.0
+        assert len(played.kinds.calls) == 20
+
+    def test_something_else_is_written_at_once_and_the_figures_with_it(self) -> None:
+        played = Scene()
+        before = {"phase": "Running", **throughput(100.0)}
+        played.publisher.write_status(managed(), before)
+        after = {"phase": "Rebalancing", **throughput(200.0)}
+        played.publisher.write_status(managed(status=before), after)
+        assert played.kinds.statuses() == [before, after]
+
+    def test_sentence_with_another_number_each_pass_is_written_once_a_minute_at_most(self) -> None:
+        played, known = Scene(), dict[str, Any]()
+        for seconds in range(0, 600, 10):
+            status = {"phase": "Running", "message": f"its worker has written no snapshot for {seconds + 0.5} s"}
+            played.publisher.write_status(managed(status=known), status)
+            known = {**known, **(played.kinds.statuses() or [{}])[-1]}
+            played.now += 10.0
+        assert len(played.kinds.calls) == 10
+
+    def test_first_figures_are_written_at_once(self) -> None:
+        played = Scene()
+        played.publisher.write_status(managed(), {"phase": "Running", "latency": None})
+        played.publisher.write_status(managed(status={"phase": "Running"}), {"phase": "Running", **throughput(5.0)})
+        assert len(played.kinds.calls) == 2
+
+    def test_that_is_refused_is_an_event_and_tried_again_ever_more_slowly(self) -> None:
+        played = Scene()
+        played.kinds.error = KubernetesError("status: not valid")
+        tried = []
+        for _ in range(200):
+            attempts = played.kinds.attempts
+            played.publisher.write_status(managed(), {"phase": "Running"})
+            if played.kinds.attempts > attempts:
+                tried.append(played.now)
+            played.now += 10.0
+        assert [later - earlier for earlier, later in pairwise(tried)][:7] == [10, 20, 40, 80, 160, 300, 300]
+        assert set(played.events.posted) == {("StatusRefused", "status: not valid", True)}
+        assert played.said == ["StatusRefused: status: not valid"]
 
     def test_that_could_not_be_written_is_said_and_tried_again(self) -> None:
         played = Scene()
         played.kinds.error = KubernetesError("status of stormtopologies streams/words: down")
         played.publisher.write_status(managed(), {"phase": "Running"})
-        assert played.said == ["status of stormtopologies streams/words: down"]
+        assert played.said == ["StatusRefused: status of stormtopologies streams/words: down"]
         played.kinds.error = None
+        played.now += FIRST_RETRY_SECONDS
         played.publisher.write_status(managed(), {"phase": "Running"})
         assert played.kinds.verbs() == ["status"]
 
@@ -149,7 +212,8 @@ class TestRecord:
         played = Scene()
         played.kinds.error = KubernetesError("create stormrebalances: down")
         played.publisher.on_record(plan_record(PlanState.APPLYING))
-        assert played.said[-1] == f"plan {plan().id} goes on, but could not be shown: create stormrebalances: down"
+        assert played.said[-1] == "PlanNotShown: create stormrebalances: down"
+        assert played.events.posted == [("PlanNotShown", "create stormrebalances: down", True)]
         assert played.publisher.last_record[TOPOLOGY_ID].state is PlanState.APPLYING
 
     def test_step_that_could_not_be_shown_is_shown_by_the_next_pass(self) -> None:
@@ -157,8 +221,11 @@ class TestRecord:
         played.publisher.on_record(plan_record(PlanState.SETTLING))
         played.kinds.error = KubernetesError("down")
         played.publisher.on_record(plan_record(PlanState.VERIFIED))
+        attempts = played.kinds.attempts
         played.publisher.on_pass(PassReport(NOW_SECONDS, None, None, ()))
+        assert played.kinds.attempts == attempts
         played.kinds.error = None
+        played.now += FIRST_RETRY_SECONDS
         for _ in range(2):
             played.publisher.on_pass(PassReport(NOW_SECONDS, None, None, ()))
         assert [status["state"] for status in played.kinds.statuses()] == ["Settling", "Verified"]
@@ -205,6 +272,18 @@ class TestHistory:
     def test_they_are_not_deleted_twice_though_the_watch_lags_behind(self) -> None:
         played = Scene(*(rebalance("Verified", of=plan(f"p-{at}")) for at in range(4)))
         played.publisher.trim_history(managed(), 2)
+        played.publisher.trim_history(managed(), 2)
+        assert played.kinds.verbs() == ["delete", "delete"]
+
+    def test_that_cannot_be_trimmed_ends_no_pass_and_is_tried_again_slowly(self) -> None:
+        played = Scene(*(rebalance("Verified", of=plan(f"p-{at}")) for at in range(4)))
+        played.kinds.error = KubernetesError("delete: forbidden")
+        for _ in range(3):
+            played.publisher.trim_history(managed(), 2)
+        assert played.kinds.attempts == 1
+        assert played.events.posted == [("HistoryKept", "delete: forbidden", True)]
+        played.kinds.error = None
+        played.now += FIRST_RETRY_SECONDS
         played.publisher.trim_history(managed(), 2)
         assert played.kinds.verbs() == ["delete", "delete"]
 

@@ -24,14 +24,18 @@ from kube_builders import (
     topology_body,
 )
 from storm_operator.adapters.resource_schema import crd_file
+from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Assignment
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, TopologyRates
 from storm_operator.kube.conditions import FINE_HOLDS, TopologyView
+from storm_operator.kube.enforced import EnforcedPlace
 from storm_operator.kube.managed import Managed, managed_from
 from storm_operator.kube.status import (
     accepted_status,
+    is_due,
     is_news,
     refused_status,
     status_of,
@@ -51,6 +55,7 @@ FAILED_ONCE = TopologyView(
     retry_at_seconds=NOW_SECONDS + 60.0,
     failed_attempts=1,
 )
+HELD = (EnforcedPlace("s1.sup", "sup-0", True, "", AgentEnforcement("cgroup-v2")),)
 PAUSED: dict[str, Any] = {"annotations": {"storm-operator.dev/paused": "true"}}
 LATER_SECONDS = NOW_SECONDS + 60.0
 LATER = "2027-01-15T08:01:00Z"
@@ -67,7 +72,7 @@ def picture(*, latency_ms: float = 8.0, acked: float = 300.0, missing: bool = Fa
 
 def view(**changes: Any) -> TopologyView:
     """Of a topology that runs, is measured, and needs nothing, unless `changes` say otherwise."""
-    usual = TopologyView(managed(), RUNNING, picture(), NO_CHANGE, None, NOW_SECONDS)
+    usual = TopologyView(managed(), RUNNING, picture(), NO_CHANGE, None, NOW_SECONDS, places=HELD)
     return replace(usual, **changes)
 
 
@@ -199,9 +204,31 @@ class TestConditions:
             ({"resources": {"enforcement": "Pod"}}, "Pod"),
         ],
     )
-    def test_enforcement_is_what_the_spec_asks_for(self, spec: dict[str, Any], reason: str) -> None:
+    def test_enforcement_is_for_what_the_spec_asks_for(self, spec: dict[str, Any], reason: str) -> None:
         status = status_of(view(managed=managed(spec={"adopt": {}, **spec})))
         assert judged(status, "Enforced") == ("True" if reason == "Pod" else "False", reason)
+
+    def test_enforcement_is_judged_by_what_pods_and_agents_do(self) -> None:
+        refused = replace(HELD[0], problem="Infeasible: node has 1 CPU")
+        status = status_of(view(places=(refused,)))
+        assert judged(status, "Enforced") == ("False", "ResizeRefused")
+        assert condition(status, "Enforced")["message"] == "sup-0: Infeasible: node has 1 CPU"
+
+    def test_unreachable_cluster_leaves_enforcement_unknown(self) -> None:
+        status = status_of(view(progress=None, snapshot=None, decision=None, places=(), trouble="no Nimbus"))
+        assert judged(status, "Enforced") == ("Unknown", "Unknown")
+
+    def test_kubernetes_that_refuses_is_not_called_an_unreachable_cluster(self) -> None:
+        trouble = view(
+            progress=None, snapshot=None, decision=None, trouble="list: no", trouble_reason="KubernetesRefused"
+        )
+        assert judged(status_of(trouble), "Degraded") == ("True", "KubernetesRefused")
+
+    def test_what_could_not_be_done_degrades_with_its_own_reason(self) -> None:
+        obstacles = (("ScaleRefused", "scale StatefulSet storm/sup to 3: forbidden"), ("PodsNotListed", "no"))
+        status = status_of(view(obstacles=obstacles))
+        assert judged(status, "Degraded") == ("True", "ScaleRefused")
+        assert condition(status, "Degraded")["message"] == "scale StatefulSet storm/sup to 3: forbidden; no"
 
     def test_paused_resource_is_neither_enforced_nor_ready_but_not_degraded(self) -> None:
         status = status_of(view(managed=managed(**PAUSED), progress=None, decision=None))
@@ -319,6 +346,24 @@ class TestLastPlanAndHold:
     def test_hold_goes_when_something_is_done(self) -> None:
         assert status_of(view(managed=with_status(status_of(view())), decision=plan()))["lastHold"] is None
 
+    def test_resize_that_is_held_is_told_since_when_and_goes(self) -> None:
+        def held(count: int, minutes: int) -> HeldResize:
+            hold = Hold(HoldReason.EXCLUDED_WINDOW, f"it ends in {minutes} minutes")
+            return HeldResize({"count": count}, hold)
+
+        first = status_of(view(held_resize=held(4, 9)))
+        assert first["heldResize"] == {
+            "executors": [{"component": "count", "executors": 4}],
+            "reason": "ExcludedWindow",
+            "message": "by load executors should be count 4; it ends in 9 minutes",
+            "since": NOW,
+        }
+        before = with_status(first)
+        later = {"managed": before, "now_seconds": LATER_SECONDS}
+        assert not is_news(first, status_of(view(**later, held_resize=held(4, 8)))), "only the minutes differ"
+        assert status_of(view(**later, held_resize=held(5, 8)))["heldResize"]["since"] == LATER
+        assert status_of(view(**later))["heldResize"] is None
+
 
 class TestSubmission:
     def test_failed_one_says_why_and_when_it_is_tried_again(self) -> None:
@@ -415,6 +460,45 @@ class TestNews:
         later = view(managed=with_status(first), decision=Hold(reason, "27 s old, cost 905 -> 883"))
         assert not is_news(first, status_of(later))
         assert reason.value in status_of(later)["message"]
+
+
+class TestDue:
+    @pytest.mark.parametrize(
+        ("new", "age_seconds", "due"),
+        [
+            ({"percentOfBest": 50.0}, 59.0, False),
+            ({"percentOfBest": 50.0}, 60.0, True),
+            ({"percentOfBest": 50.0}, float("inf"), True),
+            ({"percentOfBest": None}, 59.0, False),
+            ({"percentOfBest": 96.0}, 3600.0, False),
+            ({"percentOfBest": 50.0, "workersUsed": 3}, 0.0, True),
+            ({"phase": "Rebalancing"}, 0.0, True),
+            ({"message": "traffic 310 -> 95 tuples/s, pays back in 71.5 s"}, 59.0, False),
+            ({"message": "traffic 310 -> 95 tuples/s, pays back in 71.5 s"}, 60.0, True),
+            ({"message": "supervisor s1 is overloaded"}, 0.0, True),
+            (
+                {"conditions": [{"type": "MetricsReady", "status": "False", "message": "no snapshot for 27.1 s"}]},
+                59.0,
+                False,
+            ),
+            (
+                {"conditions": [{"type": "MetricsReady", "status": "True", "message": "no snapshot for 17.1 s"}]},
+                0.0,
+                True,
+            ),
+        ],
+    )
+    def test_figures_wait_and_nothing_else_does(self, new: dict[str, Any], age_seconds: float, due: bool) -> None:
+        incomplete = {"type": "MetricsReady", "status": "False", "message": "no snapshot for 17.1 s"}
+        said = "traffic 300 -> 100 tuples/s, pays back in 65 s"
+        old = {
+            "phase": "Running",
+            "message": said,
+            "percentOfBest": 100.0,
+            "workersUsed": 2,
+            "conditions": [incomplete],
+        }
+        assert is_due(old, new, age_seconds) is due
 
 
 class TestRefusedAndAccepted:

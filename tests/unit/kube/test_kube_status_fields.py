@@ -13,6 +13,7 @@ from kube_builders import NOW_SECONDS, SPREAD, TOPOLOGY_ID, WORDS, managed, plan
 from storm_operator.adapters.resource_schema import crd_file
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.forecast import LoadForecast
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import AUTO, Outcome, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary, TopologyRates
 from storm_operator.kube.conditions import TopologyView
@@ -67,6 +68,7 @@ def test_status_of_a_topology() -> None:
         NOW_SECONDS,
         job=job,
         forecasts={(TOPOLOGY_ID, "spout"): LoadForecast(1.0, 0.0, "DampedTrend", "the profile is old")},
+        held_resize=HeldResize({"count": 4}, Hold(HoldReason.OBSERVE_ONLY, "mode is Observe")),
     )
     failed = replace(
         usual, progress=Progress(Stage.FAILED, "no jar"), retry_at_seconds=NOW_SECONDS + 10.0, failed_attempts=1

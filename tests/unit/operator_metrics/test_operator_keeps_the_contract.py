@@ -98,9 +98,10 @@ def test_traffic_by_level_adds_up(played: Played) -> None:
 
 def test_the_plan_is_told_with_what_it_promised_and_what_came(played: Played) -> None:
     found = series(played.operator)
-    ((topology, plan_id, policy, state),) = found["last_plan_info"]
+    ((topology, plan_id, policy, reason, state),) = found["last_plan_info"]
     (record,) = [r for r in played.stage.notes.records.values() if r.plan.id == plan_id]
     assert (topology, policy, state) == ("wordcount", "liu", record.state.value)
+    assert reason == record.plan.cause == "Savings"
     assert found["plans_total"]["Applying", "liu"] == len(played.stage.notes.records)
     assert found["plans_total"]["Failed", "liu"] == 0.0
     assert found["topology_plans_total"]["wordcount", "Rejected"] == 0.0

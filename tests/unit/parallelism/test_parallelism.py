@@ -1,12 +1,25 @@
-"""How many executors a component should have: fixed, by load, never beyond its tasks."""
+"""How many executors a component should have: fixed, by load, never beyond its tasks; when load has its way."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from builders import chain_topology
-from storm_operator.core.model import Demand, Topology
-from storm_operator.core.parallelism import wanted_parallelism
+from builders import NOW_SECONDS, chain_topology, component_load, history, placed, snapshot, supervisors
+from storm_operator.core.decision import HoldReason
+from storm_operator.core.decision_memory import DecisionMemory
+from storm_operator.core.model import ACKER_COMPONENT, ComponentKind, Demand, Topology
+from storm_operator.core.parallelism import Resize, wanted_parallelism, why_load_waits
+from storm_operator.core.settings import (
+    ApprovalMode,
+    ApprovalSettings,
+    AutoApproval,
+    ExcludedWindow,
+    Mode,
+    SchedulingSettings,
+)
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec
 
 CEILING = 1000.0
@@ -22,36 +35,39 @@ def demand(of: Topology, each_millicores: float | None) -> Demand:
 
 
 def auto(**bounds: int) -> ParallelismSpec:
-    return ParallelismSpec(ParallelismMode.AUTO, {"count": ComponentParallelism(**bounds)})
+    """`spout` is held at what it has, so that only `count` is in question."""
+    only = {"spout": ComponentParallelism(executors=1)}
+    return ParallelismSpec(ParallelismMode.AUTO, {"count": ComponentParallelism(**bounds), **only})
 
 
 def fixed(executors: int) -> ParallelismSpec:
     return ParallelismSpec(ParallelismMode.FIXED, {"count": ComponentParallelism(executors=executors)})
 
 
+def wanted(of: Topology, spec: ParallelismSpec, each_millicores: float | None) -> Resize:
+    return wanted_parallelism(of, spec, demand(of, each_millicores), CEILING)
+
+
 def test_fixed_number_that_is_there_already_changes_nothing() -> None:
-    words = topology(2)
-    assert wanted_parallelism(words, fixed(2), demand(words, 900.0), CEILING).executors == {}
+    assert wanted(topology(2), fixed(2), 900.0) == Resize({})
 
 
 def test_fixed_number_is_what_it_becomes_up_to_its_tasks() -> None:
-    words = topology(2)
-    assert wanted_parallelism(words, fixed(3), demand(words, 1.0), CEILING).executors == {"count": 3}
-    resize = wanted_parallelism(words, fixed(9), demand(words, 1.0), CEILING)
-    assert resize.executors == {"count": 4}
+    assert wanted(topology(2), fixed(3), 1.0) == Resize({"count": 3})
+    resize = wanted(topology(2), fixed(9), 1.0)
+    assert resize.asked == {"count": 4}
     assert "4 tasks" in resize.notes[0]
 
 
 def test_component_that_is_none_is_noted() -> None:
-    words = topology(2)
     spec = ParallelismSpec(components={"cuont": ComponentParallelism(executors=3)})
-    resize = wanted_parallelism(words, spec, demand(words, 1.0), CEILING)
-    assert resize.executors == {}
+    resize = wanted(topology(2), spec, 1.0)
+    assert resize.asked == {}
     assert "'cuont'" in resize.notes[0]
 
 
 @pytest.mark.parametrize(
-    ("executors", "each_millicores", "wanted"),
+    ("executors", "each_millicores", "by_load"),
     [
         (2, 950.0, {"count": 4}),  # 1900 of demand at 60% of 1000 each
         (2, 700.0, {}),  # busy, not full
@@ -59,13 +75,97 @@ def test_component_that_is_none_is_noted() -> None:
         (2, 350.0, {}),  # two are still better than one
     ],
 )
-def test_auto_follows_the_load(executors: int, each_millicores: float, wanted: dict[str, int]) -> None:
-    words = topology(executors)
-    assert wanted_parallelism(words, auto(minimum=1), demand(words, each_millicores), CEILING).executors == wanted
+def test_auto_follows_the_load(executors: int, each_millicores: float, by_load: dict[str, int]) -> None:
+    assert wanted(topology(executors), auto(minimum=1), each_millicores) == Resize({}, by_load)
 
 
-def test_auto_keeps_to_its_bounds_and_does_nothing_on_unknown_demand() -> None:
+def test_auto_needs_no_component_named_and_leaves_storms_own_alone() -> None:
+    words = chain_topology("words", ("spout", 1), ("count", 4), (ACKER_COMPONENT, 4), ("__metrics", 4))
+    kinds = tuple(
+        replace(one, kind=ComponentKind.ACKER) if one.name == ACKER_COMPONENT else one for one in words.components
+    )
+    words = replace(words, components=kinds)
+    alone = ParallelismSpec(ParallelismMode.AUTO)
+    assert wanted(words, alone, 100.0) == Resize({}, {"count": 1})
+    named = ParallelismSpec(ParallelismMode.AUTO, {ACKER_COMPONENT: ComponentParallelism(minimum=2)})
+    assert wanted(words, named, 100.0) == Resize({}, {"count": 1, ACKER_COMPONENT: 2})
+    assert wanted(words, ParallelismSpec(), 100.0) == Resize({}), "Fixed leaves what is not named"
+
+
+def test_load_that_asks_for_more_than_there_are_tasks_gets_one_for_each() -> None:
+    assert wanted(topology(2), ParallelismSpec(ParallelismMode.AUTO), 1000.0) == Resize({}, {"count": 4, "spout": 2})
+
+
+def test_auto_goes_down_by_the_most_that_was_needed_lately() -> None:
     words = topology(4)
-    assert wanted_parallelism(words, auto(minimum=3), demand(words, 10.0), CEILING).executors == {"count": 3}
-    assert wanted_parallelism(words, auto(maximum=2), demand(words, 990.0), CEILING).executors == {"count": 2}
-    assert wanted_parallelism(words, auto(minimum=1), demand(words, None), CEILING).executors == {}
+    raw = dict.fromkeys(words.executors, 100.0)
+    busy_lately = Demand(raw, raw, peak_millicores=dict.fromkeys(words.executors, 800.0))
+    assert wanted_parallelism(words, auto(minimum=1), busy_lately, CEILING) == Resize({})
+
+
+def test_bounds_are_the_users_word_and_what_lies_between_is_the_loads() -> None:
+    assert wanted(topology(4), auto(minimum=3), 10.0) == Resize({}, {"count": 3})
+    assert wanted(topology(4), auto(maximum=2), 990.0) == Resize({"count": 2})
+    assert wanted(topology(2), auto(minimum=3), 990.0) == Resize({"count": 3}, {"count": 4})
+    assert wanted(topology(2), auto(minimum=3), None) == Resize({"count": 3})
+
+
+def test_auto_does_nothing_on_unknown_demand() -> None:
+    assert wanted(topology(4), auto(minimum=1), None) == Resize({})
+
+
+WORDS = topology(2)
+EVERY_MINUTE = (ExcludedWindow("* * * * *", 3600),)
+
+
+def hold(memory: DecisionMemory | None = None, missing: bool = False, **settings: Any) -> HoldReason | None:
+    """Why a resize by load waits under `settings`, after three periods that were seen."""
+    loads = {name: [component_load(300.0)] * 3 for name in ("spout", "count")}
+    where = placed(WORDS, {"spout": "s1", "count": "s1"})
+    picture = snapshot(
+        (WORDS,),
+        supervisors(1),
+        where,
+        periods=history("words", loads),
+        missing=WORDS.executors[:1] if missing else (),
+    )
+    found = why_load_waits(
+        "words",
+        picture,
+        demand(WORDS, 950.0),
+        SchedulingSettings(**settings),
+        memory or DecisionMemory(),
+        now_seconds=NOW_SECONDS,
+    )
+    return found.reason if found is not None else None
+
+
+def test_load_has_its_way_where_plans_need_no_approval() -> None:
+    assert hold() is None
+    assert hold(approval=ApprovalSettings(auto_approve_when=AutoApproval())) is None, "no condition is none"
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"mode": Mode.OBSERVE}, HoldReason.OBSERVE_ONLY),
+        ({"mode": Mode.RECOMMEND}, HoldReason.AWAITING_APPROVAL),
+        ({"approval": ApprovalSettings(ApprovalMode.MANUAL)}, HoldReason.AWAITING_APPROVAL),
+        (
+            {"approval": ApprovalSettings(auto_approve_when=AutoApproval(maximum_restarted_workers=1))},
+            HoldReason.AWAITING_APPROVAL,
+        ),
+        ({"excluded_windows": EVERY_MINUTE}, HoldReason.EXCLUDED_WINDOW),
+        ({"minimum_periods": 4}, HoldReason.WARMING_UP),
+        ({"missing": True}, HoldReason.METRICS_INCOMPLETE),
+    ],
+)
+def test_load_waits_for_what_plans_wait_for(settings: dict[str, Any], reason: HoldReason) -> None:
+    assert hold(**settings) is reason
+
+
+def test_load_waits_for_the_cool_down_of_its_own_topology() -> None:
+    just_now = DecisionMemory().with_change("words", NOW_SECONDS - 59.0)
+    assert hold(just_now) is HoldReason.COOL_DOWN
+    assert hold(DecisionMemory().with_change("words", NOW_SECONDS - 60.0)) is None
+    assert hold(DecisionMemory().with_change("others", NOW_SECONDS)) is None

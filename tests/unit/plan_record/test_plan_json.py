@@ -7,7 +7,7 @@ import json
 import pytest
 
 from builders import chain_topology, placed, slot
-from storm_operator.core.decision import Move, Plan, Prediction
+from storm_operator.core.decision import Move, Plan, PlanCause, Prediction
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_json import record_from_json, record_to_json
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
@@ -36,6 +36,7 @@ def full_record() -> PlanRecord:
         after=Prediction(1.0, 2.0, 3.0, 1, 0.0, 5.0),
         payback_seconds=40.0,
         gain_percent=12.0,
+        cause=PlanCause.OVERLOAD,
     )
     return PlanRecord(
         plan=plan,
@@ -61,6 +62,12 @@ def test_record_survives_json_text() -> None:
     again = record_from_json(json.loads(json.dumps(record_to_json(record))))
     assert again == record
     assert [e.component for e in again.plan.target.slot_of] == [e.component for e in record.plan.target.slot_of]
+
+
+def test_a_plan_of_an_older_journal_has_no_cause() -> None:
+    document = record_to_json(full_record())
+    del document["plan"]["cause"]
+    assert record_from_json(document).plan.cause is PlanCause.UNSTATED
 
 
 def test_record_of_another_version_is_refused() -> None:

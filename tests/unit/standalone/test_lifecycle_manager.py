@@ -6,10 +6,11 @@ import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.topology_spec import AdoptSource, JarSource, TopologySpec
 from storm_operator.jvm_submitter import JvmSubmitter, source_fingerprint
-from storm_operator.lifecycle_manager import FIRST_RETRY_SECONDS, LifecycleManager, Progress, Stage
+from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
 
 @dataclass

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from storm_operator.core.decision import Plan, Prediction
+from storm_operator.core.decision import Plan, PlanCause, Prediction
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
@@ -88,3 +88,4 @@ def test_way_back_leads_to_where_the_plan_began() -> None:
     back = reverse_plan(plan, "p-2", 5.0)
     assert (back.base, back.target) == (plan.target, plan.base)
     assert "p-1" in back.reason
+    assert back.cause is PlanCause.ROLLBACK

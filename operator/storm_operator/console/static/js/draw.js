@@ -1,15 +1,15 @@
 // A laid-out view onto a canvas. What is drawn is the same for the live map and for a plan's before and after.
 
-import { concerns, crossingOf, linesToDraw, supervisorPairs } from "./flows.js";
+import { bent, concerns, crossingOf, linesToDraw, supervisorPairs } from "./flows.js";
 import { figure, short } from "./format.js";
 import { drawGlyph, shareOf } from "./glyph.js";
 import { key } from "./palette.js";
+import { drawShares } from "./shares.js";
+import { clipped, FONT, READABLE, text } from "./text.js";
 
 const WIDEST = 9;
-const READABLE = 0.62;
 const MOST_PILLS = 15;
 const DASH = [5, 11];
-const FONT = "system-ui, 'Segoe UI', sans-serif";
 
 /** `scene`: {view, layout, lines, looks, names}; `shown`: {transform, selected, rings, phase, colours}. */
 export function drawMap(context, width, height, scene, shown) {
@@ -26,7 +26,7 @@ export function drawMap(context, width, height, scene, shown) {
   scene.layout.supervisors.forEach((box) => drawSupervisorName(context, box, scene, shown));
   if (detail) scene.layout.workers.forEach((box) => drawWorkerName(context, box, scene, shown));
   scene.layout.executors.forEach((box) => box && drawExecutor(context, box, scene, shown, detail));
-  if (!shown.bare) drawPills(context, scene, colours, transform.scale);
+  if (!shown.bare) drawPills(context, scene, colours, transform.scale, shown.farPills ?? 0);
   if (shown.selected) drawFocus(context, boxOf(scene.layout, shown.selected), colours);
   context.restore();
 }
@@ -92,7 +92,7 @@ function drawCpu(context, x, y, wide, used, all, colours) {
   context.fill();
 }
 
-function drawWorker(context, box, { view, looks }, { colours }, detail) {
+function drawWorker(context, box, { view, looks }, { colours, transform }, detail) {
   context.beginPath();
   context.roundRect(box.x, box.y, box.wide, box.high, 9);
   context.fillStyle = colours.sunk;
@@ -100,35 +100,7 @@ function drawWorker(context, box, { view, looks }, { colours }, detail) {
   context.strokeStyle = colours.line;
   context.lineWidth = 1.2;
   context.stroke();
-  if (box.folded) drawShares(context, box, view, looks, colours, detail);
-}
-
-/** A folded worker: how many executors of which component, and how much of its limits it uses. */
-function drawShares(context, box, view, looks, colours, detail) {
-  const counts = new Map();
-  let used = 0, most = 0, known = true;
-  for (const executor of view.executors) {
-    if (executor.worker !== box.at) continue;
-    const name = key(executor.topology, executor.component);
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-    const limit = executor.limit_millicores ?? executor.demand_millicores;
-    if (executor.cpu_used_millicores === null || limit === null) known = false;
-    used += executor.cpu_used_millicores ?? 0;
-    most += limit ?? 0;
-  }
-  const total = view.workers[box.at].executors || 1;
-  const top = detail ? box.y + 22 : box.y + 6, high = detail ? 11 : box.high - 12;
-  let x = box.x + 8;
-  for (const [name, number] of counts) {
-    const wide = ((box.wide - 16) * number) / total;
-    context.fillStyle = looks.get(name)?.colour ?? colours.faint;
-    context.fillRect(x, top, Math.max(0, wide - 1), high);
-    x += wide;
-  }
-  if (!detail) return;
-  const share = known && most ? `${Math.round((100 * used) / most)}% CPU` : "CPU unknown";
-  text(context, `${total} executors`, box.x + 9, box.y + 43, `11px ${FONT}`, colours.soft);
-  text(context, share, box.x + box.wide - 9, box.y + 43, `11px ${FONT}`, colours.soft, "right");
+  if (box.folded) drawShares(context, box, view, looks, colours, transform.scale);
 }
 
 function drawExecutor(context, box, { view, looks }, { colours, selected, rings }, detail) {
@@ -170,13 +142,6 @@ function drawLines(context, scene, { colours, selected, phase, bare }) {
   context.globalAlpha = 1;
 }
 
-/** Each direction bends to its own side, so that there and back are two lines. */
-function bent({ from, to, level }) {
-  const [dx, dy] = [to.x - from.x, to.y - from.y];
-  const much = level === "inside" ? 0.06 : 0.14;
-  return { x: (from.x + to.x) / 2 - dy * much, y: (from.y + to.y) / 2 + dx * much };
-}
-
 function stroke(context, { from, to }, bend) {
   context.beginPath();
   context.moveTo(from.x, from.y);
@@ -210,23 +175,24 @@ function arrow(context, { from, to }, bend, wide) {
   context.fill();
 }
 
-/** The traffic between each pair of supervisors, in figures, half-way between them. */
-function drawPills(context, { view, layout }, colours, scale) {
-  if (scale < READABLE) return;
-  for (const pair of supervisorPairs(view).slice(0, MOST_PILLS)) {
+/** The traffic between each pair of supervisors, in figures, half-way between them; from afar that of the heaviest. */
+function drawPills(context, { view, layout }, colours, scale, farPills) {
+  const isNear = scale >= READABLE, unit = isNear ? 1 : READABLE / scale;
+  for (const pair of supervisorPairs(view).slice(0, isNear ? MOST_PILLS : farPills)) {
     const [a, b] = [layout.supervisors[pair.a], layout.supervisors[pair.b]];
     const x = (a.x + b.x + a.wide) / 2, y = (a.y + b.y + a.high) / 2;
-    const words = `${short(pair.rate)}/s · ${figure(pair.roundTrip)} ms`;
-    context.font = `600 11.5px ${FONT}`;
-    const wide = context.measureText(words).width + 18;
+    const words = isNear ? `${short(pair.rate)}/s · ${figure(pair.roundTrip)} ms` : `${short(pair.rate)}/s`;
+    const font = `600 ${(isNear ? 11.5 : 16) * unit}px ${FONT}`;
+    context.font = font;
+    const wide = context.measureText(words).width + 18 * unit;
     context.beginPath();
-    context.roundRect(x - wide / 2, y - 11, wide, 22, 11);
+    context.roundRect(x - wide / 2, y - 11 * unit, wide, 22 * unit, 11 * unit);
     context.fillStyle = colours.card;
     context.fill();
     context.strokeStyle = colours.crossing;
-    context.lineWidth = 1.4;
+    context.lineWidth = 1.4 * unit;
     context.stroke();
-    text(context, words, x, y, context.font, colours.crossing, "center");
+    text(context, words, x, y, font, colours.crossing, "center");
   }
 }
 
@@ -237,26 +203,4 @@ function drawFocus(context, box, colours) {
   context.strokeStyle = colours.accent;
   context.lineWidth = 2.4;
   context.stroke();
-}
-
-function text(context, words, x, y, font, colour, align = "left", halo = null) {
-  context.font = font;
-  context.textAlign = align;
-  context.textBaseline = "middle";
-  if (halo) {
-    context.strokeStyle = halo;
-    context.lineWidth = 4;
-    context.lineJoin = "round";
-    context.strokeText(words, x, y);
-  }
-  context.fillStyle = colour;
-  context.fillText(words, x, y);
-}
-
-function clipped(context, words, room, font) {
-  context.font = font;
-  if (context.measureText(words).width <= room) return words;
-  let kept = words;
-  while (kept.length > 1 && context.measureText(`${kept}…`).width > room) kept = kept.slice(0, -1);
-  return `${kept}…`;
 }

@@ -45,6 +45,8 @@ function foldedLines(view, layout) {
   }));
 }
 
+export const LEVELS = { inside: "in one worker", between: "between workers", crossing: "between supervisors" };
+
 function levelOf(view, source, target) {
   if (source === target || source === null || target === null) return "inside";
   return view.workers[source].supervisor === view.workers[target].supervisor ? "between" : "crossing";
@@ -80,6 +82,49 @@ export function supervisorPairs(view) {
     sums.set(`${a}-${b}`, known);
   }
   return [...sums.values()].sort((one, other) => other.rate - one.rate);
+}
+
+/** The middle of a line's curve. Each direction bends to its own side, so that there and back are two lines. */
+export function bent({ from, to, level }) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const much = level === "inside" ? 0.06 : 0.14;
+  return { x: (from.x + to.x) / 2 - dy * much, y: (from.y + to.y) / 2 + dx * much };
+}
+
+const STEPS = 24;
+
+/** The one of `lines` that runs through a point of the map, or not farther from it than `most`; null where none does. */
+export function lineAt(lines, x, y, most) {
+  let best = null, least = most;
+  for (const line of lines) {
+    const bend = bent(line);
+    const at = (t, axis) => (1 - t) ** 2 * line.from[axis] + 2 * t * (1 - t) * bend[axis] + t * t * line.to[axis];
+    for (let step = 0; step < STEPS; step++) {
+      const [t, next] = [step / STEPS, (step + 1) / STEPS];
+      const far = fromSegment(x, y, at(t, "x"), at(t, "y"), at(next, "x"), at(next, "y"));
+      if (far <= least) [best, least] = [line, far];
+    }
+  }
+  return best;
+}
+
+function fromSegment(x, y, ax, ay, bx, by) {
+  const [dx, dy] = [bx - ax, by - ay];
+  const along = Math.max(0, Math.min(1, ((x - ax) * dx + (y - ay) * dy) / (dx * dx + dy * dy || 1)));
+  return Math.hypot(x - ax - along * dx, y - ay - along * dy);
+}
+
+/** All flows between executors, workers or supervisors (`kind`): {source, target, rate, level, roundTrip}, heaviest first. */
+export function flowsBetween(view, kind) {
+  const workerOf = (at) => (kind === "executor" ? view.executors[at].worker : at);
+  const flows = view.traffic[`${kind}_flows`].map((flow) => ({
+    source: flow.source,
+    target: flow.target,
+    rate: flow.tuples_per_second,
+    level: kind === "supervisor" ? "crossing" : levelOf(view, workerOf(flow.source), workerOf(flow.target)),
+    roundTrip: flow.round_trip_ms ?? null,
+  }));
+  return flows.sort((a, b) => b.rate - a.rate || a.source - b.source || a.target - b.target);
 }
 
 /** Does the line concern what is selected? */

@@ -1,5 +1,7 @@
 // One executor as a glyph: colour = component, fill = CPU against limit, square = stateful, hatched = unknown.
 
+import { needsRim } from "./palette.js";
+
 const NEAR_LIMIT = 0.95;
 
 /** `share`: CPU used by limit (or by demand where nobody holds it); null is unknown. */
@@ -20,13 +22,20 @@ export function drawGlyph(context, { x, y, radius }, look, share, colours, detai
     const filled = 2 * radius * Math.min(1, share);
     context.fillRect(x - radius, y + radius - filled, 2 * radius, filled);
   }
-  if (detail && look.mark) mark(context, x, y, radius, look.mark, colours.card);
+  if (detail && look.mark) drawMark(context, { x: x - radius, y: y - radius, wide: 2 * radius, high: 2 * radius }, look.mark, colours);
   context.restore();
   context.beginPath();
   outline(context, x, y, radius, look.stateful);
   context.lineWidth = 2;
   context.strokeStyle = look.colour;
   context.stroke();
+  if (needsRim(look.colour, colours.card)) {
+    context.beginPath();
+    outline(context, x, y, radius + 1.3, look.stateful);
+    context.lineWidth = 0.9;
+    context.strokeStyle = colours.soft;
+    context.stroke();
+  }
   if (look.stateful && detail) {
     context.beginPath();
     outline(context, x, y, radius - 3.4, true);
@@ -62,12 +71,13 @@ function hatch(context, x, y, radius, colour) {
 }
 
 /** Tells components apart that share a colour: a bar across, a bar upright, a cross. */
-function mark(context, x, y, radius, number, colour) {
-  context.fillStyle = colour;
-  context.globalAlpha = 0.75;
-  if (number & 1) context.fillRect(x - radius, y - radius * 0.62, 2 * radius, 3);
-  if (number & 2) context.fillRect(x - radius * 0.62, y - radius, 3, 2 * radius);
-  context.globalAlpha = 1;
+export function drawMark(context, { x, y, wide, high }, number, colours) {
+  const across = y + 0.22 * high, upright = x + 0.22 * wide;
+  for (const [colour, thick] of [[colours.card, 4], [colours.text, 1.8]]) {
+    context.fillStyle = colour; // dark within light, or the other way round: to be seen on every colour, full or empty
+    if (number & 1) context.fillRect(x, across - thick / 2, wide, thick);
+    if (number & 2) context.fillRect(upright - thick / 2, y, thick, high);
+  }
 }
 
 function warn(context, x, y, radius, colours) {

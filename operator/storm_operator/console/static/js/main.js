@@ -27,6 +27,8 @@ const KEYS = [
   [", and .", "one pass back, one pass on"],
   ["l", "back to live"],
   ["arrows", "on the map: select what is next in that direction"],
+  ["u and i", "on the map: up to the worker, to the supervisor; into them again"],
+  ["shift + arrows", "on the map: move it"],
   ["Enter", "on the map: fold or unfold the selected worker"],
   ["f", "on the map: fold or unfold all workers"],
   ["+ − 0", "on the map: zoom in, out, show everything"],

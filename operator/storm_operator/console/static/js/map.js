@@ -2,21 +2,25 @@
 
 import { h, sharp } from "./dom.js";
 import { boxOf, drawMap } from "./draw.js";
-import { linesOf, linesToDraw, MOST_LINES } from "./flows.js";
+import { lineAt, linesOf, linesToDraw, MOST_LINES } from "./flows.js";
 import { centreOf, fitted, layOut, under } from "./layout.js";
 import { looksOf, theme } from "./palette.js";
 import { goTo, onChange, select, state, topologyNames } from "./state.js";
-import { nameOf, tipFor } from "./tips.js";
+import { firstInside, holderOf, nextTo } from "./steps.js";
+import { nameOf, tipFor, tipForLine } from "./tips.js";
 import { clockTime } from "./format.js";
 
 const MANY_EXECUTORS = 150;
 const MOST_PULSING = 120;
 const FRAME_MS = 50;
 const TOOLS_HIGH = 46;
+const PAN = 80, MARGIN = 24;
+const FAR_PILLS = 6;
+const NEAR_LINE = 6;
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 export function makeMap(view, speak) {
-  const canvas = h("canvas", { id: "map", tabindex: 0, role: "application", "aria-label": "Map of the cluster. Arrows move, Enter folds a worker, plus and minus zoom." });
+  const canvas = h("canvas", { id: "map", tabindex: 0, role: "application", "aria-label": "Map of the cluster. Arrows select, u and i go up to the worker and supervisor and into them, shift and arrows move the map, Enter folds a worker, plus and minus zoom." });
   const tip = h("div", { class: "tip", hidden: true });
   const note = h("div", { class: "note small soft" });
   const asof = h("button", { class: "asof primary", hidden: true, onclick: () => goTo(null) });
@@ -63,7 +67,7 @@ export function makeMap(view, speak) {
     asof.textContent = state.at === null ? "" : `As of ${clockTime(seen.at_seconds)} · back to live (l)`;
     fold.textContent = layout.workers.length && layout.workers.every((worker) => worker.folded) ? "Unfold workers" : "Fold workers";
     const left = scene.lines.length - linesToDraw(scene, null).length;
-    note.textContent = left > 0 ? `The ${MOST_LINES} heaviest flows between supervisors are drawn. Select a worker or supervisor to see all of its own.` : "";
+    note.textContent = left > 0 ? `The ${MOST_LINES} heaviest flows between supervisors are drawn. Select a worker or supervisor to see all of its own; the table lists them.` : "";
     draw();
   }
 
@@ -71,7 +75,7 @@ export function makeMap(view, speak) {
     if (!scene || !canvas.isConnected || !canvas.clientWidth) return;
     const { context, width, height } = sharp(canvas);
     if (!performance.getEntriesByName("first-view").length) performance.mark("first-view"); // for `make bench-page`
-    drawMap(context, width, height, scene, { transform: transform(), selected: state.selected, phase: pulses() ? (frame % 20) / 20 : null, colours: theme() });
+    drawMap(context, width, height, scene, { transform: transform(), selected: state.selected, phase: pulses() ? (frame % 20) / 20 : null, farPills: FAR_PILLS, colours: theme() });
   }
 
   function pulses() {
@@ -95,6 +99,26 @@ export function makeMap(view, speak) {
     const by = scale / now.scale;
     zoomed = { scale, x: x - (x - now.x) * by, y: y - (y - now.y) * by };
     draw();
+  }
+
+  function pan(dx, dy) {
+    const now = transform();
+    zoomed = { ...now, x: now.x - dx * PAN, y: now.y - dy * PAN };
+    draw();
+  }
+
+  /** What has been selected by a key is moved to the middle where it is not to be seen. */
+  function bringIntoView(box) {
+    const now = transform(), wide = canvas.clientWidth, high = canvas.clientHeight, centre = centreOf(box);
+    const [x, y] = [centre.x * now.scale + now.x, centre.y * now.scale + now.y];
+    if (x >= MARGIN && x <= wide - MARGIN && y >= TOOLS_HIGH && y <= high - MARGIN) return;
+    zoomed = { scale: now.scale, x: wide / 2 - centre.x * now.scale, y: high / 2 - centre.y * now.scale };
+    draw();
+  }
+
+  function zoomByKey(factor) {
+    const at = state.selected && toScreen(state.selected.kind, state.selected.at);
+    zoom(factor, at?.x, at?.y);
   }
 
   function reset() {
@@ -121,12 +145,18 @@ export function makeMap(view, speak) {
     return scene ? under(scene.layout, (event.offsetX - x) / scale, (event.offsetY - y) / scale) : null;
   }
 
+  function lineUnder(event) {
+    const { scale, x, y } = transform();
+    return scene ? lineAt(linesToDraw(scene, state.selected), (event.offsetX - x) / scale, (event.offsetY - y) / scale, NEAR_LINE / scale) : null;
+  }
+
   function hover(event) {
     const box = found(event);
-    tip.hidden = !box;
+    const line = box?.kind === "executor" ? null : lineUnder(event);
+    tip.hidden = !box && !line;
     canvas.style.cursor = box ? "pointer" : "default";
-    if (!box) return;
-    tip.replaceChildren(...tipFor(scene.view, box, scene.names));
+    if (tip.hidden) return;
+    tip.replaceChildren(...(line ? tipForLine(scene.view, line) : tipFor(scene.view, box, scene.names)));
     tip.style.left = `${Math.max(8, Math.min(event.offsetX + 14, canvas.clientWidth - 250))}px`;
     tip.style.top = `${Math.max(8, Math.min(event.offsetY + 14, canvas.clientHeight - tip.offsetHeight - 8))}px`;
   }
@@ -159,11 +189,14 @@ export function makeMap(view, speak) {
   function keys(event) {
     const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
     if (!scene || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (arrows[event.key]) step(...arrows[event.key]);
+    if (arrows[event.key] && event.shiftKey) pan(...arrows[event.key]);
+    else if (arrows[event.key]) go(nextTo(scene, state.selected, ...arrows[event.key]));
+    else if (event.key === "u") go(holderOf(scene, state.selected));
+    else if (event.key === "i") go(firstInside(scene, state.selected));
     else if (event.key === "Enter" && state.selected?.kind === "worker") toggle(state.selected.at);
     else if (event.key === "Escape") choose(null);
-    else if (event.key === "+" || event.key === "=") zoom(1.25);
-    else if (event.key === "-") zoom(0.8);
+    else if (event.key === "+" || event.key === "=") zoomByKey(1.25);
+    else if (event.key === "-") zoomByKey(0.8);
     else if (event.key === "0") reset();
     else if (event.key === "f") toggleAll();
     else return;
@@ -171,19 +204,10 @@ export function makeMap(view, speak) {
     event.stopPropagation();
   }
 
-  /** To the nearest thing of the map in that direction; from nowhere to the first executor, worker or supervisor. */
-  function step(dx, dy) {
-    const boxes = [...scene.layout.executors.filter(Boolean), ...scene.layout.workers, ...scene.layout.supervisors.filter((box) => !scene.view.supervisors[box.at].workers)];
-    const here = state.selected && boxOf(scene.layout, state.selected);
-    if (!here) return choose(boxes[0]);
-    const from = centreOf(here);
-    let best = null, least = Infinity;
-    for (const box of boxes) {
-      const to = centreOf(box), along = (to.x - from.x) * dx + (to.y - from.y) * dy;
-      const aside = Math.abs((to.x - from.x) * dy) + Math.abs((to.y - from.y) * dx);
-      if (along > 4 && along + 2.5 * aside < least) [best, least] = [box, along + 2.5 * aside];
-    }
-    if (best) choose(best);
+  function go(box) {
+    if (!box) return;
+    choose(box);
+    bringIntoView(box);
   }
 
   return { show: () => { view.replaceChildren(canvas, tools, asof, note, tip, empty); relayOut(); }, focus: () => canvas.focus(), scene: () => scene, toScreen };

@@ -1,8 +1,10 @@
-// A colour for each component: Okabe and Ito's set, which people of all kinds of sight can tell apart. Its vermilion is
-// left to flows between supervisors. From the seventh component on a mark within tells those of one colour apart.
+// A colour for each component: six of Okabe and Ito's set, and a dark grey for ackers. Any two of them are told apart
+// without one kind of cones too (tests/unit/console/test_page_colours.py computes it). Vermilion is left to flows
+// between supervisors. From the seventh component on a mark within tells those of one colour apart, up to 24 of them.
 
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#f0e442"];
-const ACKER = "#8a97a5";
+const ACKER = "#4a5561";
+const LEAST_CONTRAST = 3; // WCAG 2.2, 1.4.11: what must be seen to understand a picture
 
 /** Looks by "topology/component": {colour, mark, initials}. In the order of the view, so that it never changes. */
 export function looksOf(view) {
@@ -26,6 +28,26 @@ export function key(topology, component) {
 function initials(name) {
   const letters = name.replace(/^_+/, "").split(/[^A-Za-z0-9]+/).filter(Boolean);
   return (letters.length > 1 ? letters[0][0] + letters[1].slice(-1) : (letters[0] ?? "?").slice(0, 2)).toLowerCase();
+}
+
+/** Whether a shape of that colour needs a rim of another one to stand out from what is behind it. */
+export function needsRim(colour, behind) {
+  const pair = `${colour} ${behind}`;
+  if (!rims.has(pair)) rims.set(pair, contrast(colour, behind) < LEAST_CONTRAST);
+  return rims.get(pair);
+}
+
+const rims = new Map();
+
+/** Of two colours as #rrggbb, by WCAG 2.2: from 1 to 21. */
+function contrast(one, other) {
+  const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function luminance(colour) {
+  const [red, green, blue] = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16) / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
 /** The page's own colours, as the style sheet has them now. */

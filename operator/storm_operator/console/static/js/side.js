@@ -6,7 +6,7 @@ import { drawGlyph } from "./glyph.js";
 import { clockTime, count, figure, percent, readable, words } from "./format.js";
 import { looksOf, theme } from "./palette.js";
 import { select, state, topologyNames } from "./state.js";
-import { factsOf, nameOf } from "./tips.js";
+import { factsOf, flowsOf, nameOf } from "./tips.js";
 
 export function renderSide(side, dialog) {
   const view = state.view;
@@ -24,7 +24,12 @@ export function renderSide(side, dialog) {
 }
 
 function selectedCard(view, names) {
-  return h("div", { class: "topology" }, h("div", {}, h("h3", {}, nameOf(view, state.selected, names)), h("button", { class: "quiet", "data-key": "unselect", "aria-label": "Select nothing", onclick: () => select(null) }, "×")), pairs(factsOf(view, state.selected)));
+  return h("div", { class: "topology" }, h("div", {}, h("h3", {}, nameOf(view, state.selected, names)), h("button", { class: "quiet", "data-key": "unselect", "aria-label": "Select nothing", onclick: () => select(null) }, "×")), pairs(factsOf(view, state.selected)), heaviest(flowsOf(view, state.selected)));
+}
+
+function heaviest(flows) {
+  if (!flows.length) return h("p", { class: "reason" }, "No flow is measured.");
+  return [h("h4", {}, "Heaviest flows"), h("ul", { class: "flows small" }, flows.map((flow) => h("li", {}, h("span", {}, flow.words, h("span", { class: "soft" }, ` ${flow.level}`)), h("b", {}, `${figure(flow.rate)}/s`))))];
 }
 
 export function decisionAbout(view, topologyId) {

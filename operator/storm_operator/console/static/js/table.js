@@ -1,38 +1,40 @@
-// The map as a table: for screen readers, for searching, and for copying.
+// The map as tables, of executors and of flows: for screen readers, for searching, and for copying.
 
 import { h, refill } from "./dom.js";
+import { flowHead, flowRows, KINDS } from "./flow_table.js";
 import { figure, percent } from "./format.js";
 import { shareOf } from "./glyph.js";
 import { state, topologyNames } from "./state.js";
 
 const MOST_ROWS = 500;
-let wanted = "";
+let wanted = "", shown = "executors";
 
 export function renderTable(view) {
   const seen = state.view;
   if (!seen) return refill(view);
-  const names = topologyNames();
-  const rows = rowsOf(seen, names).filter((row) => row.words.includes(wanted.toLowerCase()));
+  const { rows, all, left } = shown === "executors" ? executorRows(seen) : flowRows(seen, shown, topologyNames(), wanted.toLowerCase());
   const field = h("input", { type: "search", placeholder: "supervisor, topology, component…", "aria-label": "Filter", "data-key": "filter", oninput: (event) => { wanted = event.target.value; renderTable(view); } });
   field.value = wanted;
+  const options = Object.entries({ executors: "executors", ...KINDS }).map(([name, words]) => h("option", { value: name, selected: name === shown }, words));
+  const choice = h("select", { "aria-label": "Show", "data-key": "shown", onchange: (event) => { shown = event.target.value; renderTable(view); } }, options);
+  const counted = `${rows.length} of ${all}${rows.length > MOST_ROWS ? `, the first ${MOST_ROWS} are shown` : ""}${left ? `; ${figure(left)} lighter ones are not listed` : ""}`;
   refill(
     view,
     h(
       "div",
       { class: "view" },
-      h("div", { class: "fields" }, h("h2", {}, "Executors"), field, h("span", { class: "soft" }, `${rows.length} of ${seen.executors.length}${rows.length > MOST_ROWS ? `, the first ${MOST_ROWS} are shown` : ""}`)),
-      h(
-        "div",
-        { class: "panel" },
-        h(
-          "table",
-          {},
-          h("thead", {}, h("tr", {}, ["supervisor", "port", "topology", "component", "tasks", "state"].map((name) => h("th", { scope: "col" }, name)), ["CPU used", "limit", "share", "executed/s", "queue"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
-          h("tbody", {}, rows.slice(0, MOST_ROWS).map((row) => row.element())),
-        ),
-      ),
+      h("div", { class: "fields" }, h("h2", {}, "Table"), choice, field, h("span", { class: "soft" }, counted)),
+      h("div", { class: "panel" }, h("table", {}, h("thead", {}, shown === "executors" ? executorHead() : flowHead()), h("tbody", {}, rows.slice(0, MOST_ROWS).map((row) => row.element())))),
     ),
   );
+}
+
+function executorHead() {
+  return h("tr", {}, ["supervisor", "port", "topology", "component", "tasks", "state"].map((name) => h("th", { scope: "col" }, name)), ["CPU used", "limit", "share", "executed/s", "queue"].map((name) => h("th", { scope: "col", class: "number" }, name)));
+}
+
+function executorRows(seen) {
+  return { rows: rowsOf(seen, topologyNames()).filter((row) => row.words.includes(wanted.toLowerCase())), all: seen.executors.length, left: 0 };
 }
 
 function rowsOf(view, names) {

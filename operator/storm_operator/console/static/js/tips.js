@@ -2,6 +2,7 @@
 
 import { h, pairs } from "./dom.js";
 import { count, figure, percent } from "./format.js";
+import { flowsBetween, LEVELS } from "./flows.js";
 import { shareOf } from "./glyph.js";
 
 export function nameOf(view, { kind, at }, names) {
@@ -60,6 +61,38 @@ function factsOfExecutor(view, one, at) {
     ["queue", one.queue_length === null ? "unknown" : count(Math.round(one.queue_length), "tuple")],
     ["at", worker === null ? "no place yet" : `${view.supervisors[worker.supervisor].host}:${worker.port}`],
   ];
+}
+
+const MOST_FLOWS = 5;
+
+/** The heaviest flows of what is selected, as sentences with their figures: [{words, rate, level}]. */
+export function flowsOf(view, { kind, at }) {
+  const own = flowsBetween(view, kind).filter((flow) => flow.source === at || flow.target === at);
+  return own.slice(0, MOST_FLOWS).map((flow) => {
+    const other = placeOf(view, kind, flow.source === at ? flow.target : flow.source);
+    return { words: flow.source === flow.target ? "to itself" : `${flow.source === at ? "to" : "from"} ${other}`, rate: flow.rate, level: LEVELS[flow.level] };
+  });
+}
+
+/** An end of a flow, in few words. */
+export function placeOf(view, kind, at) {
+  if (kind === "supervisor") return view.supervisors[at].host;
+  if (kind === "worker") return `${view.supervisors[view.workers[at].supervisor].host}:${view.workers[at].port}`;
+  return `${view.executors[at].component} ${view.executors[at].tasks}`;
+}
+
+/** What a line of the map stands for. */
+export function tipForLine(view, line) {
+  const kind = line.folded ? "worker" : "executor";
+  const pair = line.level === "crossing" && view.traffic.supervisor_flows.find((flow) => flow.source === supervisorOf(view, line, line.source) && flow.target === supervisorOf(view, line, line.target));
+  return [
+    h("b", {}, `Flow ${placeOf(view, kind, line.source)} → ${placeOf(view, kind, line.target)}`),
+    pairs([["tuples", `${figure(line.rate)}/s`], ["level", LEVELS[line.level]], ...(pair ? [["round trip", `${figure(pair.round_trip_ms)} ms`]] : [])]),
+  ];
+}
+
+function supervisorOf(view, line, at) {
+  return view.workers[line.folded ? at : view.executors[at].worker].supervisor;
 }
 
 export function tipFor(view, box, names) {

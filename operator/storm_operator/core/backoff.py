@@ -1,0 +1,34 @@
+"""When what failed is tried again: at once if something else is wanted, else after pauses that double. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FIRST_RETRY_SECONDS = 10.0
+SLOWEST_RETRY_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """What failed `failures` times in a row: not tried again before `not_before_seconds`.
+
+    `identity` is of what was tried; something else may be tried at once.
+    """
+
+    identity: str
+    not_before_seconds: float
+    pause_seconds: float
+    failures: int = 1
+
+
+def may_try(last: Retry | None, identity: str, now_seconds: float) -> bool:
+    """`last` None: it has not failed."""
+    return last is None or last.identity != identity or now_seconds >= last.not_before_seconds
+
+
+def put_off(last: Retry | None, identity: str, now_seconds: float) -> Retry:
+    """After one more failure."""
+    if last is None or last.identity != identity:
+        return Retry(identity, now_seconds + FIRST_RETRY_SECONDS, FIRST_RETRY_SECONDS)
+    pause = min(last.pause_seconds * 2, SLOWEST_RETRY_SECONDS)
+    return Retry(identity, now_seconds + pause, pause, last.failures + 1)

@@ -1,0 +1,112 @@
+"""Whether executors are held to their CPU: by what supervisors' pods and agents do, not by what is asked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION
+from storm_operator.core.agent_enforcement import AgentEnforcement
+from storm_operator.core.settings import Enforcement
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.kube.pod_limits import PodLimits, problem_reason
+
+NAMED = 3
+FOLLOWS = "CPU limits of pods follow demand"
+
+
+@dataclass(frozen=True, slots=True)
+class EnforcedPlace:
+    """One supervisor that hosts executors of a topology.
+
+    `pod` is empty where none of the pods seen is its, `agent` None where that said nothing. `problem` is why the
+    pod does not have the limit that it should have, and empty when it does.
+    """
+
+    host: str
+    pod: str
+    has_capacity: bool
+    problem: str
+    agent: AgentEnforcement | None
+
+
+Verdict = tuple[bool | None, str, str]
+"""Status (None: unknown), reason and message of the condition."""
+
+
+def places_of(
+    topology_id: str, snapshot: ClusterSnapshot, limits: PodLimits, agents: Mapping[str, AgentEnforcement]
+) -> tuple[EnforcedPlace, ...]:
+    """The supervisors that host executors of the topology, sorted by host."""
+    used = {slot.supervisor_id for slot in snapshot.assignment.restricted_to([topology_id]).slot_of.values()}
+    found = []
+    for host in sorted(supervisor.host for supervisor in snapshot.supervisors if supervisor.id in used):
+        pod = limits.of_host(host)
+        name = pod.name if pod is not None else ""
+        has_capacity = pod is not None and pod.capacity_millicores is not None
+        found.append(EnforcedPlace(host, name, has_capacity, limits.problems.get(name, ""), agents.get(host)))
+    return tuple(found)
+
+
+def verdict(enforcement: Enforcement, places: tuple[EnforcedPlace, ...]) -> Verdict:
+    """Whether what `enforcement` (Pod or Executor) asks for is so at all `places`."""
+    if not places:
+        return None, "Unknown", "where its executors run is not known yet"
+    refused = [place for place in places if place.problem]
+    if refused:
+        return False, "ResizeRefused", "; ".join(f"{p.pod}: {steady(p.problem)}" for p in refused[:NAMED])
+    held = _held_by_agents(places)
+    pods = _of_pods(places)
+    if pods is not None:
+        only_agents = "executors are held by agents alone: " + pods[2]
+        return (True, "ExecutorOnly", only_agents) if held is True and enforcement is Enforcement.EXECUTOR else pods
+    if enforcement is Enforcement.POD:
+        return True, enforcement.value, FOLLOWS
+    if held is True:
+        return True, enforcement.value, f"{FOLLOWS}, and agents hold each executor to its own"
+    if held is None:
+        silent = _named(place.host for place in places if place.agent is None)
+        return None, "AgentsUnknown", f"{FOLLOWS}; whether executors are held one by one is not known: {silent}"
+    return True, "PodOnly", f"{FOLLOWS}, executors are not held one by one: {_why_not(places)}"
+
+
+def steady(problem: str) -> str:
+    """Without the node's use of the moment, that the kubelet tells with what is deferred: a status says it once."""
+    return "Deferred: its node has no room now" if problem_reason(problem) == "Deferred" else problem
+
+
+def _of_pods(places: tuple[EnforcedPlace, ...]) -> Verdict | None:
+    """What is wrong with the pods, of which none has a refused resize; None: nothing."""
+    unseen = [place.host for place in places if not place.pod]
+    if unseen:
+        return False, "NoPod", f"no supervisor pod is seen for {_named(unseen)}"
+    bare = [place.pod for place in places if not place.has_capacity]
+    if bare:
+        return (
+            False,
+            "NoCapacity",
+            f"no annotation {CAPACITY_ANNOTATION} on {_named(bare)}: their limits are left alone",
+        )
+    return None
+
+
+def _held_by_agents(places: tuple[EnforcedPlace, ...]) -> bool | None:
+    """None: no agent declines, but of some it is not known."""
+    known = [place.agent.enforces for place in places if place.agent is not None]
+    if not all(known):
+        return False
+    return True if len(known) == len(places) else None
+
+
+def _why_not(places: tuple[EnforcedPlace, ...]) -> str:
+    reasons: dict[str, list[str]] = {}
+    for place in places:
+        if place.agent is not None and not place.agent.enforces:
+            reasons.setdefault(place.agent.why_not or place.agent.mode, []).append(place.host)
+    return "; ".join(f"agent of {_named(hosts)}: {why}" for why, hosts in sorted(reasons.items()))
+
+
+def _named(names: Iterable[str]) -> str:
+    found = sorted(names)
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return ", ".join(found[:NAMED]) + more

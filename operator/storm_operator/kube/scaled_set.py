@@ -1,0 +1,51 @@
+"""Which StatefulSet the operator scales, or why none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from storm_operator.adapters.kube.pods import SupervisorPod
+
+FIELD = "spec.supervisors.statefulSet"
+
+SetKey = tuple[str, str]
+"""(namespace, name)"""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledSet:
+    """One StatefulSet and the supervisor pods of it that are seen."""
+
+    namespace: str
+    name: str
+    pods: tuple[SupervisorPod, ...]
+
+
+def scaled_set(named: Collection[SetKey], pods: Collection[SupervisorPod], hosts: Collection[str]) -> ScaledSet | str:
+    """The one that resources name, each in its own namespace; else that of the pods that the cluster's `hosts` are.
+
+    A str says why there is none: what a person would have to change.
+    """
+    owned = [pod for pod in pods if pod.stateful_set]
+    own = [pod for pod in owned if any(pod.matches(host) for host in hosts)]
+    wanted = sorted(set(named)) or sorted({_set_of(pod) for pod in own or owned})
+    if len(wanted) > 1 and named:
+        return f"{FIELD}: {_listed(wanted)} are named for one Storm cluster; name one of them everywhere"
+    if len(wanted) > 1:
+        return f"{FIELD}: supervisors belong to {_listed(wanted)}; name the one that is to be scaled"
+    found = tuple(pod for pod in owned if wanted and _set_of(pod) == wanted[0])
+    if found:
+        return ScaledSet(*wanted[0], found)
+    if not wanted:
+        return "spec.supervisors: no supervisor pod of any StatefulSet is seen: there is nothing to be scaled"
+    others = _listed(sorted({_set_of(pod) for pod in owned})) or "none"
+    return f"{FIELD}: no supervisor pod of StatefulSet {_listed(wanted)} is seen; those seen: {others}"
+
+
+def _set_of(pod: SupervisorPod) -> SetKey:
+    return pod.namespace, pod.stateful_set
+
+
+def _listed(sets: Collection[SetKey]) -> str:
+    return ", ".join("/".join(key) for key in sets)

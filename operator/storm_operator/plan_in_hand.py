@@ -1,0 +1,128 @@
+"""The plan in hand: saved before each deed, finished by the next life, verified, taken back when it did harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from storm_operator.adapters.errors import TopologyNotAlive
+from storm_operator.apply import Applier
+from storm_operator.core.groups import Group
+from storm_operator.core.plan_progress import supervisors_gone
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.verify import judge
+from storm_operator.core.way_back import way_back_from
+from storm_operator.loop_ports import Journal, Listener, LoopMemory
+
+KEPT_RECORDS = 50
+PATIENCE_SETTLINGS = 5
+"""A plan that cannot be verified within so many settling times is no longer waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInHand:
+    """What becomes of a plan from its first save to its last word. All memory is in `memory` and `journal`."""
+
+    memory: LoopMemory
+    journal: Journal
+    applier: Applier
+    listener: Listener
+    new_plan_id: Callable[[float], str]
+    now: Callable[[], float]
+    period_seconds: float
+
+    @property
+    def pending(self) -> PlanRecord | None:
+        """The plan that is being applied or waits to be verified; there is one at most."""
+        last = self.memory.records[-1] if self.memory.records else None
+        return last if last is not None and not last.state.is_final else None
+
+    def finish_interrupted(self) -> None:
+        """Go on with a plan whose way into force was cut short by a dead operator or an unreachable peer."""
+        record = self.pending
+        if record is None or record.state is not PlanState.APPLYING:
+            return
+        try:
+            self.settle(self.applier.resume(record, self.save))
+        except TopologyNotAlive as error:
+            self._close(record, PlanState.FAILED, f"abandoned: {error}")
+
+    def verify_if_settled(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> None:
+        """Close the plan once its figures tell what it brought, or once it is clear that they never will."""
+        record = self.pending
+        if record is None or record.in_force_at_seconds is None:
+            return
+        group = next((g for g in groups if set(record.plan.topology_ids) & set(g.topology_ids)), None)
+        if group is None:
+            self._close(record, PlanState.EXPIRED, "its topologies are no longer managed")
+            return
+        gone = supervisors_gone(record.plan, snapshot)
+        if gone:  # what is measured now says nothing about the plan, and what it leaves must be planned for at once
+            self._close(record, PlanState.EXPIRED, f"in force, but cannot be judged: lost {', '.join(gone)} meanwhile")
+            return
+        running_at = record.in_force_at_seconds + (record.seconds_to_running or 0.0)
+        if now < running_at + group.scheduling.settling_seconds:
+            return
+        measured = outcome_of(snapshot, record.plan.topology_ids)
+        if measured.inter_supervisor_tuples_per_second is not None and measured.acked_per_second is not None:
+            self._conclude(record, measured, group)
+        elif now >= self._patience_ends(running_at, group.scheduling.settling_seconds):
+            why = "; ".join(snapshot.completeness.problems) or "its figures are unknown"
+            self._close(record, PlanState.EXPIRED, f"in force, but could not be verified: {why}")
+        # Otherwise unknown is not a verdict yet: ask again next period.
+
+    def _patience_ends(self, running_at: float, settling_seconds: float) -> float:
+        since = max(running_at, self.memory.watched_since_seconds)
+        return since + PATIENCE_SETTLINGS * max(settling_seconds, self.period_seconds)
+
+    def _conclude(self, record: PlanRecord, measured: Outcome, group: Group) -> None:
+        verdict = judge(record, measured, group.scheduling.rollback_margin_percent)
+        record = replace(record, measured=measured, failed_tuples=self._failed_since(record))
+        if record.rollback_of:  # it would only be compared with what it leaves
+            self._close(record, PlanState.VERIFIED, f"rolled back {record.rollback_of}")
+            return
+        if not verdict.worse:
+            self._close(record, PlanState.VERIFIED, verdict.message)
+            return
+        rolled_back = replace(record, state=PlanState.ROLLED_BACK, message=verdict.message)
+        self._tell(rolled_back)
+        # The way back takes the plan's place in the journal with its first save: there is no moment without either.
+        self._roll_back(rolled_back, measured)
+
+    def _roll_back(self, record: PlanRecord, measured: Outcome) -> None:
+        """Apply the way back; it is not judged again (it would only be compared with what it leaves)."""
+        now = self.now()
+        way_back = self.applier.apply(way_back_from(record, measured, self.new_plan_id(now), now), self.save)
+        if way_back.state is PlanState.SETTLING:
+            self._close(way_back, PlanState.VERIFIED, f"rolled back {record.plan.id}")
+        else:
+            self.settle(way_back)
+
+    def _failed_since(self, record: PlanRecord) -> float:
+        now = self.applier.probe.failures(record.plan.topology_ids)
+        return sum(max(count - record.failures_before.get(counter, 0.0), 0.0) for counter, count in now.items())
+
+    def save(self, record: PlanRecord) -> None:
+        """Before and after each deed of the applier."""
+        self.journal.save(record)
+        self._tell(record)
+
+    def _close(self, record: PlanRecord, state: PlanState, message: str) -> None:
+        self._tell(replace(record, state=state, message=message))
+        self.journal.clear()
+
+    def _tell(self, record: PlanRecord) -> None:
+        self._remember(record)
+        self.listener.on_record(record)
+
+    def _remember(self, record: PlanRecord) -> None:
+        others = tuple(known for known in self.memory.records if known.plan.id != record.plan.id)
+        self.memory.records = (*others, record)[-KEPT_RECORDS:]
+        self.memory.decisions = self.memory.decisions.with_record(record)
+
+    def settle(self, record: PlanRecord) -> None:
+        """Remember what the applier made of a plan; one that failed is no longer in progress."""
+        self._remember(record)
+        if record.state.is_final:
+            self.journal.clear()

@@ -1,0 +1,124 @@
+"""After each pass: what the user asked for is done at once, what the load asks for when plans may be made as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from loop_scene import SETTINGS, SPECS, Scene, scene
+from storm_operator.adapters.errors import RebalanceInProgress
+from storm_operator.core.decision import HoldReason
+from storm_operator.core.settings import ApprovalMode, ApprovalSettings, Mode, SchedulingSettings
+from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec, TopologySpec
+from storm_operator.executor_counts import ExecutorCounts
+from storm_operator.standalone import CountsTeller
+
+AUTO = ParallelismSpec(ParallelismMode.AUTO)
+MANUAL = ApprovalSettings(ApprovalMode.MANUAL)
+
+
+class Played:
+    """The loop on a fake cluster, and what Nimbus is asked for after its passes."""
+
+    def __init__(self, loop_scene: Scene) -> None:
+        self.scene = loop_scene
+        self.told: list[tuple[str, str]] = []
+        self.asked: list[Mapping[str, int]] = []
+        self.resized: list[str] = []
+        self.busy = False
+        self.counts = ExecutorCounts(
+            lambda _, reason, words, __: self.told.append((reason, words)), self.resized.append
+        )
+
+    def change(self, name: str, executors: Mapping[str, int]) -> None:
+        assert name == "words"
+        self.asked.append(dict(executors))
+        if self.busy:
+            raise RebalanceInProgress("words is being rebalanced already")
+
+    def run(
+        self, parallelism: ParallelismSpec, scheduling: SchedulingSettings = SETTINGS, suspend: bool = False
+    ) -> bool:
+        spec: TopologySpec = replace(SPECS["words"], parallelism=parallelism, scheduling=scheduling, suspend=suspend)
+        specs = {"words": spec}
+        self.scene.run(specs)
+        return self.counts.follow(specs, self.scene.audience.reports[-1], self.scene.loop, self.change)
+
+
+@pytest.fixture
+def played() -> Played:
+    """With a plan in force and verified; each executor of `split` and `count` is idle enough for one to do."""
+    on_stage = scene()
+    on_stage.run()
+    on_stage.run(seconds=60.0)
+    assert not on_stage.loop.has_pending_plan
+    on_stage.run(seconds=600.0)
+    return Played(on_stage)
+
+
+def test_load_changes_numbers_once_and_then_cools_down(played: Played) -> None:
+    assert played.run(AUTO)
+    assert played.asked == [{"count": 1, "split": 1}]
+    assert played.resized == ["words"]
+    assert played.told == [("Resized", "executors are now to be: count 1, split 1")]
+    assert not played.run(AUTO), "the fake cluster still has as many"
+    assert len(played.asked) == 1
+    held = played.counts.held["words"]
+    assert held.hold.reason is HoldReason.COOL_DOWN
+    assert dict(held.executors) == {"count": 1, "split": 1}
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "reason"),
+    [
+        (replace(SETTINGS, mode=Mode.OBSERVE), HoldReason.OBSERVE_ONLY),
+        (replace(SETTINGS, mode=Mode.RECOMMEND), HoldReason.AWAITING_APPROVAL),
+        (replace(SETTINGS, approval=MANUAL), HoldReason.AWAITING_APPROVAL),
+    ],
+)
+def test_what_load_may_not_do_is_held_and_told_once(
+    played: Played, scheduling: SchedulingSettings, reason: HoldReason
+) -> None:
+    for _ in range(3):
+        assert not played.run(AUTO, scheduling)
+    assert played.asked == []
+    assert played.counts.held["words"].hold.reason is reason
+    ((event, words),) = played.told
+    assert event == "ResizeHeld"
+    assert words.startswith("by load executors should be count 1, split 1; ")
+
+
+def test_what_the_user_asks_for_is_done_in_every_mode(played: Played) -> None:
+    three = ParallelismSpec(ParallelismMode.AUTO, {"count": ComponentParallelism(executors=1)})
+    assert played.run(three, replace(SETTINGS, mode=Mode.OBSERVE))
+    assert played.asked == [{"count": 1}]
+    assert dict(played.counts.held["words"].executors) == {"split": 1}
+
+
+def test_nothing_is_changed_while_a_plan_settles_or_the_topology_is_suspended() -> None:
+    played = Played(scene())
+    assert not played.run(AUTO), "the first plan is under way"
+    assert played.scene.loop.has_pending_plan
+    assert not played.run(AUTO, suspend=True)
+    assert played.asked == []
+    assert played.told == []
+
+
+def test_rebalance_that_is_under_way_already_is_no_error(played: Played) -> None:
+    played.busy = True
+    assert played.run(AUTO)
+
+
+def test_terminal_hears_each_thing_once() -> None:
+    said: list[str] = []
+    teller = CountsTeller(said.append)
+    for words in ("4 asked for", "4 asked for", "5 asked for"):
+        teller.tell("words", "Parallelism", words, True)
+    teller.tell("words", "Resized", "executors are now to be: count 2", False)
+    assert said == [
+        "words: note: 4 asked for",
+        "words: note: 5 asked for",
+        "words: executors are now to be: count 2",
+    ]

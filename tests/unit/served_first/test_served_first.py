@@ -1,0 +1,85 @@
+"""CPU limits where a supervisor is too small: by priority, by need within one, never below the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from builders import chain_topology, placed, same_demand, snapshot, supervisors
+from storm_operator.core.groups import Group
+from storm_operator.core.model import Demand, Executor, Topology, WorkerSlot
+from storm_operator.core.served_first import limits_by_priority
+from storm_operator.core.settings import ResourceSettings, SchedulingSettings
+
+HIGH, LOW, OTHER = (chain_topology(name, ("spout", 1), ("bolt", 1)) for name in ("high", "low", "other"))
+ALL = (HIGH, LOW, OTHER)
+PRIORITY = {"high": 2, "low": 1}
+
+
+def limits(
+    demand: Demand, priority: Mapping[str, int] = PRIORITY, capacity: float | None = 1000.0, where: str = "s1"
+) -> dict[str, list[float]]:
+    """By topology, of spout and bolt; `high` is on `s1`, `low` on `where`, `other` on `s2`; 90% may be filled."""
+    slot_of: dict[Executor, WorkerSlot] = {}
+    for topology, place in ((HIGH, "s1:6700"), (LOW, f"{where}:6701"), (OTHER, "s2:6702")):
+        slot_of |= placed(topology, {"spout": place, "bolt": place})
+    picture = snapshot(ALL, supervisors(2, capacity=capacity), slot_of)
+    group = Group(SchedulingSettings(), ResourceSettings(floor_millicores=100.0), tuple(sorted(priority)))
+    found = limits_by_priority(picture, demand, (group,), priority)
+
+    def of(topology: Topology) -> list[float]:
+        return [found[topology.executors_of(name)[0]] for name in ("spout", "bolt")]
+
+    return {topology.id: of(topology) for topology in ALL}
+
+
+def test_where_all_is_carried_everybody_has_what_the_demand_says() -> None:
+    assert limits(same_demand(ALL, 220.0)) == {name: [220.0, 220.0] for name in ("high", "low", "other")}
+
+
+def test_lower_priority_shares_what_is_left_by_need() -> None:
+    demand = same_demand(ALL, 300.0)
+    found = limits(Demand(demand.millicores, {**demand.raw_millicores, LOW.executors_of("bolt")[0]: 150.0}))
+    assert found["high"] == [300.0, 300.0]
+    assert found["low"] == [200.0, 100.0], "300 of 900 are left"
+    assert found["other"] == [300.0, 300.0]
+
+
+def test_nobody_gets_less_than_the_floor() -> None:
+    assert limits(same_demand(ALL, 430.0))["low"] == [100.0, 100.0]
+    small = same_demand(ALL, 430.0, spout=50.0)
+    squeezed = limits(same_demand(ALL, 800.0, spout=50.0))
+    assert limits(small)["low"] == [50.0, 370.0], "a floor is no reason for more than the demand"
+    assert squeezed["low"] == [50.0, 100.0]
+
+
+def test_highest_priority_on_a_supervisor_is_never_held_back() -> None:
+    assert limits(same_demand(ALL, 800.0))["high"] == [800.0, 800.0]
+    assert limits(same_demand(ALL, 800.0), where="s2")["low"] == [800.0, 800.0], "there the other is nobody's"
+
+
+def test_what_nobody_manages_takes_its_part_and_keeps_it() -> None:
+    found = limits(same_demand(ALL, 200.0), {"high": 2, "low": 1, "other": 1}, where="s2")
+    assert found["low"] == found["other"] == [200.0, 200.0]
+    three = {"low": 1, "elsewhere": 2}
+    squeezed = limits(same_demand(ALL, 400.0), three)
+    assert squeezed["high"] == [400.0, 400.0]
+    assert squeezed["low"] == [400.0, 400.0], "the highest that is managed there"
+
+
+@pytest.mark.parametrize("capacity", [None, 1000.0])
+def test_equal_priorities_and_unknown_capacities_change_nothing(capacity: float | None) -> None:
+    demand = same_demand(ALL, 800.0)
+    priority = PRIORITY if capacity is None else {"high": 1, "low": 1}
+    assert limits(demand, priority, capacity) == {name: [800.0, 800.0] for name in ("high", "low", "other")}
+
+
+def test_unknown_demand_stays_unknown() -> None:
+    known = dict.fromkeys((*HIGH.executors, LOW.executors_of("bolt")[0]), 600.0)
+    slot_of = {e: s for t in (HIGH, LOW) for e, s in placed(t, {"spout": "s1", "bolt": "s1"}).items()}
+    picture = snapshot((HIGH, LOW), supervisors(1), slot_of)
+    group = Group(SchedulingSettings(), ResourceSettings(floor_millicores=100.0), ("high", "low"))
+    found = limits_by_priority(picture, Demand(known, known), (group,), PRIORITY)
+    assert set(found) == set(known)
+    assert found[LOW.executors_of("bolt")[0]] == 100.0

@@ -22,8 +22,8 @@ from storm_operator.core.placement.search.refinement import refine
 from storm_operator.core.placement.search.step_prices import cheapest, moved, wake
 
 MOST_FAILURES = 40
-MOST_SETTLED_EACH_TIME = 2000
-"""With more vertices each attempt is judged as it is, and the rest settles at the end: that looks at all of them."""
+MOST_EDGES_SETTLED = 6000
+"""With more neighbours in all each attempt is judged as it is, and the rest settles at the end: it takes too long."""
 
 
 @compiled
@@ -46,7 +46,7 @@ def restore_workers(search: Search, state: Partition) -> int:
         if _changes(search, state, column, group) == 0:
             continue
         delta = _restore(search, state, awake, column, group, residents[first[column] : first[column + 1]])
-        if len(best) <= MOST_SETTLED_EACH_TIME:
+        if len(search.graph.neighbours) <= MOST_EDGES_SETTLED:
             delta += refine(search, state, awake)
         if delta < -search.tariff.smallest_gain:
             best[:] = state.place

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from storm_operator.console.site import PageAddress, SinglePage
 from storm_operator.core.model import ComponentKind
@@ -29,6 +28,9 @@ from storm_operator.simulator.model import (
 )
 from storm_operator.simulator.workloads import word_count
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Page
+
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
 WIDTH, HEIGHT = 1440, 900
@@ -43,6 +45,8 @@ def chromium(*more: str) -> Iterator[Browser]:
     """Debian's Chromium, without a window; the test is skipped where there is none."""
     if shutil.which(CHROMIUM) is None:
         pytest.skip("NO BROWSER TESTS: there is no chromium; `make packages` installs it")
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *more])
         yield browser

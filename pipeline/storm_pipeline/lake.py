@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from storm_pipeline.schemas import CLUSTER, DATE, DerivedTable
 
@@ -98,9 +99,12 @@ def _opened(spark: SparkSession, path: str) -> DataFrame | None:
 
 
 def read(spark: SparkSession, path: str, table: DerivedTable) -> DataFrame:
-    """The Delta table at `path`; an empty frame of its schema when there is none yet."""
+    """The Delta table at `path`, its lacking columns null; an empty frame of its schema when there is none yet."""
     found = _opened(spark, path)
-    return frame_of(spark, (), table.schema) if found is None else found
+    if found is None:
+        return frame_of(spark, (), table.schema)
+    lacking = {field.name: f.lit(None).cast(field.dataType) for field in _lacking(found, table)}
+    return found.withColumns(lacking) if lacking else found
 
 
 def frame_of(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: StructType) -> DataFrame:
@@ -150,10 +154,13 @@ def _write(frame: DataFrame, path: str, table: DerivedTable, mode: str, **option
 
 def _widen(found: DataFrame, path: str, table: DerivedTable) -> None:
     """Give a table of an earlier version the columns that it lacks."""
-    lacking = [field for field in table.schema.fields if field.name not in found.columns]
-    if lacking:
+    if lacking := _lacking(found, table):
         columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in lacking)
         found.sparkSession.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({columns})")
+
+
+def _lacking(found: DataFrame, table: DerivedTable) -> list[StructField]:
+    return [field for field in table.schema.fields if field.name not in found.columns]
 
 
 def _skipping(table: DerivedTable) -> dict[str, str]:

@@ -15,7 +15,7 @@ from bronze_files import CLUSTER, FOLDER, bronze, lay, naive, run, silver, wante
 from history_scene import record
 from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
 from storm_pipeline.ingestion import CONFLICT, Tally
-from storm_pipeline.jobs.ingest import UNREADABLE, Intake
+from storm_pipeline.jobs.ingest import UNREADABLE, Intake, set_aside_unreadable
 from storm_pipeline.lake import Lake, read
 from storm_pipeline.schemas import GAPS, QUALITY, QUARANTINE, SILVER
 
@@ -82,6 +82,8 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
     assert len(silver(spark, tmp_path)) == len(rows) - 4
     quality = read(spark, Lake(str(tmp_path)).silver("quality"), QUALITY).collect()
     assert [row["quarantined"] for row in quality] == [5]
+    lay(tmp_path, rows[:1], "meanwhile")  # after the stream has ended: for the next run
+    assert set_aside_unreadable(spark, Lake(str(tmp_path)), (PAIRS,)) == 0
 
 
 def test_what_comes_too_late_is_set_aside(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:

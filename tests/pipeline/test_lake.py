@@ -48,6 +48,7 @@ def test_an_older_table_gets_the_column_that_is_new(spark: SparkSession, tmp_pat
     path = str(tmp_path / "things")
     append_once(frame(spark, ("a", 1.0, "blue", MONDAY)), path, TABLE, "writer", 0)
     newer = replace(TABLE, schema=t.StructType([*TABLE.schema.fields, t.StructField("colour", t.StringType())]))
+    assert [row["colour"] for row in read(spark, path, newer).collect()] == [None]
     append_once(frame_of(spark, [("b", 1.0, "blue", MONDAY, "red")], newer.schema), path, newer, "writer", 1)
     assert {row["thing"]: row["colour"] for row in read(spark, path, newer).collect()} == {"a": None, "b": "red"}
 

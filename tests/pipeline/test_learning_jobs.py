@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from learning_scene import CLUSTER, CYCLE_SECONDS, lake_of
+from page_stage import PATIENCE_MS, chromium
 from storm_operator.core.learned_profile_json import load_profile
 from storm_pipeline import gold
 from storm_pipeline.jobs import evaluate, forecast, profile, report, tune
@@ -144,10 +145,30 @@ def test_history_is_replayed_and_settings_are_recommended(spark: SparkSession, l
     assert "" in {row["overrides"] for row in advice}
 
 
-def test_the_report_is_one_page_that_needs_nothing_else(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    path = report.run(spark, lake, CLUSTER, tmp_path / "report")
-    text = path.read_text()
+@pytest.fixture(scope="module")
+def report_page(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return report.run(spark, lake, CLUSTER, tmp_path_factory.mktemp("report"))
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(report_page: Path) -> None:
+    text = report_page.read_text()
     assert "What components cost" in text
     assert "Loads that come again" in text
     assert "<script src=" not in text
-    assert (path.parent / "component-profile.csv").read_text().startswith("topology_name,component,")
+    assert (report_page.parent / "component-profile.csv").read_text().startswith("topology_name,component,")
+
+
+def test_a_browser_draws_the_report_and_has_nothing_to_complain_of(report_page: Path) -> None:
+    complaints: list[str] = []
+    asked_for: list[str] = []
+    with chromium() as browser:
+        page = browser.new_page()
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: asked_for.append(request.url))
+        page.goto(report_page.as_uri(), timeout=PATIENCE_MS)
+        page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=PATIENCE_MS)
+        drawn, plots = page.locator(".js-plotly-plot").count(), page.locator(".plotly-graph-div").count()
+    assert complaints == []
+    assert asked_for == [report_page.as_uri()]
+    assert drawn == plots > 0

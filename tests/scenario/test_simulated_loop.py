@@ -59,12 +59,6 @@ def test_nothing_is_planned_where_only_watched() -> None:
     assert watched.sums.worker_restarts == 0
 
 
-def test_ten_minutes_of_noise_bring_no_plan_after_the_first() -> None:
-    report = simulate(scenario(Noisy(Constant(100.0), 0.1, seed=4), 600.0), specs())
-    assert len(report.plans) <= 2
-    assert report.sums.failed == 0.0
-
-
 def test_limits_follow_demand_and_are_kept() -> None:
     stage = SimulatedStage(scenario(Constant(100.0), 100.0))
     for _ in range(12):

@@ -24,12 +24,13 @@ from storm_operator.console.site import PageAddress, PageUnavailable, open_page
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
+from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
 from storm_operator.kube.health import serve_health
 from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
 from storm_operator.kube.managed import Managed, Registry
 from storm_operator.kube.page import KubePage, TokenApprover, in_name_of
-from storm_operator.kube.runner import ClusterRunner, RunnerSettings
+from storm_operator.kube.runner import ClusterRunner
 from storm_operator.kube.runners import Runners
 from storm_operator.kube.submission import JobSettings
 from storm_operator.operator_metrics import ListenError, OperatorMetrics, RunMode

@@ -10,44 +10,27 @@ from dataclasses import dataclass, field
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.adapters.kube.errors import KubernetesError
-from storm_operator.adapters.kube.resources import REBALANCES
-from storm_operator.adapters.nimbus.client import NimbusClient
-from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
-from storm_operator.assembly import Assembly, ClusterConnection, assemble
+from storm_operator.assembly import Assembly, assemble
 from storm_operator.core.agent_enforcement import AgentEnforcement
-from storm_operator.core.topology_spec import ConfigMapKey, TopologySpec
-from storm_operator.history.settings import HistoryRecorder, HistorySettings, recorder_or_none
-from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.history.settings import HistoryRecorder, recorder_or_none
+from storm_operator.kube.asks import follow_asks
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
+from storm_operator.kube.connecting import RunnerSettings, discover, go_on_where_it_ended, remind
 from storm_operator.kube.managed import Managed, Registry, rightful
-from storm_operator.kube.page import KubePage
 from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import refused_status, status_of
-from storm_operator.kube.submission import JobSettings, JobSubmitter
-from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
+from storm_operator.kube.submission import JobSubmitter
+from storm_operator.lifecycle_manager import LifecycleManager
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
 
 LONGEST_RETRY_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
-CONNECT_PATIENCE_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerSettings:
-    """What all Storm clusters have in common."""
-
-    jobs: JobSettings
-    agent_port: int
-    prometheus: str | None = None
-    history: HistorySettings | None = None
-    learned_profile: ConfigMapKey | None = None
-    """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
-    page: KubePage | None = None
 
 
 Wishes = frozenset[tuple[str, int, bool]]
@@ -182,7 +165,7 @@ class ClusterRunner:
         active = {name: one for name, one in self.owners.items() if not one.is_being_deleted and not one.is_paused}
         specs = {name: one.spec for name, one in active.items() if one.spec is not None}
         for name in specs:
-            _remind(lifecycle, name, self.owners[name])
+            remind(lifecycle, name, self.owners[name])
         lifecycle.step(specs, time.time(), assembly.loop.being_moved)
         for name, words in lifecycle.repairs.items():
             self._tell_owner(name, "Drift", words, True)
@@ -204,12 +187,8 @@ class ClusterRunner:
                 calls=self.metrics.calls(self.nimbus),
             )
             try:
-                assembly.loop.recover()
-                # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
-                for body in self.kube.kinds.list(REBALANCES, tuple({one.key[0] for one in self.owners.values()})):
-                    self.registry.put_rebalance(body)
-                close_lost(self.registry, self.kube.kinds, assembly.loop, self.nimbus)
-                seed_proposals(self.registry, assembly.loop, self.nimbus)
+                namespaces = tuple({one.key[0] for one in self.owners.values()})
+                go_on_where_it_ended(assembly.loop, self.nimbus, self.registry, self.kube.kinds, namespaces)
             except BaseException:
                 assembly.close()
                 raise
@@ -324,31 +303,3 @@ class ClusterRunner:
         if self.assembly is None:
             return {}
         return {supervisor_id: host for host, supervisor_id in self.assembly.storm.supervisor_ids().items()}
-
-
-def _remind(lifecycle: LifecycleManager, name: str, one: Managed) -> None:
-    """What an earlier life of the operator wrote of a topology that it left running, or suspended."""
-    status = one.body.get("status") or {}
-    topology_id = status.get("topologyId")
-    if topology_id and status.get("phase") != "Submitting":
-        suspended = bool(status.get("suspendedByOperator"))
-        stage = Stage.SUSPENDED if suspended else Stage.RUNNING
-        lifecycle.remember(name, Progress(stage, "", str(topology_id)), suspended)
-
-
-def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:
-    """Where the parts of the cluster are, as its Nimbus has it. Raises `NimbusError`."""
-    client = NimbusClient((nimbus,), patience_seconds=CONNECT_PATIENCE_SECONDS)
-    try:
-        conf = client.nimbus_conf()
-    finally:
-        client.close()
-    port = conf.get("storm.zookeeper.port", 2181)
-    servers = conf.get("storm.zookeeper.servers") or ()
-    return ClusterConnection(
-        nimbus=(nimbus,),
-        zookeeper=",".join(f"{server}:{port}" for server in servers),
-        storm_root=str(conf.get("storm.zookeeper.root") or DEFAULT_STORM_ROOT),
-        agent_port=settings.agent_port,
-        prometheus=settings.prometheus,
-    )

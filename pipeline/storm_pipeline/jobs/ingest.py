@@ -87,7 +87,9 @@ def has_files(spark: SparkSession, folder: str) -> bool:
 
 def set_aside_unreadable(spark: SparkSession, lake: Lake, tables: Sequence[Table]) -> int:
     """Files that are there and that no batch found a row in: into quarantine, once; returns how many."""
-    unreadable = sorted(path for path in _not_taken_in(spark, lake, tables) if not _has_a_row(spark, path))
+    unknown = _not_taken_in(spark, lake, tables)
+    readable = _with_rows(spark, unknown) if unknown else set()
+    unreadable = sorted(path for path in unknown if _tail(path) not in readable)
     if unreadable:
         rows = [(path.split("/")[-4], UNREADABLE, None, None, path, cluster_of(path), None) for path in unreadable]
         once = zlib.crc32("\n".join(unreadable).encode())
@@ -111,15 +113,20 @@ def _not_taken_in(spark: SparkSession, lake: Lake, tables: Sequence[Table]) -> l
     taken = read(spark, lake.silver(QUALITY.name), QUALITY).select(f.explode("files").alias("file"))
     set_aside = read(spark, lake.silver(QUARANTINE.name), QUARANTINE).where(f.col("reason") == UNREADABLE)
     known = taken.union(set_aside.select("row"))
-    tail = f.substring_index("file", "/", -4)  # table, cluster, date, name: the same however a path is written
+    tail = f.substring_index("file", "/", -4)
     unknown = listed.withColumn("t", tail).join(known.select(tail.alias("t")), "t", "left_anti")
     return [row["file"] for row in unknown.collect()]
 
 
-def _has_a_row(spark: SparkSession, path: str) -> bool:
-    """Whether a row of the file can be read: one that was recorded since the stream ended will be in the next run."""
-    rows = spark.read.schema("schema_version bigint").option("ignoreCorruptFiles", "true").parquet(path)
-    return not rows.isEmpty()
+def _with_rows(spark: SparkSession, paths: Sequence[str]) -> set[str]:
+    """The tails of those files of which a row can be read: what was recorded meanwhile will be in the next run."""
+    rows = spark.read.schema("schema_version bigint").option("ignoreCorruptFiles", "true").parquet(*paths)
+    return {_tail(unquote(row["file_path"])) for row in rows.select("_metadata.file_path").distinct().collect()}
+
+
+def _tail(path: str) -> str:
+    """Table, cluster, date, name: the same however a path is written."""
+    return "/".join(path.split("/")[-4:])
 
 
 def find_gaps(spark: SparkSession, lake: Lake) -> None:

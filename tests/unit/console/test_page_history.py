@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ def one(number: int, at: float, size: int = 10) -> KeptPass:
     return KeptPass(number, at, b"v" * size, b"", b"")
 
 
+@cache
 def recorded(period: float, hours: float, size: int = 10, most_bytes: int = 10**9) -> History:
     history = History()
     for number in range(1, int(hours * 3600 / period) + 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import (
@@ -383,7 +383,6 @@ def test_memory_learns_from_records() -> None:
     assert memory.with_record(later).restart_seconds == 7.0
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_decision_is_consistent_and_deciding_again_holds(data: st.DataObject) -> None:
     slots = [place for machine in supervisors(3, slots=2) for place in machine.slots]

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pytest
 from typer.testing import CliRunner
 
@@ -58,6 +57,8 @@ def run(history: Path, url: str, *more: str) -> Any:
 
 
 def rows(history: Path, table: str) -> list[dict[str, Any]]:
+    import pyarrow.dataset as ds
+
     found: list[dict[str, Any]] = ds.dataset(history / table, partitioning="hive").to_table().to_pylist()
     return sorted(found, key=lambda row: row["period_end"])
 

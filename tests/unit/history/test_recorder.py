@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 
 from history_scene import record, small_scenario, specs_of
@@ -25,6 +23,8 @@ from storm_operator.simulated_loop import SimulatedStage
 def rows(root: Path, table: str) -> list[dict[str, Any]]:
     if not (root / table).exists():
         return []
+    import pyarrow.dataset as ds
+
     found: list[dict[str, Any]] = ds.dataset(root / table, partitioning="hive").to_table().to_pylist()
     return found
 
@@ -76,6 +76,8 @@ def test_what_is_recorded_is_what_the_loop_saw(reports: list[PassReport], tmp_pa
 
 
 def test_files_say_their_version_and_columns(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
     record(tmp_path, periods=4)
     for table in TABLES:
         for path in (tmp_path / table.name).rglob("*.parquet"):

@@ -16,7 +16,6 @@ from storm_operator.core.model import Demand
 from storm_operator.simulator.daily_load import DailyLoad
 from storm_pipeline.models.backtest import OPERATORS, Series, allocated, error_of, forecasts, judge, line
 from storm_pipeline.models.season import Floats, SeasonShape, learn_season
-from storm_pipeline.models.yardsticks import holt_winters, naive
 
 SHAPE = SeasonShape(400.0, 10.0, 0.8, 0.5)
 
@@ -99,6 +98,8 @@ def test_too_short_a_history_has_no_season() -> None:
 
 
 def test_yardsticks_look_at_the_past_alone() -> None:
+    from storm_pipeline.models.yardsticks import holt_winters, naive
+
     series = days(6, noise=0.02)
     changed = Series(series.times, np.where(np.arange(240) >= 200, 7.0, series.values), 10.0)
     for told in (naive, holt_winters):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import (
@@ -265,7 +265,6 @@ def clusters(draw: st.DrawFn) -> tuple[list[Topology], tuple[Supervisor, ...], d
     return topologies, machines, here, Demand(needs, needs)
 
 
-@settings(max_examples=60, deadline=None)
 @given(clusters(), st.booleans())
 def test_any_proposal_keeps_the_rules(
     cluster: tuple[list[Topology], tuple[Supervisor, ...], dict[Executor, WorkerSlot], Demand], one_fixed: bool
@@ -295,7 +294,6 @@ def test_any_proposal_keeps_the_rules(
             assert len({proposal.slot_of[e] for e in there if e.topology_id == topology.id}) <= 2
 
 
-@settings(max_examples=40, deadline=None)
 @given(clusters())
 def test_a_proposal_in_force_is_proposed_again(
     cluster: tuple[list[Topology], tuple[Supervisor, ...], dict[Executor, WorkerSlot], Demand],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 from page_stage import words_scenario
 from storm_operator.console.api import Api, Request
@@ -14,12 +15,13 @@ from storm_operator.simulated_page import Pace, play_beside_page, show_simulatio
 
 SPECS = {"wordcount": TopologySpec("wordcount", AdoptSource(), scheduling=SchedulingSettings())}
 FAST = 1e9
+SHORT = replace(words_scenario(), duration_seconds=200.0)
 
 
 def test_every_period_of_the_scenario_is_seen() -> None:
     page = SinglePage("sim", may_approve=False)
-    stage = play_beside_page(words_scenario(), SPECS, page, Pace(10.0, FAST))
-    assert page.watcher.seen.passes == len(stage.points) == 60
+    stage = play_beside_page(SHORT, SPECS, page, Pace(10.0, FAST))
+    assert page.watcher.seen.passes == len(stage.points) == 20
     assert page.watcher.seen.plans
 
 
@@ -31,7 +33,7 @@ def test_the_pace_rests_after_each_period_and_can_be_stopped() -> None:
     assert time.monotonic() - started >= 5 * 10.0 / 1000.0  # at least: a busy machine may take longer
     pace.stop.set()
     page = SinglePage("sim", may_approve=False)
-    play_beside_page(words_scenario(), SPECS, page, pace)
+    play_beside_page(SHORT, SPECS, page, pace)
     assert page.watcher.seen.passes == 0
 
 
@@ -45,7 +47,7 @@ def test_the_page_stays_until_it_is_stopped() -> None:
         if "Ctrl-C" in sentence:
             ended.set()
 
-    shown = threading.Thread(target=show_simulation, args=(words_scenario(), SPECS, PageAddress(0), pace, say))
+    shown = threading.Thread(target=show_simulation, args=(SHORT, SPECS, PageAddress(0), pace, say))
     shown.start()
     assert ended.wait(120.0)
     assert shown.is_alive()

@@ -74,7 +74,7 @@ def test_everything_is_accounted_for(seed: int) -> None:
     )
     topologies = tuple(random_topology(random, number) for number in range(3))
     model = ClusterModel(machines(SUPERVISORS), topologies, Distances({}, default_ms=2.0), NO_IDLING, faults=faults)
-    running = Engine(model, random_assignment(random, model), seed=seed)
+    running = Engine(model, random_assignment(random, model), seed=seed, step_seconds=1.0)
     meter = Meter(running)
     for at in range(10, 70, 10):
         running.advance_to(float(at))

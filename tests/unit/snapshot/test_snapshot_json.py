@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -155,7 +155,6 @@ def small() -> ClusterSnapshot:
 
 
 @given(snapshots())
-@settings(max_examples=100, deadline=None)
 def test_nothing_is_lost(original: ClusterSnapshot) -> None:
     text = dump_snapshot(original)
     assert_same(load_snapshot(text), original)

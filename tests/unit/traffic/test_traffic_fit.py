@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_operator.core.traffic_fit import ObservedTraffic, fit_traffic
@@ -62,7 +62,6 @@ def test_exact_counts_with_exact_margins_stay_unchanged(truth: Counts, margin_st
 
 
 @given(counts_strategy, st.data())
-@settings(max_examples=50)
 def test_fit_to_exact_margins_has_their_row_sums(truth: Counts, data: st.DataObject) -> None:
     sample = {pair: data.draw(st.floats(0.5, 2.0)) * tuples for pair, tuples in truth.items()}
     fitted = fit_traffic(observed(sample, truth), margin_step=0.0)

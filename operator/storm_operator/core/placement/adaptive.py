@@ -33,7 +33,7 @@ HOPELESS = 0.3
 MOST_PATIENCE, LEAST_PATIENCE = 2000, 20
 GLANCE = 250
 """Kicks in vain after which the assignment in force counts as one that cannot be bettered."""
-PATIENCE_EDGES = 150_000
+PATIENCE_EDGES = 400_000
 """Kicks in vain, times pairs of executors with traffic, until the search ends: so much time is affordable."""
 
 

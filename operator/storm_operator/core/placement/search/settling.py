@@ -18,6 +18,8 @@ from storm_operator.core.placement.search.restoring import restore_workers
 from storm_operator.core.placement.search.step_prices import cheapest, put_all, total_cost
 
 SEED = 1
+MOST_ROUNDS = 3
+"""Of putting workers back and looking again for what the room that they left is good for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,10 @@ def settle(problem: Problem, search: Search, wanted: Ints, patience: int) -> Set
     _place_missing(search, state, np.argsort(-through, kind="stable"))
     improve_partition(search, state)
     if search.tariff.has_restarts:
-        restore_workers(search, state)
+        for _ in range(MOST_ROUNDS):
+            if not restore_workers(search, state):
+                break
+            improve_partition(search, state)
     if patience:
         kick_and_settle(search, state, patience, np.random.default_rng(SEED))
     if not repair_ports(search, state):

@@ -1,0 +1,73 @@
+"""The first look at a Storm cluster: where its parts are, and what an earlier life of the operator left undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
+from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
+from storm_operator.assembly import ClusterConnection
+from storm_operator.control_loop import ControlLoop
+from storm_operator.core.topology_spec import ConfigMapKey
+from storm_operator.history.settings import HistorySettings
+from storm_operator.kube.asks import close_lost, seed_proposals
+from storm_operator.kube.managed import Managed, Registry
+from storm_operator.kube.page import KubePage
+from storm_operator.kube.submission import JobSettings
+from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
+
+CONNECT_PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSettings:
+    """What all Storm clusters have in common."""
+
+    jobs: JobSettings
+    agent_port: int
+    prometheus: str | None = None
+    history: HistorySettings | None = None
+    learned_profile: ConfigMapKey | None = None
+    """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
+    page: KubePage | None = None
+
+
+def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:
+    """Where the parts of the cluster are, as its Nimbus has it. Raises `NimbusError`."""
+    client = NimbusClient((nimbus,), patience_seconds=CONNECT_PATIENCE_SECONDS)
+    try:
+        conf = client.nimbus_conf()
+    finally:
+        client.close()
+    port = conf.get("storm.zookeeper.port", 2181)
+    servers = conf.get("storm.zookeeper.servers") or ()
+    return ClusterConnection(
+        nimbus=(nimbus,),
+        zookeeper=",".join(f"{server}:{port}" for server in servers),
+        storm_root=str(conf.get("storm.zookeeper.root") or DEFAULT_STORM_ROOT),
+        agent_port=settings.agent_port,
+        prometheus=settings.prometheus,
+    )
+
+
+def go_on_where_it_ended(
+    loop: ControlLoop, nimbus: str, registry: Registry, kinds: OwnKinds, namespaces: tuple[str, ...]
+) -> None:
+    """Finish the plan that was in hand, close those that are lost, and take up the proposals that still wait."""
+    loop.recover()
+    # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
+    for body in kinds.list(REBALANCES, namespaces):
+        registry.put_rebalance(body)
+    close_lost(registry, kinds, loop, nimbus)
+    seed_proposals(registry, loop, nimbus)
+
+
+def remind(lifecycle: LifecycleManager, name: str, one: Managed) -> None:
+    """What an earlier life of the operator wrote of a topology that it left running, or suspended."""
+    status = one.body.get("status") or {}
+    topology_id = status.get("topologyId")
+    if topology_id and status.get("phase") != "Submitting":
+        suspended = bool(status.get("suspendedByOperator"))
+        stage = Stage.SUSPENDED if suspended else Stage.RUNNING
+        lifecycle.remember(name, Progress(stage, "", str(topology_id)), suspended)

@@ -65,8 +65,15 @@ def settings_of(master: str, heap: str, off_heap: str, conf: list[str] | None) -
     return SparkSettings(master, heap, off_heap, extra=extra)
 
 
-def parse_date(option: str, text: str | None) -> date | None:
-    """A date as an option gives it; a usage error names what is wrong."""
+def parse_dates(first: str | None, last: str | None) -> tuple[date | None, date | None]:
+    """The dates of --from and --to; a usage error names what is wrong."""
+    begin, end = _parse_date("--from", first), _parse_date("--to", last)
+    if begin is not None and end is not None and begin > end:
+        raise typer.BadParameter(f"--to: {last} is before --from {first}; give the same date or a later one")
+    return begin, end
+
+
+def _parse_date(option: str, text: str | None) -> date | None:
     try:
         return None if text is None else datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007 - a date has none
     except ValueError as error:

@@ -22,7 +22,7 @@ from storm_pipeline.options import (
     Master,
     OffHeap,
     cleaned_lake,
-    parse_date,
+    parse_dates,
     settings_of,
     spark_job,
 )
@@ -53,7 +53,7 @@ def evaluate(
     Reads the cleaned history, writes plan_effects, policy_league, prediction_errors and restart_costs anew.
     """
     console = Console(highlight=False)
-    dates = parse_date("--from", first), parse_date("--to", last)
+    dates = parse_dates(first, last)
     tables = cleaned_lake(lake)
     with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         for name in clusters_of(spark, tables, cluster, console):

@@ -33,7 +33,7 @@ from storm_pipeline.options import (
     Master,
     OffHeap,
     cleaned_lake,
-    parse_date,
+    parse_dates,
     settings_of,
     spark_job,
 )
@@ -67,7 +67,7 @@ def forecast(
     """
     console = Console(highlight=False)
     where = Publication(publish_file, config_map, valid_days)
-    dates = parse_date("--from", first), parse_date("--to", last)
+    dates = parse_dates(first, last)
     try:
         bins_in(cycle, bins)
     except ValueError as error:

@@ -29,7 +29,7 @@ from storm_pipeline.options import (
     Master,
     OffHeap,
     cleaned_lake,
-    parse_date,
+    parse_dates,
     settings_of,
     spark_job,
 )
@@ -56,7 +56,7 @@ def profile(
     """
     console = Console(highlight=False)
     where = Publication(publish_file, config_map, valid_days)
-    dates = parse_date("--from", first), parse_date("--to", last)
+    dates = parse_dates(first, last)
     tables = cleaned_lake(lake)
     with spark_job("profile", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         clusters = clusters_of(spark, tables, cluster, console)

@@ -23,7 +23,7 @@ from storm_pipeline.options import (
     Master,
     OffHeap,
     cleaned_lake,
-    parse_date,
+    parse_dates,
     settings_of,
     spark_job,
 )
@@ -111,7 +111,7 @@ def traffic(
 ) -> None:
     """Traffic matrices by window and level, day by day. Can be cut short anywhere and run again."""
     console = Console(highlight=False)
-    dates = parse_date("--from", first), parse_date("--to", last)
+    dates = parse_dates(first, last)
     tables = cleaned_lake(lake)
     with spark_job("traffic", settings_of(master, heap, off_heap, conf), console, tables) as spark:
         job = TrafficJob(spark, tables, heaviest_pairs)

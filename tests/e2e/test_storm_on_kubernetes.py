@@ -10,13 +10,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from eventually import eventually
 
+from e2e.jar_origins import IMAGE, JAR, JAR_FOLDER, jar_server, jar_volume, topology_from
 from kube_cluster import KubeCluster, KubeClusterError
 from storm_on_node import CLIENT, NAMESPACE, NIMBUS, OPERATOR, OPERATOR_NAMESPACE, StormOnNode, word_count
 from storm_operator.kube.pod_limits import SUPERVISOR_OWN_MILLICORES
+from storm_operator.local.build import workloads_jar
 
 pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(900)]
 
@@ -118,6 +121,26 @@ def test_empty_pods_go_and_come_back_when_asked_for(storm: StormOnNode, words: s
     eventually(lambda: storm.is_ready(words), "the topology is whole")
     storm.patch(words, {"supervisors": {"minimum": MACHINES, "maximum": MACHINES}})
     eventually(lambda: len(storm.supervisors()) == MACHINES, "pods come back")
+
+
+def test_jar_comes_from_a_server_a_volume_or_an_image_and_only_with_the_right_sum(
+    storm: StormOnNode, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("jars")
+    with jar_server(storm) as (url, sha256), jar_volume(storm, workloads_jar(), folder) as claim:
+        origins: dict[str, dict[str, Any]] = {
+            "from-server": {"url": url, "sha256": sha256},
+            "from-volume": {"persistentVolumeClaim": claim},
+            "from-image": {"image": IMAGE, "path": f"{JAR_FOLDER}/{JAR}"},
+        }
+        wrong = {"url": url, "sha256": "0" * 64}
+        for name, origin in (origins | {"from-elsewhere": wrong}).items():
+            storm.apply(topology_from(name, origin))
+        for name in origins:
+            eventually(lambda name=name: storm.status(name).get("phase") == "Running", f"{name} runs")  # type: ignore[misc]
+        eventually(lambda: sha256 in storm.status("from-elsewhere").get("message", ""), "the wrong sum is told")
+        for name in (*origins, "from-elsewhere"):
+            storm.kube.kubectl("delete", "stormtopology", name, "-n", NAMESPACE, "--timeout=120s")
 
 
 def test_flux_definition_from_a_config_map_is_submitted(storm: StormOnNode) -> None:

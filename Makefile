@@ -6,6 +6,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE = # empty: to compile all modules in each process is a tenth of the time of unit tests
 PLUGIN_JAR := operator/storm-plugin/target/storm-plugin.jar
 WORKLOADS_JAR := examples/workloads/target/workloads.jar
+ALERTS_FIRE := tests/functional/monitoring/test_alerts_fire.py
 java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
 
 ##@ Start here
@@ -28,10 +29,10 @@ pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, aggregated
 	  echo "== storm-pipeline $$job"; set -- $$job; name=$$1; shift; \
 	  $(BIN)/storm-pipeline $$name $(PIPELINE_DEMO) "$$@" --master '$(PIPELINE_MASTER)'; done
 
-test: setup test-unit test-plugin test-pipeline test-functional ## All tests on this machine, set-up included
+test: setup test-unit test-plugin test-pipeline test-functional test-alerts ## All tests on this machine, set-up included
 
 ##@ Tests and checks
-.PHONY: test-unit test-plugin test-pipeline test-functional test-e2e lint types verify manifests
+.PHONY: test-unit test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
 test-unit: venv ## Pure Python tests, under a minute
 	$(BIN)/pytest tests/unit tests/scenario -q -n auto --dist worksteal
 
@@ -43,7 +44,10 @@ test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two fi
 	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile
 
 test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine; two files at a time, each with a cluster
-	$(BIN)/pytest tests/functional -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10
+	$(BIN)/pytest tests/functional -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --ignore $(ALERTS_FIRE)
+
+test-alerts: setup ## Each alert fired on a real cluster by causing its fault; alone, since alerts go by time
+	$(BIN)/pytest $(ALERTS_FIRE) -q -n 0 --reruns 1
 
 test-e2e: setup ## A real Kubernetes node, with images of our own; needs root, Go and `make packages`
 	$(BIN)/pytest tests/e2e -q --reruns 1 --durations 10 -rs

@@ -63,7 +63,7 @@ function drawSupervisorName(context, box, { view }, { colours, transform }) {
   const supervisor = view.supervisors[box.at];
   const size = Math.min(22, Math.max(13.5, 9.5 / transform.scale));
   const used = supervisor.cpu_used_millicores, all = supervisor.cpu_capacity_millicores;
-  const right = used === null || !all ? "CPU unknown" : `${Math.round((100 * used) / all)}%`;
+  const right = used === undefined ? "" : used === null || !all ? "CPU unknown" : `${Math.round((100 * used) / all)}%`;
   const font = `650 ${size}px ${FONT}`, halo = colours.card;
   text(context, right, box.x + box.wide - 13, box.y + 19, `600 ${size - 1}px ${FONT}`, colours.soft, "right", halo);
   const room = box.wide - 34 - context.measureText(right).width;
@@ -84,7 +84,7 @@ function drawCpu(context, x, y, wide, used, all, colours) {
   context.roundRect(x, y, wide, 6, 3);
   context.fillStyle = colours.line;
   context.fill();
-  if (used === null || !all) return;
+  if (used === undefined || used === null || !all) return;
   const share = Math.min(1, used / all);
   context.beginPath();
   context.roundRect(x, y, Math.max(6, wide * share), 6, 3);

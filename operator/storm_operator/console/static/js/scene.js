@@ -10,7 +10,7 @@ const MANY_EXECUTORS = 150;
 
 /** `before` and `after` are views of the same executors. Draws onto canvases by name: before, after, difference. */
 export function drawScene(scene, canvases) {
-  const views = [scene.before, scene.after];
+  const views = [scene.before, unmeasured(scene.after)];
   const moved = movedOf(...views);
   const folded = (view, at) => view.executors.length > MANY_EXECUTORS && !view.executors.some((one, number) => one.worker === at && moved.has(number));
   const { clientWidth, clientHeight } = canvases.before;
@@ -31,6 +31,11 @@ export function movedOf(before, after) {
     return worker ? `${view.supervisors[worker.supervisor].id}:${worker.port}` : "";
   };
   return new Set(after.executors.map((_, at) => at).filter((at) => slot(before, at) !== slot(after, at)));
+}
+
+/** What machines will use is nobody's measurement: no figure, rather than that of before. */
+function unmeasured(view) {
+  return { ...view, supervisors: view.supervisors.map((one) => ({ ...one, cpu_used_millicores: undefined })) };
 }
 
 function layers(view, layout) {

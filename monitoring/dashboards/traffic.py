@@ -114,7 +114,7 @@ def _between() -> tuple[AnyPanel, ...]:
             "The 20 pairs that exchanged most over the time looked at; the darker, the more tuples per second.",
             "suffix: tuples/s",
             Query(
-                f"{PAIRS} and on (nimbus, source, target) topk(20, sum_over_time({PAIRS}[$__range] @ end())"
+                f"{PAIRS} and on (nimbus, source, target) topk(20, sum_over_time({PAIRS}[$__range:$__interval] @ end())"
                 f" unless on (nimbus, source, target) {DIAGONAL})",
                 "{{source}} \u2192 {{target}}",
             ),

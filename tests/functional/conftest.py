@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storm_by_hand import nothing_left_on
+from storm_by_hand import StormByHand
 from storm_operator.local.build import plugin_jar as build_plugin_jar
 from storm_operator.local.build import workloads_jar as build_workloads_jar
 from storm_operator.local.cluster import LocalCluster
@@ -46,8 +46,8 @@ def nothing_left_for_the_next_module(request: pytest.FixtureRequest) -> Iterator
     yield
     storm = request.config.stash.get(STORM, None)
     if storm is not None:
-        with nothing_left_on(storm):
-            pass
+        with StormByHand(storm) as hands:
+            hands.kill_all()
 
 
 @pytest.fixture(scope="session")

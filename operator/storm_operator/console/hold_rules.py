@@ -62,7 +62,7 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
         looked=True,
     ),
     HoldReason.KNOWN_BAD: HoldRule(
-        "What was in force before and was rolled back, or was rejected by a person, is not tried again.",
+        "What was rolled back, or rejected by a person, is not tried again; nor its like elsewhere, unless urgent.",
         "Other traffic or load, by which the policy proposes something else.",
         looked=True,
     ),

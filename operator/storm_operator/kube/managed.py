@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from storm_operator.adapters.resources import InvalidResource, parse_topology
+from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import TopologySpec
 
 Body = Mapping[str, Any]
@@ -19,7 +20,10 @@ PAUSED_ANNOTATION = "storm-operator.dev/paused"
 
 @dataclass(frozen=True, slots=True)
 class Managed:
-    """A StormTopology resource. `spec` None: `problem` says what is wrong with it."""
+    """A StormTopology resource. `spec` None: `problem` says what is wrong with it.
+
+    `nimbus` is the one name that its Storm cluster has for the operator, see `core.nimbus_name`.
+    """
 
     body: Body
     spec: TopologySpec | None
@@ -66,16 +70,18 @@ def managed_from(body: Body, default_nimbus: str | None) -> Managed:
         spec = parse_topology(body)
     except InvalidResource as error:
         return Managed(body, None, str(error), "")
-    nimbus = spec.nimbus or default_nimbus
-    if nimbus is None:
+    if spec.nimbus is not None:
+        return Managed(body, spec, "", nimbus_name(spec.nimbus, key_of(body)[0]))
+    if default_nimbus is None:
         return Managed(body, None, "spec.nimbus: absent, and the operator has no default; give host:port", "")
-    return Managed(body, spec, "", nimbus)
+    return Managed(body, spec, "", default_nimbus)
 
 
 class Registry:
     """All StormTopology and StormRebalance resources that the operator watches."""
 
     def __init__(self, default_nimbus: str | None) -> None:
+        """`default_nimbus` is of resources that name none: a `nimbus_name`."""
         self._default_nimbus = default_nimbus
         self._lock = threading.Lock()
         self._topologies: dict[Key, Managed] = {}

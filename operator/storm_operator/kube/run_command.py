@@ -21,6 +21,7 @@ from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.assembly import DEFAULT_AGENT_PORT
 from storm_operator.console.server import DEFAULT_PORT
 from storm_operator.console.site import PageAddress, PageUnavailable, open_page
+from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
@@ -157,7 +158,8 @@ def run(
         ConfigMapKey(learned_profile, PROFILE_KEY) if learned_profile else None,
         KubePage() if page_port else None,
     )
-    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)
+    registry = Registry(nimbus_name(nimbus, lease_namespace) if nimbus else None)
+    operator = Operator(clients, registry, settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)
     metrics.watch_ages = operator.watch_ages
     serve_health(health_port, operator.problem)
     try:

@@ -34,11 +34,12 @@ class Refusal:
 class ExecutorCounts:
     """`tell(topology, reason, message, warning)` is told what is done and what is held.
 
-    `resizes` is told the id of a topology whose numbers change.
+    `resizes` is told the id of a topology whose numbers change, `onlooker` after each pass what is held.
     """
 
     tell: Callable[[str, str, str, bool], None]
     resizes: Callable[[str], None] = lambda _: None
+    onlooker: Callable[[Mapping[str, HeldResize]], None] = lambda _: None
     held: dict[str, HeldResize] = field(default_factory=dict)
     """By topology id: what the load asks for and does not get, as of the last pass."""
     refused: dict[tuple[str, bool], Refusal] = field(default_factory=dict)
@@ -74,6 +75,7 @@ class ExecutorCounts:
             if held is not None and not is_same_hold(before.get(topology.id), held):
                 self.tell(topology.name, "ResizeHeld", held.message, False)
         self.refused = {key: refusal for key, refusal in self.refused.items() if key in wanted}
+        self.onlooker(self.held)
         return changed
 
     def obstacles(self, topology: str) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,9 @@ Body = Mapping[str, Any]
 Key = tuple[str, str]
 """(namespace, name)"""
 
+Wishes = frozenset[tuple[str, int, bool]]
+"""Of each resource its uid, its generation, and whether it is paused: all that its owner can want."""
+
 PAUSED_ANNOTATION = "storm-operator.dev/paused"
 
 
@@ -127,6 +130,10 @@ class Registry:
         """All of them, oldest first: their names begin with the time of their plan."""
         with self._lock:
             return tuple(sorted(self._rebalances.values(), key=lambda body: str(body["metadata"]["name"])))
+
+
+def wishes_of(managed: tuple[Managed, ...]) -> Wishes:
+    return frozenset((one.uid, one.generation, one.is_paused) for one in managed)
 
 
 def rightful(managed: tuple[Managed, ...]) -> tuple[dict[str, Managed], dict[Key, Key]]:

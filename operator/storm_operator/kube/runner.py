@@ -11,14 +11,13 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.assembly import Assembly, assemble
-from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
 from storm_operator.kube.asks import follow_asks
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
-from storm_operator.kube.managed import Managed, Registry, rightful
+from storm_operator.kube.managed import Managed, Registry, Wishes, rightful, wishes_of
 from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher, decision_for
@@ -31,10 +30,6 @@ from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, Run
 LONGEST_RETRY_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
-
-
-Wishes = frozenset[tuple[str, int, bool]]
-"""Of each resource its uid, its generation, and whether it is paused: all that its owner can want."""
 
 
 @dataclass(slots=True)
@@ -127,7 +122,7 @@ class ClusterRunner:
             before = now
 
     def _wishes(self) -> Wishes:
-        return frozenset((one.uid, one.generation, one.is_paused) for one in self.registry.of_cluster(self.nimbus))
+        return wishes_of(self.registry.of_cluster(self.nimbus))
 
     def close(self) -> None:
         if self.assembly is not None:
@@ -190,6 +185,8 @@ class ClusterRunner:
         connection = discover(self.nimbus, self.settings)
         self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
         watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
+        if watcher is not None:
+            self.care.counts.onlooker = watcher.on_held_resizes
         onlookers: tuple[Listener | None, ...] = (self.publisher, self.told, self.recorder, watcher)
         audience = Audience(tuple(one for one in onlookers if one is not None), self.say)
         calls, profiles = self.metrics.calls(self.nimbus), self._profiles()
@@ -226,6 +223,7 @@ class ClusterRunner:
                 assembly.store.delete_plan(present.id)  # there may be no later pass that would
 
     def _publish(self, lifecycle: LifecycleManager) -> None:
+        agents = self.assembly.metrics.by_host if self.assembly is not None else {}
         for name, one in self.owners.items():
             spec = one.spec
             if spec is None:
@@ -246,7 +244,7 @@ class ClusterRunner:
                 failed_attempts=retry.failures if retry else None,
                 suspended_by_operator=name in lifecycle.suspended if progress else None,
                 forecasts=report.forecasts if report else {},
-                places=self.care.places(topology_id, snapshot, self._agents()) if snapshot else (),
+                places=self.care.places(topology_id, snapshot, agents) if snapshot else (),
                 obstacles=self.care.obstacles(name),
                 held_resize=self.care.counts.held.get(topology_id),
             )
@@ -295,9 +293,6 @@ class ClusterRunner:
     def _owner_of_id(self, topology_id: str) -> Managed | None:
         # Storm makes an id of the name, a counter and the time.
         return self.owners.get(topology_id.rsplit("-", 2)[0])
-
-    def _agents(self) -> Mapping[str, AgentEnforcement]:
-        return self.assembly.metrics.by_host if self.assembly is not None else {}
 
     def _hosts(self) -> Mapping[str, str]:
         if self.assembly is None:

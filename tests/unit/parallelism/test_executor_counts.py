@@ -10,6 +10,7 @@ import pytest
 from loop_scene import SETTINGS, SPECS, Scene, scene
 from storm_operator.adapters.errors import NimbusUnreachable, RebalanceInProgress, RebalanceRefused
 from storm_operator.core.decision import HoldReason
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import ApprovalMode, ApprovalSettings, Mode, SchedulingSettings
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec, TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
@@ -32,8 +33,12 @@ class Played:
         self.busy = False
         self.refuse: Callable[[Mapping[str, int]], bool] = lambda _: False
         self.counts = ExecutorCounts(
-            lambda _, reason, words, __: self.told.append((reason, words)), self.resized.append
+            lambda _, reason, words, __: self.told.append((reason, words)), self.resized.append, self.look
         )
+        self.seen: list[Mapping[str, HeldResize]] = []
+
+    def look(self, held: Mapping[str, HeldResize]) -> None:
+        self.seen.append(dict(held))
 
     def change(self, name: str, executors: Mapping[str, int]) -> None:
         assert name == "words"
@@ -77,6 +82,7 @@ def test_load_changes_numbers_once_and_then_cools_down(played: Played) -> None:
     assert not played.run(AUTO), "the fake cluster still has as many"
     assert len(played.asked) == 1
     held = played.counts.held["words"]
+    assert played.seen == [{}, {"words": held}]
     assert held.hold.reason is HoldReason.COOL_DOWN
     assert dict(held.executors) == {"count": 1, "split": 1}
 

@@ -85,7 +85,7 @@ class ClusterRunner:
         self.close()
 
     def _retry_seconds(self) -> float:
-        """After a failure: a period of its resources, if that is not too long; what Kubernetes refused at the start, later."""
+        """After a failure: a period of its resources, if not too long; later, if Kubernetes refused the start."""
         periods = [one.spec.scheduling.period_seconds for one in self.registry.of_cluster(self.nimbus) if one.spec]
         return self.first_look.pause_seconds(min([LONGEST_RETRY_SECONDS, *periods]))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from storm_pipeline.jars import delta_jars
+from storm_pipeline.jars import jars_for
 
 GATEWAY_OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
 LOOPBACK = "127.0.0.1"
@@ -20,13 +20,15 @@ LOOPBACK = "127.0.0.1"
 class SparkSettings:
     """Where Spark runs and how much it may take. Memory is of the driver, which with `local[*]` is all there is.
 
-    `shuffle_partitions` None: eight times the cores of `local[N]`, else what Spark or `extra` says.
+    `shuffle_partitions` None: eight times the cores of `local[N]`, else what Spark or `extra` says. `object_store`:
+    whether there are paths with s3a://.
     """
 
     master: str = "local[*]"
     heap: str = "2g"
     off_heap: str = "2g"
     shuffle_partitions: int | None = None
+    object_store: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -81,7 +83,7 @@ def _partitions_of(master: str) -> int | None:
 
 def _own_process(settings: SparkSettings) -> dict[str, str]:
     os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    jars = ",".join(str(jar) for jar in delta_jars())
+    jars = ",".join(str(jar) for jar in jars_for(object_store=settings.object_store))
     options = {
         "spark.master": settings.master,
         "spark.jars": jars,

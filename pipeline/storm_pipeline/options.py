@@ -109,7 +109,8 @@ def for_lake(settings: SparkSettings, lake: Lake) -> SparkSettings:
 @contextmanager
 def _session(name: str, settings: SparkSettings, console: Console) -> Iterator[SparkSession]:
     try:
-        spark = open_session(name, settings)
+        with console.status(f"{name}: Spark starts"):
+            spark = open_session(name, settings)
     except JarsError as error:
         console.print(f"[red]{error}[/]", soft_wrap=True)
         raise typer.Exit(1) from error

@@ -114,11 +114,12 @@ def _own_process(settings: SparkSettings) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
     }
     jars = [str(jar) for jar in jars_for(object_store=settings.object_store)]
-    if settings.master.startswith(("local", f"spark://{LOOPBACK}")):
-        # All on this machine: what is named here is neither copied nor has a process started to make it executable.
+    if settings.master.startswith("local"):
+        # On this machine: what is named here is neither copied nor has a process started to make it executable.
         for key in ("spark.driver.extraClassPath", "spark.executor.extraClassPath"):
             options[key] = ":".join([*jars, *filter(None, [settings.extra.get(key)])])
-        options |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     else:
         options["spark.jars"] = ",".join([*jars, *filter(None, [settings.extra.get("spark.jars")])])
+    if settings.master.startswith(("local", f"spark://{LOOPBACK}")):
+        options |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return options

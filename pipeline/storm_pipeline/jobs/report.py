@@ -62,14 +62,19 @@ def report(
 
 def run(spark: SparkSession, lake: Lake, cluster: str, folder: Path) -> Path:
     """Write the report on one cluster; the page's path."""
-    frames = {table.name: frame_of(spark, lake, table, cluster) for table in TABLES}
+    frames = {table.name: frame_of(spark, path_of(lake, table), table, cluster) for table in TABLES}
     words = f"Made from {lake.root}."
     return write_report(cluster, sections(frames), words, folder)
 
 
-def frame_of(spark: SparkSession, lake: Lake, table: DerivedTable, cluster: str) -> pd.DataFrame:
-    """A cluster's rows of a gold table, sorted, without paths and the columns that are the same in all of them."""
-    rows = read(spark, lake.gold(table.name), table)
+def path_of(lake: Lake, table: DerivedTable) -> str:
+    """Where the table is: what ingest tells of itself lies beside what it made."""
+    return lake.silver(table.name) if table is QUALITY else lake.gold(table.name)
+
+
+def frame_of(spark: SparkSession, path: str, table: DerivedTable, cluster: str) -> pd.DataFrame:
+    """A cluster's rows of a table, sorted, without paths and the columns that are the same in all of them."""
+    rows = read(spark, path, table)
     if CLUSTER in rows.columns:
         rows = rows.where(f.col(CLUSTER) == cluster)
     kept = [name for name in rows.columns if name not in (CLUSTER, DATE, "files")]

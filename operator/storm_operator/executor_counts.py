@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from storm_operator.adapters.errors import RebalanceInProgress
 from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.model import Demand, Topology
-from storm_operator.core.parallelism import HeldResize, in_words, wanted_parallelism, why_load_waits
-from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.parallelism import HeldResize, in_words, wanted_parallelism
 from storm_operator.core.topology_spec import TopologySpec
 
 ChangeCounts = Callable[[str, Mapping[str, int]], None]
@@ -27,7 +26,7 @@ class ExecutorCounts:
     tell: Callable[[str, str, str, bool], None]
     resizes: Callable[[str], None] = lambda _: None
     held: dict[str, HeldResize] = field(default_factory=dict)
-    """By topology id: what the load asks for and does not get, as of the last pass."""
+    """By topology id: what the load asks for and does not get, as of the last pass without a plan on its way."""
 
     def follow(
         self, specs: Mapping[str, TopologySpec], report: PassReport, loop: ControlLoop, change: ChangeCounts
@@ -36,12 +35,12 @@ class ExecutorCounts:
         if report.snapshot is None or report.demand is None or loop.has_pending_plan:
             return False
         changed = False
-        before, self.held = self.held, {}
+        before, self.held = self.held, dict(report.held_resizes)
         for topology in report.snapshot.topologies:
             spec = specs.get(topology.name)
             if spec is None or spec.suspend:
                 continue
-            executors = self._wanted(topology, spec, report.snapshot, report.demand, loop)
+            executors = self._wanted(topology, spec, report.demand, loop)
             if executors:
                 changed = True
                 self._resize(topology, executors, change)
@@ -56,21 +55,13 @@ class ExecutorCounts:
         with contextlib.suppress(RebalanceInProgress):  # then the next pass asks again, if that is still needed
             change(topology.name, executors)
 
-    def _wanted(
-        self, topology: Topology, spec: TopologySpec, snapshot: ClusterSnapshot, demand: Demand, loop: ControlLoop
-    ) -> Mapping[str, int]:
+    def _wanted(self, topology: Topology, spec: TopologySpec, demand: Demand, loop: ControlLoop) -> Mapping[str, int]:
         resize = wanted_parallelism(topology, spec.parallelism, demand, spec.resources.ceiling_millicores)
         for note in resize.notes:
             self.tell(topology.name, "Parallelism", note, True)
-        if not resize.by_load:
+        if not resize.by_load or topology.id in self.held:
             return resize.asked
-        now = loop.clock.now()
-        decisions = loop.memory.decisions
-        hold = why_load_waits(topology.id, snapshot, demand, spec.scheduling, decisions, now_seconds=now)
-        if hold is not None:
-            self.held[topology.id] = HeldResize(resize.by_load, hold)
-            return resize.asked
-        loop.memory.decisions = decisions.with_change(topology.id, now)
+        loop.memory.decisions = loop.memory.decisions.with_change(topology.id, loop.clock.now())
         return {**resize.asked, **resize.by_load}
 
 

@@ -51,6 +51,7 @@ def explain_topology(
         Part("Proposed", _proposed(decision)),
         Part("Rule that decided", _rule(decision)),
         Part("What would change it", _change(decision)),
+        Part("Number of executors", _executor_numbers(found)),
         Part("Last plan", _last_plan(own_plans)),
     )
     filled = tuple(part for part in parts if part.sentences)
@@ -179,6 +180,16 @@ def _change(decision: DecisionView | None) -> tuple[str, ...]:
     if decision is None:
         return ("A StormTopology with spec.adopt for it.",)
     return () if decision.kind == "plan" else (HOLD_RULES[HoldReason(decision.reason)].change,)
+
+
+def _executor_numbers(topology: TopologyView) -> tuple[str, ...]:
+    """Only where the load asks for others than there are, and does not get them."""
+    held = topology.held_resize
+    if held is None:
+        return ()
+    present = {component.name: component.executors for component in topology.components}
+    others = [f"{name} {wanted} in place of {present[name]}" for name, wanted in held.executors.items()]
+    return (f"By load: {', '.join(others)}.", f"Not done ({held.reason}): {held.message}.")
 
 
 def _last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:

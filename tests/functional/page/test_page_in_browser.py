@@ -11,11 +11,12 @@ import pytest
 from eventually import eventually
 from playwright.sync_api import Browser, expect
 
-from page_stage import PageStage, Visitor, large_scenario, words_scenario
+from page_stage import MOST_PASSES, PageStage, Visitor, large_scenario, words_scenario
 from storm_operator.console.api import Api
 from storm_operator.console.approval import Answer, LoopApprover, Verdict
 from storm_operator.console.site import PageAddress, open_page
 from storm_operator.core.settings import Mode
+from storm_operator.core.topology_spec import ParallelismMode, ParallelismSpec
 
 pytestmark = pytest.mark.functional
 
@@ -294,6 +295,21 @@ def test_why_is_told_in_words(visitor: Visitor) -> None:
     visitor.page.get_by_role("button", name="Why?").click()
     visitor.wait_for("dialog", "Rule that decided")
     assert "tuples/s acked" in visitor.text("dialog")
+
+
+def test_what_a_change_of_parallelism_waits_for_is_told(browser: Browser) -> None:
+    auto = ParallelismSpec(ParallelismMode.AUTO)
+    with PageStage(words_scenario(), Mode.OBSERVE, auto).served() as stage:
+        stage.passes(MOST_PASSES)
+        visitor = Visitor(browser, stage.url)
+        try:
+            visitor.wait_for(".held-resize", "observe only")
+            assert "Executors by load: count 3 → 1, split 2 → 1. mode is Observe" in visitor.text(".held-resize")
+            visitor.page.get_by_role("button", name="Why?").click()
+            visitor.wait_for("dialog", "By load: count 1 in place of 3, split 1 in place of 2.")
+            assert visitor.troubles == []
+        finally:
+            visitor.close()
 
 
 def test_forecast_and_decisions_are_shown(visitor: Visitor, stage: PageStage) -> None:

@@ -81,6 +81,16 @@ def test_long_names_and_large_figures_fold_and_are_not_cut_off(operator: Operato
         assert folded.replace(" ", "") in placement_column(text, heading, after), folded
 
 
+def test_status_tells_what_a_change_of_parallelism_waits_for(operator: Operator) -> None:
+    view = operator.page.get("view")
+    held = {"executors": {"count": 4, "split": 2}, "reason": "CoolDown", "message": "the last change is 9 s old"}
+    view["topologies"][0]["held_resize"] = held
+    console = Console(width=200, record=True, file=StringIO(), highlight=False)
+    console.print(status_view("nimbus:6627", view, []))
+    words = "resize held, CoolDown: by load executors should be count 4, split 2; the last change is 9 s old"
+    assert words in console.export_text()
+
+
 def placement_column(text: str, heading: str, after: str) -> str:
     """All of one column of the last table, up to the next one, without the ends of its lines."""
     headings, *rows = text.split("Placement (* stateful)")[1].splitlines()[1:]

@@ -13,6 +13,7 @@ from storm_operator.console.hold_rules import HOLD_RULES
 from storm_operator.console.views import DecisionView
 from storm_operator.core.decision import HoldReason
 from storm_operator.core.settings import Mode
+from storm_operator.core.topology_spec import ParallelismMode, ParallelismSpec
 
 
 @pytest.mark.parametrize("reason", list(HoldReason))
@@ -55,6 +56,23 @@ def test_where_the_policy_was_not_asked_that_is_said() -> None:
     parts = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
     assert parts["Proposed"] == ["The policy was not asked: the rule below comes first."]
     assert "Recommend" in parts["What would change it"][0]
+
+
+def test_numbers_of_executors_that_wait_are_told_with_their_reason() -> None:
+    page = page_scene(passes=1)
+    (spec,) = with_mode(Mode.OBSERVE).values()
+    page.played.run({"words": replace(spec, parallelism=ParallelismSpec(ParallelismMode.AUTO))})
+    (shown,) = page.get("view")["topologies"]
+    assert shown["held_resize"]["executors"] == {"count": 1, "split": 1}
+    assert shown["held_resize"]["reason"] == "ObserveOnly"
+    parts = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
+    assert parts["Number of executors"] == [
+        "By load: count 1 in place of 2, split 1 in place of 2.",
+        f"Not done (ObserveOnly): {shown['held_resize']['message']}.",
+    ]
+    page.played.run(with_mode(Mode.OBSERVE))
+    (shown,) = page.get("view")["topologies"]
+    assert shown["held_resize"] is None, "nobody asked for numbers by load"
 
 
 def test_what_is_missing_is_named() -> None:

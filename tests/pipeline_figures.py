@@ -1,4 +1,4 @@
-"""What real runs of the pipeline's jobs told Prometheus, kept in `pipeline_figures`: tests have no time for them.
+"""What real runs of the pipeline's jobs told Prometheus, kept in `figures_of_jobs`: tests have no time for them.
 
 Run as a program it plays, records and runs them anew: ten minutes of WordCount on a simulated cluster, with rows that
 came twice and rows that break a rule, through ingest, traffic, profile, forecast and evaluate. That takes Spark minutes
@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-FOLDER = Path(__file__).parent / "pipeline_figures"
+FOLDER = Path(__file__).parent / "figures_of_jobs"
 AGE_SECONDS = 600.0
 """As old as the newest run is made to look."""
 TIME = "_timestamp_seconds"

@@ -54,10 +54,9 @@ def main(turns: int = 5) -> None:
             kube.load_image(archive)
         storm = StormOnNode(kube)
         storm.install(SUPERVISORS)
-        storm.start_client()
         storm.apply(_resident())
         eventually(lambda: storm.status("resident").get("phase") == "Pending", "the operator's loop runs")
-        with storm.nimbus() as nimbus:
+        with storm.client(), storm.nimbus() as nimbus:
             for turn in range(turns):
                 for way in sorted(measured, reverse=bool(turn % 2)):
                     time.sleep(phases.uniform(0.0, PERIOD_SECONDS))

@@ -51,8 +51,8 @@ class StormOnNode:
         self._helm_install(OPERATOR, root / "charts" / "storm-operator", OPERATOR_NAMESPACE, operator)
 
     def uninstall(self) -> None:
-        self.kube.helm("uninstall", OPERATOR, "-n", OPERATOR_NAMESPACE, "--wait", INSTALL_TIMEOUT)
-        self.kube.helm("uninstall", STORM, "-n", NAMESPACE, "--wait", INSTALL_TIMEOUT)
+        self.kube.helm("uninstall", OPERATOR, "-n", OPERATOR_NAMESPACE, "--ignore-not-found", "--wait", INSTALL_TIMEOUT)
+        self.kube.helm("uninstall", STORM, "-n", NAMESPACE, "--ignore-not-found", "--wait", INSTALL_TIMEOUT)
 
     def apply(self, body: Mapping[str, Any]) -> None:
         self.kube.kubectl("apply", "-n", NAMESPACE, "-f", "-", input=json.dumps(body))
@@ -95,13 +95,18 @@ class StormOnNode:
         cgroup = self.kube.node.container_cgroup(NAMESPACE, pod, "supervisor")
         return cgroup_millicores(cgroup)
 
-    def start_client(self) -> None:
+    @contextmanager
+    def client(self) -> Iterator[None]:
         """A pod of Storm's image that does nothing, for `submit_by_hand`."""
         image = ("--image=localhost/storm:dev", "--image-pull-policy=Never", "--restart=Never")
         overrides = json.dumps({"spec": {"terminationGracePeriodSeconds": 1}})
         command = (f"--overrides={overrides}", "--command", "--", "sleep", "infinity")
         self.kube.kubectl("run", CLIENT, "-n", NAMESPACE, *image, *command)
-        self.kube.kubectl("wait", "--for=condition=Ready", f"pod/{CLIENT}", "-n", NAMESPACE, "--timeout=60s")
+        try:
+            self.kube.kubectl("wait", "--for=condition=Ready", f"pod/{CLIENT}", "-n", NAMESPACE, "--timeout=120s")
+            yield
+        finally:
+            self.kube.kubectl("delete", "pod", CLIENT, "-n", NAMESPACE)
 
     def submit_by_hand(self, jar: Mapping[str, Any]) -> None:
         """What `storm jar` does: one JVM that runs the main class. `jar` as in a StormTopology's spec."""

@@ -17,7 +17,13 @@ from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.decide import decide, in_excluded_window
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
-from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups, group_by_settings
+from storm_operator.core.groups import (
+    Group,
+    estimate_group_demand,
+    forecast_groups,
+    group_by_settings,
+    priority_of_topologies,
+)
 from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.model import Demand, Executor
@@ -116,10 +122,10 @@ class ControlLoop:
         with self.times.step("verify"):
             self.plans.verify_if_settled(snapshot, groups, now)
         with self.times.step("decide_and_apply"):
-            decisions = self._decide_for_all(groups, snapshot, demand)
+            priority = priority_of_topologies(snapshot, specs)
+            decisions = self._decide_for_all(groups, snapshot, demand, priority)
         trusted = not any(isinstance(made, Hold) and made.reason in UNTRUSTED for _, made in decisions)
         with self.times.step("cpu_limits"):
-            priority = {t.id: specs[t.name].priority for t in snapshot.topologies if t.name in specs}
             self._follow_cpu_limits(groups, limits_by_priority(snapshot, demand, groups, priority) if trusted else None)
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
         held = resizes_that_wait(specs, snapshot, demand, self.memory.decisions, now_seconds=self.clock.now())
@@ -154,21 +160,23 @@ class ControlLoop:
         return last.in_force_at_seconds + (last.seconds_to_running or 0.0)
 
     def _decide_for_all(
-        self, groups: tuple[Group, ...], snapshot: ClusterSnapshot, demand: Demand
+        self, groups: tuple[Group, ...], snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]
     ) -> tuple[tuple[tuple[str, ...], Decision], ...]:
         """Group after group; once one has changed the cluster, the snapshot is of the past and the others wait."""
         decisions: list[tuple[tuple[str, ...], Decision]] = []
         records_before = self.memory.records
         for group in groups:
             if self.memory.records == records_before:
-                decision = self._decide_and_apply(group, snapshot, demand)
+                decision = self._decide_and_apply(group, snapshot, demand, priority)
             else:
                 decision = Hold(HoldReason.APPLYING, "another plan was applied in this period; measuring anew first")
             decisions.append((group.topology_ids, decision))
         return tuple(decisions)
 
-    def _decide_and_apply(self, group: Group, snapshot: ClusterSnapshot, demand: Demand) -> Decision:
-        decision = self._decide(group, snapshot, demand)
+    def _decide_and_apply(
+        self, group: Group, snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]
+    ) -> Decision:
+        decision = self._decide(group, snapshot, demand, priority)
         approved = self.desk.review(group.topology_ids, decision, snapshot.assignment)
         if approved is not None:
             decision = approved.plan
@@ -187,11 +195,12 @@ class ControlLoop:
         self._apply(decision, group, snapshot)
         return decision
 
-    def _decide(self, group: Group, snapshot: ClusterSnapshot, demand: Demand) -> Decision:
+    def _decide(self, group: Group, snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]) -> Decision:
         settings = PlacementSettings(
             scheduling=group.scheduling,
             movable=frozenset(group.topology_ids),
             restart_seconds=self.memory.decisions.restart_seconds,
+            priority=priority,
         )
         proposal = policy_named(group.scheduling.policy)(snapshot, demand, settings)
         now = self.clock.now()

@@ -17,7 +17,7 @@ from eventually import eventually
 
 from e2e.jar_origins import IMAGE, JAR, JAR_FOLDER, jar_server, jar_volume, topology_from
 from kube_cluster import KubeCluster, KubeClusterError
-from storm_on_node import CLIENT, NAMESPACE, NIMBUS, OPERATOR, OPERATOR_NAMESPACE, StormOnNode, word_count
+from storm_on_node import NAMESPACE, NIMBUS, OPERATOR, OPERATOR_NAMESPACE, StormOnNode, word_count
 from storm_operator.kube.pod_limits import SUPERVISOR_OWN_MILLICORES
 from storm_operator.local.build import workloads_jar
 
@@ -152,20 +152,27 @@ def test_flux_definition_from_a_config_map_is_submitted(storm: StormOnNode) -> N
 
 def test_topology_that_runs_already_is_adopted_and_outlives_its_resource(storm: StormOnNode) -> None:
     adopted = str(ROOT / "examples" / "adopted.yaml")
-    storm.start_client()
-    storm.submit_by_hand(word_count("payments")["spec"]["jar"])
-    with storm.nimbus() as nimbus:
-        submitted = nimbus.cluster_info().topology_named("payments")
-        assert submitted is not None
-        storm.kube.kubectl("apply", "-n", NAMESPACE, "-f", adopted)
-        eventually(lambda: storm.is_ready("payments"), "it is adopted and measured")
-        assert storm.status("payments")["topologyId"] == submitted.id
-        storm.kube.kubectl("delete", "-n", NAMESPACE, "-f", adopted, "--timeout=120s")
-        still = nimbus.cluster_info().topology_named("payments")
-        assert still is not None
-        assert (still.id, still.status) == (submitted.id, "ACTIVE")
-        nimbus.kill("payments")
-    storm.kube.kubectl("delete", "pod", CLIENT, "-n", NAMESPACE)
+    with storm.client(), storm.nimbus() as nimbus:
+        storm.submit_by_hand(word_count("payments")["spec"]["jar"])
+        try:
+            submitted = nimbus.cluster_info().topology_named("payments")
+            assert submitted is not None
+            storm.kube.kubectl("apply", "-n", NAMESPACE, "-f", adopted)
+            eventually(
+                lambda: storm.is_ready("payments"),
+                "it is adopted and measured",
+                seconds=300.0,
+                seen=lambda: storm.status("payments"),
+            )
+            assert storm.status("payments")["topologyId"] == submitted.id
+            storm.kube.kubectl("delete", "-n", NAMESPACE, "-f", adopted, "--timeout=120s")
+            still = nimbus.cluster_info().topology_named("payments")
+            assert still is not None
+            assert (still.id, still.status) == (submitted.id, "ACTIVE")
+        finally:
+            storm.kube.kubectl("delete", "-n", NAMESPACE, "-f", adopted, "--ignore-not-found", "--timeout=120s")
+            nimbus.kill("payments")
+            eventually(lambda: nimbus.cluster_info().topology_named("payments") is None, "it is gone from Storm")
 
 
 def test_snapshot_of_the_live_cluster_can_be_planned_with(storm: StormOnNode, words: str, tmp_path: Path) -> None:
@@ -181,7 +188,7 @@ def test_snapshot_of_the_live_cluster_can_be_planned_with(storm: StormOnNode, wo
 
 
 def test_nothing_is_left_behind(storm: StormOnNode, words: str) -> None:
-    storm.kube.kubectl("delete", "stormtopology", words, "-n", NAMESPACE, "--timeout=120s")
+    storm.kube.kubectl("delete", "stormtopology", words, "-n", NAMESPACE, "--ignore-not-found", "--timeout=120s")
     assert storm.all("stormtopologies") == []
     eventually(lambda: storm.all("stormrebalances") == [], "plans go with their topology")
     storm.uninstall()

@@ -25,15 +25,18 @@ class Group:
     topology_ids: tuple[str, ...]
 
 
+def priority_of_topologies(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpec]) -> Mapping[str, int]:
+    """`spec.priority` of the managed topologies, by id."""
+    return {t.id: specs[t.name].priority for t in snapshot.topologies if t.name in specs}
+
+
 def group_by_settings(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpec]) -> tuple[Group, ...]:
     """Managed topologies that run, grouped by equal settings.
 
     Groups come in the order of their highest `spec.priority`, then of their first topology id: plans for the first are
     made first, and one plan is applied at a time.
     """
-    priority = {
-        topology.id: specs[topology.name].priority for topology in snapshot.topologies if topology.name in specs
-    }
+    priority = priority_of_topologies(snapshot, specs)
     members: dict[tuple[SchedulingSettings, ResourceSettings], list[str]] = {}
     for topology in sorted(snapshot.topologies, key=lambda topology: topology.id):
         spec = specs.get(topology.name)

@@ -5,6 +5,7 @@ Field names are the CRD's camelCase names in snake_case (`coolDownSeconds` is `c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -165,9 +166,11 @@ class ResourceSettings:
 class PlacementSettings:
     """What a placement policy gets beside the snapshot and the demand.
 
-    `movable` topologies may be changed; all others are obstacles that keep their place and their demand.
+    `movable` topologies may be changed; all others are obstacles that keep their place and their demand. `priority`
+    is by topology id; it matters where supervisors are too small. Without it a topology has the lowest one there is.
     """
 
     scheduling: SchedulingSettings = field(default_factory=SchedulingSettings)
     movable: frozenset[str] = frozenset()
     restart_seconds: float = 8.0
+    priority: Mapping[str, int] = field(default_factory=dict)

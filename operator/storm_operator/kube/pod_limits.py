@@ -1,4 +1,4 @@
-"""CPU limits of supervisor pods: wide open while executors move, else what the executors on them need.
+"""CPU limits of supervisor pods: wide open while executors move or start, else what the executors on them need.
 
 The kubelet changes a limit in place, without a restart. What is infeasible is not asked for again at once, and until
 then nobody plans with more than the pod has.
@@ -96,6 +96,8 @@ class PodLimits:
     ceilings: dict[PodKey, Ceiling] = field(default_factory=dict)
     asked_at: dict[PodKey, float] = field(default_factory=dict)
     """When the last resize of a pod was asked for, or first seen not to be done."""
+    any_demand_was_known: bool = False
+    """Before that this operator has only just begun to look, and an unknown demand says nothing about an executor."""
 
     def see(self, namespaces: tuple[str, ...]) -> None:
         """Read the pods. Raises `KubernetesError`."""
@@ -140,14 +142,19 @@ class PodLimits:
     def follow(
         self, supervisors: tuple[Supervisor, ...], assignment: Assignment, demand: Demand, headroom_fraction: float
     ) -> None:
-        """Between plans: give each pod what its executors need; one with an unknown demand keeps what it has."""
+        """Between plans: give each pod what its executors need, and all that it can have where that is unknown.
+
+        What nobody has measured yet is starting. Storm may have put it on a pod that had next to nothing to do, whose
+        limit a JVM does not start with in the time that Storm gives it.
+        """
+        self.any_demand_was_known |= bool(demand.millicores)
         for supervisor in supervisors:
             pod = self.of_host(supervisor.host)
             if pod is None or pod.capacity_millicores is None:
                 continue
             needed = needed_millicores(supervisor, assignment, demand, headroom_fraction)
-            if needed is not None:
-                self._resize(pod, needed, pod.capacity_millicores)
+            if needed is not None or self.any_demand_was_known:
+                self._resize(pod, needed or pod.capacity_millicores, pod.capacity_millicores)
 
     def _note_ceiling(self, pod: SupervisorPod) -> None:
         """While the kubelet cannot give it more a pod has a ceiling; with what it has got since that rises."""

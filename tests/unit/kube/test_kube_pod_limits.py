@@ -115,8 +115,20 @@ def test_steady_demand_is_asked_for_once() -> None:
     assert played.follow(same_demand((WORDS,), 190.0)) == []
 
 
-def test_unknown_demand_keeps_the_limit() -> None:
-    assert scene(pod(0), pod(1)).follow(Demand({}, {})) == []
+def test_pod_is_wide_open_while_an_executor_on_it_is_not_measured_yet() -> None:
+    played = scene(pod(0), pod(1))
+    assert played.follow() == [("sup-0", 600), ("sup-1", 400)]
+    starting = next(e for e, slot in BOTH_ON_S1.slot_of.items() if slot.supervisor_id == "s2")
+    others = {executor: 180.0 for executor in DEMAND.millicores if executor != starting}
+    assert played.follow(Demand(others, others)) == [("sup-1", 2000)]
+    assert played.follow() == [("sup-1", 400)]
+
+
+def test_limits_stay_until_the_first_figures_of_an_operators_life() -> None:
+    played = scene(pod(0, wanted=600.0), pod(1, wanted=400.0))
+    assert played.follow(Demand({}, {})) == []
+    played.follow()
+    assert played.follow(Demand({}, {})) == [("sup-0", 2000), ("sup-1", 2000)]
 
 
 def test_need_beyond_the_capacity_gets_the_capacity() -> None:

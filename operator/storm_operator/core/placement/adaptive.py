@@ -7,7 +7,8 @@ go to the earlier start, so that the assignment in force wins when nothing is ga
 
 Rules: one worker (two when separated) for each topology on a supervisor, ports that exist and are not held by
 obstacles. CPU is kept within the headroom wherever the search finds room, since overload outprices all else; when the
-demand does not fit, overload is as small as it can be made. Separation yields when there are not enough slots for it.
+demand does not fit, overload is as small as it can be made, and falls on low priorities first. Separation yields when
+there are not enough slots for it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.multilevel import partition
 from storm_operator.core.placement.search.problem import Problem, build_problem, to_assignment
 from storm_operator.core.placement.search.relabel import relabel
 from storm_operator.core.placement.search.settling import Settled, restless, settle
 from storm_operator.core.placement.separation import ways_to_separate
+from storm_operator.core.placement.tiers import leaves_higher_priorities_short, place_tier_by_tier
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -38,7 +41,21 @@ PATIENCE_EDGES = 400_000
 
 
 def place_adaptive(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
-    """The cheapest assignment found; `Infeasible` only when there are not enough slots, whatever is given up."""
+    """The cheapest assignment found; `Infeasible` only when there are not enough slots, whatever is given up.
+
+    The search counts every overloaded millicore alike. Where that leaves topologies short that others should go short
+    for, they are placed by priority instead, if that is cheaper.
+    """
+    together = _place_together(snapshot, demand, settings)
+    if isinstance(together, Infeasible) or not leaves_higher_priorities_short(snapshot, together, demand, settings):
+        return together
+    in_turn = place_tier_by_tier(_place_together, snapshot, demand, settings)
+    if isinstance(in_turn, Infeasible):
+        return together
+    return min((together, in_turn), key=lambda found: cost_of(snapshot, found, demand, settings).total)
+
+
+def _place_together(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
     problems = [
         build_problem(snapshot, demand, settings, together) for together in ways_to_separate(snapshot, settings)
     ]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, read_only
 from storm_operator.core.placed_traffic import PlacedTraffic, place_traffic
 from storm_operator.core.placement.capacity import declared_memory_mb, memory_capacities
+from storm_operator.core.placement.priorities import outranking_millicores
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead
@@ -128,6 +129,8 @@ class SeenAssignment:
     wanted_millicores: Mapping[str, float]
     """Demand by supervisor; those without any are absent."""
     overloaded_millicores: float
+    outranking_millicores: float
+    """What overload counts on top for the priority of those that share in it; 0 where all have the same."""
     overfull_megabytes: float
     """Declared memory beyond what supervisors declare."""
 
@@ -138,8 +141,10 @@ def see(
     """`assignment` under the rates and distances of `snapshot` and the CPU of `demand`."""
     wanted = wanted_millicores(assignment, demand)
     traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
-    overload = _excess(wanted, room_for_executors(snapshot, settings))
-    return SeenAssignment(assignment, traffic, wanted, overload, overfull_megabytes(snapshot, assignment))
+    room = room_for_executors(snapshot, settings)
+    overload = _excess(wanted, room)
+    outranking = outranking_millicores(assignment, demand, room, settings.priority) if overload else 0.0
+    return SeenAssignment(assignment, traffic, wanted, overload, outranking, overfull_megabytes(snapshot, assignment))
 
 
 def see_demand(
@@ -147,15 +152,17 @@ def see_demand(
 ) -> SeenAssignment:
     """The same assignment under the CPU of another `demand`."""
     wanted = wanted_millicores(seen.assignment, demand)
-    overload = _excess(wanted, room_for_executors(snapshot, settings))
-    return replace(seen, wanted_millicores=wanted, overloaded_millicores=overload)
+    room = room_for_executors(snapshot, settings)
+    overload = _excess(wanted, room)
+    outranking = outranking_millicores(seen.assignment, demand, room, settings.priority) if overload else 0.0
+    return replace(seen, wanted_millicores=wanted, overloaded_millicores=overload, outranking_millicores=outranking)
 
 
 def cost_seen(snapshot: ClusterSnapshot, seen: SeenAssignment, prices: Prices) -> Cost:
     """As `cost_of`, from what is known already."""
     return Cost(
         network=seen.traffic.network_usage(prices.between_workers_ms),
-        overload=seen.overloaded_millicores * prices.per_overloaded_millicore
+        overload=(seen.overloaded_millicores + seen.outranking_millicores) * prices.per_overloaded_millicore
         + seen.overfull_megabytes * prices.per_overfull_megabyte,
         supervisors=len(seen.assignment.used_supervisors()) * prices.per_supervisor,
         restarts=_restarts(snapshot.assignment, seen.assignment, prices),

@@ -1,0 +1,123 @@
+"""Too little CPU for all: topologies of lower priority go short first, and are moved for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from builders import (
+    NOW_SECONDS,
+    PERIOD_SECONDS,
+    chain_topology,
+    component_load,
+    even_traffic,
+    placed,
+    placement_settings,
+    same_demand,
+    snapshot,
+    supervisors,
+)
+from storm_operator.core.decide import decide
+from storm_operator.core.decision import Plan
+from storm_operator.core.decision_memory import DecisionMemory
+from storm_operator.core.model import Assignment, Executor, Infeasible, WorkerSlot
+from storm_operator.core.placement.adaptive import place_adaptive
+from storm_operator.core.placement.objective import cost_of
+from storm_operator.core.placement.priorities import RANK_FACTOR, outranking_millicores
+from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPeriod
+
+HIGH, LOW, LOWER = (chain_topology(name, ("spout", 1), ("bolt", 1)) for name in ("high", "low", "lower"))
+ALL = (HIGH, LOW, LOWER)
+NEEDS = same_demand(ALL, 400.0)
+"""Six executors of 400 on two supervisors of which 900 each may be filled: 600 too much."""
+RISING = {"high": 3, "low": 2, "lower": 1}
+ALIKE = dict.fromkeys(RISING, 1)
+
+
+def cluster(where: Mapping[str, str], machines: int = 2) -> ClusterSnapshot:
+    """Each topology on the slot of its name, all with the same traffic."""
+    slot_of: dict[Executor, WorkerSlot] = {}
+    rates: dict[tuple[Executor, Executor], float] = {}
+    loads: dict[tuple[str, str], ComponentLoad] = {}
+    for topology in ALL:
+        slot_of |= placed(topology, {"spout": where[topology.id], "bolt": where[topology.id]})
+        rates |= even_traffic(topology, 100.0)
+        loads |= {(topology.id, component): component_load(100.0, 400.0) for component in ("spout", "bolt")}
+    period = LoadPeriod(NOW_SECONDS, PERIOD_SECONDS, loads, {})
+    return snapshot(ALL, supervisors(machines, capacity=1000.0), slot_of, rates=rates, periods=(period,))
+
+
+def settings(priority: Mapping[str, int]) -> PlacementSettings:
+    return replace(placement_settings(ALL), priority=priority)
+
+
+def loads(assignment: Assignment | Infeasible) -> dict[str, set[str]]:
+    """The topologies on each supervisor."""
+    assert not isinstance(assignment, Infeasible)
+    found: dict[str, set[str]] = {}
+    for executor, slot in assignment.slot_of.items():
+        found.setdefault(slot.supervisor_id, set()).add(executor.topology_id)
+    return found
+
+
+@pytest.mark.parametrize("first", ["high", "low", "lower"])
+def test_highest_priority_shares_with_nobody_and_the_others_go_short(first: str) -> None:
+    in_force = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
+    priority = dict.fromkeys(RISING, 1) | {first: 2}
+    target = place_adaptive(in_force, NEEDS, settings(priority))
+    assert {first} in loads(target).values()
+
+
+def test_equal_priorities_are_placed_as_without_any() -> None:
+    in_force = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
+    assert place_adaptive(in_force, NEEDS, settings(ALIKE)) == place_adaptive(in_force, NEEDS, settings({}))
+
+
+def test_priority_moves_nothing_where_there_is_room_for_all() -> None:
+    in_force = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
+    small = same_demand(ALL, 200.0)
+    assert place_adaptive(in_force, small, settings(RISING)) == place_adaptive(in_force, small, settings({}))
+
+
+def test_a_plan_frees_a_high_priority_though_the_overload_stays_as_large() -> None:
+    in_force = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
+    chosen = settings(RISING)
+    proposal = place_adaptive(in_force, NEEDS, chosen)
+    decision = decide(in_force, NEEDS, proposal, chosen, DecisionMemory(), now_seconds=NOW_SECONDS, plan_id="p")
+    assert isinstance(decision, Plan)
+    assert decision.topology_ids == ("low",), "it goes to where the lowest one is"
+    assert decision.after.overloaded_millicores == decision.before.overloaded_millicores
+    after = in_force.assignment.with_moves({move.executor: move.target for move in decision.moves})
+    assert loads(after) == {"s1": {"high"}, "s2": {"low", "lower"}}
+
+
+def test_where_the_best_is_in_force_nothing_is_to_be_done() -> None:
+    in_force = cluster({"high": "s1:6700", "low": "s2:6701", "lower": "s2:6700"})
+    assert loads(place_adaptive(in_force, NEEDS, settings(RISING))) == {"s1": {"high"}, "s2": {"low", "lower"}}
+    assert place_adaptive(in_force, NEEDS, settings(RISING)) == in_force.assignment
+
+
+def test_obstacles_keep_their_place_whatever_their_priority() -> None:
+    in_force = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
+    only_low = replace(settings(RISING), movable=frozenset({"low"}))
+    target = place_adaptive(in_force, NEEDS, only_low)
+    assert loads(target) == {"s1": {"high"}, "s2": {"low", "lower"}}
+
+
+def test_overload_counts_ten_times_for_each_step_of_priority() -> None:
+    assignment = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"}).assignment
+    room = {"s1": 900.0, "s2": 900.0}
+    assert outranking_millicores(assignment, NEEDS, room, {"high": 9, "low": 4}) == 700.0 * (RANK_FACTOR - 1) / 2
+    assert outranking_millicores(assignment, NEEDS, room, ALIKE) == 0.0
+    assert outranking_millicores(assignment, NEEDS, {"s1": 1600.0, "s2": 900.0}, RISING) == 0.0
+
+
+def test_the_objective_prices_who_goes_short() -> None:
+    together = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
+    apart = cluster({"high": "s1:6700", "low": "s2:6701", "lower": "s2:6700"})
+    for priority, is_cheaper in ((RISING, True), (ALIKE, False)):
+        costs = [cost_of(one, one.assignment, NEEDS, settings(priority)).overload for one in (apart, together)]
+        assert (costs[0] < costs[1]) is is_cheaper

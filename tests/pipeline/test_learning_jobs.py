@@ -22,7 +22,7 @@ from storm_pipeline.transforms.effects import Around
 from storm_pipeline.transforms.forecasts import Cycle
 from storm_pipeline.tuning.candidates import candidates
 from storm_pipeline.tuning.halving import Ladder, climb, standings
-from storm_pipeline.tuning.reading import read_recording
+from storm_pipeline.tuning.reading import read_recording, recorded
 from storm_pipeline.tuning.replay import Prices
 
 COUNTS_ROWS = "spark.databricks.delta.stats.collect"
@@ -73,6 +73,10 @@ def test_what_jobs_made_is_asked_of_their_tables(spark: SparkSession, lake: Lake
     for table in profile.SOURCES:
         assert profiles["rows"][table, "read"] == read(spark, lake.silver(table), SILVER[table]).count() > 0
     assert rows_read(sources(lake, ("executors",), "red", None, None)(spark)) == {("executors", "read"): 0.0}
+    _, within = recorded(spark, lake, CLUSTER, hours=1.0)
+    assert rows_read([("executors", within("executors"))])["executors", "read"] == profiles["rows"]["executors", "read"]
+    assert report.chosen_rows(spark, lake, gold.FORECAST_ERRORS, "red").count() == 0
+    assert report.chosen_rows(spark, lake, gold.FORECAST_ERRORS, None).count() > 0
     assert set(profiles["profiles_made_at"]) == {("wordcount",)}
     assert profiles["rows"]["component_profile", "written"] == 0.0, "all was written before this run"
     executors = read(spark, lake.silver("executors"), SILVER["executors"])

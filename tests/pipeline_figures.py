@@ -21,30 +21,30 @@ AGE_SECONDS = 600.0
 """As old as the newest run is made to look."""
 TIME = "_timestamp_seconds"
 LAST_RUN = "storm_pipeline_job_last_run_timestamp_seconds"
+NEWEST_ROW = "storm_pipeline_table_newest_row_timestamp_seconds"
 TWICE, WRONG = 40, 12
 
 
 def pipeline_figures(now_seconds: float) -> list[str]:
-    """The lines of all jobs' files, with their times moved so that they ran lately. As node exporter serves them: what
-    several files say of one metric is said once."""
+    """The lines of all jobs' files, metric by metric, with their times moved so that the jobs ran lately, and the
+    history that they read ended when the first of them did."""
     lines = [line for file in sorted(FOLDER.glob("*.prom")) for line in file.read_text().splitlines()]
-    ran_at = max(float(line.split()[-1]) for line in lines if line.startswith(LAST_RUN))
-    later = now_seconds - AGE_SECONDS - ran_at
-    seen: set[str] = set()
-    found = []
+    ran = [_value(line) for line in lines if line.startswith(LAST_RUN)]
+    later = now_seconds - AGE_SECONDS - max(ran)
+    rows_later = min(ran) + later - max(_value(line) for line in lines if line.startswith(NEWEST_ROW))
+    by_metric: dict[str, list[str]] = {}
     for line in lines:
-        if line.startswith("#"):
-            if line not in seen:
-                found.append(line)
-            seen.add(line)
-        else:
-            found.append(_moved(line, later))
-    return found
+        name = line.split()[2] if line.startswith("#") else line.split("{")[0]
+        known = by_metric.setdefault(name, [])
+        if name.endswith(TIME) and not line.startswith("#"):
+            known.append(f"{line.rsplit(maxsplit=1)[0]} {_value(line) + (rows_later if name == NEWEST_ROW else later)}")
+        elif line not in known:
+            known.append(line)
+    return [line for known in by_metric.values() for line in known]
 
 
-def _moved(line: str, seconds: float) -> str:
-    series, value = line.rsplit(maxsplit=1)
-    return f"{series} {float(value) + seconds}" if series.split("{")[0].endswith(TIME) else line
+def _value(line: str) -> float:
+    return float(line.rsplit(maxsplit=1)[1])
 
 
 def spoil(bronze: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from storm_operator.console.site import PageAddress, SinglePage
 from storm_operator.core.model import ComponentKind
 from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import Distances
-from storm_operator.core.topology_spec import AdoptSource, ParallelismSpec, TopologySpec
+from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_operator.simulator.load import Constant, Sine
 from storm_operator.simulator.model import (
@@ -103,7 +103,6 @@ class PageStage:
 
     scenario: Scenario
     mode: Mode = Mode.ENFORCE
-    parallelism: ParallelismSpec = ParallelismSpec()
     page: SinglePage = field(init=False)
     stage: SimulatedStage = field(init=False)
     url: str = ""
@@ -117,8 +116,7 @@ class PageStage:
         settings = SchedulingSettings(settling_seconds=20.0, mode=self.mode)
         resources = ResourceSettings(theta_millicores=50.0, floor_millicores=50.0)
         names = [topology.name for topology in self.scenario.model.topologies]
-        spec = TopologySpec("", AdoptSource(), scheduling=settings, resources=resources, parallelism=self.parallelism)
-        return {name: replace(spec, name=name) for name in names}
+        return {name: TopologySpec(name, AdoptSource(), scheduling=settings, resources=resources) for name in names}
 
     def passes(self, number: int = 1) -> None:
         for _ in range(number):

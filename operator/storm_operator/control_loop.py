@@ -27,7 +27,6 @@ from storm_operator.core.groups import (
 from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.model import Demand, Executor
-from storm_operator.core.parallelism import resizes_that_wait
 from storm_operator.core.placement.registry import policy_named
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.proposals import proposed_record, why_a_person_must_approve
@@ -128,9 +127,7 @@ class ControlLoop:
         with self.times.step("cpu_limits"):
             self._follow_cpu_limits(groups, limits_by_priority(snapshot, demand, groups, priority) if trusted else None)
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
-        held = resizes_that_wait(specs, snapshot, demand, self.memory.decisions, now_seconds=self.clock.now())
-        limited = self.memory.limited
-        return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, held_resizes=held)
+        return PassReport(now, snapshot, demand, decisions, forecasts, limited=self.memory.limited)
 
     def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)

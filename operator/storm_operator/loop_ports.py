@@ -11,7 +11,6 @@ from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.learned_profile import ProfileReading
 from storm_operator.core.model import Demand
-from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import Proposals
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
@@ -85,8 +84,6 @@ class PassReport:
     """When this life of the operator began: what it measures, it measures from then on."""
     limited: frozenset[str] = frozenset()
     """Ids of the topologies whose executors are held to their CPU limits."""
-    held_resizes: Mapping[str, HeldResize] = field(default_factory=dict)
-    """By topology id: numbers of executors that the load asks for, and why they are not given."""
 
 
 @dataclass(frozen=True, slots=True)

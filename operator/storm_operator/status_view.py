@@ -62,19 +62,10 @@ def _topologies(view: Document) -> Table:
 
 def _last_decisions(view: Document) -> list[Text]:
     """A line for each topology: sentences, which a column of a narrow terminal would make unreadable."""
-    lines = []
-    for one in view["topologies"]:
-        decision = _decision(one["id"], view["decisions"])
-        lines.append(Text.assemble((one["name"], "bold"), f" ({_state(one)}): ", decision))
-        if one["held_resize"]:
-            lines.append(_held_resize(one["held_resize"]))
-    return lines
-
-
-def _held_resize(held: Document) -> Text:
-    numbers = ", ".join(f"{name} {count}" for name, count in held["executors"].items())
-    words = f": by load executors should be {numbers}; {held['message']}"
-    return Text.assemble("  ", (f"resize held, {held['reason']}", "yellow"), words)
+    return [
+        Text.assemble((one["name"], "bold"), f" ({_state(one)}): ", _decision(one["id"], view["decisions"]))
+        for one in view["topologies"]
+    ]
 
 
 def _state(topology: Document) -> str:

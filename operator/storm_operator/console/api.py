@@ -12,6 +12,7 @@ from importlib.metadata import version
 from storm_operator.console.api_documents import ClusterEntry, Clusters, Failure, Plans, Verdicts
 from storm_operator.console.approval import Approver, Verdict
 from storm_operator.console.documents import to_bytes, unsqueezed
+from storm_operator.console.explain import held_view
 from storm_operator.console.messages import BadRequest, Request, Response
 from storm_operator.console.routes import matched
 from storm_operator.console.watcher import Seen, Watcher
@@ -59,6 +60,7 @@ class Api:
                     period_seconds=one.view.period_seconds,
                     topologies=len(one.view.topologies),
                     executors=len(one.view.executors),
+                    held_resizes={id_: held_view(held) for id_, held in sorted(one.held_resizes.items())},
                 )
                 for name, one in seen.items()
             ),

@@ -11,7 +11,6 @@ from storm_operator.console.views import (
     ComponentView,
     DecisionView,
     ExecutorView,
-    HeldResizeView,
     PassView,
     SupervisorView,
     TopologyView,
@@ -19,7 +18,6 @@ from storm_operator.console.views import (
 )
 from storm_operator.core.decision import Decision, Hold
 from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot, in_order
-from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
 from storm_operator.loop_ports import PassReport
 
@@ -29,13 +27,11 @@ NOTHING_SEEN = PassView(0.0, None, 0.0, 0.0, 0.0, (), (), (), (), (), NO_TRAFFIC
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What executors are expected to need, and what they are held to, both in millicores; and by topology id how many
-    of them the load asks for in vain."""
+    """What executors are expected to need, and what they are held to; both in millicores."""
 
     demand: Mapping[Executor, float] = field(default_factory=dict)
     limits: Mapping[Executor, float] = field(default_factory=dict)
     limited: frozenset[str] = frozenset()
-    held_resizes: Mapping[str, HeldResize] = field(default_factory=dict)
 
 
 def view_of_pass(report: PassReport, before: PassView, plan_limits: Mapping[Executor, float]) -> PassView:
@@ -50,7 +46,7 @@ def view_of_pass(report: PassReport, before: PassView, plan_limits: Mapping[Exec
     limited = report.limited | {executor.topology_id for executor in plan_limits}
     limits = {e: limit for e, limit in {**demand, **plan_limits}.items() if e.topology_id in limited}
     managed = frozenset(topology_id for ids, _ in report.decisions for topology_id in ids)
-    seen = view_of_snapshot(report.snapshot, Given(demand, limits, limited, report.held_resizes), managed)
+    seen = view_of_snapshot(report.snapshot, Given(demand, limits, limited), managed)
     return replace(seen, at_seconds=report.at_seconds, decisions=decisions)
 
 
@@ -198,11 +194,4 @@ def _topology(
         latency_p99_ms=latency.p99_ms if latency else None,
         tuples_per_second=tuples[0],
         inter_supervisor_tuples_per_second=tuples[1],
-        held_resize=_held_resize(given.held_resizes.get(topology.id)),
     )
-
-
-def _held_resize(held: HeldResize | None) -> HeldResizeView | None:
-    if held is None:
-        return None
-    return HeldResizeView(dict(sorted(held.executors.items())), held.hold.reason.value, held.hold.message)

@@ -6,7 +6,6 @@ each flow would be most of the document. None is unknown, never zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -66,16 +65,6 @@ class ComponentView:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldResizeView:
-    """Numbers of executors (by component) that the load asks for and that are not given: why, in one word (those of
-    holds) and in a sentence."""
-
-    executors: Mapping[str, int]
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class TopologyView:
     """One running topology: where it is and how it fares. Latencies are complete latencies over the period."""
 
@@ -94,7 +83,6 @@ class TopologyView:
     latency_p99_ms: float | None
     tuples_per_second: float
     inter_supervisor_tuples_per_second: float
-    held_resize: HeldResizeView | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from storm_operator.core.measurement_check import check_measurements
 from storm_operator.core.model import Component, ComponentKind, Demand, Topology
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec, TopologySpec
+from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec
 
 FULL_FRACTION = 0.9
 """Auto: an executor whose demand reaches this share of its ceiling is full, and its component gets more of them."""
@@ -96,29 +96,6 @@ def wanted_parallelism(
             if wanted != stated:
                 by_load[name] = wanted
     return Resize(asked, by_load, tuple(notes))
-
-
-def resizes_that_wait(
-    specs: Mapping[str, TopologySpec],
-    snapshot: ClusterSnapshot,
-    demand: Demand,
-    memory: DecisionMemory,
-    *,
-    now_seconds: float,
-) -> Mapping[str, HeldResize]:
-    """By topology id: what only the load asks for and does not get now. `specs` are by topology name."""
-    held: dict[str, HeldResize] = {}
-    for topology in snapshot.topologies:
-        spec = specs.get(topology.name)
-        if spec is None or spec.suspend:
-            continue
-        resize = wanted_parallelism(topology, spec.parallelism, demand, spec.resources.ceiling_millicores)
-        if not resize.by_load:
-            continue
-        hold = why_load_waits(topology.id, snapshot, demand, spec.scheduling, memory, now_seconds=now_seconds)
-        if hold is not None:
-            held[topology.id] = HeldResize(resize.by_load, hold)
-    return held
 
 
 def why_load_waits(

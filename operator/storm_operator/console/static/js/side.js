@@ -49,16 +49,15 @@ function topologyCard(topology, view, dialog) {
       ["runs in", `${count(topology.workers, "worker")}, ${count(topology.supervisors, "supervisor")}`],
     ]),
     decision && h("p", { class: "reason" }, readable(decision.message)),
-    topology.held_resize && heldResize(topology),
+    heldResize(topology),
     h("button", { class: "link small", "data-key": `why-${topology.id}`, onclick: () => explain(topology, dialog) }, "Why?"),
   );
 }
 
-/** What the load asks for beyond placement, and does not get. */
-function heldResize({ components, held_resize: held }) {
-  const present = new Map(components.map((one) => [one.name, one.executors]));
-  const numbers = Object.entries(held.executors).map(([name, wanted]) => `${name} ${present.get(name)} → ${wanted}`);
-  return h("p", { class: "reason held-resize" }, h("span", { class: "pill warn" }, words(held.reason)), ` Executors by load: ${numbers.join(", ")}. ${readable(held.message)}`);
+/** What the load asks for beyond placement, and does not get now; of the past nobody knows. */
+function heldResize({ id }) {
+  const held = state.at === null && state.heldResizes[id];
+  return held && h("p", { class: "reason held-resize" }, h("span", { class: "pill warn" }, words(held.reason)), ` ${readable(held.message)}`);
 }
 
 export function decisionPill(decision) {

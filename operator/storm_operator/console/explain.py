@@ -77,7 +77,9 @@ def explain_topology(
         Part("Last plan", _last_plan(own_plans)),
     )
     filled = tuple(part for part in parts if part.sentences)
-    return Explanation(found.id, found.name, view.at_seconds, _headline(decision), filled, held_view(held) if held else None)
+    return Explanation(
+        found.id, found.name, view.at_seconds, _headline(decision), filled, held_view(held) if held else None
+    )
 
 
 def decision_about(topology_id: str, view: PassView) -> DecisionView | None:

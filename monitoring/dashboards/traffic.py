@@ -21,7 +21,7 @@ DIAGONAL = (
 """Each supervisor with itself; of few series, unlike a sum over all pairs."""
 BETWEEN = f"({PAIRS} unless on (nimbus, source, target) {DIAGONAL})"
 """Traffic from each supervisor to each other one."""
-RECORDED_PAIRS = f"supervisors:storm_traffic_tuples:rate2m{{{CLUSTERS}}}"
+RECORDED_PAIRS = f"supervisors:storm_traffic_tuples:current{{{CLUSTERS}}}"
 """As PAIRS, but a quarter of the samples: a heat map reads all pairs of a day, just to find those that it shows."""
 PLAN_TRAFFIC = f"storm_operator_last_plan_inter_supervisor_tuples_per_second{{{T},stage="
 

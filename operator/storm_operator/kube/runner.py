@@ -85,10 +85,7 @@ class ClusterRunner:
         self.close()
 
     def _retry_seconds(self) -> float:
-        """Until a Nimbus that is out of reach is tried again: a period of its resources, if that is not too long.
-
-        What Kubernetes refused at the start is tried again ever more slowly.
-        """
+        """After a failure: a period of its resources, if not too long; later, if Kubernetes refused the start."""
         periods = [one.spec.scheduling.period_seconds for one in self.registry.of_cluster(self.nimbus) if one.spec]
         return self.first_look.pause_seconds(min([LONGEST_RETRY_SECONDS, *periods]))
 

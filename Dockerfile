@@ -143,7 +143,7 @@ ENTRYPOINT ["storm-operator"]
 CMD ["--help"]
 
 
-# Delta for Spark from Maven Central, by the code that fetches it for `make spark-jars`.
+# Delta and S3 for Spark from Maven Central, by the code that fetches it for `make spark-jars`.
 FROM pipeline-dependencies AS spark-jars
 RUN mkdir -p /usr/share/man/man1 \
     && apt-get update \

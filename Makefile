@@ -26,7 +26,8 @@ PIPELINE_MASTER ?= local[*]
 pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, aggregated, learned from: tables and a report in build/pipeline-demo (10 minutes)
 	rm -rf $(PIPELINE_DEMO)
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo.yaml --history $(PIPELINE_DEMO)/bronze
-	set -e; for job in ingest traffic profile forecast evaluate "report --output $(PIPELINE_DEMO)/report"; do \
+	set -e; for job in ingest traffic profile "forecast --publish $(PIPELINE_DEMO)/profile.json" evaluate \
+	  "report --output $(PIPELINE_DEMO)/report"; do \
 	  echo "== storm-pipeline $$job"; set -- $$job; name=$$1; shift; \
 	  $(BIN)/storm-pipeline $$name $(PIPELINE_DEMO) "$$@" --master '$(PIPELINE_MASTER)'; done
 
@@ -132,7 +133,7 @@ bench-forecasts: venv ## Ways to forecast load on recorded series: error and CPU
 bench-profile: venv ## A learned profile against Liu's regression on a daily load with spikes (PROFILE_OPTIONS); the last line is JSON
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m profile_gain.bench_profile $(PROFILE_OPTIONS)
 
-bench-tune: venv ## 1,000 settings replayed on an hour of 100 executors; one Spark executor against two (TUNE_OPTIONS)
+bench-tune: venv spark-jars ## 1,000 settings replayed on an hour of 100 executors; one Spark executor against two (TUNE_OPTIONS)
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/tune_speed.py $(TUNE_OPTIONS)
 bench-pipeline: venv spark-jars ## Rows per second of the pipeline beside DuckDB and Polars (ROWS=10000000); the last line is JSON
 	PYTHONPATH=benchmarks $(BIN)/python -m pipeline.bench_pipeline --rows $(or $(ROWS),10000000) $(PIPELINE_OPTIONS)
@@ -202,7 +203,7 @@ $(WORKLOADS_JAR): $(call java_sources,examples/workloads/src examples/workloads/
 	./mvnw -q -B -f examples/workloads/pom.xml package -DskipTests
 	@touch $@
 
-spark-jars: venv ## Delta for Spark, from Maven into the user's cache
+spark-jars: venv ## Delta and S3 for Spark, from Maven into the user's cache
 	@$(BIN)/storm-pipeline jars
 
 lock: venv ## Pin all versions anew

@@ -48,8 +48,13 @@ def run(spark: SparkSession, root: Path, tables: Iterable[Table] = (PAIRS,), **m
 
 
 def silver(spark: SparkSession, root: Path, table: Table = PAIRS) -> list[tuple[Any, ...]]:
+    """All rows of a silver table of the lake in a folder, sorted."""
+    return silver_of(spark, Lake(str(root)), table)
+
+
+def silver_of(spark: SparkSession, lake: Lake, table: Table) -> list[tuple[Any, ...]]:
     """All rows of a silver table, sorted."""
-    rows = read(spark, Lake(str(root)).silver(table.name), SILVER[table.name]).drop("cluster", "date").collect()
+    rows = read(spark, lake.silver(table.name), SILVER[table.name]).drop("cluster", "date").collect()
     return sorted(tuple(row) for row in rows)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress
 from rich.table import Table
 
 from storm_operator.console.server import DEFAULT_PORT
@@ -59,10 +61,11 @@ def simulate(
     try:
         if output is not None:
             output.mkdir(parents=True, exist_ok=True)
-        reports = [("as it starts (Even)", play(read.scenario))]
-        for name in names:
-            specs = _under(name, read.specs)
-            reports.append((name, _played(read.scenario, specs, history, f"{read.scenario.name}-{name}")))
+        with _played_so_far(console) as told:
+            reports = [("as it starts (Even)", play(read.scenario, played=told("as it starts (Even)")))]
+            for name in names:
+                cluster, specs = f"{read.scenario.name}-{name}", _under(name, read.specs)
+                reports.append((name, _played(read.scenario, specs, history, cluster, told(name))))
     except OSError as error:
         console.print(f"[red]cannot write:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(1) from error
@@ -71,6 +74,18 @@ def simulate(
         for name, report in reports:
             (output / f"{name.split(' (')[0].replace(' ', '-')}.json").write_text(report.to_json(), encoding="utf-8")
         console.print(f"reports: {output}")
+
+
+@contextmanager
+def _played_so_far(console: Console) -> Iterator[Callable[[str], Callable[[float], None]]]:
+    """A bar for each time that the scenario is played, gone when all is over; none where nobody looks."""
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+
+        def begin(name: str) -> Callable[[float], None]:
+            task = progress.add_task(name, total=1.0)
+            return lambda share: progress.update(task, completed=share)
+
+        yield begin
 
 
 def _under(policy: str, specs: Mapping[str, TopologySpec]) -> dict[str, TopologySpec]:
@@ -90,16 +105,20 @@ def _show(
 
 
 def _played(
-    scenario: Scenario, specs: Mapping[str, TopologySpec], history: str | None, cluster: str
+    scenario: Scenario,
+    specs: Mapping[str, TopologySpec],
+    history: str | None,
+    cluster: str,
+    played: Callable[[float], None],
 ) -> SimulationReport:
     if history is None:
-        return play(scenario, specs)
+        return play(scenario, specs, played=played)
     from storm_operator.history.recorder import DirectRecorder
     from storm_operator.history.store import HistoryStore
 
     recorder = DirectRecorder(HistoryStore.at(history, cluster, f"seed-{scenario.seed}", survives_death=False))
     try:
-        return play(scenario, specs, recorder)
+        return play(scenario, specs, recorder, played)
     finally:
         recorder.close()
 

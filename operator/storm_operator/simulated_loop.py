@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.apply import Applier
@@ -55,12 +55,20 @@ def even_start(model: ClusterModel) -> Assignment:
 
 
 def simulate(
-    scenario: Scenario, specs: Mapping[str, TopologySpec] | None = None, audience: Listener | None = None
+    scenario: Scenario,
+    specs: Mapping[str, TopologySpec] | None = None,
+    audience: Listener | None = None,
+    played: Callable[[float], None] = lambda _: None,
 ) -> SimulationReport:
-    """Play `scenario`, with the topologies in `specs` (by name) managed; None: the assignment stays as it starts."""
+    """Play `scenario`, with the topologies in `specs` (by name) managed; None: the assignment stays as it starts.
+
+    `played` hears after each period which share of the scenario is over.
+    """
     stage = SimulatedStage(scenario, audience)
-    for _ in range(whole_periods(scenario.duration_seconds, scenario.period_seconds)):
+    periods = whole_periods(scenario.duration_seconds, scenario.period_seconds)
+    for number in range(periods):
         stage.run_period(specs)
+        played((number + 1) / periods)
     policies = sorted({spec.scheduling.policy for spec in specs.values()}) if specs else ["none"]
     return stage.report(", ".join(policies))
 

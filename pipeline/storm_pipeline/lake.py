@@ -20,6 +20,8 @@ from storm_pipeline.schemas import CLUSTER, DATE, DerivedTable
 
 NO_TABLE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
 TIMES = ("period_end", "window_start")
+OBJECT_STORE = "s3a://"
+"""As Hadoop calls it; the recorder, like everybody else, says s3://."""
 _making = threading.Lock()
 """Streams that are followed side by side write the same tables of a new lake."""
 
@@ -33,6 +35,11 @@ class Lake:
 
     root: str
     history: str | None = None
+
+    @property
+    def is_in_object_store(self) -> bool:
+        """Whether any of it is: Spark then needs more jars."""
+        return any(path.startswith(OBJECT_STORE) for path in (self.root, self.history or ""))
 
     def bronze(self, table: str) -> str:
         """Parquet files, in folders cluster=C/date=D."""
@@ -62,7 +69,9 @@ def is_folder_here(path: str) -> bool:
 
 
 def _placed(path: str) -> str:
-    return str(Path(path).absolute()) if is_folder_here(path) else path.rstrip("/")
+    if is_folder_here(path):
+        return str(Path(path).absolute())
+    return (OBJECT_STORE + path.removeprefix("s3://") if path.startswith("s3://") else path).rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated
@@ -96,16 +97,22 @@ def spark_job(
     """
     made: dict[str, Labelled] = {}
     started_seconds = time.time()
-    with told(name, lambda: {**made, **figures()}), _session(name, settings, console) as spark:
+    with told(name, lambda: {**made, **figures()}), _session(name, for_lake(settings, lake), console) as spark:
         yield spark
         if is_told():
             made.update(figures_of(spark, lake, name, started_seconds, sources))
 
 
+def for_lake(settings: SparkSettings, lake: Lake) -> SparkSettings:
+    """With what Spark needs to reach the lake."""
+    return replace(settings, object_store=lake.is_in_object_store)
+
+
 @contextmanager
 def _session(name: str, settings: SparkSettings, console: Console) -> Iterator[SparkSession]:
     try:
-        spark = open_session(name, settings)
+        with console.status(f"{name}: Spark starts"):
+            spark = open_session(name, settings)
     except JarsError as error:
         console.print(f"[red]{error}[/]", soft_wrap=True)
         raise typer.Exit(1) from error

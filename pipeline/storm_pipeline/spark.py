@@ -5,28 +5,36 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from storm_pipeline.jars import delta_jars
+from storm_pipeline.jars import jars_for
 
+CLASS_PATHS = {"spark.driver.extraClassPath", "spark.executor.extraClassPath", "spark.jars"}
+"""What is given of these comes after ours; all else goes before what we say."""
 GATEWAY_OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
 LOOPBACK = "127.0.0.1"
+QUIET = Path(__file__).parent / "resources" / "spark-conf"
+"""Spark's own logging, from its first line on; `setLogLevel` would come after them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """Where Spark runs and how much it may take. Memory is of the driver, which with `local[*]` is all there is.
 
-    `shuffle_partitions` None: eight times the cores of `local[N]`, else what Spark or `extra` says.
+    `shuffle_partitions` None: eight times the cores of `local[N]`, else what Spark or `extra` says. `object_store`:
+    whether there are paths with s3a://.
     """
 
     master: str = "local[*]"
     heap: str = "2g"
     off_heap: str = "2g"
     shuffle_partitions: int | None = None
+    object_store: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -40,14 +48,28 @@ def open_session(name: str, settings: SparkSettings = SparkSettings()) -> SparkS
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take the system's python3
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     options = {**_always(), **_tuning(settings)}
-    if GATEWAY_OF_SPARK_SUBMIT not in os.environ:
-        options |= _own_process(settings)
+    own = {} if GATEWAY_OF_SPARK_SUBMIT in os.environ else _own_process(settings)
     builder = SparkSession.builder.appName(f"storm-pipeline {name}")
-    for key, value in {**options, **settings.extra}.items():
+    added_to = {key: own[key] for key in own.keys() & CLASS_PATHS}
+    for key, value in {**options, **own, **settings.extra, **added_to}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _quiet():
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Spark's Java starts with our logging, unless there may be settings of somebody's own; nothing else does."""
+    if os.environ.keys() & {"SPARK_HOME", "SPARK_CONF_DIR"}:
+        yield
+        return
+    os.environ["SPARK_CONF_DIR"] = str(QUIET)
+    try:
+        yield
+    finally:
+        os.environ.pop("SPARK_CONF_DIR", None)
 
 
 def _always() -> dict[str, str]:
@@ -81,10 +103,8 @@ def _partitions_of(master: str) -> int | None:
 
 def _own_process(settings: SparkSettings) -> dict[str, str]:
     os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    jars = ",".join(str(jar) for jar in delta_jars())
     options = {
         "spark.master": settings.master,
-        "spark.jars": jars,
         "spark.driver.memory": settings.heap,
         "spark.executor.memory": settings.heap,
         # The one setting that makes aggregates a third faster: no garbage collection of what is hashed and sorted.
@@ -93,6 +113,13 @@ def _own_process(settings: SparkSettings) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+    jars = [str(jar) for jar in jars_for(object_store=settings.object_store)]
+    if settings.master.startswith("local"):
+        # On this machine: what is named here is neither copied nor has a process started to make it executable.
+        for key in ("spark.driver.extraClassPath", "spark.executor.extraClassPath"):
+            options[key] = ":".join([*jars, *filter(None, [settings.extra.get(key)])])
+    else:
+        options["spark.jars"] = ",".join([*jars, *filter(None, [settings.extra.get("spark.jars")])])
     if settings.master.startswith(("local", f"spark://{LOOPBACK}")):
         options |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return options

@@ -13,7 +13,7 @@ from tiny_spark import TINY_FRAMES
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    settings = SparkSettings("local[2]", heap="1g", off_heap="256m", extra=TINY_FRAMES)
+    settings = SparkSettings("local[2]", heap="1g", off_heap="256m", object_store=True, extra=TINY_FRAMES)
     session = open_session("tests", settings)
     yield session
     session.stop()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
+from rich.console import Console
+from rich.table import Table
 
 from learning_scene import CLUSTER, CYCLE_SECONDS, lake_of
 from page_stage import PATIENCE_MS, chromium
@@ -14,10 +18,10 @@ from storm_operator.core.learned_profile_json import load_profile
 from storm_pipeline import gold
 from storm_pipeline.jobs import evaluate, forecast, profile, report, tune
 from storm_pipeline.jobs.learning import sources
-from storm_pipeline.lake import Lake, read, replace_all, replace_cluster
+from storm_pipeline.lake import Lake, frame_of, read, replace_all, replace_cluster
 from storm_pipeline.made import figures_of, rows_read, rows_written
 from storm_pipeline.publishing import CannotPublish, compose_profile, publish_to_file
-from storm_pipeline.schemas import SILVER, DerivedTable
+from storm_pipeline.schemas import QUALITY, SILVER, DerivedTable
 from storm_pipeline.transforms.effects import Around
 from storm_pipeline.transforms.forecasts import Cycle
 from storm_pipeline.tuning.candidates import candidates
@@ -26,6 +30,8 @@ from storm_pipeline.tuning.reading import read_recording, recorded
 from storm_pipeline.tuning.replay import Prices
 
 COUNTS_ROWS = "spark.databricks.delta.stats.collect"
+REPLAYED_HOURS = 0.05
+"""What is replayed takes most of the time here; the least that `tune` takes says as much as an hour."""
 CYCLE = Cycle(CYCLE_SECONDS, 10.0, phi=3, with_yardsticks=False)
 
 
@@ -75,8 +81,9 @@ def test_what_jobs_made_is_asked_of_their_tables(spark: SparkSession, lake: Lake
     assert rows_read(sources(lake, ("executors",), "red", None, None)(spark)) == {("executors", "read"): 0.0}
     _, within = recorded(spark, lake, CLUSTER, hours=1.0)
     assert rows_read([("executors", within("executors"))])["executors", "read"] == profiles["rows"]["executors", "read"]
-    assert report.chosen_rows(spark, lake, gold.FORECAST_ERRORS, "red").count() == 0
-    assert report.chosen_rows(spark, lake, gold.FORECAST_ERRORS, None).count() > 0
+    errors_at = lake.gold(gold.FORECAST_ERRORS.name)
+    assert report.chosen_rows(spark, errors_at, gold.FORECAST_ERRORS, "red").count() == 0
+    assert report.chosen_rows(spark, errors_at, gold.FORECAST_ERRORS, None).count() > 0
     assert set(profiles["profiles_made_at"]) == {("wordcount",)}
     assert profiles["rows"]["component_profile", "written"] == 0.0, "all was written before this run"
     executors = read(spark, lake.silver("executors"), SILVER["executors"])
@@ -140,12 +147,13 @@ def test_plans_are_evaluated(spark: SparkSession, lake: Lake) -> None:
 
 
 def test_history_is_replayed_and_settings_are_recommended(spark: SparkSession, lake: Lake) -> None:
-    recording = read_recording(spark, lake, CLUSTER, 1.0)
+    recording = read_recording(spark, lake, CLUSTER, REPLAYED_HOURS)
+    assert recording.seconds == pytest.approx(3600.0 * REPLAYED_HOURS)
     (topology,) = recording.topologies
     assert {component.name for component in topology.components} == {"sentences", "split", "count"}
     (to_count,) = [edge for edge in topology.edges if edge.target == "count"]
     assert to_count.tuples_per_tuple == pytest.approx(5.0, rel=0.02)
-    ladder = Ladder(recording.seconds, rungs=2, keep=3, finalists=2, replays=2)
+    ladder = Ladder(recording.seconds, rungs=2, keep=3, finalists=2, replays=2, least_seconds=60.0)
     chosen = candidates(4, 0)
     outcomes = climb(chosen, ladder, 0, tune.play_on(spark, recording, Prices(), lambda _: None))
     tune.write(spark, lake, CLUSTER, outcomes, standings(outcomes, ladder))
@@ -155,8 +163,28 @@ def test_history_is_replayed_and_settings_are_recommended(spark: SparkSession, l
     assert "" in {row["overrides"] for row in advice}
 
 
+def told(table: Table) -> str:
+    """As a terminal of 80 columns shows it."""
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(table)
+    return console.export_text()
+
+
+def test_what_was_found_is_told_in_a_terminal_s_width(spark: SparkSession, lake: Lake) -> None:
+    costs = told(profile.summary(spark, lake, CLUSTER)).splitlines()
+    (split,) = [line.split() for line in costs if line.split()[1:2] == ["split"]]
+    assert split[0] == "wordcount", "names are not cut"
+    assert "5" in split
+    best = told(forecast.summary(spark, lake, CLUSTER)).splitlines()
+    (split,) = [line.split() for line in best if line.split()[1:2] == ["split"]]
+    assert split[2] in {"Seasonal", "DampedTrend", "Line"}
+    assert len(split) == 7
+
+
 @pytest.fixture(scope="module")
 def report_page(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    taken_in: list[tuple[Any, ...]] = [("pairs", 0, 9, 8, 1, 0, {}, None, None, [], CLUSTER)]
+    replace_all(frame_of(spark, taken_in, QUALITY.schema), lake.silver(QUALITY.name), QUALITY)
     return report.run(spark, lake, CLUSTER, tmp_path_factory.mktemp("report"))
 
 
@@ -164,6 +192,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(report_page: Path) -> No
     text = report_page.read_text()
     assert "What components cost" in text
     assert "Loads that come again" in text
+    assert "Quality of the data" in text
     assert "<script src=" not in text
     assert (report_page.parent / "component-profile.csv").read_text().startswith("topology_name,component,")
 

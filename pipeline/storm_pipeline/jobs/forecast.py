@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 from rich.console import Console
 from rich.table import Table
 
 from storm_operator.core.seasonal import bins_in
+from storm_operator.core.settings import Forecast
 from storm_pipeline.gold import FORECAST_ERRORS, SEASONS
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
@@ -100,24 +101,27 @@ def run(spark: SparkSession, lake: Lake, cluster: str, cycle: Cycle, first: obje
 
 
 def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
-    """Error, short and over of each forecaster, for a person; the winner's in bold."""
-    table = Table(
-        title=f"forecasts of {cluster}: error / short / over, % of the mean load", title_justify="left", box=None
-    )
+    """The best forecaster of each component beside Liu's line, for a person; the page that `report` makes has all."""
+    table = Table(title=f"forecasts of {cluster}, in % of the mean load", title_justify="left", box=None)
     rows = read(spark, lake.gold(FORECAST_ERRORS.name), FORECAST_ERRORS)
     found = rows.where(rows["cluster"] == cluster).orderBy("topology_name", "component", "forecaster").collect()
-    names = sorted({row["forecaster"] for row in found})
-    for name in ("topology", "component", *names):
-        table.add_column(name, justify="left" if name in ("topology", "component") else "right")
+    for name in ("topology", "component", "best"):
+        table.add_column(name, overflow="fold")
+    for name in ("error", "short", "over", "short by\nthe line"):
+        table.add_column(name, justify="right", no_wrap=True)
     for key in dict.fromkeys((row["topology_name"], row["component"]) for row in found):
-        cells = {row["forecaster"]: row for row in found if (row["topology_name"], row["component"]) == key}
-        table.add_row(*key, *(_cell(cells[name]) if name in cells else "-" for name in names))
+        own = {row["forecaster"]: row for row in found if (row["topology_name"], row["component"]) == key}
+        best = next((row for row in own.values() if row["is_winner"]), None)
+        line = own.get(Forecast.LINE.value)
+        table.add_row(*key, *_cells(best), "-" if line is None else f"{line['short_percent']:.2f}")
     return table
 
 
-def _cell(row: object) -> str:
-    text = f"{row['error_percent']:.1f} / {row['short_percent']:.2f} / {row['over_percent']:.1f}"  # type: ignore[index]
-    return f"[bold]{text}[/]" if row["is_winner"] else text  # type: ignore[index]
+def _cells(row: Row | None) -> tuple[str, str, str, str]:
+    if row is None:
+        return "-", "-", "-", "-"
+    figures = f"{row['error_percent']:.1f}", f"{row['short_percent']:.2f}", f"{row['over_percent']:,.0f}"
+    return str(row["forecaster"]), *figures
 
 
 if __name__ == "__main__":

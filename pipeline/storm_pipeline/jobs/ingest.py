@@ -29,6 +29,10 @@ Told = Callable[[str, int, dict[str, Tally]], None]
 """(table, number of the batch, what became of its rows by cluster)."""
 
 
+def _unheard(_: str) -> None:
+    """Nobody wants to know."""
+
+
 @dataclass(frozen=True, slots=True)
 class Intake:
     """How recorded files are taken in."""
@@ -62,11 +66,15 @@ class Intake:
         writer = writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)
         return writer.start()
 
-    def run(self, spark: SparkSession, told: Told, tables: Sequence[Table] = TABLES) -> None:
-        """Take in all that is there, table by table."""
+    def run(
+        self, spark: SparkSession, told: Told, tables: Sequence[Table] = TABLES, begun: Callable[[str], None] = _unheard
+    ) -> None:
+        """Take in all that is there, table by table; `begun` hears what is looked at now."""
         recorded = [table for table in tables if has_files(spark, self.lake.bronze(table.name))]
-        for table in recorded:
+        for number, table in enumerate(recorded, start=1):
+            begun(f"{table.name} (table {number} of {len(recorded)})")
             self.start(spark, table, told, None).awaitTermination()
+        begun("files that cannot be read, and gaps")
         set_aside_unreadable(spark, self.lake, recorded)
         if exists(spark, self.lake.silver("periods")):
             find_gaps(spark, self.lake)
@@ -161,14 +169,15 @@ def ingest(
 
     def told(table: str, number: int, tallies: dict[str, Tally]) -> None:
         for cluster, tally in sorted(tallies.items()):
-            console.print(f"{table} batch {number}, {cluster}: {sentence(tally)}")
+            console.print(f"{table} batch {number}, {cluster}: {sentence(tally)}", soft_wrap=True)
             totals[table] = added(totals.get(table, Tally()), tally)
 
     with spark_job("ingest", settings_of(master, heap, off_heap, conf), console, intake.lake, figures) as spark:
         if every:
             intake.follow(spark, told, every)
         else:
-            intake.run(spark, told)
+            with console.status("ingest") as status:
+                intake.run(spark, told, begun=lambda what: status.update(f"ingest: {what}"))
     console.print(report(totals) if totals else "nothing new")
 
 

@@ -81,30 +81,48 @@ def run(spark: SparkSession, lake: Lake, cluster: str, first: object = None, las
 
 
 def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
-    """The components over all hours, for a person."""
+    """The components over all hours, for a person: medians, and how far they spread."""
     table = Table(title=f"components of {cluster}", title_justify="left", box=None)
     for name in ("topology", "component"):
         table.add_column(name)
-    for name in ("CPU per tuple, ms", "emitted for one", "queue growth /s", "used p95, m", "of declared", "periods"):
-        table.add_column(name, justify="right")
+    for name in ("CPU ms\nper tuple", "emitted\nfor one", "queue\ngrowth/s", "millicores\nused (p95)"):
+        table.add_column(name, justify="right", no_wrap=True)
     rows = read(spark, lake.gold(COMPONENT_PROFILE.name), COMPONENT_PROFILE)
     rows = rows.where(rows["hour_of_week"].isNull() & (rows["cluster"] == cluster))
-    for row in rows.orderBy("topology_name", "component").collect():
+    found = rows.orderBy("topology_name", "component").collect()
+    is_declared = any(row["used_share_of_declared"] is not None for row in found)
+    if is_declared:
+        table.add_column("of\ndeclared", justify="right", no_wrap=True)
+    for row in found:
         table.add_row(
             row["topology_name"],
             row["component"],
             _with_spread(row["cpu_per_tuple"], row["cpu_per_tuple_spread"]),
             _with_spread(row["selectivity"], row["selectivity_spread"]),
-            _with_spread(row["queue_growth"], row["queue_growth_spread"]),
+            _growth(row["queue_growth"], row["queue_growth_spread"]),
             _figure(row["used_millicores_p95"]),
-            "-" if row["used_share_of_declared"] is None else f"{100.0 * row['used_share_of_declared']:.0f}%",
-            f"{row['periods']:,}",
+            *([_percent(row["used_share_of_declared"])] if is_declared else []),
         )
     return table
 
 
 def _with_spread(value: float | None, spread: float | None) -> str:
-    return "-" if value is None or spread is None else f"{value:.3g} ± {spread:.2g}"
+    """The spread as a share of the value, where it is one."""
+    if value is None:
+        return "-"
+    percent = round(100.0 * spread / abs(value)) if spread and value else 0
+    return f"{value:.3g} ±{percent}%" if percent else f"{value:.3g}"
+
+
+def _growth(value: float | None, spread: float | None) -> str:
+    """The spread in the value's own unit: most queues do not grow."""
+    if value is None:
+        return "-"
+    return f"{value:.2g} ± {spread:.1g}" if spread else f"{value:.2g}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100.0 * share:.0f}%"
 
 
 def _figure(value: float | None) -> str:

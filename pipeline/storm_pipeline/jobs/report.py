@@ -53,7 +53,7 @@ def report(
     tables = cleaned_lake(lake)
 
     def read_rows(spark: SparkSession) -> list[tuple[str, DataFrame]]:
-        return [(table.name, chosen_rows(spark, tables, table, cluster)) for table in TABLES]
+        return [(table.name, chosen_rows(spark, path_of(tables, table), table, cluster)) for table in TABLES]
 
     with spark_job("report", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
@@ -66,20 +66,25 @@ def report(
 
 def run(spark: SparkSession, lake: Lake, cluster: str, folder: Path) -> Path:
     """Write the report on one cluster; the page's path."""
-    frames = {table.name: frame_of(spark, lake, table, cluster) for table in TABLES}
+    frames = {table.name: frame_of(spark, path_of(lake, table), table, cluster) for table in TABLES}
     words = f"Made from {lake.root}."
     return write_report(cluster, sections(frames), words, folder)
 
 
-def chosen_rows(spark: SparkSession, lake: Lake, table: DerivedTable, cluster: str | None) -> DataFrame:
-    """Of a gold table those of the cluster; None: of all clusters."""
-    rows = read(spark, lake.gold(table.name), table)
+def path_of(lake: Lake, table: DerivedTable) -> str:
+    """Where the table is: what ingest tells of itself lies beside what it made."""
+    return lake.silver(table.name) if table is QUALITY else lake.gold(table.name)
+
+
+def chosen_rows(spark: SparkSession, path: str, table: DerivedTable, cluster: str | None) -> DataFrame:
+    """Of the table at `path` those of the cluster; None: of all clusters."""
+    rows = read(spark, path, table)
     return rows.where(f.col(CLUSTER) == cluster) if cluster is not None and CLUSTER in rows.columns else rows
 
 
-def frame_of(spark: SparkSession, lake: Lake, table: DerivedTable, cluster: str) -> pd.DataFrame:
-    """A cluster's rows of a gold table, sorted, without paths and the columns that are the same in all of them."""
-    rows = chosen_rows(spark, lake, table, cluster)
+def frame_of(spark: SparkSession, path: str, table: DerivedTable, cluster: str) -> pd.DataFrame:
+    """A cluster's rows of a table, sorted, without paths and the columns that are the same in all of them."""
+    rows = chosen_rows(spark, path, table, cluster)
     kept = [name for name in rows.columns if name not in (CLUSTER, DATE, "files")]
     plain = [field.name for field in rows.schema.fields if field.name in kept and field.dataType.typeName() != "map"]
     return rows.orderBy(*plain).select(*kept).toPandas()

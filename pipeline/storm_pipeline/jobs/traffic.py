@@ -134,4 +134,4 @@ def traffic(
 
                 job.do_day(day, step)
                 ledger.done(day, version)
-        console.print(f"traffic: {len(due)} of {len(days)} days made; the others had not changed")
+        console.print(f"traffic: {len(due)} of {len(days)} days made; the others have not changed")

@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment
 from plotly.offline import get_plotlyjs
 
-from storm_pipeline.reporting.sections import MOST_ROWS, Section, cells
+from storm_pipeline.reporting.sections import MOST_ROWS, Section, cells, heads
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
@@ -45,7 +45,7 @@ def page(cluster: str, found: Sequence[Section], words: str) -> str:
             "title": section.title,
             "words": section.words,
             "plots": [Markup(plot.to_html(full_html=False, include_plotlyjs=False)) for plot in section.plots],  # noqa: S704 - plotly's own
-            "columns": list(section.frame.columns),
+            "columns": heads(section.frame),
             "rows": cells(section.frame),
             "total": len(section.frame),
         }

@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-HOURS_OF_WEEK = 168
+LEAST_HOURS = 6
+"""Of fewer, a line by the hour says nothing."""
 MOST_ROWS = 200
 """Of a table on the page; the files beside it have all."""
 MOST_SEASONS = 6
@@ -73,10 +74,11 @@ def _profile(frames: Frames) -> Section:
             figure = go.Figure(go.Bar(x=names, y=whole[column].tolist(), error_y=error))
             plots.append(_named(figure, "component", unit))
         hours = frame[frame["hour_of_week"].notna()]
-        figure = go.Figure()
-        for name, own in hours.assign(label=_labels(hours)).sort_values("hour_of_week").groupby("label"):
-            figure.add_scatter(x=own["hour_of_week"].tolist(), y=own["cpu_per_tuple"].tolist(), name=str(name))
-        plots.append(_named(figure, "hour of the week (0 is Monday 00:00 UTC)", "CPU ms per tuple"))
+        if hours["hour_of_week"].nunique() >= LEAST_HOURS:
+            figure = go.Figure()
+            for name, own in hours.assign(label=_labels(hours)).sort_values("hour_of_week").groupby("label"):
+                figure.add_scatter(x=own["hour_of_week"].tolist(), y=own["cpu_per_tuple"].tolist(), name=str(name))
+            plots.append(_named(figure, "hour of the week (0 is Monday 00:00 UTC)", "CPU ms per tuple"))
     words = "Medians over all periods; bars show the robust spread. Compare what is declared with what is used."
     return Section("component-profile", "What components cost", words, plots, whole)
 
@@ -88,15 +90,19 @@ def _restarts(frames: Frames) -> Section:
 
 def _forecasts(frames: Frames) -> Section:
     frame = frames["forecast_errors"]
-    figure = go.Figure()
-    if not frame.empty:
+    plots = []
+    for column, what in (("error_percent", "mean absolute error"), ("short_percent", "CPU short")):
+        if frame.empty or not frame[column].any():
+            continue
+        figure = go.Figure()
         for name, own in frame.groupby("forecaster"):
-            figure.add_bar(x=_labels(own), y=own["short_percent"].tolist(), name=str(name))
+            figure.add_bar(x=_labels(own), y=own[column].tolist(), name=str(name))
+        plots.append(_named(figure.update_layout(barmode="group"), "component", f"{what}, % of the mean load"))
     words = (
         "Rolling-origin backtests. Short: CPU that would have been lacking by that forecast, over: CPU reserved "
-        "in vain, both in percent of the mean load. Holt-Winters and the naive one are not the operator's."
+        "in vain, both in percent of the mean load (no plot of what is 0 everywhere). Holt-Winters and the naive one "
+        "are not the operator's."
     )
-    plots = [_named(figure.update_layout(barmode="group"), "component", "short, % of the mean load")]
     return Section("forecast-errors", "Who forecasts best", words, plots, frame)
 
 
@@ -118,15 +124,21 @@ def _seasons(frames: Frames) -> Section:
 def _effects(frames: Frames) -> Section:
     frame = frames["plan_effects"]
     plots = []
-    for name, own in frame.sort_values("created_at").groupby("figure") if not frame.empty else ():
-        error = {
-            "type": "data",
-            "symmetric": False,
-            "array": (own["effect_high"] - own["effect"]).clip(lower=0.0).tolist(),
-            "arrayminus": (own["effect"] - own["effect_low"]).clip(lower=0.0).tolist(),
-        }
-        figure = go.Figure(go.Scatter(x=own["plan_id"], y=own["effect"], error_y=error, mode="markers"))
-        plots.append(_named(figure, "plan", f"effect on {name}"))
+    for name, of_figure in frame.sort_values("created_at").groupby("figure") if not frame.empty else ():
+        figure = go.Figure()
+        for topology, own in of_figure.groupby("topology_id"):
+            error = {
+                "type": "data",
+                "symmetric": False,
+                "array": (own["effect_high"] - own["effect"]).clip(lower=0.0).tolist(),
+                "arrayminus": (own["effect"] - own["effect_low"]).clip(lower=0.0).tolist(),
+            }
+            figure.add_scatter(
+                x=own["plan_id"].tolist(), y=own["effect"].tolist(), error_y=error, mode="markers", name=str(topology)
+            )
+        plots.append(
+            _named(figure.update_layout(scattermode="group", showlegend=True), "plan", f"effect on {_plain(name)}")
+        )
     words = "After minus what was to be expected (throughput scaled by the forecast load); 90% of resamples lie within."
     return Section("plan-effects", "What each plan brought", words, plots, frame)
 
@@ -170,6 +182,16 @@ def _tuning(frames: Frames) -> Section:
 def _quality(frames: Frames) -> Section:
     words = "What was read, kept and set aside in each run of ingest."
     return Section("quality", "Quality of the data", words, (), frames["quality"])
+
+
+def _plain(name: object) -> str:
+    """A column's name as words."""
+    return str(name).replace("_", " ")
+
+
+def heads(frame: pd.DataFrame) -> list[str]:
+    """A table's column names for a person."""
+    return [_plain(name) for name in frame.columns]
 
 
 def _labels(frame: pd.DataFrame) -> list[str]:

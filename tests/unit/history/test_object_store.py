@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyarrow import fs
 
+from s3_server import BUCKET, s3_server
 from storm_operator.core.history_tables import FORECASTS
 from storm_operator.history.files import Files
 from storm_operator.history.store import HistoryStore, Limits
@@ -16,25 +16,10 @@ START_SECONDS = 1_767_225_600.0
 
 
 @pytest.fixture
-def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def bucket(request: pytest.FixtureRequest) -> Iterator[str]:
     """A prefix of its own for each test: the server's buckets outlive it."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer("127.0.0.1", 0)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-    }.items():
-        monkeypatch.setenv(name, value)
-    fs.S3FileSystem(
-        endpoint_override=f"{host}:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True
-    ).create_dir("history")
-    yield f"s3://history/{request.node.name}"
-    server.stop()
+    with s3_server():
+        yield f"s3://{BUCKET}/{request.node.name}"
 
 
 def write(store: HistoryStore, periods: int) -> None:

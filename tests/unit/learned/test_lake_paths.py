@@ -21,6 +21,13 @@ def test_an_object_store_is_left_as_named() -> None:
     assert lake_at("s3a://bucket/lake/").gold("gaps") == "s3a://bucket/lake/gold/gaps"
 
 
+def test_the_recorders_name_of_an_object_store_is_understood() -> None:
+    lake = lake_at("lake", "s3://bucket/recorded/")
+    assert lake.bronze("pairs") == "s3a://bucket/recorded/pairs"
+    assert lake.is_in_object_store
+    assert not lake_at("lake", "recorded").is_in_object_store
+
+
 @pytest.mark.parametrize(("job", "lacks"), [("ingest", "recorded"), ("traffic", "cleaned"), ("report", "cleaned")])
 def test_a_lake_that_is_not_there_is_said(job: str, lacks: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [job, str(tmp_path / "nowhere")])

@@ -172,8 +172,8 @@ grafana-schema: ## Grafana's own types of a dashboard as a JSON schema, by npm; 
 bench-page: venv ## The operator's page in headless Chromium: first view, updates, memory; the last line is JSON
 	PYTHONPATH=tests $(BIN)/python benchmarks/page.py
 
-page-pictures: venv ## Screenshots of the operator's page into docs/images/page (Chromium: `make packages`)
-	PYTHONPATH=tests $(BIN)/python .ci/page_pictures.py
+page-pictures: setup ## A real cluster under load: screenshots of the operator's page into docs/images/page (needs chromium)
+	PYTHONPATH=tests:monitoring:benchmarks $(BIN)/python tests/dashboards_of_a_run.py --page docs/images/page
 
 ##@ Set-up
 .PHONY: setup prerequisites packages venv jars spark-jars lock clean

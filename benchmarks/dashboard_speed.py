@@ -1,7 +1,8 @@
 """How long the panels of the dashboards take on a Prometheus that holds a day of a large cluster.
 
-Makes the series of `--executors` executors (played_series.py), loads them by promtool's backfill, starts a Prometheus
-on them and asks every panel what Grafana would ask, over the last hour and over all there is. The last line is JSON.
+Makes the series of `--executors` executors (played_series.py), loads them by promtool's backfill, has promtool record
+what the rules make of them that panels read, starts a Prometheus on all of it and asks every panel what Grafana would
+ask, over the last hour and over all there is. The last line is JSON.
 With `--keep` a run that was interrupted goes on where it was, and the next one finds the series made.
 """
 
@@ -24,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import requests
+import yaml
 from played_series import PlayedCluster
 from played_values import Played, write_openmetrics
 from rich.console import Console
@@ -38,6 +40,7 @@ BLOCK_SECONDS = 7_200
 """Prometheus' own blocks are that long: promtool reads its input once for each."""
 EXECUTORS_OF_A_TOPOLOGY, EXECUTORS_OF_A_SUPERVISOR = 100, 20
 READY_SECONDS = 120.0
+RULES = Path(__file__).parents[1] / "monitoring/rules/recording.yml"
 
 console = Console(stderr=True)
 
@@ -59,6 +62,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch) / "data"
         end = loaded_until(folder, series, options.hours, options.scrape_seconds, Path(scratch))
+        record(folder, end + options.scrape_seconds, options.hours, Path(scratch))
         with prometheus_on(folder, Path(scratch)) as server:
             figures = measured(server, end, options)
     figures |= {
@@ -93,6 +97,26 @@ def loaded_until(folder: Path, series: Sequence[Played], hours: int, scrape_seco
         text.unlink()
         mark.write_text(json.dumps([end, done + number + 1]))
     return float(end - scrape_seconds)
+
+
+def record(folder: Path, end: float, hours: int, scratch: Path) -> None:
+    """Add to `folder` what the groups of recording rules that panels read would have made, once.
+
+    Between whole blocks: promtool 2.42 makes nothing of other times, and does not say so.
+    """
+    mark = folder / "recorded.json"
+    if mark.is_file():
+        return
+    shown = json.dumps(documents())
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    read = [group for group in groups if any(rule["record"] in shown for rule in group["rules"])]
+    file = scratch / "rules.yml"
+    file.write_text(yaml.safe_dump({"groups": read}))
+    with prometheus_on(folder, scratch) as server:
+        command = ["promtool", "tsdb", "create-blocks-from", "rules", f"--url={server.prometheus.url}"]
+        command += [f"--start={end - hours * 3600:.0f}", f"--end={end:.0f}", f"--output-dir={folder}", str(file)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    mark.write_text(json.dumps([group["name"] for group in read]))
 
 
 @dataclass(frozen=True, slots=True)

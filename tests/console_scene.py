@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from loop_scene import SPECS, Scene, scene
-from storm_operator.console.api import Api, Request, Response
+from storm_operator.console.api import Api
 from storm_operator.console.documents import unsqueezed
+from storm_operator.console.messages import Request, Response
 from storm_operator.console.watcher import Watcher
 
 

@@ -1,4 +1,7 @@
-"""Plays a real cluster under load for some minutes, then draws every panel of every dashboard from its Prometheus."""
+"""Plays a real cluster under load for some minutes, then draws every panel of every dashboard from its Prometheus.
+
+Pictures of the operator's page are taken from the same run.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from dashboards.preview.__main__ import draw
 from dashboards.preview.prometheus import Prometheus
 from dashboards.preview.screenshots import take
 from monitored_cluster import SCRAPE_SECONDS, monitored, wait_for_a_verified_plan
+from page_pictures import take_large, take_page
 from storm_operator.local.build import plugin_jar, workloads_jar
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterSpec
@@ -29,6 +33,7 @@ def main() -> int:
     )
     parser.add_argument("--output", type=Path, default=Path("build/dashboards/index.html"), help="the page")
     parser.add_argument("--pictures", metavar="FOLDER", type=Path, help="also a PNG of each dashboard")
+    parser.add_argument("--page", metavar="FOLDER", type=Path, help="also pictures of the operator's page")
     options = parser.parse_args()
     console = Console(stderr=True)
     if shutil.which("prometheus") is None:
@@ -46,7 +51,11 @@ def main() -> int:
             for _ in track(range(int(60 * options.minutes)), description="load goes on", console=console):
                 time.sleep(1.0)
             minutes = (time.time() - started) / 60
+            if options.page is not None:
+                take_page(cluster.page_url, options.page)
             draw(Prometheus(cluster.prometheus.url), minutes, SCRAPE_SECONDS, options.output)
+    if options.page is not None:
+        take_large(options.page)
     if options.pictures is not None:
         for complaint in take(options.output, list(documents()), options.pictures):
             console.print(f"browser: {complaint}")

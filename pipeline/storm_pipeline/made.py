@@ -1,8 +1,8 @@
-"""What a job has made, asked of its tables when it ends: size, newest row, rows written; for `metrics.told`."""
+"""What a job has read and made, asked of the tables when it ends: rows, size, newest row; for `metrics.told`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,9 +24,19 @@ TABLES: Mapping[str, tuple[DerivedTable, ...]] = {
 """What each job writes; the report is no table."""
 
 
-def figures_of(spark: SparkSession, lake: Lake, job: str, since_seconds: float) -> dict[str, Labelled]:
+Sources = Callable[[SparkSession], Iterable[tuple[str, DataFrame]]]
+"""What a job has gone through: names of tables and, of each, the rows that were chosen."""
+
+
+def nothing_read(_: SparkSession) -> Iterable[tuple[str, DataFrame]]:
+    return ()
+
+
+def figures_of(
+    spark: SparkSession, lake: Lake, job: str, since_seconds: float, sources: Sources = nothing_read
+) -> dict[str, Labelled]:
     """Those of `metrics.JobFigures` by name, of a run of `job` that began then; tables that are not there have none."""
-    rows: dict[tuple[str, ...], float] = {}
+    rows = rows_read(sources(spark))
     newest: dict[tuple[str, ...], float] = {}
     size: dict[tuple[str, ...], float] = {}
     for table in TABLES.get(job, ()):
@@ -50,6 +60,14 @@ def figures_of(spark: SparkSession, lake: Lake, job: str, since_seconds: float) 
     if job == "forecast":
         found["forecast_errors"] = forecast_errors(read(spark, lake.gold("forecast_errors"), gold.FORECAST_ERRORS))
     return found
+
+
+def rows_read(sources: Iterable[tuple[str, DataFrame]]) -> dict[tuple[str, ...], float]:
+    """By (table, read). Each source counts once, however often Spark went through it."""
+    rows: dict[tuple[str, ...], float] = {}
+    for name, frame in sources:
+        rows[name, "read"] = rows.get((name, "read"), 0.0) + frame.count()
+    return rows
 
 
 def rows_written(spark: SparkSession, path: str, since_seconds: float) -> float | None:

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from storm_pipeline.jars import JarsError
 from storm_pipeline.lake import Lake, is_folder_here, lake_at
-from storm_pipeline.made import figures_of
+from storm_pipeline.made import Sources, figures_of, nothing_read
 from storm_pipeline.metrics import Labelled, is_told, told
 from storm_pipeline.spark import SparkSettings, open_session
 
@@ -88,17 +88,19 @@ def spark_job(
     console: Console,
     lake: Lake,
     figures: Callable[[], Mapping[str, Labelled]] = dict,
+    sources: Sources = nothing_read,
 ) -> Iterator[SparkSession]:
     """A session for one job; what Spark complains of is said in a sentence. The session ends with the job.
 
-    `figures` are told to Prometheus at the end, beside how long the job took and what it made (`metrics.told`).
+    `figures` are told to Prometheus at the end, beside how long the job took, what it read (`sources`, asked when it is
+    done) and what it made (`metrics.told`).
     """
     made: dict[str, Labelled] = {}
     started_seconds = time.time()
     with told(name, lambda: {**made, **figures()}), _session(name, for_lake(settings, lake), console) as spark:
         yield spark
         if is_told():
-            made.update(figures_of(spark, lake, name, started_seconds))
+            made.update(figures_of(spark, lake, name, started_seconds, sources))
 
 
 def for_lake(settings: SparkSettings, lake: Lake) -> SparkSettings:

@@ -17,15 +17,16 @@ from page_stage import PATIENCE_MS, chromium
 from storm_operator.core.learned_profile_json import load_profile
 from storm_pipeline import gold
 from storm_pipeline.jobs import evaluate, forecast, profile, report, tune
+from storm_pipeline.jobs.learning import sources
 from storm_pipeline.lake import Lake, frame_of, read, replace_all, replace_cluster
-from storm_pipeline.made import figures_of, rows_written
+from storm_pipeline.made import figures_of, rows_read, rows_written
 from storm_pipeline.publishing import CannotPublish, compose_profile, publish_to_file
 from storm_pipeline.schemas import QUALITY, SILVER, DerivedTable
 from storm_pipeline.transforms.effects import Around
 from storm_pipeline.transforms.forecasts import Cycle
 from storm_pipeline.tuning.candidates import candidates
 from storm_pipeline.tuning.halving import Ladder, climb, standings
-from storm_pipeline.tuning.reading import read_recording
+from storm_pipeline.tuning.reading import read_recording, recorded
 from storm_pipeline.tuning.replay import Prices
 
 COUNTS_ROWS = "spark.databricks.delta.stats.collect"
@@ -72,7 +73,17 @@ def test_what_jobs_made_is_asked_of_their_tables(spark: SparkSession, lake: Lake
     of_split = [row for row in rows(spark, lake, gold.FORECAST_ERRORS) if row["forecaster"] == "Line"]
     mean = sum(row["error_percent"] for row in of_split) / len(of_split)
     assert forecasts["forecast_errors"]["wordcount", "Line"] == pytest.approx(mean / 100.0)
-    profiles = figures_of(spark, lake, "profile", since_seconds=time.time())
+    assert not any(kind == "read" for _, kind in forecasts["rows"]), "it was not said what was read"
+    read_rows = sources(lake, profile.SOURCES, CLUSTER, None, None)
+    profiles = figures_of(spark, lake, "profile", time.time(), read_rows)
+    for table in profile.SOURCES:
+        assert profiles["rows"][table, "read"] == read(spark, lake.silver(table), SILVER[table]).count() > 0
+    assert rows_read(sources(lake, ("executors",), "red", None, None)(spark)) == {("executors", "read"): 0.0}
+    _, within = recorded(spark, lake, CLUSTER, hours=1.0)
+    assert rows_read([("executors", within("executors"))])["executors", "read"] == profiles["rows"]["executors", "read"]
+    errors_at = lake.gold(gold.FORECAST_ERRORS.name)
+    assert report.chosen_rows(spark, errors_at, gold.FORECAST_ERRORS, "red").count() == 0
+    assert report.chosen_rows(spark, errors_at, gold.FORECAST_ERRORS, None).count() > 0
     assert set(profiles["profiles_made_at"]) == {("wordcount",)}
     assert profiles["rows"]["component_profile", "written"] == 0.0, "all was written before this run"
     executors = read(spark, lake.silver("executors"), SILVER["executors"])

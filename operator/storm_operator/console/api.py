@@ -8,128 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib.metadata import version
-from urllib.parse import unquote
 
-from storm_operator.console.api_documents import (
-    ApprovalForm,
-    ClusterEntry,
-    Clusters,
-    Failure,
-    ForecastDocument,
-    HistoryDocument,
-    Plans,
-    Verdicts,
-)
+from storm_operator.console.api_documents import ClusterEntry, Clusters, Failure, Plans, Verdicts
 from storm_operator.console.approval import Approver, Verdict
 from storm_operator.console.documents import to_bytes, unsqueezed
-from storm_operator.console.explain import Explanation
-from storm_operator.console.plan_view import PlanScene
-from storm_operator.console.views import PassView
+from storm_operator.console.explain import held_view
+from storm_operator.console.messages import BadRequest, Request, Response
+from storm_operator.console.routes import matched
 from storm_operator.console.watcher import Seen, Watcher
-
-PREFIX = "/api/v1"
-JSON = "application/json"
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """`path` is as it was sent, with its escapes; `query` has the last value of each parameter; `token` is the bearer
-    token, empty where there is none."""
-
-    method: str
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    token: str = ""
-    known_tag: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """`is_gzip`: `body` is compressed already. `tag` changes whenever the answer does; empty: never ask again by it."""
-
-    status: HTTPStatus
-    body: bytes
-    content_type: str = JSON
-    tag: str = ""
-    is_gzip: bool = False
-
-
-class BadRequest(Exception):
-    """The request is wrong; the message names the field, the value and what would be right."""
-
-    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One of the query, or `in_path`."""
-
-    name: str
-    kind: str
-    meaning: str
-    in_path: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One path: `{name}` in it is a parameter. `answer` is the dataclass whose document is answered."""
-
-    method: str
-    path: str
-    summary: str
-    answer: type
-    parameters: tuple[Parameter, ...] = ()
-    form: type | None = None
-
-
-CLUSTER = Parameter("cluster", "string", "Name of the Storm cluster, as /clusters has it; the first where absent.")
-SINCE = Parameter("since", "integer", "Only passes with a higher number: what is new to the caller.")
-PLAN = Parameter("plan", "string", "The plan's id.", in_path=True)
-
-ROUTES: Mapping[str, Route] = {
-    "clusters": Route("GET", "/clusters", "The clusters, and how far each has come: ask this often.", Clusters),
-    "view": Route(
-        "GET",
-        "/view",
-        "One pass: supervisors, workers, executors, topologies, flows, decisions.",
-        PassView,
-        (CLUSTER, Parameter("at", "number", "The last pass up to this time (seconds since 1970); the newest.")),
-    ),
-    "history": Route("GET", "/history", "The time line: a point for each pass.", HistoryDocument, (CLUSTER, SINCE)),
-    "forecasts": Route(
-        "GET",
-        "/forecasts",
-        "Forecast against actual by component: an entry for each pass.",
-        ForecastDocument,
-        (CLUSTER, SINCE),
-    ),
-    "plans": Route("GET", "/plans", "The last plans, newest first, as far as each has come.", Plans, (CLUSTER,)),
-    "scene": Route(
-        "GET",
-        "/plans/{plan}/scene",
-        "The cluster as it was when the plan was made, and as the plan has it.",
-        PlanScene,
-        (PLAN, CLUSTER),
-    ),
-    "verdict": Route(
-        "POST",
-        "/plans/{plan}/verdict",
-        "Approve or reject a plan that waits; only where the operator was started with it.",
-        Verdicts,
-        (PLAN, CLUSTER),
-        ApprovalForm,
-    ),
-    "explanation": Route(
-        "GET",
-        "/topologies/{topology}/explanation",
-        "Why the last decision about a topology was what it was, in sentences.",
-        Explanation,
-        (Parameter("topology", "string", "The topology's id or name.", in_path=True), CLUSTER),
-    ),
-}
 
 
 @dataclass(slots=True)
@@ -148,7 +34,7 @@ class Api:
     def answer(self, request: Request) -> Response:
         """Never raises for what a caller does wrong."""
         try:
-            name, values = _matched(request)
+            name, values = matched(request)
             return getattr(self, f"_{name}")(request, values)  # type: ignore[no-any-return]
         except BadRequest as error:
             return Response(error.status, to_bytes(Failure(str(error))))
@@ -174,6 +60,7 @@ class Api:
                     period_seconds=one.view.period_seconds,
                     topologies=len(one.view.topologies),
                     executors=len(one.view.executors),
+                    held_resizes={id_: held_view(held) for id_, held in sorted(one.held_resizes.items())},
                 )
                 for name, one in seen.items()
             ),
@@ -255,24 +142,6 @@ class Api:
         if request.known_tag == quoted:
             return Response(HTTPStatus.NOT_MODIFIED, b"", tag=quoted)
         return Response(HTTPStatus.OK, make(), tag=quoted, is_gzip=is_gzip)
-
-
-def _matched(request: Request) -> tuple[str, Mapping[str, str]]:
-    """The route and the values of the parameters in its path."""
-    given = request.path.removeprefix(PREFIX).strip("/").split("/")
-    others = []
-    for name, route in ROUTES.items():
-        wanted = route.path.strip("/").split("/")
-        if len(wanted) != len(given):
-            continue
-        values = {w[1:-1]: unquote(g) for w, g in zip(wanted, given, strict=True) if w.startswith("{")}
-        if all(w.startswith("{") or w == g for w, g in zip(wanted, given, strict=True)):
-            if route.method == request.method:
-                return name, values
-            others.append(route.method)
-    if others:
-        raise BadRequest(f"{request.path} answers {others[0]} only", HTTPStatus.METHOD_NOT_ALLOWED)
-    raise BadRequest(f"there is nothing at {request.path}: /openapi.json says what there is", HTTPStatus.NOT_FOUND)
 
 
 def _number(request: Request, name: str) -> float | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from storm_operator.console.explain import HeldResizeView
 from storm_operator.console.plan_view import PlanView
 from storm_operator.console.watcher import PassLoads, PassPoint
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEntry:
-    """One Storm cluster: what of it is new can be told by `passes` (the number of the newest) and `plan_changes`."""
+    """One Storm cluster: what of it is new can be told by `passes` (the number of the newest) and `plan_changes`.
+
+    `held_resizes`, by topology id: other numbers of executors that the load asks for and that are not given now.
+    """
 
     name: str
     passes: int
@@ -19,6 +24,7 @@ class ClusterEntry:
     period_seconds: float
     topologies: int
     executors: int
+    held_resizes: Mapping[str, HeldResizeView]
 
 
 @dataclass(frozen=True, slots=True)

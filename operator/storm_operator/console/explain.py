@@ -77,7 +77,9 @@ def explain_topology(
         Part("Last plan", _last_plan(own_plans)),
     )
     filled = tuple(part for part in parts if part.sentences)
-    return Explanation(found.id, found.name, view.at_seconds, _headline(decision), filled, _held_view(held))
+    return Explanation(
+        found.id, found.name, view.at_seconds, _headline(decision), filled, held_view(held) if held else None
+    )
 
 
 def decision_about(topology_id: str, view: PassView) -> DecisionView | None:
@@ -216,8 +218,8 @@ def _number_of_executors(topology: TopologyView, held: HeldResize | None) -> tup
     return (f"The load asks for {', '.join(wanted)}.", f"It waits ({held.hold.reason}): {held.hold.message}.")
 
 
-def _held_view(held: HeldResize | None) -> HeldResizeView | None:
-    return None if held is None else HeldResizeView(dict(held.executors), held.hold.reason.value, held.message)
+def held_view(held: HeldResize) -> HeldResizeView:
+    return HeldResizeView(dict(sorted(held.executors.items())), held.hold.reason.value, held.message)
 
 
 def _last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:

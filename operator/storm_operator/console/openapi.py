@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from storm_operator.console.api import JSON, PREFIX, ROUTES, Route
 from storm_operator.console.api_documents import Failure
+from storm_operator.console.messages import JSON
+from storm_operator.console.routes import PREFIX, ROUTES, Route
 
 SCALARS: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 DESCRIPTION = (

@@ -17,10 +17,12 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from urllib.parse import parse_qsl, urlsplit
 
-from storm_operator.console.api import JSON, PREFIX, Api, Request, Response
+from storm_operator.console.api import Api
 from storm_operator.console.api_documents import Failure
 from storm_operator.console.documents import squeezed, to_bytes, unsqueezed
+from storm_operator.console.messages import JSON, Request, Response
 from storm_operator.console.openapi import openapi_text
+from storm_operator.console.routes import PREFIX
 
 DEFAULT_PORT = 8088
 LOOPBACK = "127.0.0.1"

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from storm_pipeline.gold import LEAGUE, PLAN_EFFECTS, PREDICTION_ERRORS, RESTART_COSTS
-from storm_pipeline.jobs.learning import clusters_of, silver
+from storm_pipeline.jobs.learning import clusters_of, silver, sources
 from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
     Cluster,
@@ -36,6 +36,8 @@ from storm_pipeline.transforms.effects import (
 )
 from storm_pipeline.transforms.profiles import newest_states
 
+SOURCES = ("plans", "topologies", "forecasts", "executors")
+
 
 def evaluate(
     lake: LakeRoot,
@@ -55,7 +57,8 @@ def evaluate(
     console = Console(highlight=False)
     dates = parse_dates(first, last)
     tables = cleaned_lake(lake)
-    with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console, tables) as spark:
+    read_rows = sources(tables, SOURCES, cluster, *dates)
+    with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         for name in clusters_of(spark, tables, cluster, console):
             with console.status(f"plans of {name}"):
                 run(spark, tables, name, Around(around), *dates)

@@ -22,6 +22,7 @@ from storm_pipeline.jobs.learning import (
     clusters_of,
     publish,
     silver,
+    sources,
 )
 from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
@@ -40,6 +41,8 @@ from storm_pipeline.options import (
 )
 from storm_pipeline.transforms.components import component_periods
 from storm_pipeline.transforms.forecasts import Cycle, judged_components
+
+SOURCES = ("executors",)
 
 
 def forecast(
@@ -75,7 +78,8 @@ def forecast(
         raise typer.BadParameter(f"--bin: {error}") from error
     season = Cycle(cycle, bins, phi, theta, yardsticks)
     tables = cleaned_lake(lake)
-    with spark_job("forecast", settings_of(master, heap, off_heap, conf), console, tables) as spark:
+    read_rows = sources(tables, SOURCES, cluster, *dates)
+    with spark_job("forecast", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             with console.status(f"forecasts of {name}"):

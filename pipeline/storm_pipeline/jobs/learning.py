@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +15,7 @@ from rich.console import Console
 
 from storm_operator.core.learned_profile import LearnedProfile
 from storm_pipeline.lake import Lake, days_of, read
+from storm_pipeline.made import Sources
 from storm_pipeline.publishing import CannotPublish, compose_profile, publish_to_config_map, publish_to_file
 from storm_pipeline.schemas import CLUSTER, DATE, SILVER
 
@@ -61,13 +62,20 @@ def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None, console: Co
 
 
 def silver(
-    spark: SparkSession, lake: Lake, table: str, cluster: str, first: object = None, last: object = None
+    spark: SparkSession, lake: Lake, table: str, cluster: str | None, first: object = None, last: object = None
 ) -> DataFrame:
-    """A cluster's rows of a silver table, between two dates (both included; None: open)."""
-    rows = read(spark, lake.silver(table), SILVER[table]).where(f.col(CLUSTER) == cluster)
+    """A cluster's rows (None: all clusters') of a silver table, between two dates (both included; None: open)."""
+    rows = read(spark, lake.silver(table), SILVER[table])
+    if cluster is not None:
+        rows = rows.where(f.col(CLUSTER) == cluster)
     if first is not None:
         rows = rows.where(f.col(DATE) >= f.lit(first))
     return rows if last is None else rows.where(f.col(DATE) <= f.lit(last))
+
+
+def sources(lake: Lake, tables: Sequence[str], cluster: str | None, first: object, last: object) -> Sources:
+    """The rows of silver tables that a job goes through; see `silver`."""
+    return lambda spark: [(table, silver(spark, lake, table, cluster, first, last)) for table in tables]
 
 
 def publish(spark: SparkSession, lake: Lake, clusters: tuple[str, ...], where: Publication, console: Console) -> None:

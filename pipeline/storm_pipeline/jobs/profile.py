@@ -17,6 +17,7 @@ from storm_pipeline.jobs.learning import (
     clusters_of,
     publish,
     silver,
+    sources,
 )
 from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
@@ -35,6 +36,8 @@ from storm_pipeline.options import (
 )
 from storm_pipeline.transforms.components import component_periods
 from storm_pipeline.transforms.profiles import component_profile, newest_states, restart_times
+
+SOURCES = ("executors", "plans")
 
 
 def profile(
@@ -58,7 +61,8 @@ def profile(
     where = Publication(publish_file, config_map, valid_days)
     dates = parse_dates(first, last)
     tables = cleaned_lake(lake)
-    with spark_job("profile", settings_of(master, heap, off_heap, conf), console, tables) as spark:
+    read_rows = sources(tables, SOURCES, cluster, *dates)
+    with spark_job("profile", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             with console.status(f"profile of {name}"):

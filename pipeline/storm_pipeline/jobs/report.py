@@ -7,7 +7,7 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from rich.console import Console
 
@@ -51,7 +51,11 @@ def report(
     """
     console = Console(highlight=False)
     tables = cleaned_lake(lake)
-    with spark_job("report", settings_of(master, heap, off_heap, conf), console, tables) as spark:
+
+    def read_rows(spark: SparkSession) -> list[tuple[str, DataFrame]]:
+        return [(table.name, chosen_rows(spark, path_of(tables, table), table, cluster)) for table in TABLES]
+
+    with spark_job("report", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             folder = output if len(clusters) == 1 else output / name.replace("/", "-")
@@ -72,11 +76,15 @@ def path_of(lake: Lake, table: DerivedTable) -> str:
     return lake.silver(table.name) if table is QUALITY else lake.gold(table.name)
 
 
+def chosen_rows(spark: SparkSession, path: str, table: DerivedTable, cluster: str | None) -> DataFrame:
+    """Of the table at `path` those of the cluster; None: of all clusters."""
+    rows = read(spark, path, table)
+    return rows.where(f.col(CLUSTER) == cluster) if cluster is not None and CLUSTER in rows.columns else rows
+
+
 def frame_of(spark: SparkSession, path: str, table: DerivedTable, cluster: str) -> pd.DataFrame:
     """A cluster's rows of a table, sorted, without paths and the columns that are the same in all of them."""
-    rows = read(spark, path, table)
-    if CLUSTER in rows.columns:
-        rows = rows.where(f.col(CLUSTER) == cluster)
+    rows = chosen_rows(spark, path, table, cluster)
     kept = [name for name in rows.columns if name not in (CLUSTER, DATE, "files")]
     plain = [field.name for field in rows.schema.fields if field.name in kept and field.dataType.typeName() != "map"]
     return rows.orderBy(*plain).select(*kept).toPandas()

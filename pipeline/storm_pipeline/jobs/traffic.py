@@ -113,11 +113,17 @@ def traffic(
     console = Console(highlight=False)
     dates = parse_dates(first, last)
     tables = cleaned_lake(lake)
-    with spark_job("traffic", settings_of(master, heap, off_heap, conf), console, tables) as spark:
+    due: list[Day] = []
+
+    def read_rows(spark: SparkSession) -> list[tuple[str, DataFrame]]:
+        job = TrafficJob(spark, tables)
+        return [(table, job.silver(table, day)) for day in due for table in SOURCES]
+
+    with spark_job("traffic", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         job = TrafficJob(spark, tables, heaviest_pairs)
         ledger = Ledger(spark, job.lake, "traffic", SOURCES)
         days = within(days_of(spark, job.lake.silver("pairs"), SILVER["pairs"], cluster), *dates)
-        due = [day for day in days if again or ledger.is_due(day)]
+        due += [day for day in days if again or ledger.is_due(day)]
         with Progress(console=console) as progress:
             task = progress.add_task("traffic", total=len(due) * STEPS)
             for day in due:

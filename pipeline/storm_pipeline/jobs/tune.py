@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
 
@@ -26,7 +26,7 @@ from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHea
 from storm_pipeline.tuning.candidates import candidates
 from storm_pipeline.tuning.candidates import settings_of as operator_settings
 from storm_pipeline.tuning.halving import Ladder, PlayAll, Standing, climb, mean_of, standings
-from storm_pipeline.tuning.reading import read_recording
+from storm_pipeline.tuning.reading import SOURCES, read_recording, recorded
 from storm_pipeline.tuning.recording import InvalidRecording, Recording
 from storm_pipeline.tuning.replay import Outcome, Prices, Try, replay
 
@@ -68,7 +68,12 @@ def tune(
         raise typer.BadParameter(f"--set: {error}") from error
     prices = Prices(under_price, failed_price, restart_price)
     tables = cleaned_lake(lake)
-    with spark_job("tune", settings_of(master, heap, off_heap, conf), console, tables) as spark:
+    clusters: tuple[str, ...] = ()
+
+    def read_rows(spark: SparkSession) -> list[tuple[str, DataFrame]]:
+        return [(table, recorded(spark, tables, name, hours)[1](table)) for name in clusters for table in SOURCES]
+
+    with spark_job("tune", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
             try:

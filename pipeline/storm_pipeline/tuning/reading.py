@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -24,10 +25,15 @@ from storm_pipeline.tuning.recording import (
 SYSTEM_PREFIX = "__"
 
 
-def read_recording(
+SOURCES = ("executors", "edges", "pairs", "periods", "supervisors", "topologies")
+Within = Callable[[str], DataFrame]
+"""The rows of a silver table within the time that is replayed."""
+
+
+def recorded(
     spark: SparkSession, lake: Lake, cluster: str, hours: float, until: datetime | None = None
-) -> Recording:
-    """The last `hours` before `until` (None: the newest period). Raises `InvalidRecording` where there is nothing."""
+) -> tuple[float, Within]:
+    """When the time that `read_recording` takes begins, in seconds since 1970, and what there is of it."""
     executors = silver(spark, lake, "executors", cluster)
     end = until or executors.agg(f.max("period_end")).first()[0]  # type: ignore[index]
     if end is None:
@@ -38,6 +44,14 @@ def read_recording(
         at = f.unix_micros("period_end") / 1e6
         return silver(spark, lake, table, cluster).where((at > first) & (at <= end.timestamp()))
 
+    return first, within
+
+
+def read_recording(
+    spark: SparkSession, lake: Lake, cluster: str, hours: float, until: datetime | None = None
+) -> Recording:
+    """The last `hours` before `until` (None: the newest period). Raises `InvalidRecording` where there is nothing."""
+    first, within = recorded(spark, lake, cluster, hours, until)
     executors = within("executors")
     components = component_periods(executors).cache()
     try:

@@ -15,6 +15,8 @@ from page_stage import PageStage, Visitor, large_scenario, words_scenario
 from storm_operator.console.api import Api
 from storm_operator.console.approval import Answer, LoopApprover, Verdict
 from storm_operator.console.site import PageAddress, open_page
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import Mode
 
 pytestmark = pytest.mark.functional
@@ -294,6 +296,21 @@ def test_why_is_told_in_words(visitor: Visitor) -> None:
     visitor.page.get_by_role("button", name="Why?").click()
     visitor.wait_for("dialog", "Rule that decided")
     assert "tuples/s acked" in visitor.text("dialog")
+
+
+def test_what_a_change_of_parallelism_waits_for_is_told(visitor: Visitor, stage: PageStage) -> None:
+    (topology,) = visitor.seen("state.view.topologies.map((one) => one.id)")
+    held = HeldResize({"count": 4}, Hold(HoldReason.COOL_DOWN, "the last change is 9 s old"))
+    stage.page.watcher.on_held_resizes({topology: held})
+    visitor.wait_for(".held-resize", "cool down")
+    assert "by load executors should be count 4; the last change is 9 s old" in visitor.text(".held-resize")
+    visitor.page.get_by_label("Time", exact=True).focus()
+    visitor.page.keyboard.press("Home")
+    expect(visitor.page.locator(".held-resize")).to_have_count(0)
+    visitor.page.keyboard.press("l")
+    visitor.wait_for(".held-resize", "cool down")
+    stage.page.watcher.on_held_resizes({})
+    expect(visitor.page.locator(".held-resize")).to_have_count(0)
 
 
 def test_forecast_and_decisions_are_shown(visitor: Visitor, stage: PageStage) -> None:

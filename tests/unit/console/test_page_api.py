@@ -10,8 +10,10 @@ import jsonschema
 import pytest
 
 from console_scene import PageScene, page_scene
-from storm_operator.console.api import ROUTES, Api, Request
+from storm_operator.console.api import Api
+from storm_operator.console.messages import Request
 from storm_operator.console.openapi import openapi_document, openapi_text
+from storm_operator.console.routes import ROUTES
 from storm_operator.console.server import is_own_name, static_pages
 
 COMMITTED = Path(__file__).parents[3] / "docs/reference/api/openapi.json"

@@ -12,8 +12,9 @@ import pytest
 
 from console_scene import page_scene
 from loop_scene import SPECS, Scene, with_mode
-from storm_operator.console.api import Api, Request
+from storm_operator.console.api import Api
 from storm_operator.console.approval import Answer, Approver, LoopApprover, Verdict
+from storm_operator.console.messages import Request
 from storm_operator.console.server import serve_page
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage, open_page
 from storm_operator.core.plan_record import PlanState

@@ -8,8 +8,8 @@ import pytest
 
 from kube_builders import NIMBUS, plan, rebalance, registry_of
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NotFound
-from storm_operator.console.api import Request
 from storm_operator.console.approval import Verdict
+from storm_operator.console.messages import Request
 from storm_operator.kube.page import WAITS_TO_LEAD, CallersApi, KubePage, TokenApprover
 
 PLAN = plan().id

@@ -7,7 +7,8 @@ import time
 from dataclasses import replace
 
 from page_stage import words_scenario
-from storm_operator.console.api import Api, Request
+from storm_operator.console.api import Api
+from storm_operator.console.messages import Request
 from storm_operator.console.site import PageAddress, SinglePage
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec

@@ -49,8 +49,15 @@ function topologyCard(topology, view, dialog) {
       ["runs in", `${count(topology.workers, "worker")}, ${count(topology.supervisors, "supervisor")}`],
     ]),
     decision && h("p", { class: "reason" }, readable(decision.message)),
+    heldResize(topology),
     h("button", { class: "link small", "data-key": `why-${topology.id}`, onclick: () => explain(topology, dialog) }, "Why?"),
   );
+}
+
+/** What the load asks for beyond placement, and does not get now; of the past nobody knows. */
+function heldResize({ id }) {
+  const held = state.at === null && state.heldResizes[id];
+  return held && h("p", { class: "reason held-resize" }, h("span", { class: "pill warn" }, words(held.reason)), ` ${readable(held.message)}`);
 }
 
 export function decisionPill(decision) {

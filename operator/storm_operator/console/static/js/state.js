@@ -21,6 +21,7 @@ export const state = {
   points: [],
   loads: [],
   plans: [],
+  heldResizes: {},
   passes: 0,
   planChanges: -1,
   tab: "map",
@@ -78,8 +79,16 @@ async function look() {
   const entry = answer.clusters.find((cluster) => cluster.name === state.cluster);
   if (entry) {
     await catchUp(entry);
+    hear(entry.held_resizes);
     listen(entry);
   }
+}
+
+/** They come after the pass that they are about. */
+function hear(heldResizes) {
+  if (JSON.stringify(heldResizes) === JSON.stringify(state.heldResizes)) return;
+  state.heldResizes = heldResizes;
+  changed("view");
 }
 
 let newsAt = Date.now(), newest = null;
@@ -130,7 +139,7 @@ function trimmed(points) {
 }
 
 function forget() {
-  Object.assign(state, { live: null, view: null, at: null, points: [], loads: [], plans: [], passes: 0, planChanges: -1, selected: null, plan: null });
+  Object.assign(state, { live: null, view: null, at: null, points: [], loads: [], plans: [], heldResizes: {}, passes: 0, planChanges: -1, selected: null, plan: null });
 }
 
 export function chooseCluster(name) {

@@ -7,6 +7,7 @@ export PYTHONDONTWRITEBYTECODE = # empty: to compile all modules in each process
 PLUGIN_JAR := operator/storm-plugin/target/storm-plugin.jar
 WORKLOADS_JAR := examples/workloads/target/workloads.jar
 ALERTS_FIRE := tests/functional/monitoring/test_alerts_fire.py
+CONSTANT_LOAD := tests/scenario/test_constant_load.py
 java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
 
 ##@ Start here
@@ -34,7 +35,7 @@ test: setup test-unit test-plugin test-pipeline test-functional test-alerts ## A
 ##@ Tests and checks
 .PHONY: test-unit test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
 test-unit: venv ## Pure Python tests, under a minute
-	$(BIN)/pytest tests/unit tests/scenario -q -n auto --dist worksteal
+	$(BIN)/pytest tests/unit tests/scenario -q -n auto --dist worksteal --ignore $(CONSTANT_LOAD)
 
 test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	./mvnw -q -B -f operator/storm-plugin/pom.xml verify
@@ -43,8 +44,8 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two files at a time, each with a Spark session
 	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile
 
-test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine; two files at a time, each with a cluster
-	$(BIN)/pytest tests/functional -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --ignore $(ALERTS_FIRE)
+test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine, two files at a time; and long scenarios
+	$(BIN)/pytest tests/functional $(CONSTANT_LOAD) -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --ignore $(ALERTS_FIRE)
 
 test-alerts: setup ## Each alert fired on a real cluster by causing its fault; alone, since alerts go by time
 	$(BIN)/pytest $(ALERTS_FIRE) -q -n 0 --reruns 1

@@ -29,7 +29,7 @@ SMALL_PODS = {
     "zookeeper.resources.requests.cpu": "10m",
 }
 """A pod's request follows its limit: two of them wide open for a move, and all else, must fit into two cores."""
-RESOURCES = {"thetaMillicores": 25, "floorMillicores": 25, "enforcement": "Pod"}
+RESOURCES = {"thetaMillicores": 10, "floorMillicores": 10, "enforcement": "Pod"}
 FIGURES = ("latency p50, ms", "tuples between supervisors, per second", "throughput, tuples per second")
 SAMPLE_SECONDS = 5.0
 STEADY_SECONDS = 30.0
@@ -38,7 +38,7 @@ LOAD_STEP_SECONDS = 80.0
 NAMES = ("words", "more-words")
 RISING = NAMES[0]
 """Whose load rises, and falls again."""
-BASE_RATE, HIGH_RATE = 60, 180
+BASE_RATE, HIGH_RATE = 60, 150
 CPU_MICROS = "count=200"
 """Of the topology whose load rises: enough that its pod's CPU matters."""
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(900)
 
 MACHINES = 2
 NAME = "held"
-EACH_MILLICORES = 80
+EACH_MILLICORES = 70
 """What each executor is given whatever it needs: the plan's figures are those of every later period."""
 POD_MILLICORES = 800
 """The most that a pod gets: with more, two of them opened for a move at once would not fit into two cores."""
@@ -74,7 +74,6 @@ def test_it_is_told_and_pods_are_resized_around_them(storm: StormOnNode, plan: d
         "the pod has what its executors need",
         seen=storm.wanted_millicores,
     )
-    assert all(status["restartCount"] == 0 for pod in storm.supervisors() for status in container_statuses(pod))
 
 
 def test_nothing_is_left_of_them(storm: StormOnNode, plan: dict[str, Any]) -> None:
@@ -83,6 +82,7 @@ def test_nothing_is_left_of_them(storm: StormOnNode, plan: dict[str, Any]) -> No
     delete_topology(storm)
     eventually(lambda: groups(storm) == {}, "no executor's group outlives the topology", seen=lambda: groups(storm))
     assert all(container.is_dir() for container in containers)
+    eventually(lambda: storm.all("stormrebalances") == [], "plans go with their topology")
     storm.uninstall()
     eventually(lambda: not any(container.exists() for container in containers), "the pods' cgroups go with them")
 
@@ -108,11 +108,6 @@ def supervisor_cgroups(storm: StormOnNode) -> dict[str, Path]:
 def enforced(storm: StormOnNode) -> tuple[str, str]:
     conditions = storm.status(NAME).get("conditions", ())
     return next(((c["status"], c["reason"]) for c in conditions if c["type"] == "Enforced"), ("", ""))
-
-
-def container_statuses(pod: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of the supervisor and of the agent beside it."""
-    return [*pod["status"]["containerStatuses"], *pod["status"]["initContainerStatuses"]]
 
 
 def delete_topology(storm: StormOnNode) -> None:

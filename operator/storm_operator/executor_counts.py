@@ -2,76 +2,133 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.errors import RebalanceInProgress
+from storm_operator.adapters.errors import AdapterError, NimbusUnreachable, RebalanceInProgress, ZooKeeperUnreachable
 from storm_operator.control_loop import ControlLoop, PassReport
+from storm_operator.core.backoff import Retry, may_try, put_off
+from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Demand, Topology
-from storm_operator.core.parallelism import HeldResize, in_words, wanted_parallelism, why_load_waits
-from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.parallelism import HeldResize, Resize, in_words, wanted_parallelism, why_load_waits
 from storm_operator.core.topology_spec import TopologySpec
 
 ChangeCounts = Callable[[str, Mapping[str, int]], None]
-"""Asks Nimbus to give the topology of that name so many executors by component."""
+"""Asks Nimbus to give the topology of that name so many executors by component. Raises `AdapterError`."""
+
+REFUSED = "ParallelismRefused"
+BY_LOAD = "by load"
+"""Identity of what only the load asks for: its numbers may be others in each pass, and are as much of a refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Numbers that Nimbus refused a topology (its name), why, and when they are asked for again."""
+
+    topology: str
+    message: str
+    retry: Retry
 
 
 @dataclass(slots=True)
 class ExecutorCounts:
     """`tell(topology, reason, message, warning)` is told what is done and what is held.
 
-    `resizes` is told the id of a topology before its numbers change.
+    `resizes` is told the id of a topology whose numbers change, `onlooker` after each pass what is held.
     """
 
     tell: Callable[[str, str, str, bool], None]
     resizes: Callable[[str], None] = lambda _: None
+    onlooker: Callable[[Mapping[str, HeldResize]], None] = lambda _: None
     held: dict[str, HeldResize] = field(default_factory=dict)
     """By topology id: what the load asks for and does not get, as of the last pass."""
+    refused: dict[tuple[str, bool], Refusal] = field(default_factory=dict)
+    """By topology id, and whether it was by load."""
 
     def follow(
         self, specs: Mapping[str, TopologySpec], report: PassReport, loop: ControlLoop, change: ChangeCounts
     ) -> bool:
-        """Whether anything is changed. Not while a plan is on its way: it names executors that a change would end."""
+        """Whether anything is being changed. Not while a plan is on its way: it names executors that would end.
+
+        What Nimbus refuses is told, and asked for again ever more slowly. Raises `NimbusUnreachable`.
+        """
         if report.snapshot is None or report.demand is None or loop.has_pending_plan:
             return False
         changed = False
         before, self.held = self.held, {}
+        wanted = set[tuple[str, bool]]()
         for topology in report.snapshot.topologies:
             spec = specs.get(topology.name)
             if spec is None or spec.suspend:
                 continue
-            executors = self._wanted(topology, spec, report.snapshot, report.demand, loop)
-            if executors:
-                changed = True
-                self._resize(topology, executors, change)
+            resize = self._wanted(topology, spec, report.demand)
+            wanted |= {(topology.id, False)} if resize.asked else set()
+            wanted |= {(topology.id, True)} if resize.by_load else set()
+            hold = None
+            if resize.by_load:
+                now, decisions = loop.clock.now(), loop.memory.decisions
+                hold = why_load_waits(
+                    topology.id, report.snapshot, report.demand, spec.scheduling, decisions, now_seconds=now
+                )
+            changed |= self._carry_out(topology, resize, hold, loop, change)
             held = self.held.get(topology.id)
             if held is not None and not is_same_hold(before.get(topology.id), held):
                 self.tell(topology.name, "ResizeHeld", held.message, False)
+        self.refused = {key: refusal for key, refusal in self.refused.items() if key in wanted}
+        self.onlooker(self.held)
         return changed
 
-    def _resize(self, topology: Topology, executors: Mapping[str, int], change: ChangeCounts) -> None:
-        self.tell(topology.name, "Resized", f"executors are now to be: {in_words(executors)}", False)
-        self.resizes(topology.id)
-        with contextlib.suppress(RebalanceInProgress):  # then the next pass asks again, if that is still needed
-            change(topology.name, executors)
+    def obstacles(self, topology: str) -> tuple[tuple[str, str], ...]:
+        """Reason and message of what Nimbus refused the topology of that name."""
+        return tuple((REFUSED, one.message) for _, one in sorted(self.refused.items()) if one.topology == topology)
 
-    def _wanted(
-        self, topology: Topology, spec: TopologySpec, snapshot: ClusterSnapshot, demand: Demand, loop: ControlLoop
-    ) -> Mapping[str, int]:
+    def _wanted(self, topology: Topology, spec: TopologySpec, demand: Demand) -> Resize:
         resize = wanted_parallelism(topology, spec.parallelism, demand, spec.resources.ceiling_millicores)
         for note in resize.notes:
             self.tell(topology.name, "Parallelism", note, True)
-        if not resize.by_load:
-            return resize.asked
-        now = loop.clock.now()
-        decisions = loop.memory.decisions
-        hold = why_load_waits(topology.id, snapshot, demand, spec.scheduling, decisions, now_seconds=now)
-        if hold is not None:
-            self.held[topology.id] = HeldResize(resize.by_load, hold)
-            return resize.asked
-        loop.memory.decisions = decisions.with_change(topology.id, now)
-        return {**resize.asked, **resize.by_load}
+        return resize
+
+    def _carry_out(
+        self, topology: Topology, resize: Resize, hold: Hold | None, loop: ControlLoop, change: ChangeCounts
+    ) -> bool:
+        """Change what the load asks for, together with what the spec does; where that may not be, the latter alone."""
+        if resize.by_load:
+            if hold is None and self._resize(topology, {**resize.asked, **resize.by_load}, BY_LOAD, loop, change):
+                return True
+            self.held[topology.id] = HeldResize(resize.by_load, hold or self._refused_hold(topology))
+        return bool(resize.asked) and self._resize(topology, resize.asked, in_words(resize.asked), loop, change)
+
+    def _refused_hold(self, topology: Topology) -> Hold:
+        refusal = self.refused[topology.id, True]
+        words = f"Nimbus refuses that, and is asked again ever more slowly: {refusal.message}"
+        return Hold(HoldReason.INFEASIBLE, words)
+
+    def _resize(
+        self, topology: Topology, executors: Mapping[str, int], identity: str, loop: ControlLoop, change: ChangeCounts
+    ) -> bool:
+        """Whether Nimbus is about to change them; what it refused is not asked for before its time."""
+        key, now = (topology.id, identity == BY_LOAD), loop.clock.now()
+        last = self.refused[key].retry if key in self.refused else None
+        if not may_try(last, identity, now):
+            return False
+        try:
+            change(topology.name, executors)
+        except RebalanceInProgress:
+            # Perhaps it is what was asked for a pass ago; the next pass asks again, if that is still needed.
+            self.resizes(topology.id)
+            return True
+        except (NimbusUnreachable, ZooKeeperUnreachable):
+            raise
+        except AdapterError as error:
+            self.refused[key] = Refusal(topology.name, str(error), put_off(last, identity, now))
+            self.tell(topology.name, REFUSED, str(error), True)
+            return False
+        self.refused.pop(key, None)
+        self.resizes(topology.id)
+        if identity == BY_LOAD:
+            loop.memory.decisions = loop.memory.decisions.with_change(topology.id, now)
+        self.tell(topology.name, "Resized", f"executors are now to be: {in_words(executors)}", False)
+        return True
 
 
 def is_same_hold(one: HeldResize | None, other: HeldResize | None) -> bool:

@@ -129,7 +129,7 @@ def standalone(
         if page_port:
             _show(page, PageAddress(page_port, page_host), say)
         followed = TopologyFolder(folder, say, connection.nimbus)
-        counts = ExecutorCounts(CountsTeller(say).tell)
+        counts = ExecutorCounts(CountsTeller(say).tell, onlooker=page.watcher.on_held_resizes)
         around = AroundPasses(
             before=lambda: page.carry_out(loop.desk),
             after=lambda specs, report: counts.follow(specs, report, loop, assembly.change_counts),

@@ -15,13 +15,16 @@ from kube_cluster.images import build_project_images
 from kube_cluster.prerequisites import missing_for_images, missing_for_node
 
 PROGRAMS = (*NODE, "helm")
+ARCHIVES = pytest.StashKey[Mapping[str, Path]]()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     if not obstacle(PROGRAMS) and not missing_for_node():
         build_first(session, "node", lambda say: ensure_programs(PROGRAMS, say))
         if not missing_for_images():
-            build_first(session, "image_archives", build_project_images)
+            build_first(
+                session, "image_archives", lambda say: session.stash.setdefault(ARCHIVES, build_project_images(say))
+            )
 
 
 @pytest.fixture(scope="session")
@@ -34,10 +37,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
 
 
 @pytest.fixture(scope="session")
-def image_archives() -> Mapping[str, Path]:
-    """The project's images as archives, built when their sources are newer."""
+def image_archives(request: pytest.FixtureRequest) -> Mapping[str, Path]:
+    """The project's images as archives, by name."""
     skip_unless_possible((), missing_for_images())
-    return build_project_images()
+    return request.session.stash[ARCHIVES]
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,9 @@ SECRETS = {
 }
 """What the Dockerfile may use of this machine to reach package registries, and does not keep."""
 
+MOST_CACHED_LAYERS = 80
+"""Some 20 GB."""
+
 
 def build_project_images(say: Say = lambda _: None) -> dict[str, Path]:
     """The archive of each of `PROJECT_IMAGES`, by the image's name."""
@@ -68,7 +71,15 @@ def _archive(tag: str, say: Say) -> Path:
         unfinished.unlink(missing_ok=True)
         _buildah("push", tag, f"docker-archive:{unfinished}:{tag}")
         unfinished.rename(archive)
+        _tidy()
     return archive
+
+
+def _tidy() -> None:
+    """Layers that were cached for images of the past fill a disk; those of the present are cached anew when needed."""
+    if len(_buildah("images", "--all", "--quiet").splitlines()) > MOST_CACHED_LAYERS:
+        _buildah("rm", "--all")  # what a build that was killed has left
+        _buildah("rmi", "--prune")
 
 
 def _ensure_base_image(say: Say) -> None:

@@ -63,3 +63,12 @@ capabilities: {drop: [ALL]}
 /history
 {{- end -}}
 {{- end -}}
+
+{{/* Of values.submission, what goes into the pods of its Jobs and was given at all. */}}
+{{- define "operator.submission.pod" -}}
+{{- range $name := list "resources" "nodeSelector" "tolerations" "imagePullSecrets" }}
+{{- with index $.Values.submission $name }}
+{{ $name }}: {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -19,6 +19,7 @@ from storm_operator.adapters.resource_schema import (
     with_defaults,
 )
 from storm_operator.adapters.resource_settings import resource_settings, scheduling_settings
+from storm_operator.core.nimbus_name import NIMBUS_PORT
 from storm_operator.core.topology_spec import (
     AdoptSource,
     ComponentParallelism,
@@ -46,7 +47,6 @@ __all__ = [
 
 API_VERSION = "storm-operator.dev/v1alpha1"
 KIND = "StormTopology"
-NIMBUS_PORT = 6627
 
 
 def read_topology_file(path: Path) -> TopologySpec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from storm_operator.console.hold_rules import HOLD_RULES
@@ -11,6 +11,7 @@ from storm_operator.console.load_view import LoadView
 from storm_operator.console.plan_view import PlanView
 from storm_operator.console.views import DecisionView, ExecutorView, PassView, TopologyView
 from storm_operator.core.decision import HoldReason
+from storm_operator.core.parallelism import HeldResize
 
 MOST_NAMED = 3
 LEAST_PER_SECOND = 1e-6
@@ -25,36 +26,58 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldResizeView:
+    """Numbers of executors by component that the load asks for and that are not given, and why: a word, a sentence."""
+
+    executors: Mapping[str, int]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
-    """`topology` is an id; `headline` is the decision in one sentence."""
+    """`topology` is an id; `headline` is the decision in one sentence.
+
+    `held_resize` None: the load asks for no other number of executors, or gets it.
+    """
 
     topology: str
     name: str
     at_seconds: float
     headline: str
     parts: tuple[Part, ...]
+    held_resize: HeldResizeView | None = None
 
 
 def explain_topology(
-    topology: str, view: PassView, loads: Sequence[LoadView], plans: Sequence[PlanView]
+    topology: str,
+    view: PassView,
+    loads: Sequence[LoadView],
+    plans: Sequence[PlanView],
+    held_resizes: Mapping[str, HeldResize] | None = None,
 ) -> Explanation | None:
-    """`topology` is an id or a name; `plans` are newest first. None where no such topology is known."""
+    """`topology` is an id or a name; `plans` are newest first, `held_resizes` by id.
+
+    None where no such topology is known.
+    """
     found = next((one for one in view.topologies if topology in (one.id, one.name)), None)
     if found is None:
         return None
     decision = decision_about(found.id, view)
     own_plans = [plan for plan in plans if found.id in plan.topologies]
     own_loads = [load for load in loads if load.topology == found.id]
+    held = (held_resizes or {}).get(found.id)
     parts = (
         Part("Measured", _measured(found, view)),
         Part("Forecast", _forecast(own_loads)),
         Part("Proposed", _proposed(decision)),
         Part("Rule that decided", _rule(decision)),
         Part("What would change it", _change(decision)),
+        Part("Number of executors", _number_of_executors(found, held)),
         Part("Last plan", _last_plan(own_plans)),
     )
     filled = tuple(part for part in parts if part.sentences)
-    return Explanation(found.id, found.name, view.at_seconds, _headline(decision), filled)
+    return Explanation(found.id, found.name, view.at_seconds, _headline(decision), filled, _held_view(held))
 
 
 def decision_about(topology_id: str, view: PassView) -> DecisionView | None:
@@ -179,6 +202,22 @@ def _change(decision: DecisionView | None) -> tuple[str, ...]:
     if decision is None:
         return ("A StormTopology with spec.adopt for it.",)
     return () if decision.kind == "plan" else (HOLD_RULES[HoldReason(decision.reason)].change,)
+
+
+def _number_of_executors(topology: TopologyView, held: HeldResize | None) -> tuple[str, ...]:
+    """Only what the load asks for and does not get: what it gets is seen, and what the spec says is known."""
+    if held is None:
+        return ()
+    present = {component.name: component.executors for component in topology.components}
+    wanted = [
+        f"{name} {number}{f' instead of {present[name]}' if name in present else ''}"
+        for name, number in sorted(held.executors.items())
+    ]
+    return (f"The load asks for {', '.join(wanted)}.", f"It waits ({held.hold.reason}): {held.hold.message}.")
+
+
+def _held_view(held: HeldResize | None) -> HeldResizeView | None:
+    return None if held is None else HeldResizeView(dict(held.executors), held.hold.reason.value, held.message)
 
 
 def _last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from storm_operator.console.plan_view import PlanView, scene_of_plan, view_of_pl
 from storm_operator.console.views import DecisionView, PassView
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.model import Executor
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.loop_ports import PassReport
 
@@ -72,12 +73,15 @@ class Seen:
     loads: tuple[LoadView, ...] = ()
     history: History = field(default_factory=History)
     plans: tuple[KnownPlan, ...] = ()
+    held_resizes: Mapping[str, HeldResize] = field(default_factory=dict)
+    """By topology id: numbers of executors that the load asks for and that are not given."""
     passes: int = 0
     plan_changes: int = 0
+    held_changes: int = 0
 
     @property
     def changes(self) -> int:
-        return self.passes + self.plan_changes
+        return self.passes + self.plan_changes + self.held_changes
 
     def plan(self, plan_id: str) -> KnownPlan | None:
         return next((known for known in self.plans if known.record.plan.id == plan_id), None)
@@ -92,7 +96,7 @@ class Seen:
 
     def explain(self, topology: str) -> Explanation | None:
         """Why the last decision about that topology (its id or name) was what it was; None: no such topology."""
-        return explain_topology(topology, self.view, self.loads, self.plan_views())
+        return explain_topology(topology, self.view, self.loads, self.plan_views(), self.held_resizes)
 
 
 class Watcher:
@@ -131,6 +135,13 @@ class Watcher:
             others = tuple(one for one in self.seen.plans if one is not known)
             plans = sorted((*others, fresh), key=lambda one: (one.record.plan.created_at_seconds, one.record.plan.id))
             self.seen = replace(self.seen, plans=tuple(plans[-KEPT_PLANS:]), plan_changes=self.seen.plan_changes + 1)
+
+    def on_held_resizes(self, held: Mapping[str, HeldResize]) -> None:
+        """See `executor_counts.ExecutorCounts`: after a pass, beside what its report says."""
+        with self._lock:
+            if held != self.seen.held_resizes:
+                changes = self.seen.held_changes + 1
+                self.seen = replace(self.seen, held_resizes=dict(held), held_changes=changes)
 
 
 def _kept(number: int, view: PassView, loads: tuple[LoadView, ...], is_measured: bool) -> KeptPass:

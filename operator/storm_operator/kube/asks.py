@@ -11,7 +11,16 @@ from storm_operator.control_loop import ControlLoop
 from storm_operator.core.plan_record import PlanState
 from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Body, Registry, annotations_of, key_of
-from storm_operator.kube.rebalances import ASK_ANNOTATION, Ask, annotated_by, asked, plan_of, proposal_record, state_of
+from storm_operator.kube.rebalances import (
+    ASK_ANNOTATION,
+    Ask,
+    annotated_by,
+    asked,
+    cluster_of,
+    plan_of,
+    proposal_record,
+    state_of,
+)
 
 WORDS = ", ".join(Ask)
 
@@ -25,7 +34,7 @@ def follow_asks(
     """
     for body in registry.rebalances():
         ask = asked(body)
-        if ask is None or body["spec"].get("clusterNimbus") != nimbus:
+        if ask is None or cluster_of(body) != nimbus:
             continue
         namespace, name = key_of(body)
         # Removed first: an ask that is carried out and then repeated would be worse than one that must be repeated.
@@ -89,7 +98,7 @@ def close_lost(registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: s
     begun = {record.plan.id for record in loop.memory.records}
     for body in registry.rebalances():
         namespace, name = key_of(body)
-        if body["spec"].get("clusterNimbus") == nimbus and state_of(body) in UNDER_WAY and name not in begun:
+        if cluster_of(body) == nimbus and state_of(body) in UNDER_WAY and name not in begun:
             state = PlanState.EXPIRED.value
             words = f"it was {state_of(body)}, and the journal in ZooKeeper does not know it: how it ended is not known"
             kinds.patch_status(REBALANCES, namespace, name, {"state": state, "reason": state, "message": words})
@@ -102,7 +111,7 @@ def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
     """
     begun = {record.plan.id for record in loop.memory.records}
     for body in registry.rebalances():
-        if body["spec"].get("clusterNimbus") != nimbus:
+        if cluster_of(body) != nimbus:
             continue
         if state_of(body) in (PlanState.REJECTED.value, PlanState.ROLLED_BACK.value):
             unwanted = plan_of(body)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.errors import RebalanceInProgress
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.adapters.storm_cluster import StormCluster
@@ -17,7 +15,7 @@ from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.model import Assignment, Demand
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.executor_counts import ExecutorCounts
+from storm_operator.executor_counts import REFUSED, ExecutorCounts
 from storm_operator.kube.assignment_drift import AssignmentDrift
 from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.enforced import EnforcedPlace, places_of
@@ -30,7 +28,6 @@ from storm_operator.kube.scaling import ScaleState, merged_limits, scale_step
 Specs = Mapping[str, TopologySpec]
 
 PODS_NOT_LISTED = "PodsNotListed"
-PARALLELISM_REFUSED = "ParallelismRefused"
 NO_SCALE_TARGET = "NoScaleTarget"
 SCALE_REFUSED = "ScaleRefused"
 """Reasons that condition `Degraded`, and events, have for what care could not do."""
@@ -59,7 +56,7 @@ class ClusterCare:
     counts: ExecutorCounts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.counts = ExecutorCounts(self.tell, self.drift.expect_resize)
+        self.counts = ExecutorCounts(self._tell_of_counts, self.drift.expect_resize)
         self.limits = PodLimits(self.pods, self.say, time.time, self.resize_asked)
         self.concerns = Concerns(time.time, self.say)
         self.news = ResizeNews(self.limits, self.tell, time.time)
@@ -92,7 +89,8 @@ class ClusterCare:
 
     def obstacles(self, topology: str) -> tuple[tuple[str, str], ...]:
         """Reason and message of what could not be done for the topology of that name."""
-        return tuple((trouble.concern.reason, trouble.message) for trouble in self.concerns.of(topology))
+        troubles = tuple((trouble.concern.reason, trouble.message) for trouble in self.concerns.of(topology))
+        return tuple(sorted(troubles + self.counts.obstacles(topology)))
 
     def open_up(self, supervisor_ids: Collection[str]) -> None:
         """See `apply.MachineLimits`."""
@@ -123,29 +121,16 @@ class ClusterCare:
         if report.snapshot is None or report.demand is None:
             return
         if not assembly.loop.has_pending_plan:
-            resized = self._follow_counts(specs, report, assembly)
+            resized = self.counts.follow(specs, report, assembly.loop, assembly.change_counts)
             self._follow_limits(specs, report.snapshot, report.demand)
             if not resized:  # else Storm is about to place executors anew, nobody knows where
                 self._scale_if_possible(specs, report, report.snapshot, assembly.storm)
         self.news.tell_of(specs, report.snapshot)
 
-    def _follow_counts(self, specs: Specs, report: PassReport, assembly: Assembly) -> bool:
-        """Whether any number of executors was changed; what Nimbus refuses is tried again slowly."""
-        wanted, changed = set[str](), set[str]()
-
-        def change(name: str, executors: Mapping[str, int]) -> None:
-            def act() -> None:
-                with contextlib.suppress(RebalanceInProgress):
-                    assembly.change_counts(name, executors)
-
-            wanted.add(name)
-            concern = Concern(PARALLELISM_REFUSED, name, frozenset({name}))
-            if self.concerns.attempt(concern, act, self._tell_each((name,)), str(sorted(executors.items()))):
-                changed.add(name)
-
-        self.counts.follow(specs, report, assembly.loop, change)
-        self.concerns.keep(PARALLELISM_REFUSED, wanted)
-        return bool(changed)
+    def _tell_of_counts(self, topology: str, reason: str, message: str, warning: bool) -> None:
+        if reason == REFUSED:
+            self.say(f"{topology}: {reason}: {message}")
+        self.tell(topology, reason, message, warning)
 
     def _follow_limits(self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand) -> None:
         enforcing = [spec for spec in specs.values() if resizes_pods(spec)]

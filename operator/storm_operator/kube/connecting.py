@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import ClusterConnection
 from storm_operator.control_loop import ControlLoop
+from storm_operator.core.backoff import Retry, put_off
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.asks import close_lost, seed_proposals
@@ -31,6 +37,36 @@ class RunnerSettings:
     learned_profile: ConfigMapKey | None = None
     """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
     page: KubePage | None = None
+
+
+@dataclass(slots=True)
+class FirstLook:
+    """How often in a row what the Kubernetes API refuses at the start was refused: the next try comes ever later.
+
+    Nimbus and ZooKeeper out of reach are another matter: they are asked again soon, since they come back.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    refused: Retry | None = None
+
+    @contextlib.contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Raises `KubernetesError` that says what for, and how often it was tried."""
+        try:
+            yield
+        except KubernetesError as error:
+            self.refused = put_off(self.refused, "", self.clock())
+            raise KubernetesError(
+                f"no pass is made before what an earlier life of the operator left undone is known: {error}"
+            ) from error
+        except AdapterError:
+            self.refused = None
+            raise
+        self.refused = None
+
+    def pause_seconds(self, usual_seconds: float) -> float:
+        """Until the next try."""
+        return self.refused.pause_seconds if self.refused is not None else usual_seconds
 
 
 def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:

@@ -6,26 +6,34 @@ import threading
 import time
 from collections.abc import Callable
 
-from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, Refused
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
+from storm_operator.core.backoff import Retry, put_off
 
 LAST_MOMENT_SECONDS = 1.0
 """So long before the lease lapses the process ends, even in the middle of a renewal."""
 
 
 def wait_for_leadership(lease: Lease, terms: LeaseTerms, stop: threading.Event, say: Callable[[str], None]) -> bool:
-    """Block until the lease is held; False when `stop` came first."""
+    """Block until the lease is held; False when `stop` came first. A refusal is asked about ever more slowly."""
     told = False
+    refused: Retry | None = None
     while not stop.is_set():
+        pause_seconds = terms.renew_seconds
         try:
             if lease.hold():
                 return True
             if not told:
                 say(f"another replica holds lease {terms.namespace}/{terms.name}; waiting")
                 told = True
+            refused = None
+        except (Forbidden, Refused) as error:
+            say(str(error))
+            refused = put_off(refused, "", time.monotonic())
+            pause_seconds = refused.pause_seconds
         except KubernetesError as error:
             say(str(error))
-        stop.wait(terms.renew_seconds)
+        stop.wait(pause_seconds)
     return False
 
 

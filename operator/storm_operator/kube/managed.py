@@ -8,18 +8,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from storm_operator.adapters.resources import InvalidResource, parse_topology
+from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import TopologySpec
 
 Body = Mapping[str, Any]
 Key = tuple[str, str]
 """(namespace, name)"""
 
+Wishes = frozenset[tuple[str, int, bool]]
+"""Of each resource its uid, its generation, and whether it is paused: all that its owner can want."""
+
 PAUSED_ANNOTATION = "storm-operator.dev/paused"
 
 
 @dataclass(frozen=True, slots=True)
 class Managed:
-    """A StormTopology resource. `spec` None: `problem` says what is wrong with it."""
+    """A StormTopology resource. `spec` None: `problem` says what is wrong with it.
+
+    `nimbus` is the one name that its Storm cluster has for the operator, see `core.nimbus_name`.
+    """
 
     body: Body
     spec: TopologySpec | None
@@ -66,16 +73,18 @@ def managed_from(body: Body, default_nimbus: str | None) -> Managed:
         spec = parse_topology(body)
     except InvalidResource as error:
         return Managed(body, None, str(error), "")
-    nimbus = spec.nimbus or default_nimbus
-    if nimbus is None:
+    if spec.nimbus is not None:
+        return Managed(body, spec, "", nimbus_name(spec.nimbus, key_of(body)[0]))
+    if default_nimbus is None:
         return Managed(body, None, "spec.nimbus: absent, and the operator has no default; give host:port", "")
-    return Managed(body, spec, "", nimbus)
+    return Managed(body, spec, "", default_nimbus)
 
 
 class Registry:
     """All StormTopology and StormRebalance resources that the operator watches."""
 
     def __init__(self, default_nimbus: str | None) -> None:
+        """`default_nimbus` is of resources that name none: a `nimbus_name`."""
         self._default_nimbus = default_nimbus
         self._lock = threading.Lock()
         self._topologies: dict[Key, Managed] = {}
@@ -121,6 +130,10 @@ class Registry:
         """All of them, oldest first: their names begin with the time of their plan."""
         with self._lock:
             return tuple(sorted(self._rebalances.values(), key=lambda body: str(body["metadata"]["name"])))
+
+
+def wishes_of(managed: tuple[Managed, ...]) -> Wishes:
+    return frozenset((one.uid, one.generation, one.is_paused) for one in managed)
 
 
 def rightful(managed: tuple[Managed, ...]) -> tuple[dict[str, Managed], dict[Key, Key]]:

@@ -12,6 +12,7 @@ from storm_operator.adapters.kube.resources import API_VERSION
 from storm_operator.core.decision import Plan, Prediction
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.model import WorkerSlot
+from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.plan_json import plan_from_json, plan_to_json
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
@@ -56,6 +57,12 @@ def annotated_by(body: Body) -> str:
         if fields is not None and entry.get("manager"):
             return f"{UNNAMED} ({entry['manager']})"
     return UNNAMED
+
+
+def cluster_of(body: Body) -> str:
+    """The `nimbus_name` of the Storm cluster that it is a plan for, however it was written; empty where it was not."""
+    written = body["spec"].get("clusterNimbus")
+    return nimbus_name(written, body["metadata"]["namespace"]) if written else ""
 
 
 def state_of(body: Body) -> str:

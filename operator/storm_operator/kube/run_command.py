@@ -21,6 +21,7 @@ from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.assembly import DEFAULT_AGENT_PORT
 from storm_operator.console.server import DEFAULT_PORT
 from storm_operator.console.site import PageAddress, PageUnavailable, open_page
+from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
@@ -33,6 +34,7 @@ from storm_operator.kube.page import KubePage, TokenApprover, in_name_of
 from storm_operator.kube.runner import ClusterRunner
 from storm_operator.kube.runners import Runners
 from storm_operator.kube.submission import JobSettings
+from storm_operator.kube.submission_pod import InvalidSubmissionPod, parse_submission_pod
 from storm_operator.operator_metrics import ListenError, OperatorMetrics, RunMode
 
 LOST_LEADERSHIP = 3
@@ -60,6 +62,15 @@ def run(
     submitter_service_account: Annotated[
         str, typer.Option(envvar=env("SUBMITTER_SERVICE_ACCOUNT"), help="ServiceAccount of those Jobs.")
     ] = "default",
+    submission_pod: Annotated[
+        str,
+        typer.Option(
+            envvar=env("SUBMISSION_POD"),
+            metavar="JSON",
+            help="More of those Jobs' pods: resources, nodeSelector, tolerations, imagePullSecrets, as Kubernetes has "
+            "them.",
+        ),
+    ] = "{}",
     agent_port: Annotated[
         int, typer.Option(envvar=env("AGENT_PORT"), help="Port of the agents beside the supervisors.")
     ] = DEFAULT_AGENT_PORT,
@@ -124,6 +135,10 @@ def run(
     ] = None,
 ) -> None:
     """Manage StormTopology resources. Ends when told to; topologies run on under the plans in force."""
+    try:
+        pod = parse_submission_pod(submission_pod)
+    except InvalidSubmissionPod as error:
+        raise typer.BadParameter(f"--submission-pod: {error}") from None
     _set_up_logging()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -136,14 +151,15 @@ def run(
     clients = connect(log.info, metrics.calls())
     lease = Lease(clients.api, terms, lambda: datetime.now(UTC))
     settings = RunnerSettings(
-        JobSettings(storm_image, storm_image_pull_policy, submitter_service_account),
+        JobSettings(storm_image, storm_image_pull_policy, submitter_service_account, pod),
         agent_port,
         prometheus,
         HistorySettings(history, None, history_days, history_gigabytes) if history else None,
         ConfigMapKey(learned_profile, PROFILE_KEY) if learned_profile else None,
         KubePage() if page_port else None,
     )
-    operator = Operator(clients, Registry(nimbus), settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)
+    registry = Registry(nimbus_name(nimbus, lease_namespace) if nimbus else None)
+    operator = Operator(clients, registry, settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)
     metrics.watch_ages = operator.watch_ages
     serve_health(health_port, operator.problem)
     try:

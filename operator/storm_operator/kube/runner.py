@@ -11,14 +11,13 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.assembly import Assembly, assemble
-from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
 from storm_operator.kube.asks import follow_asks
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
-from storm_operator.kube.connecting import RunnerSettings, discover, go_on_where_it_ended, remind
-from storm_operator.kube.managed import Managed, Registry, rightful
+from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
+from storm_operator.kube.managed import Managed, Registry, Wishes, rightful, wishes_of
 from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher, decision_for
@@ -31,10 +30,6 @@ from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, Run
 LONGEST_RETRY_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
-
-
-Wishes = frozenset[tuple[str, int, bool]]
-"""Of each resource its uid, its generation, and whether it is paused: all that its owner can want."""
 
 
 @dataclass(slots=True)
@@ -54,6 +49,7 @@ class ClusterRunner:
     lifecycle: LifecycleManager | None = None
     submitter: JobSubmitter | None = None
     recorder: HistoryRecorder | None = None
+    first_look: FirstLook = field(default_factory=FirstLook)
     publisher: Publisher = field(init=False)
     care: ClusterCare = field(init=False)
     last_plans: dict[str, str] = field(default_factory=dict)
@@ -89,9 +85,12 @@ class ClusterRunner:
         self.close()
 
     def _retry_seconds(self) -> float:
-        """Until a Nimbus that is out of reach is tried again: a period of its resources, if that is not too long."""
+        """Until a Nimbus that is out of reach is tried again: a period of its resources, if that is not too long.
+
+        What Kubernetes refused at the start is tried again ever more slowly.
+        """
         periods = [one.spec.scheduling.period_seconds for one in self.registry.of_cluster(self.nimbus) if one.spec]
-        return min([LONGEST_RETRY_SECONDS, *periods])
+        return self.first_look.pause_seconds(min([LONGEST_RETRY_SECONDS, *periods]))
 
     def _unless_out_of_reach(self, act: Callable[[], float | None]) -> float | None:
         """What `act` returns; None when a peer is in its way, which the resources' statuses then say."""
@@ -123,7 +122,7 @@ class ClusterRunner:
             before = now
 
     def _wishes(self) -> Wishes:
-        return frozenset((one.uid, one.generation, one.is_paused) for one in self.registry.of_cluster(self.nimbus))
+        return wishes_of(self.registry.of_cluster(self.nimbus))
 
     def close(self) -> None:
         if self.assembly is not None:
@@ -174,37 +173,35 @@ class ClusterRunner:
     def _connect(self) -> tuple[Assembly, LifecycleManager]:
         """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""
         if self.assembly is None or self.lifecycle is None:
-            connection = discover(self.nimbus, self.settings)
-            self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
-            watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
-            onlookers: tuple[Listener | None, ...] = (self.publisher, self.told, self.recorder, watcher)
-            listeners = tuple(one for one in onlookers if one is not None)
-            assembly = assemble(
-                connection,
-                Audience(listeners, self.say),
-                machines=self.care,
-                profiles=self._profiles(),
-                calls=self.metrics.calls(self.nimbus),
-            )
-            try:
-                namespaces = tuple({one.key[0] for one in self.owners.values()})
-                go_on_where_it_ended(assembly.loop, self.nimbus, self.registry, self.kube.kinds, namespaces)
-            except BaseException:
-                assembly.close()
-                raise
-            self.assembly = assembly
+            with self.first_look.attempt():
+                self.assembly = self._assembled()
             self.submitter = JobSubmitter(
                 self.kube.jobs, self.settings.jobs, lambda name: self.owners[name], self.kube.config_map_text
             )
-            self.lifecycle = assembly.lifecycle(self.say, self.submitter)
+            self.lifecycle = self.assembly.lifecycle(self.say, self.submitter)
         return self.assembly, self.lifecycle
+
+    def _assembled(self) -> Assembly:
+        connection = discover(self.nimbus, self.settings)
+        self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
+        watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
+        if watcher is not None:
+            self.care.counts.onlooker = watcher.on_held_resizes
+        onlookers: tuple[Listener | None, ...] = (self.publisher, self.told, self.recorder, watcher)
+        audience = Audience(tuple(one for one in onlookers if one is not None), self.say)
+        calls, profiles = self.metrics.calls(self.nimbus), self._profiles()
+        assembly = assemble(connection, audience, machines=self.care, profiles=profiles, calls=calls)
+        try:
+            namespaces = tuple({one.key[0] for one in self.owners.values()})
+            go_on_where_it_ended(assembly.loop, self.nimbus, self.registry, self.kube.kinds, namespaces)
+        except BaseException:
+            assembly.close()
+            raise
+        return assembly
 
     def _profiles(self) -> ProfileMaps:
         return ProfileMaps(
-            self.nimbus,
-            self.kube.config_map_text,
-            lambda name: self.owners[name].key[0],
-            self.settings.learned_profile,
+            self.nimbus, self.kube.config_map_text, lambda name: self.owners[name].key[0], self.settings.learned_profile
         )
 
     def _let_go(self, assembly: Assembly) -> None:
@@ -226,6 +223,7 @@ class ClusterRunner:
                 assembly.store.delete_plan(present.id)  # there may be no later pass that would
 
     def _publish(self, lifecycle: LifecycleManager) -> None:
+        agents = self.assembly.metrics.by_host if self.assembly is not None else {}
         for name, one in self.owners.items():
             spec = one.spec
             if spec is None:
@@ -246,7 +244,7 @@ class ClusterRunner:
                 failed_attempts=retry.failures if retry else None,
                 suspended_by_operator=name in lifecycle.suspended if progress else None,
                 forecasts=report.forecasts if report else {},
-                places=self.care.places(topology_id, snapshot, self._agents()) if snapshot else (),
+                places=self.care.places(topology_id, snapshot, agents) if snapshot else (),
                 obstacles=self.care.obstacles(name),
                 held_resize=self.care.counts.held.get(topology_id),
             )
@@ -295,9 +293,6 @@ class ClusterRunner:
     def _owner_of_id(self, topology_id: str) -> Managed | None:
         # Storm makes an id of the name, a counter and the time.
         return self.owners.get(topology_id.rsplit("-", 2)[0])
-
-    def _agents(self) -> Mapping[str, AgentEnforcement]:
-        return self.assembly.metrics.by_host if self.assembly is not None else {}
 
     def _hosts(self) -> Mapping[str, str]:
         if self.assembly is None:

@@ -19,6 +19,7 @@ from storm_operator.core.topology_spec import (
     TopologySpec,
 )
 from storm_operator.kube.managed import Managed
+from storm_operator.kube.submission_pod import SubmissionPod
 
 REQUEST_VARIABLE = "STORM_OPERATOR_REQUEST"
 CLAIM_FOLDER = "/var/lib/storm-operator/claim"
@@ -36,6 +37,7 @@ class JobSettings:
     image: str
     pull_policy: str = "IfNotPresent"
     service_account: str = "default"
+    pod: SubmissionPod = SubmissionPod()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def job_body(
         "securityContext": _restricted(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a volume of the pod's own
+        **settings.pod.container_fields(),
     }
     volumes: list[dict[str, Any]] = [{"name": "tmp", "emptyDir": {}}]
     pod: dict[str, Any] = {
@@ -150,6 +153,7 @@ def job_body(
         },
         "containers": [main],
         "volumes": volumes,
+        **settings.pod.pod_fields(),
     }
     _bring_jar(pod, main, spec.source, settings)
     return {
@@ -195,6 +199,7 @@ def _bring_jar(pod: dict[str, Any], main: dict[str, Any], source: TopologySource
                 "command": ["cp", source.path if isinstance(source, JarSource) else source.jar, COPIED_JAR],
                 "securityContext": _restricted(),
                 "volumeMounts": [mount],
+                **settings.pod.container_fields(),
             }
         ]
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, Rendered, container, options_of
+from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused, Rendered, container, options_of
+from storm_operator.kube.submission_pod import parse_submission_pod
 
 Right = tuple[str, str, str]
 """API group, resource, verb."""
@@ -91,7 +92,8 @@ def test_each_rule_gives_its_reason() -> None:
 
 def test_every_flag_of_run_can_be_set_and_no_other(helm: Helm) -> None:
     values = ("nimbus=n:6627", "prometheus=http://p:9090", "watchNamespaces={one}", "page.approval=true")
-    everything = helm.template("storm-operator", *values, "history.path=s3://bucket/history", "learnedProfile=profile")
+    optional = ("history.path=s3://bucket/history", "learnedProfile=profile", "submission.nodeSelector.disk=ssd")
+    everything = helm.template("storm-operator", *values, *optional)
     command, *flags = arguments(everything)
     assert command == "run"
     names = [flag.partition("=")[0] for flag in flags]
@@ -129,7 +131,41 @@ def test_values_become_flags(helm: Helm) -> None:
 
 def test_what_is_not_set_is_not_said(helm: Helm) -> None:
     said = {argument.partition("=")[0] for argument in arguments(helm.template("storm-operator", "nimbus="))}
-    assert said.isdisjoint({"--nimbus", "--watch-namespace", "--prometheus"})
+    assert said.isdisjoint({"--nimbus", "--watch-namespace", "--prometheus", "--submission-pod"})
+
+
+def test_pods_of_submissions_are_as_the_values_say(helm: Helm) -> None:
+    rendered = helm.template(
+        "storm-operator",
+        "submission.resources.requests.memory=300Mi",
+        "submission.resources.limits.cpu=1",
+        "submission.nodeSelector.disk=ssd: $(HOME) # fast",
+        "submission.tolerations[0].key=storm",
+        "submission.tolerations[0].operator=Exists",
+        "submission.imagePullSecrets[0].name=registry",
+    )
+    (given,) = [argument for argument in arguments(rendered) if argument.startswith("--submission-pod=")]
+    pod = parse_submission_pod(given.removeprefix("--submission-pod="))
+    assert pod.container_fields() == {"resources": {"requests": {"memory": "300Mi"}, "limits": {"cpu": 1}}}
+    assert pod.pod_fields() == {
+        "nodeSelector": {"disk": "ssd: $(HOME) # fast"},
+        "tolerations": [{"key": "storm", "operator": "Exists"}],
+        "imagePullSecrets": [{"name": "registry"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        ("submission.nodeSelector.disk=1", "disk"),
+        ("submission.imagePullSecrets[0].nam=registry", "imagePullSecrets"),
+        ("submission.resources.request.cpu=1", "request"),
+        ("submission.affinity.x=1", "affinity"),
+    ],
+)
+def test_what_pods_of_submissions_cannot_have_is_refused_by_name(helm: Helm, bad: str, named: str) -> None:
+    with pytest.raises(HelmRefused, match=named):
+        helm.template("storm-operator", bad)
 
 
 def test_the_storm_chart_beside_it_is_the_cluster_that_it_goes_by(helm: Helm) -> None:

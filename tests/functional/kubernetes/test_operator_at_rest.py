@@ -1,10 +1,14 @@
-"""What an operator with nothing to do asks of the API server: the server's audit log tells. Pods are played by KWOK."""
+"""What an operator with nothing to do asks of the API server: the server's audit log tells. Pods are played by KWOK.
+
+Nothing to do there is where no Nimbus answers, and where a topology runs that is only to be observed.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,10 @@ from kube_cluster.binaries import CONTROL_PLANE
 from kube_cluster.for_pytest import skip_unless_possible
 from kube_cluster.kwok import PlayedNodes
 from kube_cluster.prerequisites import missing_for_api_server
-from operator_scene import OperatorProcess
+from operator_scene import WORD_COUNT, OperatorProcess, Scene, word_count_args
+from storm_by_hand import StormByHand, nothing_left_on
+from storm_operator.kube.status import FIGURES_SECONDS
+from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.paths import repository_root
 
 pytestmark = pytest.mark.functional
@@ -27,6 +34,7 @@ NAMESPACE, ACCOUNT = "rest", "operator"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 RESOURCES, PODS = 30, 40
 PASSES = 3
+OBSERVED = "observed"
 WRITES = ("create", "update", "patch", "delete")
 
 
@@ -68,6 +76,56 @@ def test_only_the_account_s_own_calls_are_told(accounted_kube: KubeCluster) -> N
     eventually(lambda: len(accounted_kube.audit_calls(USER)) > len(before), "the call is in the log", 30.0)
     assert Call("get", "pods", "storm-supervisor-1") in accounted_kube.audit_calls(USER)
     assert Call("get", "pods", "storm-supervisor-0") not in accounted_kube.audit_calls(USER)
+
+
+@pytest.fixture
+def observed(storm_cluster: LocalCluster, workloads_jar: Path) -> Iterator[StormByHand]:
+    """Storm with a topology that somebody else submitted, spread as Storm's own scheduler does it."""
+    with nothing_left_on(storm_cluster), StormByHand(storm_cluster) as hands:
+        hands.submit(workloads_jar, WORD_COUNT, word_count_args(OBSERVED))
+        eventually(lambda: len(hands.processes(OBSERVED)) > 1, "its workers run")
+        yield hands
+
+
+def test_running_topology_that_is_only_observed_is_left_alone(
+    accounted_kube: KubeCluster, storm_cluster: LocalCluster, observed: StormByHand, tmp_path: Path
+) -> None:
+    kubeconfig = accounted_kube.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+    scene = Scene(accounted_kube, storm_cluster, NAMESPACE, tmp_path)
+    scheduling = {"mode": "Observe", "periodSeconds": 1, "settlingSeconds": 1}
+    with OperatorProcess(accounted_kube, NAMESPACE, tmp_path / "operator.log", kubeconfig) as operator:
+        workers, before = observed.processes(OBSERVED), len(writes(accounted_kube))
+        try:
+            scene.apply(scene.topology(OBSERVED, adopt={}, scheduling=scheduling))
+            eventually(lambda: is_measured(scene.status(OBSERVED)), "it is measured, and held for its mode alone")
+            eventually(lambda: writes_no_more_than_figures(accounted_kube, operator), "passes without news are quiet")
+            asked = {(call.verb, call.what) for call in writes(accounted_kube)[before:]}
+            own = ("stormtopologies", "stormtopologies/status", "events")
+            assert {what for _, what in asked} <= set(own), "no plan, no pod, no replicas, no Job"
+            assert scene.rebalances() == []
+            assert observed.processes(OBSERVED) == workers, "every worker runs on"
+            assert observed.journal is None
+        finally:
+            scene.delete(OBSERVED)
+            eventually(lambda: scene.is_gone(OBSERVED), "the resource is gone")
+        assert observed.status(OBSERVED) == "ACTIVE", "it was adopted, and runs on"
+
+
+def is_measured(status: Mapping[str, Any]) -> bool:
+    held = (status.get("lastHold") or {}).get("reason")
+    return held == "ObserveOnly" and status.get("interSupervisorTuplesPerSecond", 0.0) > 0.0
+
+
+def writes_no_more_than_figures(kube: KubeCluster, operator: OperatorProcess) -> bool:
+    """Over some passes: figures are written once in FIGURES_SECONDS, and nothing else.
+
+    A machine that is too busy to measure in time is news, and then the next passes count.
+    """
+    before, began = len(writes(kube)), time.monotonic()
+    wait_for_passes(operator, PASSES)
+    made = writes(kube)[before:]
+    figures = 1 + (time.monotonic() - began) // FIGURES_SECONDS
+    return len(made) <= figures and {call.what for call in made} <= {"stormtopologies/status"}
 
 
 def test_idle_operator_writes_nothing(accounted_kube: KubeCluster, tmp_path: Path) -> None:

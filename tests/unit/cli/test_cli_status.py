@@ -15,6 +15,8 @@ from console_scene import PageScene, page_scene
 from storm_operator.cli import app
 from storm_operator.console.api import Api
 from storm_operator.console.site import PageAddress, open_page
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.status_view import status_view
 
 RUNNER = CliRunner()
@@ -103,6 +105,19 @@ def test_explain_says_why_in_words_and_as_json(operator: Operator) -> None:
     for part in document["parts"]:
         assert part["title"] in text
         assert all(sentence in text for sentence in part["sentences"])
+
+
+def test_explain_says_why_a_number_of_executors_waits(operator: Operator) -> None:
+    watcher = operator.clusters["nimbus:6627"]
+    (topology,) = watcher.seen.view.topologies
+    held = HeldResize({"split": 5}, Hold(HoldReason.OBSERVE_ONLY, "mode is Observe"))
+    watcher.on_held_resizes({topology.id: held})
+    try:
+        assert "It waits (ObserveOnly): mode is Observe." in operator.run("explain", "words")
+        document = json.loads(operator.run("explain", "words", "-o", "json"))
+        assert document["held_resize"]["executors"] == {"split": 5}
+    finally:
+        watcher.on_held_resizes({})
 
 
 def test_a_topology_that_is_not_there_is_answered_with_those_that_are(operator: Operator) -> None:

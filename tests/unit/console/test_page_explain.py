@@ -11,7 +11,8 @@ from loop_scene import with_mode
 from storm_operator.console.explain import explain_topology, figure
 from storm_operator.console.hold_rules import HOLD_RULES
 from storm_operator.console.views import DecisionView
-from storm_operator.core.decision import HoldReason
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import Mode
 
 
@@ -66,6 +67,29 @@ def test_what_is_missing_is_named() -> None:
     assert "Only 80% of executors have measurements." in measured
     assert "Agent s1 is silent." in measured
     assert found["headline"].startswith("Hold (MetricsIncomplete)")
+
+
+def test_numbers_of_executors_that_wait_are_told_with_their_reason() -> None:
+    page = page_scene(passes=1)
+    assert page.get("topologies/words/explanation")["held_resize"] is None
+    (topology,) = page.watcher.seen.view.topologies
+    before = page.watcher.seen.changes
+    held = HeldResize({"split": 5}, Hold(HoldReason.OBSERVE_ONLY, "mode is Observe: give the numbers to have them"))
+    page.watcher.on_held_resizes({topology.id: held})
+    page.watcher.on_held_resizes({topology.id: held})
+    assert page.watcher.seen.changes == before + 1, "who asks by tag is answered anew, once"
+    found = page.get("topologies/words/explanation")
+    assert found["held_resize"] == {"executors": {"split": 5}, "reason": "ObserveOnly", "message": held.message}
+    parts = {part["title"]: part["sentences"] for part in found["parts"]}
+    (split,) = [one.executors for one in topology.components if one.name == "split"]
+    assert parts["Number of executors"] == [
+        f"The load asks for split 5 instead of {split}.",
+        "It waits (ObserveOnly): mode is Observe: give the numbers to have them.",
+    ]
+    page.watcher.on_held_resizes({})
+    found = page.get("topologies/words/explanation")
+    assert found["held_resize"] is None
+    assert "Number of executors" not in {part["title"] for part in found["parts"]}
 
 
 def test_one_that_nobody_manages_says_so() -> None:

@@ -93,6 +93,13 @@ class TestAsk:
         assert played.follow("other:6627") == {}
         assert played.kinds.calls == []
 
+    def test_of_this_cluster_by_another_name_is_carried_out(self) -> None:
+        played = Scene("approve")
+        (body,) = played.registry.rebalances()
+        long_name = NIMBUS.replace(":", ".svc.cluster.local:")
+        played.registry.put_rebalance({**body, "spec": {**body["spec"], "clusterNimbus": long_name}})
+        assert played.follow()["state"] == "Approved"
+
     def test_plan_that_nobody_asks_about_is_left_alone(self) -> None:
         assert Scene().follow() == {}
 

@@ -152,7 +152,8 @@ class ScaledIn:
         picture = snapshot((WORDS,), supervisors(3), self.where)
         hold = Hold(HoldReason.NO_CHANGE, "all is well")
         report = PassReport(1.0, picture, same_demand([WORDS]), (((WORDS.id,), hold),))
-        assembly: Any = Mock(storm=self.storm, loop=Mock(has_pending_plan=False), change_counts=self.change_counts)
+        loop = Mock(has_pending_plan=False, clock=Mock(now=lambda: self.now))
+        assembly: Any = Mock(storm=self.storm, loop=loop, change_counts=self.change_counts)
         spec = TopologySpec(WORDS.name, AdoptSource(), supervisors=self.limits, parallelism=self.parallelism)
         self.care.follow({WORDS.name: spec}, report, assembly)
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.kube import leadership
 from storm_operator.kube.leadership import LAST_MOMENT_SECONDS, keep_leadership, wait_for_leadership
@@ -127,6 +127,11 @@ class TestWaiting:
 
     def test_api_that_does_not_answer_is_asked_again(self, time: FakeTime) -> None:
         assert self.wait(time, FakeLease(DOWN, True)) == (True, [str(DOWN)])
+
+    def test_refusal_is_asked_about_ever_more_slowly(self, time: FakeTime) -> None:
+        no = Forbidden("read lease storm/storm-operator: forbidden")
+        assert self.wait(time, FakeLease(no, no, no, True)) == (True, [str(no)] * 3)
+        assert time.now == 1000.0 + 10.0 + 20.0 + 40.0
 
     def test_stop_ends_the_wait(self, time: FakeTime) -> None:
         time.waits = 3

@@ -21,6 +21,23 @@ def test_own_nimbus_is_before_the_default() -> None:
     assert managed(spec={"adopt": {}, "nimbus": "other.storm"}).nimbus == "other.storm:6627"
 
 
+def test_one_storm_cluster_by_all_its_names_has_one_loop() -> None:
+    registry = Registry("storm-nimbus.streams:6627")
+    names = ("storm-nimbus", "storm-nimbus:6627", "storm-nimbus.streams", "Storm-Nimbus.streams.svc:6627")
+    for at, nimbus in enumerate((*names, "storm-nimbus.streams.svc.cluster.local:6627", None)):
+        spec = {"adopt": {}, **({} if nimbus is None else {"nimbus": nimbus})}
+        registry.put_topology(topology_body(f"t{at}", spec=spec))
+    assert registry.clusters() == {"storm-nimbus.streams:6627"}
+    assert len(registry.of_cluster("storm-nimbus.streams:6627")) == 6
+
+
+def test_short_name_is_of_the_resource_s_own_namespace() -> None:
+    registry = Registry("storm-nimbus.streams:6627")
+    for namespace in ("one", "two"):
+        registry.put_topology(topology_body("words", namespace, spec={"adopt": {}, "nimbus": "storm-nimbus"}))
+    assert registry.clusters() == {"storm-nimbus.one:6627", "storm-nimbus.two:6627"}
+
+
 def test_resource_without_any_nimbus_is_refused_with_what_to_give() -> None:
     one = managed_from(topology_body(), None)
     assert one.spec is None
@@ -87,7 +104,7 @@ def test_registry_gives_the_valid_resources_of_a_cluster() -> None:
         topology_body("elsewhere", spec={"adopt": {}, "nimbus": "other:6627"}),
     )
     assert [one.key[1] for one in registry.of_cluster(NIMBUS)] == ["a", "b"]
-    assert registry.clusters() == {NIMBUS, "other:6627"}
+    assert registry.clusters() == {NIMBUS, "other.streams:6627"}
 
 
 def test_registry_has_the_last_state_of_each_resource() -> None:

@@ -12,8 +12,12 @@ import pytest
 
 from kube_builders import NIMBUS, registry_of, topology_body
 from storm_operator.adapters.errors import NimbusUnreachable
+from storm_operator.adapters.kube.errors import Forbidden
+from storm_operator.kube import runner as runner_module
+from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry
-from storm_operator.kube.runner import ClusterRunner
+from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
+from storm_operator.kube.submission import JobSettings
 
 Act = Callable[[Registry], object]
 
@@ -120,3 +124,54 @@ def test_nimbus_out_of_reach_is_tried_again_after_the_shortest_period(
     monkeypatch.setattr(ClusterRunner, "_rest", lambda _, stop, until: rests.append(until - 100.0))
     runner.run(stop)
     assert rests == [seconds]
+
+
+def test_what_kubernetes_refuses_at_the_start_is_told_and_tried_ever_more_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And it is not done by halves: what was opened for it is closed each time."""
+    start = Start(monkeypatch)
+    start.kinds.list.side_effect = Forbidden("list stormrebalances in streams: forbidden")
+    assert start.rests_after(4) == [10.0, 20.0, 40.0, 80.0]
+    assert start.opened.close.call_count == 4
+    ready = {one["type"]: one for one in start.kinds.patch_status.call_args.args[3]["conditions"]}["Degraded"]
+    assert (ready["status"], ready["reason"]) == ("True", "KubernetesRefused")
+    assert "list stormrebalances in streams: forbidden" in ready["message"]
+    start.kinds.list.side_effect = None
+    start.kinds.list.return_value = []
+    start.runner._connect()
+    assert start.runner.assembly is start.opened
+    assert start.runner._retry_seconds() == LONGEST_RETRY_SECONDS
+
+
+def test_nimbus_that_is_away_after_a_refusal_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(monkeypatch)
+    start.kinds.list.side_effect = Forbidden("list stormrebalances in streams: forbidden")
+    start.rests_after(3)
+    monkeypatch.setattr(runner_module, "discover", Mock(side_effect=NimbusUnreachable("away")))
+    assert start.rests_after(2) == [LONGEST_RETRY_SECONDS] * 2
+
+
+class Start:
+    """A runner at its start; Nimbus and ZooKeeper are there, what Kubernetes answers is to be said."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kinds, self.opened = Mock(), Mock()
+        kube: Any = SimpleNamespace(
+            kinds=self.kinds, events=Mock(), pods=Mock(), jobs=Mock(), config_map_text=Mock(return_value="")
+        )
+        settings = RunnerSettings(JobSettings("storm"), 9464)
+        body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": 60}})
+        self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, settings, lambda _: None, set())
+        monkeypatch.setattr(runner_module, "discover", Mock())
+        monkeypatch.setattr(runner_module, "assemble", Mock(return_value=self.opened))
+        monkeypatch.setattr("storm_operator.kube.connecting.close_lost", Mock())
+        monkeypatch.setattr("storm_operator.kube.connecting.seed_proposals", Mock())
+        monkeypatch.setattr(runner_module, "time", Mock(monotonic=lambda: 100.0, time=lambda: 1_800_000_000.0))
+        self.rests: list[float] = []
+        monkeypatch.setattr(ClusterRunner, "_rest", lambda _, stop, until: self.rests.append(until - 100.0))
+
+    def rests_after(self, passes: int) -> list[float]:
+        self.rests.clear()
+        self.runner.run(Mock(is_set=Mock(side_effect=[False] * passes + [True])))
+        return self.rests

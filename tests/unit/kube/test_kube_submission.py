@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from storm_operator.kube.submission import (
     job_name,
     submission_request,
 )
+from storm_operator.kube.submission_pod import SubmissionPod
 
 SHA256 = "0123456789abcdef" * 4
 SETTINGS = JobSettings("x/storm:2.8.3", "Never", "submitter")
@@ -233,9 +235,15 @@ class TestRequest:
         assert request_for({**BY_PATH, "config": conf})["conf"] == {"topology.debug": True, FINGERPRINT_KEY: "print"}
 
 
-def body_for(spec: Mapping[str, Any], name: str = "words", request: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def body_for(
+    spec: Mapping[str, Any],
+    name: str = "words",
+    request: Mapping[str, Any] | None = None,
+    pod: SubmissionPod | None = None,
+) -> dict[str, Any]:
     one = owner(spec, name)
-    return job_body(one, "the-job", spec_of(one), request or {"topology": "words"}, SETTINGS)
+    settings = replace(SETTINGS, pod=pod or SubmissionPod())
+    return job_body(one, "the-job", spec_of(one), request or {"topology": "words"}, settings)
 
 
 def pod_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -261,6 +269,25 @@ class TestJobBody:
         assert (container["image"], container["imagePullPolicy"]) == ("x/storm:2.8.3", "Never")
         assert container["command"] == ["storm-operator", "submit"]
         assert (body["spec"]["backoffLimit"], pod_of(body)["restartPolicy"]) == (0, "Never")
+
+    def test_its_pod_has_what_the_administrator_gives(self) -> None:
+        pod = SubmissionPod(
+            resources={"limits": {"memory": "1Gi"}},
+            node_selector={"disk": "ssd"},
+            tolerations=({"operator": "Exists"},),
+            image_pull_secrets=({"name": "registry"},),
+        )
+        spec = pod_of(body_for(BY_IMAGE, pod=pod))
+        assert [one["resources"] for one in (*spec["containers"], *spec["initContainers"])] == 2 * [
+            {"limits": {"memory": "1Gi"}}
+        ]
+        assert (spec["nodeSelector"], spec["tolerations"]) == ({"disk": "ssd"}, [{"operator": "Exists"}])
+        assert spec["imagePullSecrets"] == [{"name": "registry"}]
+
+    def test_its_pod_has_no_more_than_that(self) -> None:
+        spec = pod_of(body_for(BY_IMAGE))
+        assert spec.keys().isdisjoint({"nodeSelector", "tolerations", "imagePullSecrets"})
+        assert "resources" not in spec["containers"][0]
 
     def test_goes_with_its_resource(self) -> None:
         (reference,) = body_for(BY_PATH)["metadata"]["ownerReferences"]

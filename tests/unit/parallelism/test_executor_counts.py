@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from loop_scene import SETTINGS, SPECS, Scene, scene
-from storm_operator.adapters.errors import RebalanceInProgress
+from storm_operator.adapters.errors import NimbusUnreachable, RebalanceInProgress, RebalanceRefused
 from storm_operator.core.decision import HoldReason
+from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import ApprovalMode, ApprovalSettings, Mode, SchedulingSettings
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec, TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
@@ -27,23 +28,37 @@ class Played:
         self.told: list[tuple[str, str]] = []
         self.asked: list[Mapping[str, int]] = []
         self.resized: list[str] = []
+        self.told_before: list[int] = []
+        """How much was told when Nimbus was asked."""
         self.busy = False
+        self.refuse: Callable[[Mapping[str, int]], bool] = lambda _: False
         self.counts = ExecutorCounts(
-            lambda _, reason, words, __: self.told.append((reason, words)), self.resized.append
+            lambda _, reason, words, __: self.told.append((reason, words)), self.resized.append, self.look
         )
+        self.seen: list[Mapping[str, HeldResize]] = []
+
+    def look(self, held: Mapping[str, HeldResize]) -> None:
+        self.seen.append(dict(held))
 
     def change(self, name: str, executors: Mapping[str, int]) -> None:
         assert name == "words"
         self.asked.append(dict(executors))
+        self.told_before.append(len(self.told))
         if self.busy:
             raise RebalanceInProgress("words is being rebalanced already")
+        if self.refuse(executors):
+            raise RebalanceRefused("Nimbus refuses the rebalance of words: no")
 
     def run(
-        self, parallelism: ParallelismSpec, scheduling: SchedulingSettings = SETTINGS, suspend: bool = False
+        self,
+        parallelism: ParallelismSpec,
+        scheduling: SchedulingSettings = SETTINGS,
+        suspend: bool = False,
+        seconds: float = 10.0,
     ) -> bool:
         spec: TopologySpec = replace(SPECS["words"], parallelism=parallelism, scheduling=scheduling, suspend=suspend)
         specs = {"words": spec}
-        self.scene.run(specs)
+        self.scene.run(specs, seconds=seconds)
         return self.counts.follow(specs, self.scene.audience.reports[-1], self.scene.loop, self.change)
 
 
@@ -63,9 +78,11 @@ def test_load_changes_numbers_once_and_then_cools_down(played: Played) -> None:
     assert played.asked == [{"count": 1, "split": 1}]
     assert played.resized == ["words"]
     assert played.told == [("Resized", "executors are now to be: count 1, split 1")]
+    assert played.told_before == [0], "Nimbus has accepted it before it is told"
     assert not played.run(AUTO), "the fake cluster still has as many"
     assert len(played.asked) == 1
     held = played.counts.held["words"]
+    assert played.seen == [{}, {"words": held}]
     assert held.hold.reason is HoldReason.COOL_DOWN
     assert dict(held.executors) == {"count": 1, "split": 1}
 
@@ -109,6 +126,63 @@ def test_nothing_is_changed_while_a_plan_settles_or_the_topology_is_suspended() 
 def test_rebalance_that_is_under_way_already_is_no_error(played: Played) -> None:
     played.busy = True
     assert played.run(AUTO)
+    assert (played.told, played.counts.obstacles("words")) == ([], ())
+    played.busy = False
+    assert played.run(AUTO), "nothing was changed, so nothing has to cool down"
+    assert [reason for reason, _ in played.told] == ["Resized"]
+
+
+def test_change_by_load_that_is_refused_is_tried_again_slowly_and_nothing_cools_down(played: Played) -> None:
+    played.refuse = lambda _: True
+    before = played.scene.loop.memory.decisions
+    for _ in range(6):
+        assert not played.run(AUTO, seconds=10.0)
+    assert len(played.asked) == 3, "after 10 s, 20 s, 40 s"
+    assert {reason for reason, _ in played.told} == {"ParallelismRefused", "ResizeHeld"}
+    assert played.scene.loop.memory.decisions.changed_at_seconds == before.changed_at_seconds
+    held = played.counts.held["words"]
+    assert held.hold.reason is HoldReason.INFEASIBLE
+    assert "Nimbus refuses the rebalance of words: no" in held.message
+    assert played.counts.obstacles("words") == (("ParallelismRefused", "Nimbus refuses the rebalance of words: no"),)
+    played.refuse = lambda _: False
+    assert played.run(AUTO, seconds=300.0)
+    assert played.told[-1] == ("Resized", "executors are now to be: count 1, split 1")
+    assert played.counts.obstacles("words") == ()
+
+
+def test_other_numbers_by_load_are_no_reason_to_ask_again_at_once(played: Played) -> None:
+    played.refuse = lambda _: True
+    played.run(AUTO)
+    fewer = ParallelismSpec(ParallelismMode.AUTO, {"split": ComponentParallelism(minimum=2)})
+    assert not played.run(fewer, seconds=1.0)
+    assert played.asked == [{"count": 1, "split": 1}]
+
+
+def test_what_the_user_asks_for_does_not_wait_for_what_load_is_refused(played: Played) -> None:
+    played.refuse = lambda executors: "split" in executors
+    spec = ParallelismSpec(ParallelismMode.AUTO, {"count": ComponentParallelism(executors=1)})
+    assert played.run(spec)
+    assert played.asked == [{"count": 1, "split": 1}, {"count": 1}]
+    assert ("Resized", "executors are now to be: count 1") in played.told
+
+
+def test_refusal_is_forgotten_once_nobody_asks_for_it(played: Played) -> None:
+    played.refuse = lambda _: True
+    asked = ParallelismSpec(components={"count": ComponentParallelism(executors=1)})
+    assert not played.run(asked)
+    assert played.counts.obstacles("words") != ()
+    assert not played.run(ParallelismSpec())
+    assert played.counts.obstacles("words") == ()
+
+
+def test_nimbus_that_is_away_ends_it(played: Played) -> None:
+    def away(_: Mapping[str, int]) -> bool:
+        raise NimbusUnreachable("away")
+
+    played.refuse = away
+    with pytest.raises(NimbusUnreachable):
+        played.run(AUTO)
+    assert (played.told, played.counts.refused) == ([], {})
 
 
 def test_terminal_hears_each_thing_once() -> None:

@@ -1,0 +1,41 @@
+"""One name for each Nimbus that Kubernetes knows by several. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+
+NIMBUS_PORT = 6627
+SERVICE_SUFFIXES = (".svc.cluster.local", ".svc")
+
+
+def nimbus_name(address: str, namespace: str) -> str:
+    """`address` (host or host:port) as SERVICE.NAMESPACE:PORT where it is a Service's, else as it is, in small letters.
+
+    A host of one word is a Service of `namespace`, as it is to the pods there. Not so `localhost`, an IP address, and a
+    word with a dot at its end, which is no Service's name.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon:
+        host, port = address, str(NIMBUS_PORT)
+    return f"{_host(host.lower(), namespace)}:{port}"
+
+
+def _host(host: str, namespace: str) -> str:
+    name = host.rstrip(".")
+    if "." not in name:
+        return host if name == "localhost" or name != host else f"{name}.{namespace}"
+    if _is_ip_address(name):
+        return name
+    for suffix in SERVICE_SUFFIXES:
+        service = name.removesuffix(suffix)
+        if service != name and "." in service:
+            return service
+    return name
+
+
+def _is_ip_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

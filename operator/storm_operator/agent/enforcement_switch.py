@@ -1,4 +1,7 @@
-"""Whether this agent enforces, and why not: decided as soon as the machine's cgroup is known, said once."""
+"""Whether this agent enforces, and why not: decided as soon as the machine's cgroup is known, said once.
+
+In a pod the supervisor's container may be started anew, in another cgroup: then that is found like the first.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ from storm_operator.agent.cgroups import executor_cgroups
 from storm_operator.agent.enforcement import Enforcer
 from storm_operator.agent.limits import Limits
 from storm_operator.agent.machine import Machine, find_cgroup
-from storm_operator.agent.machine_cgroup import CgroupError
+from storm_operator.agent.machine_cgroup import CgroupError, MachineCgroup
 from storm_operator.agent.worker_snapshot import WorkerSnapshot
 from storm_operator.core.agent_enforcement import OBSERVE_ONLY
 
 RETRY_SECONDS = 30.0
+NO_WORKER = "no worker has been seen yet"
 
 log = logging.getLogger(__name__)
 
@@ -26,10 +30,10 @@ class EnforcementSwitch:
         self._host = host
         self._given_cgroup = given_cgroup
         self._declined = declined
-        self._located = False
+        self._cgroup: MachineCgroup | None = None
         self._retry_at_seconds = 0.0
         self.enforcer: Enforcer | None = None
-        self.reason = declined or "no worker has been seen yet"
+        self.reason = declined or NO_WORKER
 
     @property
     def mode(self) -> str:
@@ -37,7 +41,9 @@ class EnforcementSwitch:
 
     def step(self, workers: tuple[WorkerSnapshot, ...], limits: Limits, now_seconds: float) -> None:
         """One pass: find the cgroup if that is still to be done, then bring limits in line."""
-        if not self._located and (workers or self._given_cgroup) and now_seconds >= self._retry_at_seconds:
+        if self._cgroup is not None and not self._cgroup.path.exists():
+            self._lose(self._cgroup)
+        if self._cgroup is None and (workers or self._given_cgroup) and now_seconds >= self._retry_at_seconds:
             self._locate(workers[0].pid if workers else 0, now_seconds)
         if self.enforcer is not None:
             self.enforcer.enforce(workers, limits)
@@ -61,4 +67,9 @@ class EnforcementSwitch:
                 self.reason = str(error)
                 log.warning("observing only, CPU limits are not enforced: %s", error)
         else:
-            self._located = True
+            self._cgroup = cgroup
+
+    def _lose(self, cgroup: MachineCgroup) -> None:
+        """Its groups are gone with it."""
+        log.info("%s is gone: looking for the one that workers are in now", cgroup.path)
+        self._cgroup, self.enforcer, self.reason = None, None, self._declined or NO_WORKER

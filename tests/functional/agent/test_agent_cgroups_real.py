@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
 
 import pytest
 
+from agent_snapshots import executor_document, snapshot_document
 from functional.agent.agent_peers import BusyProcess, eventually
 from storm_operator.agent.cgroups import Bandwidth, CgroupV1, CgroupV2, bandwidth_for, write_control
-from storm_operator.agent.machine import MOUNTS
+from storm_operator.agent.enforcement_switch import EnforcementSwitch
+from storm_operator.agent.limits import ExecutorKey
+from storm_operator.agent.machine import MOUNTS, Machine
 from storm_operator.agent.machine_cgroup import CgroupError, describe_cgroup, parse_mounts
 from storm_operator.agent.processes import thread_cpu_seconds
+from storm_operator.agent.worker_snapshot import parse_worker_snapshot
 
 pytestmark = [pytest.mark.functional, pytest.mark.root]
 
@@ -92,6 +97,35 @@ def test_without_permission_it_says_so(machine_v1: Path) -> None:
             version_1(machine_v1).prepare()
     finally:
         os.seteuid(0)
+
+
+def test_container_that_is_started_anew_is_found_again(machine_v1: Path, busy_process: BusyProcess) -> None:
+    first, second = (machine_v1 / name for name in ("first", "second"))
+    executors = [executor_document(2, tid=busy_process.first_tid)]
+    worker = parse_worker_snapshot(json.dumps(snapshot_document(pid=busy_process.pid, executors=executors)).encode())
+    limits = {ExecutorKey(worker.topology_id, 2, 2): 200.0}
+    switch = EnforcementSwitch(Machine(None), "sup-1", None, declined="")
+
+    def group_in(container: Path) -> Path:
+        switch.step((worker,), limits, 0.0)
+        (group,) = container.glob("storm-executor*")
+        assert (group / "tasks").read_text().split() == [str(busy_process.first_tid)]
+        assert (switch.mode, switch.reason) == ("cgroup-v1", "")
+        return group
+
+    try:
+        first.mkdir()
+        write_control(first / "cgroup.procs", str(busy_process.pid))
+        gone = group_in(first)
+        second.mkdir()
+        write_control(second / "cgroup.procs", str(busy_process.pid))
+        gone.rmdir()
+        first.rmdir()
+        group_in(second)
+    finally:
+        switch.close()
+        write_control(machine_v1 / "cgroup.procs", str(busy_process.pid))
+        second.rmdir()
 
 
 def test_machine_counts_its_cpu(machine_v1: Path, busy_process: BusyProcess) -> None:

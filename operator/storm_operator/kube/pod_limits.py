@@ -1,7 +1,8 @@
 """CPU limits of supervisor pods: wide open while executors move or start, else what the executors on them need.
 
-The kubelet changes a limit in place, without a restart. What is infeasible is not asked for again at once, and until
-then nobody plans with more than the pod has.
+The kubelet changes a limit in place, without a restart. What executors need is reserved as well (the pod's request);
+what a pod is opened by is not, or the node would have to have it free. What is infeasible is not asked for again at
+once, and until then nobody plans with more than the pod has.
 """
 
 from __future__ import annotations
@@ -45,6 +46,12 @@ def is_worth_a_resize(now_millicores: float | None, wanted_millicores: float) ->
     if now_millicores is None:
         return True
     return abs(wanted_millicores - now_millicores) > SMALLEST_CHANGE_FRACTION * now_millicores
+
+
+def is_worth_reserving(pod: SupervisorPod, wanted_millicores: float) -> bool:
+    """Pure: whether the node keeps clearly more or less free for the pod than it is to have."""
+    requested = pod.requested_millicores
+    return requested is not None and is_worth_a_resize(requested, wanted_millicores)
 
 
 def problem_reason(problem: str) -> str:
@@ -137,7 +144,7 @@ class PodLimits:
             pod = self.of_host(host)
             capacity = self.capacity_of(pod) if pod is not None else None
             if pod is not None and capacity is not None:
-                self._resize(pod, capacity, capacity)
+                self._open(pod, capacity)
 
     def follow(
         self, supervisors: tuple[Supervisor, ...], assignment: Assignment, demand: Demand, headroom_fraction: float
@@ -153,8 +160,10 @@ class PodLimits:
             if pod is None or pod.capacity_millicores is None:
                 continue
             needed = needed_millicores(supervisor, assignment, demand, headroom_fraction)
-            if needed is not None or self.any_demand_was_known:
-                self._resize(pod, needed or pod.capacity_millicores, pod.capacity_millicores)
+            if needed is not None:
+                self._hold(pod, needed, pod.capacity_millicores)
+            elif self.any_demand_was_known:
+                self._open(pod, pod.capacity_millicores)
 
     def _note_ceiling(self, pod: SupervisorPod) -> None:
         """While the kubelet cannot give it more a pod has a ceiling; with what it has got since that rises."""
@@ -166,26 +175,33 @@ class PodLimits:
         elif key in self.ceilings and limit > self.ceilings[key].millicores:
             self.ceilings[key] = Ceiling(self.ceilings[key].at_seconds, limit)
 
-    def _resize(self, pod: SupervisorPod, millicores: float, capacity_millicores: float) -> None:
-        wanted = min(math.ceil(millicores / STEP_MILLICORES) * STEP_MILLICORES, math.floor(capacity_millicores))
-        if is_held_up(pod, wanted):
-            self._ask_again(pod, wanted)
-        elif is_worth_a_resize(pod.wanted_millicores, wanted):
-            self._ask(pod, wanted)
+    def _open(self, pod: SupervisorPod, capacity_millicores: float) -> None:
+        self._resize(pod, math.floor(capacity_millicores), reserve=False)
 
-    def _ask_again(self, pod: SupervisorPod, wanted: int) -> None:
+    def _hold(self, pod: SupervisorPod, millicores: float, capacity_millicores: float) -> None:
+        wanted = min(math.ceil(millicores / STEP_MILLICORES) * STEP_MILLICORES, math.floor(capacity_millicores))
+        self._resize(pod, wanted, reserve=True)
+
+    def _resize(self, pod: SupervisorPod, wanted: int, *, reserve: bool) -> None:
+        is_worth = is_worth_a_resize(pod.wanted_millicores, wanted) or (reserve and is_worth_reserving(pod, wanted))
+        if is_held_up(pod, wanted):
+            self._ask_again(pod, wanted, is_worth, reserve)
+        elif is_worth:
+            self._ask(pod, wanted, reserve)
+
+    def _ask_again(self, pod: SupervisorPod, wanted: int, is_worth: bool, reserve: bool) -> None:
         """Once in a while. The kubelet looks again by itself, but never at what it found infeasible: unless it changes.
 
         That is why the same is asked for with a step less.
         """
         if self.now() - self.asked_at.setdefault(_key(pod), self.now()) < RETRY_SECONDS:
             return
-        if is_worth_a_resize(pod.wanted_millicores, wanted):
-            self._ask(pod, wanted)
+        if is_worth:
+            self._ask(pod, wanted, reserve)
         elif problem_reason(pod.resize_problem) == INFEASIBLE:
-            self._ask(pod, wanted if wanted != pod.wanted_millicores else wanted - STEP_MILLICORES)
+            self._ask(pod, wanted if wanted != pod.wanted_millicores else wanted - STEP_MILLICORES, reserve)
 
-    def _ask(self, pod: SupervisorPod, wanted: int) -> None:
+    def _ask(self, pod: SupervisorPod, wanted: int, reserve: bool) -> None:
         tried = (pod.namespace, pod.name, wanted)
         refusal = self.refused.get(tried)
         if refusal is not None and self.now() - refusal.at_seconds < RETRY_SECONDS:
@@ -193,7 +209,7 @@ class PodLimits:
             return
         self.asked_at[_key(pod)] = self.now()
         try:
-            self.pods.resize_cpu(pod, wanted)
+            self.pods.resize_cpu(pod, wanted, reserve=reserve)
             self.asked(True)
             self.refused.pop(tried, None)
         except KubernetesError as error:

@@ -176,7 +176,7 @@ def read_log(hands: Hands) -> None:
 
 def resize(hands: Hands) -> None:
     (pod,) = hands.pods.supervisors((NAMESPACE,))
-    hands.pods.resize_cpu(pod, 600)
+    hands.pods.resize_cpu(pod, 600, reserve=True)
 
 
 def read_config_map(hands: Hands) -> None:

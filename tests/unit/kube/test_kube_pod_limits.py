@@ -40,16 +40,19 @@ class FakePods(Pods):
     def __init__(self, pods: Sequence[SupervisorPod]) -> None:
         self.pods = {pod.name: pod for pod in pods}
         self.resizes: list[tuple[str, int]] = []
+        self.reserved: list[bool] = []
         self.refusal: KubernetesError | None = None
 
     def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
         return tuple(pod for pod in self.pods.values() if pod.namespace in namespaces)
 
-    def resize_cpu(self, pod: SupervisorPod, millicores: int) -> None:
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
         self.resizes.append((pod.name, millicores))
+        self.reserved.append(reserve)
         if self.refusal is not None:
             raise self.refusal
-        self.pods[pod.name] = replace(pod, wanted_millicores=float(millicores))
+        requested = float(millicores) if reserve else pod.requested_millicores
+        self.pods[pod.name] = replace(pod, wanted_millicores=float(millicores), requested_millicores=requested)
 
 
 @dataclass
@@ -122,6 +125,22 @@ def test_pod_is_wide_open_while_an_executor_on_it_is_not_measured_yet() -> None:
     others = {executor: 180.0 for executor in DEMAND.millicores if executor != starting}
     assert played.follow(Demand(others, others)) == [("sup-1", 2000)]
     assert played.follow() == [("sup-1", 400)]
+
+
+def test_what_is_needed_is_reserved_and_what_a_pod_is_opened_by_is_not() -> None:
+    played = scene(pod(0, wanted=600.0))
+    played.limits.open_up([S1.host])
+    played.follow()
+    assert list(zip(played.pods.resizes, played.pods.reserved, strict=True)) == [
+        (("sup-0", 2000), False),
+        (("sup-0", 600), True),
+    ]
+
+
+def test_what_is_not_reserved_yet_is_though_the_limit_fits() -> None:
+    played = scene(replace(pod(0, wanted=600.0), requested_millicores=100.0), pod(1, wanted=400.0))
+    assert played.follow() == [("sup-0", 600)]
+    assert played.follow() == []
 
 
 def test_limits_stay_until_the_first_figures_of_an_operators_life() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 from unittest.mock import Mock
@@ -73,6 +74,13 @@ class TestPodFrom:
     def test_limit_that_is_asked_for_and_that_in_force_are_told_apart(self) -> None:
         pod = pod_from(client_pod(cpu="1500m", in_force="0.5"))
         assert (pod.wanted_millicores, pod.limit_millicores) == (1500.0, 500.0)
+
+    def test_what_the_node_keeps_free_and_whether_that_must_be_the_limit_are_known(self) -> None:
+        body = client_pod()
+        body.spec.containers[1].resources.requests = {"cpu": "0.1"}
+        body.status.qos_class = "Guaranteed"
+        pod = pod_from(body)
+        assert (pod.requested_millicores, pod.is_guaranteed) == (100.0, True)
 
     def test_without_a_cpu_limit_there_is_none(self) -> None:
         pod = pod_from(client_pod(cpu=None, in_force=None))
@@ -172,17 +180,27 @@ class TestPods:
         assert core.list_namespaced_pod.call_count == 1
 
     def test_resize_sets_limit_and_request_of_the_supervisor_container_alone(self, core: Mock, pods: Pods) -> None:
-        pods.resize_cpu(named("sup-1"), 1500)
+        pods.resize_cpu(named("sup-1"), 1500, reserve=True)
         (name, namespace, body), _ = core.patch_namespaced_pod_resize.call_args
         assert (name, namespace) == ("sup-1", "storm")
         (container,) = body["spec"]["containers"]
         assert container["name"] == "supervisor"
         assert container["resources"] == {"limits": {"cpu": "1500m"}, "requests": {"cpu": "1500m"}}
 
+    def test_resize_without_reserving_leaves_the_request_unless_the_pod_is_guaranteed(
+        self, core: Mock, pods: Pods
+    ) -> None:
+        asked = []
+        for pod in (named("sup-1"), replace(named("sup-2"), is_guaranteed=True)):
+            pods.resize_cpu(pod, 1500, reserve=False)
+            (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
+            asked.append(container["resources"].get("requests"))
+        assert asked == [None, {"cpu": "1500m"}]
+
     def test_refused_resize_names_pod_and_value(self, core: Mock, pods: Pods) -> None:
         core.patch_namespaced_pod_resize.side_effect = api_refusal(422, "QoS must not change")
         with pytest.raises(Refused, match="resize pod storm/sup-1 to 1500m CPU: QoS must not change"):
-            pods.resize_cpu(named("sup-1"), 1500)
+            pods.resize_cpu(named("sup-1"), 1500, reserve=True)
 
     def test_scale_asks_for_replicas(self, apps: Mock, pods: Pods) -> None:
         pods.scale("storm", "sup", 3)

@@ -23,8 +23,10 @@ class SupervisorPod:
 
     `host` is what the supervisor calls itself (its FQDN without the cluster's domain may differ, so hosts are compared
     by their first three labels, see `matches`). `limit_millicores` is what the kubelet has in force, None when there
-    is no limit; `wanted_millicores` what the spec asks for. `resize_problem` is empty, or why a resize is not done:
-    `Infeasible: ...`, `Deferred: ...`, or what is wrong with the annotation.
+    is no limit; `wanted_millicores` what the spec asks for, and `requested_millicores` what it has the node keep free
+    for the pod. `is_guaranteed`: of a QoS class in which request and limit are the same, and have to stay it.
+    `resize_problem` is empty, or why a resize is not done: `Infeasible: ...`, `Deferred: ...`, or what is wrong with
+    the annotation.
     """
 
     namespace: str
@@ -36,6 +38,8 @@ class SupervisorPod:
     wanted_millicores: float | None
     capacity_millicores: float | None
     resize_problem: str = ""
+    requested_millicores: float | None = None
+    is_guaranteed: bool = False
 
     @property
     def ordinal(self) -> int:
@@ -67,10 +71,15 @@ class Pods:
                 found += [pod_from(pod) for pod in answer.items if pod.metadata.deletion_timestamp is None]
         return tuple(sorted(found, key=lambda pod: (pod.namespace, pod.name)))
 
-    def resize_cpu(self, pod: SupervisorPod, millicores: int) -> None:
-        """Ask for a new CPU limit (and request) in place. `Refused` when the API server will not have it."""
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
+        """Ask for a new CPU limit in place. `reserve`: the node is to keep as much free for the pod (its request).
+
+        `Refused` when the API server will not have it.
+        """
         cpu = f"{millicores}m"
-        resources = {"limits": {"cpu": cpu}, "requests": {"cpu": cpu}}
+        resources = {"limits": {"cpu": cpu}}
+        if reserve or pod.is_guaranteed:
+            resources["requests"] = {"cpu": cpu}
         body = {"spec": {"containers": [{"name": CONTAINER, "resources": resources}]}}
         with api_errors(f"resize pod {pod.namespace}/{pod.name} to {cpu} CPU"):
             self._core.patch_namespaced_pod_resize(pod.name, pod.namespace, body, _request_timeout=TIMEOUT_SECONDS)
@@ -98,8 +107,8 @@ def pod_from(pod: Any) -> SupervisorPod:
     statuses = pod.status.container_statuses or ()
     status = next((c for c in statuses if c.name == CONTAINER), None)
     annotations = pod.metadata.annotations or {}
-    wanted = _cpu_limit(spec.resources if spec else None)
-    in_force = _cpu_limit(status.resources) if status is not None and status.resources is not None else wanted
+    wanted = _cpu("limits", spec.resources if spec else None)
+    in_force = _cpu("limits", status.resources) if status is not None and status.resources is not None else wanted
     capacity, capacity_problem = _capacity(annotations.get(CAPACITY_ANNOTATION))
     return SupervisorPod(
         namespace=pod.metadata.namespace,
@@ -111,6 +120,8 @@ def pod_from(pod: Any) -> SupervisorPod:
         wanted_millicores=wanted,
         capacity_millicores=capacity,
         resize_problem=capacity_problem or _resize_problem(pod.status.conditions or ()),
+        requested_millicores=_cpu("requests", spec.resources if spec else None),
+        is_guaranteed=pod.status.qos_class == "Guaranteed",
     )
 
 
@@ -123,9 +134,10 @@ def _capacity(annotation: str | None) -> tuple[float | None, str]:
     return None, f"{CAPACITY_ANNOTATION} is {annotation!r}; give a whole number of millicores, such as 2000"
 
 
-def _cpu_limit(resources: Any) -> float | None:
-    limits: Mapping[str, str] = (resources.limits if resources is not None else None) or {}
-    return millicores_from_quantity(limits["cpu"]) if "cpu" in limits else None
+def _cpu(kind: str, resources: Any) -> float | None:
+    """Millicores of `limits` or `requests`; None where there are none."""
+    given: Mapping[str, str] = getattr(resources, kind, None) or {}
+    return millicores_from_quantity(given["cpu"]) if "cpu" in given else None
 
 
 def _resize_problem(conditions: Any) -> str:

@@ -16,6 +16,7 @@ from eventually import eventually
 from rich.console import Console
 from rich.table import Table
 
+from demo_load_step import load_step_table, rate_file, set_rate, summary, watch_load_rise
 from kube_cluster import KubeCluster
 from kube_cluster.images import build_image
 from storm_on_node import NAMESPACE, StormOnNode, word_count
@@ -25,7 +26,14 @@ MACHINES = 4
 FIGURES = ("latency p50, ms", "tuples between supervisors, per second", "throughput, tuples per second")
 SAMPLE_SECONDS = 5.0
 STEADY_SECONDS = 30.0
+LOAD_STEP_SECONDS = 80.0
+"""Enough for a plan, should one be needed, and for what its restarted workers take to be quick again."""
 NAMES = ("words", "more-words")
+RISING = NAMES[0]
+"""Whose load rises, and falls again."""
+BASE_RATE, HIGH_RATE = 60, 150
+CPU_MICROS = "count=200"
+"""Of the topology whose load rises: enough that its pod's CPU matters."""
 
 
 def main(output: Path = Path("build/demo-k8s"), minutes: float = 6.0) -> None:
@@ -53,7 +61,9 @@ def main(output: Path = Path("build/demo-k8s"), minutes: float = 6.0) -> None:
 def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: Any) -> dict[str, Any]:
     say("kubectl apply: two topologies under Storm's own scheduler; the operator only watches")
     for name in NAMES:
-        storm.apply(word_count(name, scheduling={"mode": "Observe"}))
+        options = ("--rate-file", rate_file(name), "--cpu-micros", CPU_MICROS) if name == RISING else ()
+        scheduling = {"mode": "Observe", "peakSeconds": 15}
+        storm.apply(word_count(name, BASE_RATE, options, scheduling=scheduling))
     for name in NAMES:
         eventually(lambda name=name: storm.is_ready(name), f"{name} runs and is measured")  # type: ignore[misc]
     time.sleep(STEADY_SECONDS)
@@ -70,7 +80,12 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
     managed = _measure(storm, measured_seconds)
     _show(storm, console, "managed by storm-operator")
 
-    say("kubectl patch: between one and four supervisors; those that host nothing go")
+    say(f"kubectl exec: the load of {RISING} rises from {BASE_RATE} to {HIGH_RATE} sentences a second")
+    readings = watch_load_rise(storm, RISING, HIGH_RATE, max(LOAD_STEP_SECONDS, measured_seconds))
+    console.print(load_step_table(readings, f"{RISING}: {HIGH_RATE} sentences a second instead of {BASE_RATE}"))
+
+    say("the load falls again; kubectl patch: between one and four supervisors; those that host nothing go")
+    set_rate(storm, RISING, BASE_RATE)
     for name in NAMES:
         storm.patch(name, {"supervisors": {"minimum": 1, "maximum": MACHINES}})
     eventually(lambda: len(storm.supervisors()) < MACHINES, "empty supervisors are taken away")
@@ -80,6 +95,8 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
         "managed": managed,
         "ratio": {figure: managed[figure] / baseline[figure] for figure in FIGURES if baseline[figure]},
         "takeover_seconds": takeover_seconds,
+        "load_step": summary(readings),
+        "load_step_readings": [reading.as_json() for reading in readings],
         "plans": [{"spec": _short(body["spec"]), "status": body["status"]} for body in storm.all("stormrebalances")],
         "supervisors_at_end": len(storm.supervisors()),
         "cpu_limits_millicores": storm.wanted_millicores(),

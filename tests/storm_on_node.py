@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,8 +147,8 @@ class StormOnNode:
         )
 
 
-def word_count(name: str, rate: int = 60, **spec: Any) -> dict[str, Any]:
-    """A WordCount from the Storm image's jar, managed in short periods."""
+def word_count(name: str, rate: int = 60, options: Sequence[str] = (), **spec: Any) -> dict[str, Any]:
+    """A WordCount from the Storm image's jar, managed in short periods. `options`: more of its command line."""
     args = ["--name", name, "--rate", f"steady:{rate}", "--parallelism", "split=2,count=2", "--workers", "2"]
     scheduling = {"periodSeconds": 5, "settlingSeconds": 10, "rollbackMarginPercent": 10_000}
     return {
@@ -159,7 +159,7 @@ def word_count(name: str, rate: int = 60, **spec: Any) -> dict[str, Any]:
             "jar": {
                 "path": "/opt/storm/examples/workloads.jar",
                 "mainClass": "dev.stormoperator.workloads.WordCount",
-                "args": args,
+                "args": [*args, *options],
             },
             "resources": {"thetaMillicores": 50, "floorMillicores": 50, "enforcement": "Pod"},
             **spec,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 
 import pytest
-from _pytest.terminal import TerminalReporter
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("any-machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,7 +20,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What failed once and was run again: a second try often fails of what the first one left, and hides its cause."""
     tried_again = terminalreporter.getreports("rerun")
     if tried_again:

@@ -21,7 +21,7 @@ NAME = "held"
 EACH_MILLICORES = 70
 """What each executor is given whatever it needs: the plan's figures are those of every later period."""
 POD_MILLICORES = 800
-"""The most that a pod gets: with more, two of them opened for a move at once would not fit into two cores."""
+"""The most that a pod gets, which it has while executors move, and not afterwards."""
 GROUP = "storm-executor@"
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from storm_operator.core.nimbus_name import NIMBUS_PORT
 from storm_operator.local.cgroups import cluster_cgroup, create_machine_cgroup, usable_hierarchy
 from storm_operator.local.cleanup import sweep
 from storm_operator.local.daemons import CLUSTER_MARK, write_zookeeper_config
@@ -32,7 +33,6 @@ from storm_operator.local.spec import (
 )
 from storm_operator.local.storm_config import write_confs
 
-NIMBUS_PORT = 6627
 ZOOKEEPER_PORT = 2181
 WORKER_PORT = 6700
 THRIFT_PORT = 6628

@@ -12,7 +12,7 @@ from thriftpy2.protocol import TCyBinaryProtocolFactory
 from thriftpy2.rpc import make_client
 from thriftpy2.transport import TCyFramedTransportFactory, TTransportException
 
-DEFAULT_NIMBUS_PORT = 6627
+from storm_operator.core.nimbus_name import NIMBUS_PORT
 
 storm_thrift = thriftpy2.load(str(Path(__file__).with_name("storm.thrift")), module_name="storm_thrift")
 
@@ -26,7 +26,7 @@ class NimbusAddress:
     """Where a Nimbus listens for Thrift."""
 
     host: str
-    port: int = DEFAULT_NIMBUS_PORT
+    port: int = NIMBUS_PORT
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"

@@ -9,7 +9,7 @@ docs/explanation/objective.md has the formula and what each weight means.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, read_only
 from storm_operator.core.placed_traffic import PlacedTraffic, place_traffic
@@ -139,23 +139,27 @@ def see(
     snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
 ) -> SeenAssignment:
     """`assignment` under the rates and distances of `snapshot` and the CPU of `demand`."""
-    wanted = wanted_millicores(assignment, demand)
     traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
-    room = room_for_executors(snapshot, settings)
-    overload = _excess(wanted, room)
-    outranking = outranking_millicores(assignment, demand, room, settings.priority) if overload else 0.0
-    return SeenAssignment(assignment, traffic, wanted, overload, outranking, overfull_megabytes(snapshot, assignment))
+    cpu = _cpu_seen(snapshot, assignment, demand, settings)
+    return SeenAssignment(assignment, traffic, *cpu, overfull_megabytes(snapshot, assignment))
 
 
 def see_demand(
     snapshot: ClusterSnapshot, seen: SeenAssignment, demand: Demand, settings: PlacementSettings
 ) -> SeenAssignment:
     """The same assignment under the CPU of another `demand`."""
-    wanted = wanted_millicores(seen.assignment, demand)
-    room = room_for_executors(snapshot, settings)
+    cpu = _cpu_seen(snapshot, seen.assignment, demand, settings)
+    return SeenAssignment(seen.assignment, seen.traffic, *cpu, seen.overfull_megabytes)
+
+
+def _cpu_seen(
+    snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
+) -> tuple[Mapping[str, float], float, float]:
+    """What is wanted of each supervisor, the overload, and what that counts on top for priority; in millicores."""
+    wanted, room = wanted_millicores(assignment, demand), room_for_executors(snapshot, settings)
     overload = _excess(wanted, room)
-    outranking = outranking_millicores(seen.assignment, demand, room, settings.priority) if overload else 0.0
-    return replace(seen, wanted_millicores=wanted, overloaded_millicores=overload, outranking_millicores=outranking)
+    outranking = outranking_millicores(assignment, demand, room, settings.priority) if overload else 0.0
+    return wanted, overload, outranking
 
 
 def cost_seen(snapshot: ClusterSnapshot, seen: SeenAssignment, prices: Prices) -> Cost:

@@ -7,6 +7,8 @@ import gc
 import pytest
 from hypothesis import HealthCheck, settings
 
+from what_failed import WhatFailed
+
 settings.register_profile("any-machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
@@ -18,6 +20,11 @@ gc.disable()
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(WhatFailed())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

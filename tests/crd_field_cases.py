@@ -204,6 +204,7 @@ FIELDS = (
     Case("spec.scheduling.maximumAgeSeconds", scheduling(maximumAgeSeconds=1), scheduling(maximumAgeSeconds=0)),
     Case("spec.scheduling.minimumPeriods", scheduling(minimumPeriods=20), scheduling(minimumPeriods=0)),
     Case("spec.scheduling.peakSeconds", scheduling(peakSeconds=1), scheduling(peakSeconds=0)),
+    Case("spec.scheduling.roomPeakSeconds", scheduling(roomPeakSeconds=1), scheduling(roomPeakSeconds=0)),
     Case("spec.scheduling.spareFraction", scheduling(spareFraction=0.5), scheduling(spareFraction=-0.1)),
     Case("spec.scheduling.headroomFraction", scheduling(headroomFraction=0.05), scheduling(headroomFraction=0)),
     Case("spec.scheduling.expectedLifeSeconds", scheduling(expectedLifeSeconds=1), scheduling(expectedLifeSeconds=0)),

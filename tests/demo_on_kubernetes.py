@@ -62,7 +62,7 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
     say("kubectl apply: two topologies under Storm's own scheduler; the operator only watches")
     for name in NAMES:
         options = ("--rate-file", rate_file(name), "--cpu-micros", CPU_MICROS) if name == RISING else ()
-        scheduling = {"mode": "Observe", "peakSeconds": 15}
+        scheduling = {"mode": "Observe", "peakSeconds": 15, "roomPeakSeconds": 15}
         storm.apply(word_count(name, BASE_RATE, options, scheduling=scheduling))
     for name in NAMES:
         eventually(lambda name=name: storm.is_ready(name), f"{name} runs and is measured")  # type: ignore[misc]

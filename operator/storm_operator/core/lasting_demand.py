@@ -6,9 +6,10 @@ A plan costs restarts, so it is made for more than the next ten seconds. For eac
 - peak: the highest need of the recent past, which fades towards the need (`peak_seconds`). It is what the executor is
   given (rounded as Liu's): limits rise at once and fall slowly, since a limit takes nothing from anybody
   who does not use it, and one that is too low makes tuples wait;
-- room: what placement keeps free for it: the peak and a share to spare, or the need after a growth that is sure to go
-  on, as far as the cluster has so much. Overload is told by the need, so that the load may move between need and room
-  without moving anybody.
+- room: what placement keeps free for it: the peak and a share to spare, the peak of a longer past
+  (`room_peak_seconds`), or the need after a growth that is sure to go on, as far as the cluster has so much. Overload
+  is told by the need, so that the load may move between need and room without moving anybody. What comes again within
+  that longer past, as spikes and waves do, moves executors once: a limit is raised at no cost, a move restarts workers.
 """
 
 from __future__ import annotations
@@ -59,13 +60,18 @@ def lasting_demand(
             growth.update(dict.fromkeys(executors, _growth(topology, component, snapshot.history, scheduling)))
     if previous is not None:
         needs = {e: _unhidden(e, need, previous, snapshot, resources) for e, need in needs.items()}
-    peaks = _peaks(needs, previous, snapshot, snapshot.period_seconds / max(scheduling.peak_seconds, 1.0))
+    known, known_room = ({}, {}) if previous is None else (previous.peak_millicores, previous.room_peak_millicores)
+    peaks = _peaks(needs, known, snapshot, scheduling.peak_seconds)
+    room_peaks = _peaks(needs, known_room, snapshot, scheduling.room_peak_seconds)
     ceiling, spare = resources.ceiling_millicores, 1.0 + scheduling.spare_fraction
     return Demand(
         millicores={e: allocation(peaks[e], resources) for e in needs},
         raw_millicores=needs,
-        room_millicores={e: min(ceiling, max(spare * peaks[e], need * growth[e])) for e, need in needs.items()},
+        room_millicores={
+            e: min(ceiling, max(spare * peaks[e], room_peaks[e], need * growth[e])) for e, need in needs.items()
+        },
         peak_millicores=peaks,
+        room_peak_millicores=room_peaks,
     )
 
 
@@ -96,15 +102,15 @@ def _unhidden(
 
 
 def _peaks(
-    needs: Mapping[Executor, float], previous: Demand | None, snapshot: ClusterSnapshot, faded_share: float
+    needs: Mapping[Executor, float], known: Mapping[Executor, float], snapshot: ClusterSnapshot, fade_seconds: float
 ) -> dict[Executor, float]:
-    """Up at once, down by a share of the way in each period."""
-    known = {} if previous is None else previous.peak_millicores
+    """Up at once, down by a share of the way in each period. `known` are those of the period before."""
+    faded_share = min(1.0, snapshot.period_seconds / max(fade_seconds, 1.0))
     running = {executor for topology in snapshot.topologies for executor in topology.executors}
     peaks = {executor: peak for executor, peak in known.items() if executor in running}
     for executor, need in needs.items():
         peak = peaks.get(executor, need)
-        peaks[executor] = max(need, peak - min(1.0, faded_share) * (peak - need))
+        peaks[executor] = max(need, peak - faded_share * (peak - need))
     return peaks
 
 

@@ -213,19 +213,22 @@ class Demand:
     clamped). `raw_millicores` is the unrounded need, Liu's r (eq. 4), kept so that the next period can tell "down late"
     from "down at once". `room_millicores` is what our objective makes room for on supervisors: what the executor may
     come to need while a plan lasts; the bare needs unless told otherwise. `peak_millicores` is what it needed lately at
-    most, also of those whose need is not known now (`lasting_demand`).
+    most, also of those whose need is not known now, and `room_peak_millicores` the same of a longer past
+    (`lasting_demand`).
     """
 
     millicores: Mapping[Executor, float]
     raw_millicores: Mapping[Executor, float]
     room_millicores: Mapping[Executor, float] = field(default_factory=dict)
     peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
+    room_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "millicores", read_only(self.millicores))
         object.__setattr__(self, "raw_millicores", read_only(self.raw_millicores))
         object.__setattr__(self, "room_millicores", read_only(self.room_millicores or self._bare_needs()))
         object.__setattr__(self, "peak_millicores", read_only(self.peak_millicores))
+        object.__setattr__(self, "room_peak_millicores", read_only(self.room_peak_millicores))
 
     def of_now(self) -> Demand:
         """With room for the bare needs alone: what the next period is expected to use."""

@@ -140,6 +140,9 @@ class SchedulingSettings:
         0.2, "share of the most that an executor needed lately which placement keeps free on top"
     )
     peak_seconds: float = _option(300.0, "time in which the most that an executor needed fades towards what it needs")
+    room_peak_seconds: float = _option(
+        3600.0, "the same for the room that placement keeps: a limit rises again at no cost, a move restarts workers"
+    )
     expected_life_seconds: float = _option(
         300.0, "time that a plan is expected to last; restart costs are spread over it"
     )

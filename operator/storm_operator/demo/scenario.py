@@ -74,6 +74,7 @@ def scheduling(mode: Mode) -> SchedulingSettings:
         maximum_age_seconds=10.0,
         expected_life_seconds=300.0,
         peak_seconds=15.0,
+        room_peak_seconds=15.0,
     )
 
 

@@ -22,7 +22,7 @@ KILL_WAIT_SECONDS = 6
 
 def wish(scene: Scene, scheduling: dict[str, Any], **spec: Any) -> dict[str, Any]:
     # What was needed lately is soon forgotten: the load asks for fewer executors at once.
-    return scene.topology(NAME, scheduling={"peakSeconds": 1, **scheduling}, **spec)
+    return scene.topology(NAME, scheduling={"peakSeconds": 1, "roomPeakSeconds": 1, **scheduling}, **spec)
 
 
 def is_spread(by_hand: StormByHand) -> bool:

@@ -52,6 +52,16 @@ def test_a_peak_fades_over_a_plans_life_while_the_need_falls_at_once() -> None:
     assert low.peak_millicores[WORK[0]] == pytest.approx(100.0 + 300.0 * (1.0 - 1.0 / 30.0) ** 31)
 
 
+def test_room_is_kept_for_a_peak_long_after_limits_have_forgotten_it() -> None:
+    demand = demand_of(picture(1600.0))
+    for _ in range(120):
+        demand = demand_of(picture(300.0), demand)
+    assert demand.millicores[WORK[0]] == 200.0  # twenty minutes later: what 75 and a little is rounded to
+    assert demand.room_millicores[WORK[0]] == pytest.approx(75.0 + 325.0 * (1.0 - 10.0 / 3600.0) ** 120)
+    again = demand_of(picture(1600.0), demand)
+    assert again.room_millicores[WORK[0]] == pytest.approx(1.2 * 400.0)
+
+
 def test_a_peak_outlives_periods_that_nobody_measured() -> None:
     high = demand_of(picture(1600.0))
     unknown = demand_of(picture(), high)

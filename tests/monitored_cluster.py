@@ -30,6 +30,7 @@ from storm_operator.local.cluster import LocalCluster
 
 SCRAPE_SECONDS = 5.0
 PLAN_MEASURED = 'storm_operator_last_plan_inter_supervisor_tuples_per_second{stage="measured"}'
+RECORDED_PAIRS = "supervisors:storm_traffic_tuples:current"
 PACKAGE = "dev.stormoperator.workloads"
 TOPOLOGIES = {
     "wordcount": ("WordCount", "sine:30..90/90s", ["--workers", "3", "--parallelism", "split=2,count=2"]),
@@ -56,18 +57,30 @@ class MonitoredCluster:
     prometheus: PrometheusServer
     page_url: str
     log: Path
+    topologies: Path
+    jar: Path
 
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
+    def crossing_is_recorded(self) -> bool:
+        """Whether the rule of once a minute has seen traffic between two supervisors."""
+        found = self.prometheus.query(RECORDED_PAIRS)
+        return any(labels["source"] != labels["target"] and rate > 0.0 for labels, rate in found)
+
+    def describe(self, mode: str) -> None:
+        """The topologies' files, new or changed, each in one step."""
+        for name in TOPOLOGIES:
+            fresh = self.topologies / f"{name}.new"
+            fresh.write_text(yaml.safe_dump(description(name, self.jar, mode)))
+            fresh.replace(self.topologies / f"{name}.yaml")
+
 
 @contextmanager
 def monitored(storm: LocalCluster, jar: Path, folder: Path) -> Iterator[MonitoredCluster]:
-    """Both topologies managed and scraped, until the block ends; nothing is left on `storm` then."""
+    """Both topologies watched (mode Observe) and scraped, until the block ends; nothing is left on `storm` then."""
     topologies = folder / "topologies"
     topologies.mkdir(parents=True)
-    for name in TOPOLOGIES:
-        (topologies / f"{name}.yaml").write_text(yaml.safe_dump(description(name, jar)))
     port, page_port = free_port(), free_port()
     log = folder / "operator.log"
     started = time.monotonic()
@@ -75,15 +88,14 @@ def monitored(storm: LocalCluster, jar: Path, folder: Path) -> Iterator[Monitore
     with serving(lambda path: played(path, time.monotonic() - started, of_jobs)) as played_url:
         agents = [machine.agent_address for machine in storm.machines]
         config = prometheus_config(agents, f"127.0.0.1:{port}", played_url.removeprefix("http://"))
-        with (
-            PrometheusServer(folder, config) as prometheus,
-            nothing_left_on(storm),
-            operator(storm, topologies, port, page_port, log),
-        ):
-            yield MonitoredCluster(prometheus, f"http://127.0.0.1:{page_port}/", log)
+        with PrometheusServer(folder, config) as prometheus, nothing_left_on(storm):
+            cluster = MonitoredCluster(prometheus, f"http://127.0.0.1:{page_port}/", log, topologies, jar)
+            cluster.describe("Observe")
+            with operator(storm, topologies, port, page_port, log):
+                yield cluster
 
 
-def description(name: str, jar: Path) -> dict[str, Any]:
+def description(name: str, jar: Path, mode: str) -> dict[str, Any]:
     main_class, rate, args = TOPOLOGIES[name]
     full_args = ["--name", name, "--rate", rate, *args]
     return {
@@ -93,7 +105,7 @@ def description(name: str, jar: Path) -> dict[str, Any]:
         "spec": {
             "jar": {"path": str(jar), "mainClass": f"{PACKAGE}.{main_class}", "args": full_args},
             "scheduling": {
-                "mode": "Enforce",
+                "mode": mode,
                 "periodSeconds": 5,
                 "coolDownSeconds": 120,
                 "settlingSeconds": 6,
@@ -144,7 +156,13 @@ def operator(storm: LocalCluster, topologies: Path, port: int, page_port: int, l
 
 
 def wait_for_a_verified_plan(cluster: MonitoredCluster, seconds: float = 300.0) -> None:
-    """Until the first plan was measured to have helped, and Prometheus knows that and what all rules make of it."""
+    """Until the first plan was measured to have helped, and Prometheus knows that and what all rules make of it.
+
+    No plan is made before traffic between supervisors was recorded: a plan ends it, often within the minute after which
+    the rule looks again, and nothing would be seen of it.
+    """
+    eventually(cluster.crossing_is_recorded, "traffic between supervisors is recorded", seconds)
+    cluster.describe("Enforce")
     eventually(
         lambda: "Verified" in cluster.said(), f"a plan is verified; the operator said:\n{cluster.said()}", seconds
     )

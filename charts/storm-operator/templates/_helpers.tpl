@@ -66,7 +66,7 @@ capabilities: {drop: [ALL]}
 
 {{/* Of values.submission, what goes into the pods of its Jobs and was given at all. */}}
 {{- define "operator.submission.pod" -}}
-{{- range $name := list "resources" "nodeSelector" "tolerations" "imagePullSecrets" }}
+{{- range $name := list "resources" "nodeSelector" "tolerations" "imagePullSecrets" "deadlineSeconds" }}
 {{- with index $.Values.submission $name }}
 {{ $name }}: {{ toJson . }}
 {{- end }}

@@ -25,7 +25,6 @@ REQUEST_VARIABLE = "STORM_OPERATOR_REQUEST"
 CLAIM_FOLDER = "/var/lib/storm-operator/claim"
 COPIED_FOLDER = "/var/lib/storm-operator/jar"
 COPIED_JAR = f"{COPIED_FOLDER}/topology.jar"
-DEADLINE_SECONDS = 300
 KEPT_SECONDS = 600
 USER_ID = 10001
 
@@ -162,7 +161,7 @@ def job_body(
         "metadata": {"name": name, "labels": labels, "ownerReferences": [owner_reference(owner.body)]},
         "spec": {
             "backoffLimit": 0,
-            "activeDeadlineSeconds": DEADLINE_SECONDS,
+            "activeDeadlineSeconds": settings.pod.deadline_seconds,
             "ttlSecondsAfterFinished": KEPT_SECONDS,
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },

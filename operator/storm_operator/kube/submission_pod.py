@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+DEADLINE_SECONDS = 300
+
 
 class InvalidSubmissionPod(ValueError):
     """The settings are not what they should be; the message names the field and says what would be right."""
@@ -22,6 +24,8 @@ class SubmissionPod:
     tolerations: tuple[Mapping[str, Any], ...] = ()
     image_pull_secrets: tuple[Mapping[str, str], ...] = ()
     """They must be there in the namespace of each StormTopology."""
+    deadline_seconds: int = DEADLINE_SECONDS
+    """A Job that has not ended by then is ended: pulling a large image for the first time may take longer."""
 
     def container_fields(self) -> dict[str, Any]:
         return {"resources": dict(self.resources)} if self.resources else {}
@@ -35,7 +39,7 @@ class SubmissionPod:
         return {name: value for name, value in fields.items() if value}
 
 
-KNOWN = ("resources", "nodeSelector", "tolerations", "imagePullSecrets")
+KNOWN = ("resources", "nodeSelector", "tolerations", "imagePullSecrets", "deadlineSeconds")
 
 
 def parse_submission_pod(text: str) -> SubmissionPod:
@@ -61,7 +65,14 @@ def parse_submission_pod(text: str) -> SubmissionPod:
     for name, amounts in resources.items():
         if name not in ("requests", "limits") or not isinstance(amounts, dict):
             raise InvalidSubmissionPod(f"resources.{name}: must be requests or limits, each an object of amounts")
-    return SubmissionPod(resources, selector, _objects(given, "tolerations"), secrets)
+    return SubmissionPod(resources, selector, _objects(given, "tolerations"), secrets, _deadline(given))
+
+
+def _deadline(given: Mapping[str, Any]) -> int:
+    value = given.get("deadlineSeconds", DEADLINE_SECONDS)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidSubmissionPod(f"deadlineSeconds: {value!r} must be a whole number of seconds, 1 or more")
+    return value
 
 
 def _object(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:

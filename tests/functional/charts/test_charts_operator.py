@@ -131,7 +131,7 @@ def test_values_become_flags(helm: Helm) -> None:
 
 def test_what_is_not_set_is_not_said(helm: Helm) -> None:
     said = {argument.partition("=")[0] for argument in arguments(helm.template("storm-operator", "nimbus="))}
-    assert said.isdisjoint({"--nimbus", "--watch-namespace", "--prometheus", "--submission-pod"})
+    assert said.isdisjoint({"--nimbus", "--watch-namespace", "--prometheus"})
 
 
 def test_pods_of_submissions_are_as_the_values_say(helm: Helm) -> None:
@@ -143,6 +143,7 @@ def test_pods_of_submissions_are_as_the_values_say(helm: Helm) -> None:
         "submission.tolerations[0].key=storm",
         "submission.tolerations[0].operator=Exists",
         "submission.imagePullSecrets[0].name=registry",
+        "submission.deadlineSeconds=1000000",
     )
     (given,) = [argument for argument in arguments(rendered) if argument.startswith("--submission-pod=")]
     pod = parse_submission_pod(given.removeprefix("--submission-pod="))
@@ -152,12 +153,14 @@ def test_pods_of_submissions_are_as_the_values_say(helm: Helm) -> None:
         "tolerations": [{"key": "storm", "operator": "Exists"}],
         "imagePullSecrets": [{"name": "registry"}],
     }
+    assert pod.deadline_seconds == 1_000_000
 
 
 @pytest.mark.parametrize(
     ("bad", "named"),
     [
         ("submission.nodeSelector.disk=1", "disk"),
+        ("submission.deadlineSeconds=0", "deadlineSeconds"),
         ("submission.imagePullSecrets[0].nam=registry", "imagePullSecrets"),
         ("submission.resources.request.cpu=1", "request"),
         ("submission.affinity.x=1", "affinity"),

@@ -276,13 +276,16 @@ class TestJobBody:
             node_selector={"disk": "ssd"},
             tolerations=({"operator": "Exists"},),
             image_pull_secrets=({"name": "registry"},),
+            deadline_seconds=900,
         )
-        spec = pod_of(body_for(BY_IMAGE, pod=pod))
+        body = body_for(BY_IMAGE, pod=pod)
+        spec = pod_of(body)
         assert [one["resources"] for one in (*spec["containers"], *spec["initContainers"])] == 2 * [
             {"limits": {"memory": "1Gi"}}
         ]
         assert (spec["nodeSelector"], spec["tolerations"]) == ({"disk": "ssd"}, [{"operator": "Exists"}])
         assert spec["imagePullSecrets"] == [{"name": "registry"}]
+        assert body["spec"]["activeDeadlineSeconds"] == 900
 
     def test_its_pod_has_no_more_than_that(self) -> None:
         spec = pod_of(body_for(BY_IMAGE))

@@ -21,7 +21,8 @@ def test_all_is_taken_as_kubernetes_has_it() -> None:
         "tolerations": [{"key": "storm", "operator": "Exists"}],
         "imagePullSecrets": [{"name": "registry"}],
     }
-    pod = parse_submission_pod(json.dumps(given))
+    pod = parse_submission_pod(json.dumps({**given, "deadlineSeconds": 900}))
+    assert pod.deadline_seconds == 900
     assert {**pod.container_fields(), **pod.pod_fields()} == given
 
 
@@ -36,6 +37,9 @@ def test_all_is_taken_as_kubernetes_has_it() -> None:
         ('{"tolerations": {"key": "storm"}}', "tolerations: .* must be a list of objects"),
         ('{"imagePullSecrets": ["registry"]}', "imagePullSecrets: .* must be a list of objects"),
         ('{"imagePullSecrets": [{}]}', r"imagePullSecrets\[0\]: must name a Secret"),
+        ('{"deadlineSeconds": 0}', "deadlineSeconds: 0 must be a whole number of seconds, 1 or more"),
+        ('{"deadlineSeconds": 1.5}', "deadlineSeconds: 1.5 must be a whole number"),
+        ('{"deadlineSeconds": true}', "deadlineSeconds: True must be a whole number"),
         ('{"resources": {"request": {"cpu": 1}}}', "resources.request: must be requests or limits"),
     ],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from pyspark.sql import Row, SparkSession
 from rich.console import Console
 from rich.table import Table
@@ -185,7 +186,7 @@ def test_what_was_found_is_told_in_a_terminal_s_width(spark: SparkSession, lake:
 def report_page(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Path:
     taken_in: list[tuple[Any, ...]] = [("pairs", 0, 9, 8, 1, 0, {}, None, None, [], CLUSTER)]
     replace_all(frame_of(spark, taken_in, QUALITY.schema), lake.silver(QUALITY.name), QUALITY)
-    return report.run(spark, lake, CLUSTER, tmp_path_factory.mktemp("report"))
+    return Path(report.run(spark, lake, CLUSTER, str(tmp_path_factory.mktemp("report"))))
 
 
 def test_the_report_is_one_page_that_needs_nothing_else(report_page: Path) -> None:
@@ -195,6 +196,15 @@ def test_the_report_is_one_page_that_needs_nothing_else(report_page: Path) -> No
     assert "Quality of the data" in text
     assert "<script src=" not in text
     assert (report_page.parent / "component-profile.csv").read_text().startswith("topology_name,component,")
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_spark_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (f"{tmp_path}/file/report", "nowhere://bucket/report"):
+        said = io.StringIO()
+        with pytest.raises(typer.Exit):
+            report.check_output(folder, Console(file=said))
+        assert f"--output {folder}: nothing can be written there: " in said.getvalue()
 
 
 def test_a_browser_draws_the_report_and_has_nothing_to_complain_of(report_page: Path) -> None:

@@ -8,13 +8,17 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
+from rich.console import Console
 
 from bronze_files import CLUSTER, bronze, silver_of, wanted
 from history_scene import record
 from s3_server import BUCKET, KEYS, s3_server
 from storm_operator.core.history_tables import PERIODS
+from storm_operator.history.files import Files
 from storm_pipeline.jobs.ingest import Intake
+from storm_pipeline.jobs.report import check_output
 from storm_pipeline.lake import Lake, lake_at, read
+from storm_pipeline.reporting.page import write_report
 from storm_pipeline.schemas import GAPS
 
 
@@ -45,6 +49,13 @@ def test_ingest_reads_and_writes_an_object_store(spark: SparkSession, bucket: st
     assert silver_of(spark, lake, PERIODS) == wanted(bronze(tmp_path, PERIODS))
     assert read(spark, lake.gold(GAPS.name), GAPS).count() == 0
     assert take_in(spark, lake) == 0, "how far the stream has come is in the bucket too"
+
+
+def test_a_report_is_written_to_an_object_store(bucket: str) -> None:
+    check_output(f"{bucket}/report", Console())
+    path = write_report(CLUSTER, [], "Made from nothing.", f"{bucket}/report")
+    assert path == f"{bucket}/report/report.html"
+    assert b"Nothing has been learned of this cluster yet" in Files.at(f"{bucket}/report").open("report.html").read()
 
 
 def take_in(spark: SparkSession, lake: Lake) -> int:

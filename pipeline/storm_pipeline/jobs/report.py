@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
@@ -11,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from rich.console import Console
 
+from storm_operator.history.files import Files
 from storm_pipeline import gold
 from storm_pipeline.jobs.learning import clusters_of
 from storm_pipeline.lake import Lake, read
@@ -19,6 +19,7 @@ from storm_pipeline.reporting.page import write_report
 from storm_pipeline.reporting.sections import sections
 from storm_pipeline.schemas import CLUSTER, DATE, QUALITY, TRAFFIC_SHARE, DerivedTable
 
+PROBE = ".probe"
 TABLES: tuple[DerivedTable, ...] = (
     TRAFFIC_SHARE,
     gold.COMPONENT_PROFILE,
@@ -36,9 +37,9 @@ TABLES: tuple[DerivedTable, ...] = (
 
 def report(
     lake: LakeRoot,
-    output: Annotated[Path, typer.Option("--output", "-f", help="Folder for the page and its tables.")] = Path(
-        "report"
-    ),
+    output: Annotated[
+        str, typer.Option("--output", "-f", help="Folder, also of an object store, for the page and its tables.")
+    ] = "report",
     cluster: Cluster = None,
     master: Master = "local[*]",
     heap: Heap = "2g",
@@ -51,6 +52,7 @@ def report(
     """
     console = Console(highlight=False)
     tables = cleaned_lake(lake)
+    check_output(output, console)
 
     def read_rows(spark: SparkSession) -> list[tuple[str, DataFrame]]:
         return [(table.name, chosen_rows(spark, path_of(tables, table), table, cluster)) for table in TABLES]
@@ -58,13 +60,24 @@ def report(
     with spark_job("report", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         clusters = clusters_of(spark, tables, cluster, console)
         for name in clusters:
-            folder = output if len(clusters) == 1 else output / name.replace("/", "-")
+            folder = output if len(clusters) == 1 else f"{output.rstrip('/')}/{name.replace('/', '-')}"
             with console.status(f"report on {name}"):
                 path = run(spark, tables, name, folder)
             console.print(f"report: {path}", soft_wrap=True)
 
 
-def run(spark: SparkSession, lake: Lake, cluster: str, folder: Path) -> Path:
+def check_output(folder: str, console: Console) -> None:
+    """One that nothing can be written to ends the job before Spark starts."""
+    try:
+        files = Files.at(folder)
+        files.write_whole(PROBE, lambda sink: sink.write(b""))
+        files.delete(PROBE)
+    except (OSError, ValueError, ImportError) as error:
+        console.print(f"--output {folder}: nothing can be written there: {error}", soft_wrap=True)
+        raise typer.Exit(2) from error
+
+
+def run(spark: SparkSession, lake: Lake, cluster: str, folder: str) -> str:
     """Write the report on one cluster; the page's path."""
     frames = {table.name: frame_of(spark, path_of(lake, table), table, cluster) for table in TABLES}
     words = f"Made from {lake.root}."

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from jinja2 import Environment
 from plotly.offline import get_plotlyjs
 
+from storm_operator.history.files import Files
 from storm_pipeline.reporting.sections import MOST_ROWS, Section, cells, heads
 
+PAGE_NAME = "report.html"
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -55,14 +56,20 @@ def page(cluster: str, found: Sequence[Section], words: str) -> str:
     return template.render(title=f"What was learned of {cluster}", words=words, sections=shown, plotly=script)
 
 
-def write_report(cluster: str, found: Sequence[Section], words: str, folder: Path) -> Path:
-    """The page as report.html in `folder`, each section's table beside it as CSV; the page's path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for section in found:
-        section.frame.to_csv(folder / f"{section.name}.csv", index=False)
-    path = folder / "report.html"
-    path.write_text(page(cluster, found, words), encoding="utf-8")
-    return path
+def write_report(cluster: str, found: Sequence[Section], words: str, folder: str) -> str:
+    """The page as report.html in `folder`, each section's table beside it as CSV; the page's path.
+
+    `folder` may be one of an object store (s3://bucket/prefix). OSError or ValueError when it cannot be written to.
+    """
+    files = Files.at(folder)
+    texts = {f"{section.name}.csv": section.frame.to_csv(index=False) for section in found}
+    for name, text in {**texts, PAGE_NAME: page(cluster, found, words)}.items():
+        _write(files, name, text.encode())
+    return f"{folder.rstrip('/')}/{PAGE_NAME}"
+
+
+def _write(files: Files, name: str, data: bytes) -> None:
+    files.write_whole(name, lambda sink: sink.write(data))
 
 
 __all__ = ["MOST_ROWS", "page", "write_report"]

@@ -9,7 +9,6 @@ from dashboards.limits import THROTTLED_SHARE, USED_OF_LIMIT
 from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
 from dashboards.panels import Query, bars, counts, figure, lines, rows_over_time
 from dashboards.table_panels import Column, rows
-from dashboards.topology import heaviest
 
 USE = f"rate(storm_executor_cpu_seconds_total{{{AGENTS}}}[$__rate_interval])"
 LIMIT = f"storm_executor_cpu_limit_cores{{{AGENTS}}}"
@@ -96,12 +95,11 @@ def _executors() -> tuple[AnyPanel, ...]:
         ),
         rows_over_time(
             "Throttling over time",
-            "The 25 executors that waited most for their limits: share of time spent waiting. Empty rows are good.",
+            "The 25 executors that waited most for their limits: share of time spent waiting. Pale rows are good. Made "
+            "by the recording rules, once a minute.",
             "percentunit",
             Query(
-                heaviest(
-                    f"storm_executor_throttled_seconds_total{{{AGENTS}}}", 25, "component", "executor", "supervisor"
-                ),
+                f"{RECORDED_THROTTLED} and topk(25, sum_over_time({RECORDED_THROTTLED}[$__range:$__interval] @ end()))",
                 "{{component}} {{executor}} on {{supervisor}}",
             ),
             maximum=1,

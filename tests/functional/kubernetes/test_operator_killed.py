@@ -128,7 +128,8 @@ def test_plan_in_progress_is_finished_and_not_begun_again(
     scene.apply(
         scene.topology(
             NAME,
-            scheduling=scheduling(applyMethod=method),
+            # No plan is to follow at once that saves something more, and takes the place of the one that is looked for.
+            scheduling=scheduling(applyMethod=method, coolDownSeconds=600),
             resources={"thetaMillicores": 50, "floorMillicores": 50, "enforcement": "Executor"},
         )
     )

@@ -83,6 +83,7 @@ def estimate_group_demand(
         room_millicores={e: value for part in parts for e, value in part.room_millicores.items()},
         peak_millicores={e: value for part in parts for e, value in part.peak_millicores.items()},
         room_peak_millicores={e: value for part in parts for e, value in part.room_peak_millicores.items()},
+        limit_peak_millicores={e: value for part in parts for e, value in part.limit_peak_millicores.items()},
     )
     filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
     return with_room_that_fits(whole, snapshot, filled_share)

@@ -5,7 +5,9 @@ A plan costs restarts, so it is made for more than the next ten seconds. For eac
 - need: as Liu's, but who is held back by its limit is taken to need twice that limit;
 - peak: the highest need of the recent past, which fades towards the need (`peak_seconds`). It is what the executor is
   given (rounded as Liu's): limits rise at once and fall slowly, since a limit takes nothing from anybody
-  who does not use it, and one that is too low makes tuples wait;
+  who does not use it, and one that is too low makes tuples wait. Whom it keeps waiting for a good part of the time is
+  given twice its limit, although it needs no more on the average: work comes in bursts, and where the spouts wait for
+  acks, what limits delay is never offered. That is a matter of limits alone, and moves nobody;
 - room: what placement keeps free for it: the peak and a share to spare, the peak of a longer past
   (`room_peak_seconds`), or the need after a growth that is sure to go on, as far as the cluster has so much. Overload
   is told by the need, so that the load may move between need and room without moving anybody. What comes again within
@@ -22,7 +24,7 @@ from dataclasses import replace
 from storm_operator.core.demand import allocation, component_needs, is_held_back, shared_out
 from storm_operator.core.forecast import LEAST_PER_SECOND, ComponentKey, LoadForecast, measured_loads
 from storm_operator.core.model import Demand, Executor, Topology
-from storm_operator.core.settings import ResourceSettings, SchedulingSettings
+from storm_operator.core.settings import Enforcement, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 
 CERTAINTY = 3.0
@@ -35,6 +37,9 @@ MOST_GROWTH = 10.0
 """Nobody is thought to need more than so many times what it needs now: lines do not go on for ever."""
 
 HELD_BACK_FACTOR = 2.0
+
+WAITING_FRACTION = 0.25
+"""Of a period, for which a limit may keep an executor waiting."""
 
 PACKABLE_SHARE = 0.9
 """Of the room of all supervisors together; executors do not come in every size."""
@@ -60,18 +65,21 @@ def lasting_demand(
             growth.update(dict.fromkeys(executors, _growth(topology, component, snapshot.history, scheduling)))
     if previous is not None:
         needs = {e: _unhidden(e, need, previous, snapshot, resources) for e, need in needs.items()}
-    known, known_room = ({}, {}) if previous is None else (previous.peak_millicores, previous.room_peak_millicores)
-    peaks = _peaks(needs, known, snapshot, scheduling.peak_seconds)
-    room_peaks = _peaks(needs, known_room, snapshot, scheduling.room_peak_seconds)
+    before = previous or Demand({}, {})
+    without_waiting = {e: _without_waiting(e, need, before, snapshot, resources) for e, need in needs.items()}
+    peaks = _peaks(needs, before.peak_millicores, snapshot, scheduling.peak_seconds)
+    room_peaks = _peaks(needs, before.room_peak_millicores, snapshot, scheduling.room_peak_seconds)
+    limit_peaks = _peaks(without_waiting, before.limit_peak_millicores, snapshot, scheduling.peak_seconds)
     ceiling, spare = resources.ceiling_millicores, 1.0 + scheduling.spare_fraction
     return Demand(
-        millicores={e: allocation(peaks[e], resources) for e in needs},
+        millicores={e: allocation(limit_peaks[e], resources) for e in needs},
         raw_millicores=needs,
         room_millicores={
             e: min(ceiling, max(spare * peaks[e], room_peaks[e], need * growth[e])) for e, need in needs.items()
         },
         peak_millicores=peaks,
         room_peak_millicores=room_peaks,
+        limit_peak_millicores=limit_peaks,
     )
 
 
@@ -99,6 +107,18 @@ def _unhidden(
     if limit is None or not is_held_back(executor, limit, snapshot, resources):
         return need
     return max(need, HELD_BACK_FACTOR * limit)
+
+
+def _without_waiting(
+    executor: Executor, need: float, previous: Demand, snapshot: ClusterSnapshot, resources: ResourceSettings
+) -> float:
+    """What the executor must be given lest its limit keep it waiting; its need where that does not."""
+    limit, load = previous.millicores.get(executor), snapshot.loads.get(executor)
+    if limit is None or load is None or resources.enforcement is not Enforcement.EXECUTOR:
+        return need
+    if (load.throttled_fraction or 0.0) < WAITING_FRACTION:
+        return need
+    return max(need, min(HELD_BACK_FACTOR * limit, resources.ceiling_millicores))
 
 
 def _peaks(

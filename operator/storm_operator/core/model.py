@@ -195,7 +195,11 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorLoad:
-    """What one executor did in the last period. None means that nobody knows, never zero."""
+    """What one executor did in the last period. None means that nobody knows, never zero.
+
+    `throttled_fraction` is the share of the period for which its CPU limit kept it waiting; None also where nobody
+    holds it to one.
+    """
 
     cpu_millicores: float | None = None
     executed_per_second: float | None = None
@@ -203,6 +207,7 @@ class ExecutorLoad:
     arrived_per_second: float | None = None
     queue_length: float | None = None
     queue_growth_per_second: float | None = None
+    throttled_fraction: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +218,8 @@ class Demand:
     clamped). `raw_millicores` is the unrounded need, Liu's r (eq. 4), kept so that the next period can tell "down late"
     from "down at once". `room_millicores` is what our objective makes room for on supervisors: what the executor may
     come to need while a plan lasts; the bare needs unless told otherwise. `peak_millicores` is what it needed lately at
-    most, also of those whose need is not known now, and `room_peak_millicores` the same of a longer past
+    most, also of those whose need is not known now, and `room_peak_millicores` the same of a longer past;
+    `limit_peak_millicores` is the most that it needed, or had to be given lest its limit keep it waiting
     (`lasting_demand`).
     """
 
@@ -222,6 +228,7 @@ class Demand:
     room_millicores: Mapping[Executor, float] = field(default_factory=dict)
     peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
     room_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
+    limit_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "millicores", read_only(self.millicores))
@@ -229,6 +236,7 @@ class Demand:
         object.__setattr__(self, "room_millicores", read_only(self.room_millicores or self._bare_needs()))
         object.__setattr__(self, "peak_millicores", read_only(self.peak_millicores))
         object.__setattr__(self, "room_peak_millicores", read_only(self.room_peak_millicores))
+        object.__setattr__(self, "limit_peak_millicores", read_only(self.limit_peak_millicores))
 
     def of_now(self) -> Demand:
         """With room for the bare needs alone: what the next period is expected to use."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
 from storm_operator.core.model import Executor, ExecutorLoad
@@ -27,6 +27,7 @@ EMITTED = "storm_executor_emitted_tuples_total"
 ACKED = "storm_executor_acked_tuples_total"
 FAILED = "storm_executor_failed_tuples_total"
 QUEUE = "storm_executor_queue_length"
+THROTTLED = "storm_executor_throttled_seconds_total"
 WORKER_INFO = "storm_worker_info"
 SNAPSHOT_AGE = "storm_worker_snapshot_age_seconds"
 
@@ -91,7 +92,7 @@ class WindowReadings:
             return ExecutorReading(ExecutorLoad(), reason, age_seconds=age_seconds)
         load = self._load(series, shift_seconds, is_spout)
         return ExecutorReading(
-            load=load,
+            load=replace(load, throttled_fraction=self._rate(self._of_executor(THROTTLED, executor, place))),
             missing=_lacking(load),
             counted_seconds=counted_seconds,
             since_seconds=scraped.first.timestamp_seconds,

@@ -12,7 +12,7 @@ from builders import chain_topology, component_load, history, snapshot, supervis
 from storm_operator.core.forecast import forecast_loads
 from storm_operator.core.lasting_demand import MOST_GROWTH, lasting_demand, sure_slope, with_room_that_fits
 from storm_operator.core.model import Demand, ExecutorLoad, Supervisor
-from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingSettings
+from storm_operator.core.settings import Enforcement, Forecast, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 TOPOLOGY = chain_topology("t", ("spout", 1), ("work", 4))
@@ -21,9 +21,11 @@ SCHEDULING = SchedulingSettings(spare_fraction=0.2, expected_life_seconds=300.0)
 RESOURCES = ResourceSettings()
 
 
-def picture(*arrived: float, used: float = 100.0, queue: float = 0.0) -> ClusterSnapshot:
+def picture(
+    *arrived: float, used: float = 100.0, queue: float = 0.0, throttled: float | None = None
+) -> ClusterSnapshot:
     """Each tuple costs 1 ms; the newest load comes last."""
-    loads = {e: ExecutorLoad(cpu_millicores=used, queue_length=queue) for e in WORK}
+    loads = {e: ExecutorLoad(cpu_millicores=used, queue_length=queue, throttled_fraction=throttled) for e in WORK}
     periods = history("t", {"work": [component_load(rate, cpu=rate) for rate in arrived]})
     return snapshot((TOPOLOGY,), supervisors(1), periods=periods, loads=loads)
 
@@ -103,6 +105,33 @@ def test_back_pressure_at_a_limit_is_found_by_doubling() -> None:
     assert held.raw_millicores[WORK[0]] == pytest.approx(400.0)
     again = demand_of(picture(800.0, used=held.millicores[WORK[0]]), held)
     assert again.millicores[WORK[0]] == RESOURCES.ceiling_millicores
+
+
+def test_whom_its_limit_keeps_waiting_is_given_more_and_moved_nowhere() -> None:
+    """In bursts: half of the limit is used on the average."""
+    calm = demand_of(picture(380.0))
+    waiting = demand_of(picture(380.0, throttled=0.3), calm)
+    assert calm.millicores[WORK[0]] == 200.0
+    assert waiting.millicores[WORK[0]] == 600.0  # twice the limit and a little, rounded up
+    assert waiting.raw_millicores == calm.raw_millicores
+    assert waiting.room_millicores[WORK[0]] == pytest.approx(calm.room_millicores[WORK[0]])
+    again = demand_of(picture(380.0, throttled=0.3), waiting)
+    assert again.millicores[WORK[0]] == RESOURCES.ceiling_millicores
+    later = again
+    for _ in range(240):
+        later = demand_of(picture(380.0, throttled=0.1), later)
+    assert later.millicores == calm.millicores
+
+
+@pytest.mark.parametrize(
+    ("throttled", "enforcement"), [(0.2, Enforcement.EXECUTOR), (None, Enforcement.EXECUTOR), (0.9, Enforcement.POD)]
+)
+def test_a_little_waiting_or_another_s_limit_changes_nothing(throttled: float | None, enforcement: Enforcement) -> None:
+    calm = demand_of(picture(400.0))
+    seen = picture(400.0, throttled=throttled)
+    forecasts = forecast_loads(seen, SCHEDULING.history_periods, Forecast.DAMPED_TREND)
+    resources = replace(RESOURCES, enforcement=enforcement)
+    assert lasting_demand(seen, forecasts, calm, resources, SCHEDULING).millicores == calm.millicores
 
 
 def test_no_more_room_than_there_is() -> None:

@@ -68,6 +68,14 @@ def test_complete_metrics_give_a_complete_snapshot(scrapes: Scrapes) -> None:
     )
 
 
+def test_an_executor_that_is_held_to_a_limit_says_how_long_it_waited(scrapes: Scrapes) -> None:
+    scrapes.add("storm_executor_throttled_seconds_total", 3.0, 5.5, **executor_labels(COUNT_A, HOST2, 6700))
+    seen = build(scrapes)
+    assert seen.loads[COUNT_A].throttled_fraction == 0.25
+    assert seen.loads[SPLIT].throttled_fraction is None, "nobody holds it to one"
+    assert seen.completeness.ratio == 1.0
+
+
 def test_arrivals_are_what_was_executed_and_what_the_queue_grew_by(scrapes: Scrapes) -> None:
     scrapes.add_executor(COUNT_A, HOST2, executed=(0, 1000), emitted=(0, 0), queue=(100, 600))
     load = build(scrapes).loads[COUNT_A]

@@ -2,13 +2,14 @@
 
 Writes are ordered so that a crash between any two of them, and the same batch again, ends in the same tables: first the
 numbers for the quality report and what is set aside, then the rows. Each write is known to its table by the stream and
-the number of the batch, and is done once; rows that need comparing are merged by key, which can be repeated.
+the number of the batch, and is done once; rows that need comparing are merged by key, which can be repeated. Large
+files in which nothing has to be cleaned are taken over as they are (`whole_files`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,9 +31,12 @@ from storm_pipeline.schemas import (
     bronze_schema,
     schema_of,
 )
-from storm_pipeline.transforms.clean import REASON, counted, quarantined, ranked_by_key, with_reasons
+from storm_pipeline.transforms.clean import FILE, REASON, counted, quarantined, ranked_by_key, with_reasons
+from storm_pipeline.whole_files import WholeFile, large_ones, take_over
 
 CONFLICT = "another row has its key and says otherwise"
+LEAST_BYTES_TAKEN_OVER = 1_000_000
+"""Files of silver tables should not be smaller: opening one costs as much as reading so much of it."""
 Period = tuple[str, datetime]
 """(cluster, end)."""
 
@@ -61,12 +65,33 @@ class Tally:
         self.last_period = max(self.last_period or moment, moment)
 
 
+@dataclass(slots=True)
+class Look:
+    """What a first pass over a batch finds, which reads few columns.
+
+    `periods` are those of each file, with how many of their rows can be taken in; `doubtful` those whose rows must be
+    compared: not whole, in several files, or partly there already; `unclean` the files with rows to set aside.
+    """
+
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    periods: dict[str, dict[Period, int]] = field(default_factory=dict)
+    doubtful: set[Period] = field(default_factory=set)
+    unclean: set[str] = field(default_factory=set)
+
+    def whole_files(self) -> Iterator[WholeFile]:
+        """The files in which nothing has to be set aside or compared."""
+        for path, periods in sorted(self.periods.items()):
+            if path not in self.unclean and not self.doubtful & periods.keys():
+                ends = [end for _, end in periods]
+                yield WholeFile(path, cluster_of(path), date_of(path), sum(periods.values()), min(ends), max(ends))
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Files of one table that are taken in together. `stream` is the identity of their stream's checkpoint.
 
     Rows that ended more than `late_after` before the newest of their cluster in earlier batches are set aside;
-    None: no row is too late.
+    None: no row is too late. Files of `take_over_bytes` and more in which nothing has to be cleaned stay as they are.
     """
 
     lake: Lake
@@ -74,6 +99,7 @@ class Batch:
     stream: str
     number: int
     late_after: timedelta | None = None
+    take_over_bytes: int = LEAST_BYTES_TAKEN_OVER
 
     @property
     def writer(self) -> str:
@@ -81,17 +107,33 @@ class Batch:
 
     def take_in(self, spark: SparkSession, files: Sequence[str]) -> dict[str, Tally]:
         """Take in the files at these paths; returns what became of their rows, by cluster."""
-        rows = read_bronze(spark, self.lake, self.table, files)
-        judged = with_reasons(rows, self.table, self._oldest(spark))
-        tallies, doubtful = self._look(spark, judged)
+        oldest = self._oldest(spark)
+        look = self._look(spark, self._judged(spark, files, oldest))
+        tallies = look.tallies
         for path in files:
             tallies.setdefault(cluster_of(path), Tally()).files.append(path)
+        whole = large_ones(spark, look.whole_files(), self.take_over_bytes)
+        rest = sorted(set(files) - {file.path for file in whole})
+        if not rest:
+            self._append(self._quality(spark, tallies), QUALITY)
+            self._take_over(spark, whole)
+            return tallies
+        judged = self._judged(spark, rest, oldest)
         good = judged.where(f.col(REASON).isNull())
-        mended = self._compared(spark, good, doubtful, tallies) if doubtful else None
-        self._write(spark, judged, self._without(spark, good, doubtful), mended, tallies)
+        mended = self._compared(spark, good, look.doubtful, tallies) if look.doubtful else None
+        self._append(self._quality(spark, tallies), QUALITY)
+        self._take_over(spark, whole)
+        self._write(spark, judged, self._without(spark, good, look.doubtful), mended, tallies)
         if mended is not None:
             mended.unpersist()
         return tallies
+
+    def _judged(self, spark: SparkSession, files: Sequence[str], oldest: dict[str, datetime]) -> DataFrame:
+        return with_reasons(read_bronze(spark, self.lake, self.table, files), self.table, oldest)
+
+    def _take_over(self, spark: SparkSession, whole: Sequence[WholeFile]) -> None:
+        silver = SILVER[self.table.name]
+        take_over(spark, whole, self.lake.silver(silver.name), silver, f"{self.writer}-whole", self.number)
 
     def _oldest(self, spark: SparkSession) -> dict[str, datetime]:
         if self.late_after is None:
@@ -102,22 +144,25 @@ class Batch:
         newest = earlier.groupBy(CLUSTER).agg(f.max("last_period").alias("newest")).collect()
         return {row[CLUSTER]: row["newest"] - self.late_after for row in newest if row["newest"] is not None}
 
-    def _look(self, spark: SparkSession, judged: DataFrame) -> tuple[dict[str, Tally], set[Period]]:
-        """Counts by cluster, and the periods whose rows must be compared: not whole, or partly there already."""
-        tallies: dict[str, Tally] = {}
-        doubtful: set[Period] = set()
+    def _look(self, spark: SparkSession, judged: DataFrame) -> Look:
+        """Count the rows by cluster, period and file, and see which periods must be compared."""
+        look = Look()
         seen: set[Period] = set()
         for row in counted(judged).collect():
-            tally = tallies.setdefault(row[CLUSTER] or "unknown", Tally())
+            tally = look.tallies.setdefault(row[CLUSTER] or "unknown", Tally())
             tally.rows_read += row["rows"]
+            path, period = unquote(row[FILE]), (row[CLUSTER], row["period_end"])
             if row[REASON] is not None:
                 tally.reasons[row[REASON]] += row["rows"]
+                look.unclean.add(path)
                 continue
             tally.saw(row["period_end"])
-            seen.add((row[CLUSTER], row["period_end"]))
-            if not row["whole"]:
-                doubtful.add((row[CLUSTER], row["period_end"]))
-        return tallies, doubtful | (seen & self._already_there(spark, seen))
+            look.periods.setdefault(path, {})[period] = row["rows"]
+            if not row["whole"] or period in seen:
+                look.doubtful.add(period)
+            seen.add(period)
+        look.doubtful |= seen & self._already_there(spark, seen)
+        return look
 
     def _already_there(self, spark: SparkSession, periods: set[Period]) -> set[Period]:
         path = self.lake.silver(self.table.name)
@@ -174,7 +219,6 @@ class Batch:
         tallies: dict[str, Tally],
     ) -> None:
         silver = SILVER[self.table.name]
-        self._append(self._quality(spark, tallies), QUALITY)
         if any(tally.quarantined for tally in tallies.values()):
             aside = quarantined(judged.where(f.col(REASON).isNotNull()), self.table)
             if mended is not None:
@@ -226,7 +270,12 @@ def cluster_of(path: str) -> str:
     return unquote(path.split("/")[-3].removeprefix(f"{CLUSTER}="))
 
 
+def date_of(path: str) -> str:
+    """The date that a recorded file is of, likewise."""
+    return path.split("/")[-2].removeprefix(f"{DATE}=")
+
+
 def read_bronze(spark: SparkSession, lake: Lake, table: Table, paths: Sequence[str]) -> DataFrame:
-    """The rows of recorded files; columns that older files lack are null."""
+    """The rows of recorded files, each with its file; columns that older files lack are null."""
     reader = spark.read.schema(bronze_schema(table)).option("basePath", lake.bronze(table.name))
-    return reader.parquet(*paths)
+    return reader.parquet(*paths).select("*", f.col("_metadata.file_path").alias(FILE))

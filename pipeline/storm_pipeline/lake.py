@@ -161,6 +161,16 @@ def _write(frame: DataFrame, path: str, table: DerivedTable, mode: str, **option
     writer.mode(mode).options(**options).save(path)
 
 
+def prepare(spark: SparkSession, path: str, table: DerivedTable) -> None:
+    """Make the table, empty, unless there is one; give one of an earlier version the columns that it lacks."""
+    with _making:
+        found = _opened(spark, path)
+    if found is None:
+        _write(frame_of(spark, (), table.schema), path, table, "append")
+    else:
+        _widen(found, path, table)
+
+
 def _widen(found: DataFrame, path: str, table: DerivedTable) -> None:
     """Give a table of an earlier version the columns that it lacks."""
     if lacking := _lacking(found, table):

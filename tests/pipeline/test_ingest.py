@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from bronze_files import CLUSTER, FOLDER, bronze, lay, naive, run, silver, wanted
 from history_scene import record
 from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
-from storm_pipeline.ingestion import CONFLICT, Tally
+from storm_pipeline.ingestion import CONFLICT, LEAST_BYTES_TAKEN_OVER, Tally
 from storm_pipeline.jobs.ingest import UNREADABLE, Intake, set_aside_unreadable
 from storm_pipeline.lake import Lake, read
 from storm_pipeline.schemas import GAPS, QUALITY, QUARANTINE, SILVER
@@ -39,16 +39,59 @@ def test_whole_periods_are_taken_as_they_are(spark: SparkSession, recorded: Path
     assert silver(spark, tmp_path) == wanted(rows)
 
 
-def test_neither_order_nor_repetition_of_input_changes_what_comes_out(
+def whole_files(root: Path) -> list[bytes]:
+    """What the table of pairs has taken over as it was."""
+    return [path.read_bytes() for path in Path(Lake(str(root)).silver("pairs")).rglob("whole-*.parquet")]
+
+
+def test_a_whole_file_is_taken_over_as_it_is(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    rows = bronze(recorded, PAIRS)
+    half = [row for row in rows if row["period_end"] <= rows[len(rows) // 2]["period_end"]]
+    laid = lay(tmp_path, half, "one")
+    assert run(spark, tmp_path, take_over_bytes=0)["pairs"].rows_kept == len(half)
+    assert silver(spark, tmp_path) == wanted(half)
+    laid_later = lay(tmp_path, rows[len(half) :], "two")
+    run(spark, tmp_path, take_over_bytes=0)
+    assert silver(spark, tmp_path) == wanted(rows)
+    assert sorted(whole_files(tmp_path)) == sorted(path.read_bytes() for path in (laid, laid_later))
+    table = read(spark, Lake(str(tmp_path)).silver("pairs"), SILVER["pairs"])
+    for row in (half[0], half[-1], rows[-1]):  # files are found by the times that the table says they have
+        same = [one for one in rows if one["period_end"] == row["period_end"]]
+        assert table.where(table["period_end"] == row["period_end"].replace(tzinfo=None)).count() == len(same)
+    lay(tmp_path, rows[: len(half)], "again")
+    assert run(spark, tmp_path, take_over_bytes=0)["pairs"].duplicates == len(half)
+    assert silver(spark, tmp_path) == wanted(rows)
+
+
+def test_files_that_need_cleaning_or_are_small_are_not_taken_over(
     spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
+    rows = bronze(recorded, PAIRS)
+    first = [row for row in rows if row["period_end"] == rows[0]["period_end"]]
+    rest = rows[len(first) :]
+    lay(tmp_path, [*first, first[0]], "twice")
+    lay(tmp_path, [*rest, {**rest[0], "tuples_per_second": -1.0}], "wrong")
+    told = run(spark, tmp_path, take_over_bytes=0)["pairs"]
+    assert (told.rows_kept, told.duplicates, told.quarantined) == (len(rows), 1, 1)
+    assert silver(spark, tmp_path) == wanted(rows)
+    other = tmp_path / "other"
+    small = lay(other, rows, "one")
+    run(spark, other, take_over_bytes=small.stat().st_size + 1)
+    assert silver(spark, other) == wanted(rows)
+    assert whole_files(tmp_path) == whole_files(other) == []
+
+
+@pytest.mark.parametrize("take_over_bytes", [0, LEAST_BYTES_TAKEN_OVER])
+def test_neither_order_nor_repetition_of_input_changes_what_comes_out(
+    take_over_bytes: int, spark: SparkSession, recorded: Path, tmp_path: Path
 ) -> None:
     rows = bronze(recorded, PAIRS)
     third = len(rows) // 3
     lay(tmp_path, rows[::-1][:third] + rows[::-1][: third // 2], "a")  # part of it, some twice
-    first = run(spark, tmp_path)["pairs"]
+    first = run(spark, tmp_path, take_over_bytes=take_over_bytes)["pairs"]
     lay(tmp_path, rows[third:] + rows[-5:], "b")  # overlaps with the first batch
     lay(tmp_path, rows[:third], "c")
-    second = run(spark, tmp_path)["pairs"]
+    second = run(spark, tmp_path, take_over_bytes=take_over_bytes)["pairs"]
     assert silver(spark, tmp_path) == wanted(rows)
     assert first.rows_kept + second.rows_kept == len(rows)
     assert first.duplicates == third // 2

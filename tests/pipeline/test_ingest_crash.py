@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from bronze_files import CLUSTER, bronze, lay, run, silver, wanted
+from bronze_files import CLUSTER, bronze, lay, naive, run, silver, wanted
 from history_scene import record
 from storm_operator.core.history_tables import PAIRS
 from storm_pipeline import ingestion
 from storm_pipeline.lake import Lake, append_once, read
-from storm_pipeline.schemas import QUALITY, QUARANTINE
+from storm_pipeline.schemas import QUALITY, QUARANTINE, SILVER
+from storm_pipeline.whole_files import WholeFile, take_over
 from tiny_spark import as_options
 
 WRITES = 3
@@ -67,6 +69,44 @@ def test_cut_short_between_two_writes(
     assert read(spark, lake.silver("quarantine"), QUARANTINE).count() == 1
     report = [(row["rows_read"], row["duplicates"]) for row in read(spark, lake.silver("quality"), QUALITY).collect()]
     assert report == [(len(rows) + 6, 5)]
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_cut_short_around_taking_over(
+    is_committed: bool, spark: SparkSession, rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = [row for row in rows if row["period_end"] == rows[0]["period_end"]]
+    lay(tmp_path, first, "whole")
+    lay_all(tmp_path, rows[len(first) :])
+
+    def cut(*arguments: Any) -> None:
+        if is_committed:
+            take_over(*arguments)
+        raise Cut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ingestion, "take_over", cut)
+        with pytest.raises(StreamingQueryException):
+            run(spark, tmp_path, take_over_bytes=0)
+    run(spark, tmp_path, take_over_bytes=0)
+    assert silver(spark, tmp_path) == wanted(rows)
+    (report,) = read(spark, Lake(str(tmp_path)).silver("quality"), QUALITY).collect()
+    assert (report["rows_read"], report["duplicates"], report["quarantined"]) == (len(rows) + 6, 5, 1)
+
+
+def test_taking_over_again_changes_nothing(spark: SparkSession, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    file = WholeFile(
+        str(lay(tmp_path, rows, "one")), CLUSTER, "2026-01-01", len(rows), naive_end(rows[0]), naive_end(rows[-1])
+    )
+    for _ in range(2):
+        take_over(spark, [file], Lake(str(tmp_path)).silver("pairs"), SILVER["pairs"], "writer", 0)
+    assert silver(spark, tmp_path) == wanted(rows)
+
+
+def naive_end(row: dict[str, Any]) -> datetime:
+    found = naive(row["period_end"])
+    assert isinstance(found, datetime)
+    return found
 
 
 def test_killed_in_the_middle_of_a_batch(spark: SparkSession, rows: list[dict[str, Any]], tmp_path: Path) -> None:

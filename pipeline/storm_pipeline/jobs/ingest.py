@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from storm_operator.core.history_tables import TABLES, Table
-from storm_pipeline.ingestion import Batch, Tally, cluster_of
+from storm_pipeline.ingestion import LEAST_BYTES_TAKEN_OVER, Batch, Tally, cluster_of
 from storm_pipeline.lake import Lake, append_once, exists, frame_of, read, replace_all
 from storm_pipeline.metrics import Labelled
 from storm_pipeline.options import Conf, Heap, History, LakeRoot, Master, OffHeap, recorded_lake, settings_of, spark_job
@@ -40,6 +40,7 @@ class Intake:
     lake: Lake
     late_after: timedelta | None = None
     files_in_batch: int = FILES_IN_BATCH
+    take_over_bytes: int = LEAST_BYTES_TAKEN_OVER
 
     def start(self, spark: SparkSession, table: Table, told: Told, every: str | None) -> Any:
         """The stream of one table. `every` None: it ends when all files that are there have been taken in."""
@@ -58,7 +59,7 @@ class Intake:
             files = sorted(unquote(row["file"]) for row in frame.distinct().collect())
             if files:
                 stream = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-                batch = Batch(self.lake, table, str(stream), number, self.late_after)
+                batch = Batch(self.lake, table, str(stream), number, self.late_after, self.take_over_bytes)
                 told(table.name, number, batch.take_in(frame.sparkSession, files))
 
         writer = source.select(f.col("_metadata.file_path").alias("file")).writeStream.foreachBatch(take_in)

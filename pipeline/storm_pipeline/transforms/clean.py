@@ -12,6 +12,8 @@ from storm_operator.core.history_tables import SCHEMA_VERSION, Kind, Table
 from storm_pipeline.schemas import BRONZE_ONLY, CLUSTER, DATE
 
 REASON = "reason"
+FILE = "file"
+"""The recorded file that a row is of, as a URL."""
 
 
 def with_reasons(rows: DataFrame, table: Table, oldest: Mapping[str, datetime]) -> DataFrame:
@@ -45,13 +47,13 @@ def _checks(table: Table) -> Iterator[tuple[Column, str]]:
 
 
 def counted(judged: DataFrame) -> DataFrame:
-    """Rows by cluster, period and reason, and whether the rows without one are all of their period, each once.
+    """Rows by cluster, period, reason and file, and whether those without a reason are all of their period, each once.
 
-    A recorder writes all rows of a period together and says in each how many they are. Where as many are there, all by
-    one recorder, none is missing or doubled: no row needs to be compared with another.
+    A recorder writes all rows of a period together, into one file, and says in each how many they are. Where as many
+    are there, all by one recorder, none is missing or doubled: no row needs to be compared with another.
     """
     run = f.xxhash64("run_id")
-    sums = judged.groupBy(CLUSTER, "period_end", REASON).agg(
+    sums = judged.groupBy(CLUSTER, "period_end", REASON, FILE).agg(
         f.count("*").alias("rows"),
         f.max("rows_in_period").alias("most"),
         f.min("rows_in_period").alias("least"),
@@ -61,7 +63,7 @@ def counted(judged: DataFrame) -> DataFrame:
     whole = (
         (f.col("rows") == f.col("most")) & (f.col("most") == f.col("least")) & (f.col("first_run") == f.col("last_run"))
     )
-    return sums.select(CLUSTER, "period_end", REASON, "rows", whole.alias("whole"))
+    return sums.select(CLUSTER, "period_end", REASON, FILE, "rows", whole.alias("whole"))
 
 
 def ranked_by_key(rows: DataFrame, table: Table) -> DataFrame:

@@ -83,6 +83,13 @@ manifests: venv ## Make what is made or copied: reference pages, dashboards, the
 	PYTHONPATH=monitoring $(BIN)/python -m dashboards
 	mkdir -p charts/storm-operator/dashboards && cp monitoring/dashboards/json/*.json charts/storm-operator/dashboards/
 
+.PHONY: golden golden-record
+golden: venv spark-jars ## The tables that the pipeline makes of the recorded real run, made anew; read the change before you keep it
+	PYTHONPATH=tests $(BIN)/python tests/golden_tables.py
+
+golden-record: setup ## Another recording of a real run, for `make golden`
+	PYTHONPATH=tests:benchmarks $(BIN)/python tests/record_history.py
+
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \

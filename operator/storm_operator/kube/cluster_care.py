@@ -136,7 +136,8 @@ class ClusterCare:
         enforcing = [spec for spec in specs.values() if resizes_pods(spec)]
         if enforcing:
             headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
-            self.limits.follow(snapshot.supervisors, snapshot.assignment, demand, headroom)
+            used = snapshot.supervisor_cpu_millicores
+            self.limits.follow(snapshot.supervisors, snapshot.assignment, demand, headroom, used)
 
     def _scale_if_possible(
         self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot, storm: StormCluster

@@ -21,6 +21,9 @@ PodKey = tuple[str, str]
 SUPERVISOR_OWN_MILLICORES = 200.0
 """For the supervisor itself, garbage collection and network threads, which no executor's thread accounts for."""
 
+MOST_USED_FRACTION, LEAST_USED_FRACTION = 0.8, 0.6
+"""Of its limit that a pod may use before it is given more than its executors need, and before that is taken back."""
+
 SMALLEST_CHANGE_FRACTION = 0.1
 STEP_MILLICORES = 10
 RETRY_SECONDS = 300.0
@@ -39,6 +42,23 @@ def needed_millicores(
         return None
     total = math.fsum(millicores for millicores in known if millicores is not None)
     return SUPERVISOR_OWN_MILLICORES + total / headroom_fraction
+
+
+def with_use_in_mind(needed_millicores: float, used_millicores: float | None, now_millicores: float | None) -> float:
+    """Pure: what a pod is to have by what its executors need, and by what it uses of what it has now.
+
+    A pod that its limit holds back shows nothing else: its executors do less, and so seem to need less. What is more
+    than they need is kept while most of it is used, so that limits do not follow every little change.
+    """
+    if used_millicores is None:
+        return needed_millicores
+    is_well_used = (
+        now_millicores is not None
+        and LEAST_USED_FRACTION * now_millicores <= used_millicores <= MOST_USED_FRACTION * now_millicores
+    )
+    if now_millicores is not None and is_well_used:
+        return max(needed_millicores, now_millicores)
+    return max(needed_millicores, used_millicores / MOST_USED_FRACTION)
 
 
 def is_worth_a_resize(now_millicores: float | None, wanted_millicores: float) -> bool:
@@ -147,9 +167,16 @@ class PodLimits:
                 self._open(pod, capacity)
 
     def follow(
-        self, supervisors: tuple[Supervisor, ...], assignment: Assignment, demand: Demand, headroom_fraction: float
+        self,
+        supervisors: tuple[Supervisor, ...],
+        assignment: Assignment,
+        demand: Demand,
+        headroom_fraction: float,
+        used_millicores: Mapping[str, float],
     ) -> None:
         """Between plans: give each pod what its executors need, and all that it can have where that is unknown.
+
+        `used_millicores` is what supervisors use, by id: where that nears the limit, the limit rises.
 
         What nobody has measured yet is starting. Storm may have put it on a pod that had next to nothing to do, whose
         limit a JVM does not start with in the time that Storm gives it.
@@ -161,7 +188,8 @@ class PodLimits:
                 continue
             needed = needed_millicores(supervisor, assignment, demand, headroom_fraction)
             if needed is not None:
-                self._hold(pod, needed, pod.capacity_millicores)
+                wanted = with_use_in_mind(needed, used_millicores.get(supervisor.id), pod.wanted_millicores)
+                self._hold(pod, wanted, pod.capacity_millicores)
             elif self.any_demand_was_known:
                 self._open(pod, pod.capacity_millicores)
 

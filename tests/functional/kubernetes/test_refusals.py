@@ -59,7 +59,7 @@ class Refused:
     def run_pass(self, demand: Demand, after_seconds: float = 10.0) -> None:
         self.now += after_seconds
         self.care.see((managed_from(topology_body("words", NAMESPACE), NIMBUS),))
-        self.care.limits.follow(SEEN.supervisors, SEEN.assignment, demand, 0.9)
+        self.care.limits.follow(SEEN.supervisors, SEEN.assignment, demand, 0.9, {})
         self.care.news.tell_of({"words": TopologySpec("words", AdoptSource())}, SEEN)
 
     def events(self) -> list[tuple[str, str]]:

@@ -70,5 +70,5 @@ class PlayedKubernetes:
         """Passes of a loop that wants to give the pod what its executors need."""
         for _ in range(2):
             self.limits.see((NAMESPACE,))
-            self.limits.follow((S1,), ON_S1, same_demand((WORDS,), 180.0), 0.9)
+            self.limits.follow((S1,), ON_S1, same_demand((WORDS,), 180.0), 0.9, {})
             self.told.resize_problems(map(problem_reason, self.limits.problems.values()))

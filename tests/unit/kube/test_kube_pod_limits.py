@@ -65,17 +65,35 @@ class Scene:
         self.limits = PodLimits(self.pods, self.said.append, lambda: self.now)
         self.limits.see(("storm",))
 
-    def follow(self, demand: Demand = DEMAND, seconds: float = 10.0) -> list[tuple[str, int]]:
-        """One pass later; the resizes that it asked for."""
+    def follow(self, demand: Demand = DEMAND, seconds: float = 10.0, **used: float) -> list[tuple[str, int]]:
+        """One pass later; the resizes that it asked for. `used` are millicores by supervisor."""
         self.now += seconds
         self.limits.see(("storm",))
         before = len(self.pods.resizes)
-        self.limits.follow((S1, S2), BOTH_ON_S1, demand, 0.9)
+        self.limits.follow((S1, S2), BOTH_ON_S1, demand, 0.9, used)
         return self.pods.resizes[before:]
 
 
 def scene(*pods: SupervisorPod) -> Scene:
     return Scene(FakePods(pods))
+
+
+def test_a_pod_that_uses_all_it_has_is_given_more_although_its_executors_seem_to_need_no_more() -> None:
+    seen = scene(pod(wanted=600.0))
+    assert seen.follow(s1=300.0) == [], "200 for itself, and 400 for what needs 360"
+    assert seen.follow(s1=590.0) == [("sup-0", 740)]
+    assert seen.follow(s1=735.0) == [("sup-0", 920)]
+    for _ in range(9):
+        seen.follow(s1=2000.0)
+    assert seen.pods.pods["sup-0"].wanted_millicores == 2000.0, "never more than it can have"
+
+
+def test_what_is_well_used_is_kept_and_the_rest_given_back() -> None:
+    seen = scene(pod(wanted=1000.0))
+    assert [seen.follow(s1=used) for used in (790.0, 610.0, 700.0)] == [[], [], []]
+    assert seen.follow(s1=500.0) == [("sup-0", 630)]
+    assert seen.follow(s1=100.0) == [], "630 is near enough to 600"
+    assert scene(pod(wanted=1000.0)).follow() == [("sup-0", 600)], "what it uses is not known"
 
 
 def test_pod_needs_what_its_executors_need_and_something_for_itself() -> None:

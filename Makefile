@@ -93,7 +93,7 @@ golden-record: setup ## Another recording of a real run, for `make golden`
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-restarts bench-forecasts bench-profile bench-tune bench-papers bench-real \
+  bench-scrape bench-reaction bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers bench-real \
   bench-dashboards bench-pipeline bench-page page-pictures
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
@@ -139,6 +139,9 @@ bench-forecasts: venv ## Ways to forecast load on recorded series: error and CPU
 
 bench-profile: venv ## A learned profile against Liu's regression on a daily load with spikes (PROFILE_OPTIONS); the last line is JSON
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m profile_gain.bench_profile $(PROFILE_OPTIONS)
+
+bench-profile-real: setup ## The same on compressed days of a real cluster, half an hour for each load (PROFILE_OPTIONS); the last line is JSON
+	OMP_NUM_THREADS=1 PYTHONPATH=tests:benchmarks $(BIN)/python -m profile_gain.real_days $(PROFILE_OPTIONS)
 
 bench-tune: venv spark-jars ## 1,000 settings replayed on an hour of 100 executors; one Spark executor against two (TUNE_OPTIONS)
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/tune_speed.py $(TUNE_OPTIONS)

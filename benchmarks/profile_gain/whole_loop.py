@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from profile_gain.learning import learn, profile_of, series_of
+from profile_gain.learning import Arrivals, learn, profile_of
 
-from storm_operator.core.forecast import measured_loads
 from storm_operator.core.learned_profile import ProfileReading
 from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
-from storm_operator.loop_ports import PassReport, ProfileSource
+from storm_operator.loop_ports import ProfileSource
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_operator.simulator.daily_load import DailyLoad
 from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor
@@ -37,31 +36,6 @@ LINE, TREND, LEARNED = "Liu's regression", "damped trend", "learned profile"
 Row = dict[str, Any]
 
 
-@dataclass(slots=True)
-class Arrivals:
-    """A listener that keeps each component's arrivals, as the pipeline's silver tables would."""
-
-    points: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
-    forecasters: set[str] = field(default_factory=set)
-
-    def on_pass(self, report: PassReport) -> None:
-        self.forecasters |= {found.forecaster for found in report.forecasts.values()}
-        if report.snapshot is None or not report.snapshot.history:
-            return
-        newest = report.snapshot.history[-1:]
-        if newest[0].ended_at_seconds != report.snapshot.taken_at_seconds:
-            return
-        (topology,) = report.snapshot.topologies
-        for component in topology.components:
-            for at, load in measured_loads(topology, component.name, newest):
-                times, values = self.points.setdefault(component.name, ([], []))
-                times.append(at)
-                values.append(load.arrived_per_second)
-
-    def on_record(self, record: object) -> None:
-        pass
-
-
 @dataclass(frozen=True, slots=True)
 class Given:
     """A profile, or none yet."""
@@ -80,19 +54,16 @@ def play_loop(case: tuple[int, int, int]) -> list[Row]:
     """
     seed, learned_days, judged_days = case
     whole = learned_days + judged_days
-    past = Arrivals()
+    past = Arrivals(NAME)
     line = _play(seed, Forecast.LINE, whole, learned_days, past)
-    until = round(learned_days * DAY_SECONDS / PERIOD_SECONDS)
-    series = {
-        name: series_of(times[:until], values[:until], PERIOD_SECONDS) for name, (times, values) in past.points.items()
-    }
+    series = past.series(PERIOD_SECONDS, until=learned_days * DAY_SECONDS)
     theta = ResourceSettings().theta_millicores
     step = {name: theta * EXECUTORS.get(name, 1) / CPU_MS.get(name, 1.0) for name in series}
     made_at = max(float(one.times[-1]) for one in series.values())
     profile = profile_of(learn(series, DAY_SECONDS, PERIOD_SECONDS, step), NAME, CLUSTER, made_at)
-    seen = Arrivals()
+    seen = Arrivals(NAME)
     learned = _play(seed, Forecast.LINE, whole, learned_days, seen, Given({NAME: profile}))
-    trend = _play(seed, Forecast.DAMPED_TREND, whole, learned_days, Arrivals())
+    trend = _play(seed, Forecast.DAMPED_TREND, whole, learned_days, Arrivals(NAME))
     if "Seasonal" not in seen.forecasters:
         raise RuntimeError(f"the loop did not go by the profile, only by {sorted(seen.forecasters)}")
     found = ((LINE, line), (TREND, trend), (LEARNED, learned))

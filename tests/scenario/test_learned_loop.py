@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from profile_gain.whole_loop import Arrivals
+from profile_gain.learning import Arrivals
 
 from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.core.learned_profile import ComponentProfile, LearnedProfile
@@ -74,7 +74,7 @@ def _array(values: list[float]) -> Floats:
 
 
 def test_recorded_learned_used_and_said(tmp_path: Path) -> None:
-    past, reports = Arrivals(), Reports()
+    past, reports = Arrivals(NAME), Reports()
     first = stage(past)
     for _ in range(round(CYCLES * CYCLE_SECONDS / 10.0)):
         first.run_period(specs())

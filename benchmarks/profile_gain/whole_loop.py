@@ -13,6 +13,7 @@ from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingS
 from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.loop_ports import ProfileSource
+from storm_operator.simulated_cluster import EPOCH_SECONDS
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_operator.simulator.daily_load import DailyLoad
 from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor
@@ -56,7 +57,7 @@ def play_loop(case: tuple[int, int, int]) -> list[Row]:
     whole = learned_days + judged_days
     past = Arrivals(NAME)
     line = _play(seed, Forecast.LINE, whole, learned_days, past)
-    series = past.series(PERIOD_SECONDS, until=learned_days * DAY_SECONDS)
+    series = past.series(PERIOD_SECONDS, until=EPOCH_SECONDS + learned_days * DAY_SECONDS)
     theta = ResourceSettings().theta_millicores
     step = {name: theta * EXECUTORS.get(name, 1) / CPU_MS.get(name, 1.0) for name in series}
     made_at = max(float(one.times[-1]) for one in series.values())

@@ -23,10 +23,10 @@ demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node m
 
 PIPELINE_DEMO := build/pipeline-demo
 PIPELINE_MASTER ?= local[*]
-pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, aggregated, learned from: tables and a report in build/pipeline-demo (10 minutes)
+pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, aggregated, learned from: tables and a report in build/pipeline-demo (10 to 15 minutes)
 	rm -rf $(PIPELINE_DEMO)
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo.yaml --history $(PIPELINE_DEMO)/bronze
-	set -e; for job in ingest traffic profile "forecast --publish $(PIPELINE_DEMO)/profile.json" evaluate \
+	set -e; for job in ingest traffic profile "forecast --theta 50 --publish $(PIPELINE_DEMO)/profile.json" evaluate \
 	  "report --output $(PIPELINE_DEMO)/report"; do \
 	  echo "== storm-pipeline $$job"; set -- $$job; name=$$1; shift; \
 	  $(BIN)/storm-pipeline $$name $(PIPELINE_DEMO) "$$@" --master '$(PIPELINE_MASTER)'; done

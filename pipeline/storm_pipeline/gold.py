@@ -47,7 +47,7 @@ SEASONS = DerivedTable(
 PLAN_EFFECTS = DerivedTable(
     "plan_effects",
     "What a figure was before a plan and after it, what the forecast alone let expect, and the difference with the "
-    "interval that 90% of resamples lie in",
+    "interval that 90% of resamples lie in. Periods count up to the topology's plans before and after",
     schema_of(
         "plan_id text, policy text, state text, topology_id text, figure text, created_at time, before number, "
         "expected number, after number, effect number, effect_low number, effect_high number, periods whole, "
@@ -75,10 +75,11 @@ LEAGUE = DerivedTable(
 )
 RESTART_COSTS = DerivedTable(
     "restart_costs",
-    "What it cost to put a plan in force: tuple trees that were to be expected and were not completed meanwhile",
+    "What it cost to put a plan in force: tuple trees that were to be expected and were not completed meanwhile, as "
+    "far as was measured; of `unknown_seconds` nobody knows",
     schema_of(
-        "plan_id text, topology_id text, restarted_workers whole, seconds number, missing_trees number, "
-        "missing_trees_per_worker number, failed_tuples number, cluster text"
+        "plan_id text, topology_id text, restarted_workers whole, seconds number, unknown_seconds number, "
+        "missing_trees number, missing_trees_per_worker number, failed_tuples number, cluster text"
     ),
     BY_CLUSTER,
 )

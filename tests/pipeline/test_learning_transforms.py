@@ -12,7 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storm_pipeline.schemas import schema_of
 from storm_pipeline.transforms.components import component_periods
-from storm_pipeline.transforms.effects import Around, effects_of_plan, league, prediction_errors
+from storm_pipeline.transforms.effects import (
+    Around,
+    effects_of_plan,
+    league,
+    plan_effects,
+    prediction_errors,
+    restart_costs,
+)
 from storm_pipeline.transforms.profiles import component_profile, newest_states, restart_times
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
@@ -30,6 +37,12 @@ PLANS = schema_of(
     "predicted_after_latency_ms number, measured_before_latency_mean_ms number, measured_after_latency_mean_ms number, "
     "measured_before_inter_supervisor_tuples_per_second number"
 )
+
+TOPOLOGIES = schema_of(
+    "cluster text, topology_id text, period_end time, period_seconds number, acked_per_second number, "
+    "latency_p50_ms number, latency_p99_ms number"
+)
+EXPECTED = schema_of("cluster text, topology_id text, period_end time, expected_load number")
 
 
 def executor(hour: int, cpu: float | None, executed: float = 100.0, kind: str = "bolt") -> tuple[Any, ...]:
@@ -161,3 +174,38 @@ def test_an_effect_is_told_against_what_was_to_be_expected() -> None:
 def test_too_few_periods_say_nothing() -> None:
     few = around_a_plan(5.0)
     assert effects_of_plan(few[few["ended"] <= 100.0], Around(300.0)).empty
+
+
+def periods(spark: SparkSession, acked: list[float | None], latency: list[float]) -> tuple[DataFrame, DataFrame]:
+    """Periods of 10 s that end from MONDAY + 10 s on, and a load that stays."""
+    ends = [MONDAY + timedelta(seconds=10 * (number + 1)) for number in range(len(acked))]
+    seen = [("blue", "w-1", end, 10.0, rate, each, None) for end, rate, each in zip(ends, acked, latency, strict=True)]
+    return spark.createDataFrame(seen, TOPOLOGIES), spark.createDataFrame(
+        [("blue", "w-1", end, 100.0) for end in ends], EXPECTED
+    )
+
+
+def plan_at(seconds: int, plan_id: str) -> tuple[Any, ...]:
+    created = MONDAY + timedelta(seconds=seconds)
+    return plan("Verified", plan_id=plan_id, created_at=created, in_force_at=created + timedelta(seconds=1))
+
+
+def test_a_plan_is_not_credited_with_what_the_next_one_brought(spark: SparkSession) -> None:
+    # 9 ms, from the first plan at 60 s on 6 ms, from the second at 120 s on 2 ms.
+    latency = [9.0] * 6 + [6.0] * 6 + [2.0] * 6
+    topologies, expected = periods(spark, [100.0] * 18, latency)
+    plans = spark.createDataFrame([plan_at(60, "p-1"), plan_at(120, "p-2")], PLANS)
+    found = plan_effects(plans, topologies, expected, Around(300.0)).where("figure = 'latency_p50_ms'").collect()
+    told = {row["plan_id"]: (row["before"], row["after"], row["effect"]) for row in found}
+    assert told == {"p-1": (9.0, 6.0, -3.0), "p-2": (6.0, 2.0, -4.0)}
+
+
+def test_of_what_nobody_measured_nothing_is_said_to_be_missing(spark: SparkSession) -> None:
+    # All runs again 8 s after the plan: the periods that end at 70 s and, as it takes part in it, none after.
+    half, unknown = ([100.0] * 6 + [meanwhile] + [100.0] * 3 for meanwhile in (50.0, None))
+    plans = spark.createDataFrame([plan_at(60, "p-1")], PLANS)
+    (known,) = restart_costs(plans, *periods(spark, half, [1.0] * 10)).collect()
+    assert (known["missing_trees"], known["unknown_seconds"]) == (pytest.approx(500.0), 0.0)
+    (nobody,) = restart_costs(plans, *periods(spark, unknown, [1.0] * 10)).collect()
+    assert (nobody["missing_trees"], nobody["missing_trees_per_worker"]) == (None, None)
+    assert nobody["unknown_seconds"] == 10.0

@@ -96,10 +96,19 @@ def run(
 
 
 def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
-    """The league, for a person."""
-    table = Table(title=f"policies of {cluster}", title_justify="left", box=None)
+    """The league, for a person: changes are those that the operator itself measured when it verified a plan."""
+    title = f"policies of {cluster}: medians over plans, as measured when each was verified"
+    table = Table(title=title, title_justify="left", box=None)
     table.add_column("policy")
-    for name in ("plans", "verified", "rolled back", "latency", "traffic between", "restarts", "failed tuples"):
+    for name in (
+        "plans",
+        "verified",
+        "rolled\nback",
+        "mean\nlatency",
+        "traffic\nbetween",
+        "restarts",
+        "failed\ntuples",
+    ):
         table.add_column(name, justify="right")
     rows = read(spark, lake.gold(LEAGUE.name), LEAGUE)
     for row in rows.where(rows["cluster"] == cluster).orderBy("latency_change_percent").collect():

@@ -25,6 +25,7 @@ from storm_pipeline.jobs.learning import (
     sources,
 )
 from storm_pipeline.lake import Lake, read, replace_cluster
+from storm_pipeline.models.season import FEWEST_CYCLES
 from storm_pipeline.options import (
     Cluster,
     Conf,
@@ -85,6 +86,7 @@ def forecast(
             with console.status(f"forecasts of {name}"):
                 run(spark, tables, name, season, *dates)
             console.print(summary(spark, tables, name))
+            console.print(seasons_found(spark, tables, name, season), soft_wrap=True)
         publish(spark, tables, clusters, where, console)
 
 
@@ -115,6 +117,16 @@ def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
         line = own.get(Forecast.LINE.value)
         table.add_row(*key, *_cells(best), "-" if line is None else f"{line['short_percent']:.2f}")
     return table
+
+
+def seasons_found(spark: SparkSession, lake: Lake, cluster: str, cycle: Cycle) -> str:
+    """How many components have a season, and what it takes."""
+    rows = read(spark, lake.gold(SEASONS.name), SEASONS)
+    own = rows.where(rows["cluster"] == cluster).select("season").collect()
+    known = sum(row["season"] is not None for row in own)
+    needed = f"{(FEWEST_CYCLES + 1) * cycle.cycle_seconds / 3600.0:,.4g} hours"
+    lacking = "" if known == len(own) else f"; it takes {FEWEST_CYCLES + 1} whole cycles of history ({needed})"
+    return f"{known} of {len(own)} components have a season to go by{lacking}"
 
 
 def _cells(row: Row | None) -> tuple[str, str, str, str]:

@@ -49,16 +49,18 @@ class Publication:
 
 
 def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None, console: Console) -> tuple[str, ...]:
-    """The clusters that there is cleaned history of; a usage error when there is none."""
-    days = days_of(spark, lake.silver("executors"), SILVER["executors"], wanted)
-    found = tuple(sorted({day.cluster for day in days}))
-    if not found:
-        of = f" of cluster {wanted!r}" if wanted else ""
+    """The clusters that there is cleaned history of, or the `wanted` one; a usage error when there is none."""
+    there = tuple(sorted({day.cluster for day in days_of(spark, lake.silver("executors"), SILVER["executors"])}))
+    found = tuple(cluster for cluster in there if wanted in (None, cluster))
+    if found:
+        return found
+    if there:
         console.print(
-            f"[red]no cleaned history{of} in {lake.root}:[/] run `storm-pipeline ingest` first", soft_wrap=True
+            f"[red]--cluster: {wanted!r} is not in {lake.root};[/] there is {', '.join(there)}", soft_wrap=True
         )
-        raise typer.Exit(2)
-    return found
+    else:
+        console.print(f"[red]no cleaned history in {lake.root}:[/] run `storm-pipeline ingest` first", soft_wrap=True)
+    raise typer.Exit(2)
 
 
 def silver(

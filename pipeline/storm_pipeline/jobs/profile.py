@@ -86,7 +86,12 @@ def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
     table = Table(title=f"components of {cluster}", title_justify="left", box=None)
     for name in ("topology", "component"):
         table.add_column(name)
-    for name in ("CPU ms\nper tuple", "emitted\nfor one", "queue\ngrowth/s", "millicores\nused (p95)"):
+    for name in (
+        "CPU ms\nper tuple,\nidling\nincluded",
+        "emitted\nfor one",
+        "queue\ngrowth/s",
+        "millicores\nused (p95)",
+    ):
         table.add_column(name, justify="right", no_wrap=True)
     rows = read(spark, lake.gold(COMPONENT_PROFILE.name), COMPONENT_PROFILE)
     rows = rows.where(rows["hour_of_week"].isNull() & (rows["cluster"] == cluster))

@@ -134,4 +134,12 @@ def traffic(
 
                 job.do_day(day, step)
                 ledger.done(day, version)
-        console.print(f"traffic: {len(due)} of {len(days)} days made; the others have not changed")
+        console.print(outcome(len(due), len(days)))
+
+
+def outcome(made: int, there: int) -> str:
+    """What was done, in a sentence."""
+    if not there:
+        return "traffic: there is no cleaned history of such a cluster and date: nothing made"
+    unchanged = there - made
+    return f"traffic: {made} of {there} days made" + (f"; {unchanged} had not changed" if unchanged else "")

@@ -23,9 +23,9 @@ from storm_pipeline.jobs.learning import (
 )
 from storm_pipeline.lake import Lake, replace_cluster
 from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, cleaned_lake, settings_of, spark_job
-from storm_pipeline.tuning.candidates import candidates
+from storm_pipeline.tuning.candidates import Overrides, candidates
 from storm_pipeline.tuning.candidates import settings_of as operator_settings
-from storm_pipeline.tuning.halving import Ladder, PlayAll, Standing, climb, mean_of, standings
+from storm_pipeline.tuning.halving import PRESENT, Ladder, PlayAll, Standing, climb, mean_of, standings
 from storm_pipeline.tuning.reading import SOURCES, read_recording, recorded
 from storm_pipeline.tuning.recording import InvalidRecording, Recording
 from storm_pipeline.tuning.replay import Outcome, Prices, Try, replay
@@ -86,7 +86,8 @@ def tune(
                 raise typer.Exit(1) from error
             found = standings(outcomes, ladder)
             write(spark, tables, name, outcomes, found)
-            console.print(summary(name, found))
+            console.print(summary(name, found, tuple(present or ())))
+            console.print(verdict(found, tuple(present or ())), soft_wrap=True)
         publish(spark, tables, clusters, where, console)
 
 
@@ -96,7 +97,7 @@ def play_on(spark: SparkSession, recording: Recording, prices: Prices, told: Tol
     def play_all(tries: Sequence[Try]) -> list[Outcome]:
         context = spark.sparkContext
         tasks = max(1, min(len(tries), max(2 * context.defaultParallelism, len(tries) // TRIES_IN_A_TASK)))
-        told(f"rung {tries[0].rung}: {len(tries)} replays of {tries[0].seconds:,.0f} s")
+        told(f"round {tries[0].rung + 1}: {len(tries)} replays of {tries[0].seconds:,.0f} s of history")
         return context.parallelize(tries, tasks).map(lambda one: replay(recording, one, prices)).collect()
 
     return play_all
@@ -143,15 +144,16 @@ def write(
         replace_cluster(frame, lake.gold(table.name), table, cluster)
 
 
-def summary(cluster: str, found: Sequence[Standing]) -> Table:
-    """The finalists, for a person."""
-    table = Table(title=f"settings for {cluster}, against the present ones", title_justify="left", box=None)
-    table.add_column("settings")
-    for name in ("score", "90% interval", "CPU lacking", "too much", "restarts"):
-        table.add_column(name, justify="right")
+def summary(cluster: str, found: Sequence[Standing], present: Overrides = ()) -> Table:
+    """The finalists, for a person: what each changes of the `present` settings, one setting a line."""
+    title = f"settings for {cluster}: scores against the present ones (less is better), and means per hour of history"
+    table = Table(title=title, title_justify="left", box=None)
+    table.add_column("changed settings", overflow="fold")
+    for name in ("score", "90% interval", "CPU-s\nlacking", "CPU-s\ntoo much", "worker\nrestarts"):
+        table.add_column(name, justify="right", no_wrap=True)
     for one in found:
         table.add_row(
-            " ".join(one.overrides) or "the present ones",
+            "\n".join(changed(one, present)) or "the present ones",
             f"{one.change_percent:+.1f}%",
             f"{one.low_percent:+.1f} to {one.high_percent:+.1f}%",
             *(
@@ -160,6 +162,20 @@ def summary(cluster: str, found: Sequence[Standing]) -> Table:
             ),
         )
     return table
+
+
+def changed(standing: Standing, present: Overrides) -> Overrides:
+    """What a candidate sets otherwise than the present settings do; of a key that is set twice the last counts."""
+    now, then = (dict(one.split("=", 1) for one in overrides) for overrides in (present, standing.overrides))
+    return tuple(f"{key}={value}" for key, value in then.items() if now.get(key) != value)
+
+
+def verdict(found: Sequence[Standing], present: Overrides) -> str:
+    """What to do, in a sentence."""
+    best = found[0]
+    if best.candidate == PRESENT or best.high_percent >= 0.0:
+        return "keep the present settings: none was better in 90% of resamples"
+    return f"better in 90% of resamples: {' '.join(changed(best, present))}; nothing was changed"
 
 
 if __name__ == "__main__":

@@ -134,8 +134,12 @@ def best_of(errors: Mapping[str, ForecastError], has_season: bool) -> str:
     if not plain:
         return Forecast.DAMPED_TREND.value
     by_line = errors[Forecast.LINE.value]
-    # The line itself saves nothing of itself: it stands as it is.
-    best = min(sorted(plain), key=lambda name: (plain[name].short_percent, plain[name].over_percent))
+    # The line itself saves nothing of itself: it stands as it is. Where whole steps of CPU hide every difference, the
+    # error decides.
+    best = min(
+        sorted(plain),
+        key=lambda name: (plain[name].short_percent, plain[name].over_percent, plain[name].error_percent),
+    )
     if not has_season or errors[SEASONAL].over_percent > by_line.over_percent:
         return best
     return SEASONAL if errors[SEASONAL].short_percent < CLEARLY * plain[best].short_percent else best

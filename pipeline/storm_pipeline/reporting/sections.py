@@ -139,12 +139,18 @@ def _effects(frames: Frames) -> Section:
         plots.append(
             _named(figure.update_layout(scattermode="group", showlegend=True), "plan", f"effect on {_plain(name)}")
         )
-    words = "After minus what was to be expected (throughput scaled by the forecast load); 90% of resamples lie within."
+    words = (
+        "After minus what was to be expected (throughput scaled by the forecast load); 90% of resamples lie within. "
+        "Only periods between the plans before and after count; a plan with too few of them is not shown."
+    )
     return Section("plan-effects", "What each plan brought", words, plots, frame)
 
 
 def _league(frames: Frames) -> Section:
-    words = "Changes are medians over plans, measured after against before."
+    words = (
+        "Changes are medians over plans, as the operator measured them when it verified each: mean latency of the "
+        "slowest topology, against just before."
+    )
     return Section("policy-league", "Policies", words, (), frames["policy_league"])
 
 
@@ -154,7 +160,10 @@ def _predictions(frames: Frames) -> Section:
 
 
 def _costs(frames: Frames) -> Section:
-    words = "Tuple trees that were to be expected and were not completed while workers restarted."
+    words = (
+        "Tuple trees that were to be expected and were not completed while workers restarted. Of the unknown seconds "
+        "nobody knows: what is missing there comes on top."
+    )
     return Section("restart-costs", "What restarts cost", words, (), frames["restart_costs"])
 
 

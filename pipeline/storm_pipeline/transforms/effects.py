@@ -2,7 +2,8 @@
 
 A figure after a plan is compared with what was to be expected without it. Throughput was to follow the load: it is
 scaled by what the spouts were forecast to emit. Latency was to stay. Intervals are from resampling the periods before
-and after (bootstrap, 90%); periods between decision and all executors running are neither.
+and after (bootstrap, 90%); periods between decision and all executors running are neither, nor are those in which
+another plan of the topology was in the making or in force: what that one brought is its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from storm_pipeline.schemas import schema_of
@@ -21,6 +22,8 @@ from storm_pipeline.schemas import schema_of
 Floats = npt.NDArray[np.float64]
 RESAMPLES = 500
 FOLLOWS_LOAD = {"acked_per_second": True, "latency_p50_ms": False, "latency_p99_ms": False}
+UNDISTURBED = ("undisturbed_since", "undisturbed_until")
+"""Between the plans of the same topology before and after; null where there is none."""
 EFFECTS = schema_of(
     "cluster text, plan_id text, policy text, state text, topology_id text, figure text, created_at time, "
     "before number, expected number, after number, effect number, effect_low number, effect_high number, periods whole"
@@ -37,21 +40,36 @@ class Around:
 
 def plan_effects(plans: DataFrame, topologies: DataFrame, expected: DataFrame, around: Around) -> DataFrame:
     """From one row per plan, topologies' periods and `expected_load`: a row per plan, topology and figure."""
+    neighbours = Window.partitionBy("cluster", "topology_id").orderBy("created", "plan_id")
     each = (
-        plans.where(f.col("in_force_at").isNotNull())
-        .withColumn("topology_id", f.explode(f.split("topology_ids", ",")))
-        .withColumn("created", f.unix_micros("created_at") / 1e6)
-        .withColumn("running", f.unix_micros("in_force_at") / 1e6 + f.coalesce("seconds_to_running", f.lit(0.0)))
-        .select("cluster", "plan_id", "policy", "state", "topology_id", "created_at", "created", "running")
+        _by_topology(plans)
+        .withColumn("undisturbed_since", f.lag("running").over(neighbours))
+        .withColumn("undisturbed_until", f.lead("created").over(neighbours))
+        .select(
+            "cluster", "plan_id", "policy", "state", "topology_id", "created_at", "created", "running", *UNDISTURBED
+        )
     )
     periods = topologies.withColumn("ended", f.unix_micros("period_end") / 1e6).select(
         "cluster", "topology_id", "period_end", "ended", "period_seconds", *FOLLOWS_LOAD
     )
+    began = f.col("ended") - f.col("period_seconds")
     seen = each.join(periods, ["cluster", "topology_id"]).where(
         f.col("ended").between(f.col("created") - around.seconds, f.col("running") + around.seconds)
+        & (f.col("undisturbed_since").isNull() | (began >= f.col("undisturbed_since")))
+        & (f.col("undisturbed_until").isNull() | (f.col("ended") <= f.col("undisturbed_until")))
     )
     known = seen.join(expected, ["cluster", "topology_id", "period_end"], "left")
     return known.groupBy("cluster", "plan_id", "topology_id").applyInPandas(_effects_by(around), EFFECTS)
+
+
+def _by_topology(plans: DataFrame) -> DataFrame:
+    """A row for each topology of each plan that came into force: when it was made, and when all ran again."""
+    return (
+        plans.where(f.col("in_force_at").isNotNull())
+        .withColumn("topology_id", f.explode(f.split("topology_ids", ",")))
+        .withColumn("created", f.unix_micros("created_at") / 1e6)
+        .withColumn("running", f.unix_micros("in_force_at") / 1e6 + f.coalesce("seconds_to_running", f.lit(0.0)))
+    )
 
 
 def expected_load(forecasts: DataFrame, executors: DataFrame) -> DataFrame:
@@ -125,13 +143,12 @@ def _interval(before: Floats, after: Floats) -> tuple[float, float]:
 
 
 def restart_costs(plans: DataFrame, topologies: DataFrame, expected: DataFrame) -> DataFrame:
-    """Trees not completed while a plan was put in force, against the rate before it scaled by the forecast."""
-    each = (
-        plans.where("in_force_at IS NOT NULL AND restarted_workers > 0")
-        .withColumn("topology_id", f.explode(f.split("topology_ids", ",")))
-        .withColumn("created", f.unix_micros("created_at") / 1e6)
-        .withColumn("running", f.unix_micros("in_force_at") / 1e6 + f.coalesce("seconds_to_running", f.lit(0.0)))
-    )
+    """Trees not completed while a plan was put in force, against the rate before it scaled by the forecast.
+
+    Of periods whose throughput nobody knows nothing is missing and nothing was completed: they are `unknown_seconds`,
+    and `missing_trees` is of the others, null where there is none.
+    """
+    each = _by_topology(plans.where("restarted_workers > 0"))
     periods = topologies.withColumn("ended", f.unix_micros("period_end") / 1e6)
     seen = (
         each.select("cluster", "plan_id", "topology_id", "restarted_workers", "failed_tuples", "created", "running")
@@ -142,7 +159,7 @@ def restart_costs(plans: DataFrame, topologies: DataFrame, expected: DataFrame) 
         .join(expected, ["cluster", "topology_id", "period_end"], "left")
         .where(f.col("ended").between(f.col("created") - 120.0, f.col("running") + f.col("period_seconds")))
     )
-    calm = f.col("ended") <= f.col("created")
+    calm, is_known = f.col("ended") <= f.col("created"), f.col("acked_per_second").isNotNull()
     key = ["cluster", "plan_id", "topology_id"]
     sums = seen.groupBy(*key).agg(
         f.max("restarted_workers").alias("restarted_workers"),
@@ -151,11 +168,13 @@ def restart_costs(plans: DataFrame, topologies: DataFrame, expected: DataFrame) 
         f.expr("percentile(CASE WHEN ended <= created THEN acked_per_second END, 0.5)").alias("rate_before"),
         f.avg(f.when(calm, f.col("expected_load"))).alias("load_before"),
         f.avg(f.when(~calm, f.col("expected_load"))).alias("load_meanwhile"),
-        f.sum(f.when(~calm, f.coalesce("acked_per_second", f.lit(0.0)) * f.col("period_seconds"))).alias("acked"),
-        f.sum(f.when(~calm, f.col("period_seconds"))).alias("time_meanwhile"),
+        f.sum(f.when(~calm, f.col("acked_per_second") * f.col("period_seconds"))).alias("acked"),
+        f.sum(f.when(~calm & is_known, f.col("period_seconds"))).alias("known_seconds"),
+        f.sum(f.when(~calm & ~is_known, f.col("period_seconds")).otherwise(0.0)).alias("unknown_seconds"),
     )
     ratio = f.coalesce(f.col("load_meanwhile") / f.nullif("load_before", f.lit(0.0)), f.lit(1.0))
-    missing = f.greatest(f.lit(0.0), f.col("rate_before") * ratio * f.col("time_meanwhile") - f.col("acked"))
+    short = f.col("rate_before") * ratio * f.col("known_seconds") - f.col("acked")
+    missing = f.when(short.isNotNull(), f.greatest(f.lit(0.0), short))  # `greatest` passes over nulls
     return sums.withColumn("missing_trees", missing).withColumn(
         "missing_trees_per_worker", f.col("missing_trees") / f.col("restarted_workers")
     )

@@ -11,10 +11,10 @@ from profile_gain.demand_path import RESOURCES, allocated_millicores
 from builders import PERIOD_SECONDS, chain_topology, component_load, history
 from storm_operator.core.demand import demand_of_forecasts
 from storm_operator.core.forecast import LoadForecast
-from storm_operator.core.learned_profile import SEASONAL
+from storm_operator.core.learned_profile import SEASONAL, ForecastError
 from storm_operator.core.model import Demand
 from storm_operator.simulator.daily_load import DailyLoad
-from storm_pipeline.models.backtest import OPERATORS, Series, allocated, error_of, forecasts, judge, line
+from storm_pipeline.models.backtest import OPERATORS, Series, allocated, best_of, error_of, forecasts, judge, line
 from storm_pipeline.models.season import Floats, SeasonShape, learn_season
 
 SHAPE = SeasonShape(400.0, 10.0, 0.8, 0.5)
@@ -159,3 +159,9 @@ def test_a_daily_load_comes_again_but_no_day_is_another() -> None:
     assert np.corrcoef(first, second)[0, 1] > 0.5
     assert calm.rate_at(5.5) == pytest.approx(calm.means(0, 1.0)[5])
     assert DailyLoad(100.0, seed=5).means(0, 60.0).tolist() != DailyLoad(100.0, seed=6).means(0, 60.0).tolist()
+
+
+def test_where_whole_steps_of_cpu_hide_the_difference_the_error_decides() -> None:
+    alike = {"DampedTrend": ForecastError(5.0, 0.0, 40.0), "Line": ForecastError(0.9, 0.0, 40.0)}
+    assert best_of(alike, has_season=False) == "Line"
+    assert best_of(alike | {"DampedTrend": ForecastError(5.0, 0.0, 39.0)}, has_season=False) == "DampedTrend"

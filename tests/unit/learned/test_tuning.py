@@ -8,8 +8,9 @@ import pytest
 
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.settings_overrides import InvalidOverride
+from storm_pipeline.jobs.tune import changed, verdict
 from storm_pipeline.tuning.candidates import OF_POLICY, candidates, settings_of
-from storm_pipeline.tuning.halving import PRESENT, Ladder, climb, standings
+from storm_pipeline.tuning.halving import PRESENT, Ladder, Standing, climb, standings
 from storm_pipeline.tuning.recording import (
     InvalidRecording,
     RecordedComponent,
@@ -113,3 +114,20 @@ def test_a_replay_tells_what_settings_cost_and_can_be_repeated() -> None:
     dear = replay(RECORDING, tight, Prices(restart=1000.0))
     assert dear.score - first.score == pytest.approx(990.0 * first.restarts)
     assert SchedulingSettings().period_seconds == RECORDING.period_seconds
+
+
+def standing(candidate: int, high_percent: float, *overrides: str) -> Standing:
+    return Standing(candidate, overrides, high_percent - 5.0, high_percent - 10.0, high_percent, ())
+
+
+def test_what_a_candidate_changes_is_told_and_what_stays_is_not() -> None:
+    present = ("thetaMillicores=50", "coolDownSeconds=60")
+    better = standing(3, -2.0, *present, "policy=liu", "thetaMillicores=100", "coolDownSeconds=60")
+    assert changed(better, present) == ("thetaMillicores=100", "policy=liu")
+    assert changed(standing(PRESENT, 0.0, *present), present) == ()
+    assert "better in 90% of resamples: thetaMillicores=100 policy=liu" in verdict([better], present)
+
+
+def test_the_present_settings_are_kept_unless_others_are_surely_better() -> None:
+    assert verdict([standing(PRESENT, 0.0)], ()).startswith("keep the present settings")
+    assert verdict([standing(2, 1.0, "policy=liu")], ()).startswith("keep the present settings")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,10 @@ Master = Annotated[str, typer.Option(envvar="SPARK_MASTER", help="Spark's master
 Heap = Annotated[str, typer.Option(help="Java heap of the driver (and of each executor).")]
 OffHeap = Annotated[str, typer.Option(help="Memory outside the heap, where Spark hashes and sorts.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting (repeatable).")]
+
+_LENGTH = r"(\d+\s+(millisecond|second|minute|hour|day)s?|\d+\.\d+\s+seconds?)"
+INTERVAL = re.compile(rf"\s*{_LENGTH}(\s+{_LENGTH})*\s*", re.ASCII | re.IGNORECASE)
+"""What Spark takes as the interval of a trigger, in its plain form; only seconds may have a fraction."""
 
 
 def recorded_lake(root: str, history: str | None) -> Lake:
@@ -64,6 +69,13 @@ def settings_of(master: str, heap: str, off_heap: str, conf: list[str] | None) -
             raise typer.BadParameter(f"--conf: {text!r} must look like spark.sql.shuffle.partitions=8")
         extra[key] = value
     return SparkSettings(master, heap, off_heap, extra=extra)
+
+
+def parse_interval(option: str, text: str | None) -> str | None:
+    """The interval as Spark takes it; a usage error, since Spark says so only when it has started."""
+    if text is not None and INTERVAL.fullmatch(text) is None:
+        raise typer.BadParameter(f"{option}: {text!r} must be an interval like '30 seconds' or '1 hour 30 minutes'")
+    return text
 
 
 def parse_dates(first: str | None, last: str | None) -> tuple[date | None, date | None]:

@@ -37,6 +37,8 @@ Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", h
 _LENGTH = r"(\d+\s+(millisecond|second|minute|hour|day)s?|\d+\.\d+\s+seconds?)"
 INTERVAL = re.compile(rf"\s*{_LENGTH}(\s+{_LENGTH})*\s*", re.ASCII | re.IGNORECASE)
 """What Spark takes as the interval of a trigger, in its plain form; only seconds may have a fraction."""
+MEMORY = re.compile(r"0*[1-9]\d*[kmgt]", re.ASCII | re.IGNORECASE)
+"""What Java and Spark both take: without a unit Java means bytes, and Spark not everywhere; `2gb` Java refuses."""
 
 
 def recorded_lake(root: str, history: str | None) -> Lake:
@@ -68,6 +70,9 @@ def settings_of(master: str, heap: str, off_heap: str, conf: list[str] | None) -
         if not separator or not key.startswith("spark."):
             raise typer.BadParameter(f"--conf: {text!r} must look like spark.sql.shuffle.partitions=8")
         extra[key] = value
+    for option, memory in (("--heap", heap), ("--off-heap", off_heap)):
+        if MEMORY.fullmatch(memory) is None:
+            raise typer.BadParameter(f"{option}: {memory!r} must be a number above 0 with a unit, like 2g or 512m")
     return SparkSettings(master, heap, off_heap, extra=extra)
 
 

@@ -108,7 +108,8 @@ def test_separation_reaches_the_policy() -> None:
     ("arguments", "message"),
     [
         (["--policy", "magic"], "no such policy; there are adaptive"),
-        (["--set", "coolDown"], "'coolDown' is no setting: expected key=value"),
+        (["--set", "coolDown"], "'coolDown' has no key or no value: KEY=VALUE is needed"),
+        (["--policy", "t-storm", "--set", "gamma=2"], "'gamma' is no setting: did you mean parameters.gamma?"),
         (["--set", "colour=blue"], "'colour' is no setting: expected parameters.<name> or one of applyMethod"),
         (["--set", "coolDownSeconds=-1"], "coolDownSeconds is '-1': expected a number of 0 or more"),
         (["--set", "historyPeriods=2.5"], "historyPeriods is '2.5': expected a whole number"),

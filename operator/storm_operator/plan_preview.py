@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from storm_operator.core.decision import Decision, Hold, Plan, Prediction
+from storm_operator.core.decision import Decision, Hold, Move, Plan, Prediction
 from storm_operator.core.model import WorkerSlot
 from storm_operator.core.placement.optimal import Gap
 from storm_operator.core.plan_json import plan_to_json
@@ -60,8 +60,12 @@ def _moves_table(plan: Plan, snapshot: ClusterSnapshot) -> Table:
     for move in plan.moves:
         name = snapshot.topology(move.executor.topology_id).name
         source = "(not placed)" if move.source is None else _place(move.source, hosts)
-        table.add_row(name, move.executor.component, move.executor.label, source, _place(move.target, hosts))
+        table.add_row(name, move.executor.component, move.executor.label, source, _destination(move, hosts))
     return table
+
+
+def _destination(move: Move, hosts: Mapping[str, str]) -> str:
+    return f":{move.target.port} (port only)" if move.changes_only_port else _place(move.target, hosts)
 
 
 def _place(slot: WorkerSlot, hosts: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from storm_operator.adapters.resource_settings import resource_settings, schedul
 from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario
+from storm_operator.simulator.load import LoadShape
 from storm_operator.simulator.load_text import parse_load
 from storm_operator.simulator.model import (
     AvailabilityDrops,
@@ -51,6 +52,7 @@ TOPOLOGY_FIELDS = {
     "replaysFailed": "replays_failed",
     "sourceKeepsBacklog": "source_keeps_backlog",
 }
+SUPERVISOR_FIELDS = ("count", "capacityMillicores", "slots", "availability", "threadSpeed")
 
 
 class InvalidScenario(Exception):
@@ -87,11 +89,13 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
             supervisors=_supervisors(given.get("supervisors", 4)),
             topologies=topologies,
             distances=Distances({}, default_ms=_number(given, "roundTripMs", 1.0)),
-            faults=tuple(_fault(one) for one in given.get("faults", ())),
+            faults=tuple(_fault(one, f"faults[{at}]") for at, one in enumerate(given.get("faults", ()))),
         )
         scheduling = scheduling_settings(_mapping(given.get("scheduling", {}), "scheduling"))
         resources = resource_settings(_mapping(given.get("resources", {}), "resources"))
-    except (ValueError, InvalidResource, TypeError) as error:
+    except InvalidResource as error:  # it names the field as in a StormTopology
+        raise InvalidScenario(str(error).removeprefix("spec.")) from error
+    except (ValueError, TypeError) as error:
         raise InvalidScenario(str(error)) from error
     scenario = Scenario(
         name=str(given.get("name", name)),
@@ -108,12 +112,9 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
 
 
 def _supervisors(given: object) -> tuple[SimulatedSupervisor, ...]:
-    """A number, {count, capacityMillicores, slots}, or a list of such groups with availability and threadSpeed too."""
-    groups = given if isinstance(given, list) else [{"count": given} if isinstance(given, int) else given]
     machines: list[SimulatedSupervisor] = []
-    for group in groups:
-        fields = _mapping(group, "supervisors")
-        _only(fields, ("count", "capacityMillicores", "slots", "availability", "threadSpeed"), "supervisors")
+    for fields in _supervisor_groups(given):
+        _only(fields, SUPERVISOR_FIELDS, "supervisors")
         for _ in range(int(_number(fields, "count", 1.0))):
             name = f"supervisor-{len(machines) + 1}"
             machines.append(
@@ -129,6 +130,20 @@ def _supervisors(given: object) -> tuple[SimulatedSupervisor, ...]:
     return tuple(machines)
 
 
+def _supervisor_groups(given: object) -> Sequence[Mapping[str, Any]]:
+    """A number, a mapping of `SUPERVISOR_FIELDS`, or a list of such mappings."""
+    if isinstance(given, list):
+        return [_mapping(one, f"supervisors[{at}]") for at, one in enumerate(given)]
+    if isinstance(given, dict):
+        return [given]
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return [{"count": given}]
+    raise InvalidScenario(
+        f"supervisors is {given!r}: a number of 0 or more, a mapping with any of {', '.join(SUPERVISOR_FIELDS)}, "
+        "or a list of such mappings is right"
+    )
+
+
 def _topology(given: object, number: int) -> SimulatedTopology:
     where = f"topologies[{number - 1}]"
     fields = _mapping(given, where)
@@ -139,13 +154,20 @@ def _topology(given: object, number: int) -> SimulatedTopology:
     name = str(fields.get("name", workload))
     settings = {TOPOLOGY_FIELDS[key]: value for key, value in fields.items() if key in TOPOLOGY_FIELDS}
     if "load" in fields:
-        settings["load"] = parse_load(str(fields["load"]))
+        settings["load"] = _load(str(fields["load"]), where)
     return WORKLOADS[workload](topology_id=f"{name}-{number}", name=name, **settings)
 
 
-def _fault(given: object) -> Fault:
-    fields = _mapping(given, "faults")
-    _only(fields, ("kind", "supervisor", "atSeconds", "untilSeconds", "factor", "availability"), "faults")
+def _load(text: str, where: str) -> LoadShape:
+    try:
+        return parse_load(text)
+    except ValueError as error:
+        raise InvalidScenario(f"{where}.{error}") from error
+
+
+def _fault(given: object, where: str) -> Fault:
+    fields = _mapping(given, where)
+    _only(fields, ("kind", "supervisor", "atSeconds", "untilSeconds", "factor", "availability"), where)
     supervisor, at = str(fields.get("supervisor")), _number(fields, "atSeconds", 0.0)
     until = _number(fields, "untilSeconds", 0.0) if "untilSeconds" in fields else None
     match fields.get("kind"):
@@ -156,7 +178,7 @@ def _fault(given: object) -> Fault:
         case "availability":
             return AvailabilityDrops(supervisor, at, _number(fields, "availability", 0.85), until)
         case other:
-            raise InvalidScenario(f"faults.kind is {other!r}: one of dies, slows, availability is right")
+            raise InvalidScenario(f"{where}.kind is {other!r}: one of dies, slows, availability is right")
 
 
 def _mapping(given: object, where: str) -> Mapping[str, Any]:

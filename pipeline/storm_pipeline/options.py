@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +34,12 @@ Heap = Annotated[str, typer.Option(help="Java heap of the driver (and of each ex
 OffHeap = Annotated[str, typer.Option(help="Memory outside the heap, where Spark hashes and sorts.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting (repeatable).")]
 
+_LENGTH = r"(\d+\s+(millisecond|second|minute|hour|day)s?|\d+\.\d+\s+seconds?)"
+INTERVAL = re.compile(rf"\s*{_LENGTH}(\s+{_LENGTH})*\s*", re.ASCII | re.IGNORECASE)
+"""What Spark takes as the interval of a trigger, in its plain form; only seconds may have a fraction."""
+MEMORY = re.compile(r"0*[1-9]\d*[kmgt]", re.ASCII | re.IGNORECASE)
+"""What Java and Spark both take: without a unit Java means bytes, and Spark not everywhere; `2gb` Java refuses."""
+
 
 def recorded_lake(root: str, history: str | None) -> Lake:
     """The lake that has recorded history; a folder that is not there is said before Spark takes its time to start."""
@@ -63,7 +70,17 @@ def settings_of(master: str, heap: str, off_heap: str, conf: list[str] | None) -
         if not separator or not key.startswith("spark."):
             raise typer.BadParameter(f"--conf: {text!r} must look like spark.sql.shuffle.partitions=8")
         extra[key] = value
+    for option, memory in (("--heap", heap), ("--off-heap", off_heap)):
+        if MEMORY.fullmatch(memory) is None:
+            raise typer.BadParameter(f"{option}: {memory!r} must be a number above 0 with a unit, like 2g or 512m")
     return SparkSettings(master, heap, off_heap, extra=extra)
+
+
+def parse_interval(option: str, text: str | None) -> str | None:
+    """The interval as Spark takes it; a usage error, since Spark says so only when it has started."""
+    if text is not None and INTERVAL.fullmatch(text) is None:
+        raise typer.BadParameter(f"{option}: {text!r} must be an interval like '30 seconds' or '1 hour 30 minutes'")
+    return text
 
 
 def parse_dates(first: str | None, last: str | None) -> tuple[date | None, date | None]:

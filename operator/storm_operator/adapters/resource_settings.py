@@ -29,7 +29,7 @@ def scheduling_settings(given: Mapping[str, Any]) -> SchedulingSettings:
     try:
         check_parameters(settings.policy, settings.parameters)
     except ValueError as error:
-        raise InvalidResource(f"spec.scheduling.parameters: {error}") from error
+        raise InvalidResource(f"spec.{error}") from error  # it begins with scheduling.policy or .parameters
     return settings
 
 

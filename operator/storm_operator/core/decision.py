@@ -17,6 +17,11 @@ class Move:
     source: WorkerSlot | None
     target: WorkerSlot
 
+    @property
+    def changes_only_port(self) -> bool:
+        """Whether the executor stays on its supervisor, in another worker of it."""
+        return self.source is not None and self.source.supervisor_id == self.target.supervisor_id
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:

@@ -36,13 +36,11 @@ class ProposedChange:
     topologies cost in force (Cost.running, without the network of topologies that must not move). `payback_seconds`
     is the one-off cost of the restarts over what is saved each second; None when nothing is saved. `trouble` is what
     is wrong in force and better after the change, None when it only saves; urgent trouble must not wait.
-    `executors_moved` leaves out those that only get another port because their worker restarts.
     """
 
     base: Assignment
     target: Assignment
     diff: PlanDiff
-    executors_moved: int
     before: Prediction
     after: Prediction
     running_cost: float
@@ -66,10 +64,16 @@ class ProposedChange:
 
     @property
     def what_moves(self) -> str:
-        """E.g. `moves 3 executors, restarts 2 workers`; workers that only end cost nobody a wait."""
-        running = self.target.workers()
+        """E.g. `moves 3 executors, changes only the port of 4 executors, restarts 2 workers`.
+
+        Workers that only end cost nobody a wait.
+        """
+        moves, running = self.diff.moves, self.target.workers()
+        only_port = sum(move.changes_only_port for move in moves)
         restarts = sum(slot in running for slot in self.diff.restarted_workers)
-        return f"moves {_count(self.executors_moved, 'executor')}, restarts {_count(restarts, 'worker')}"
+        parts = (("moves", len(moves) - only_port), ("changes only the port of", only_port))
+        told = [f"{verb} {_count(number, 'executor')}" for verb, number in parts if number]
+        return ", ".join([*told, f"restarts {_count(restarts, 'worker')}"])
 
 
 def examine_proposal(
@@ -83,8 +87,7 @@ def examine_proposal(
     base, target = _changed_part(snapshot.assignment, proposal, snapshot, settings)
     if base.slot_of == target.slot_of:
         return None
-    executors_moved = len(moved_executors(base, target))
-    if not executors_moved:
+    if not moved_executors(base, target):
         return None
     target = _in_free_slots(snapshot, target)
     diff = diff_assignments(base, target)
@@ -100,7 +103,6 @@ def examine_proposal(
         base=base,
         target=target,
         diff=diff,
-        executors_moved=executors_moved,
         before=before,
         after=after,
         running_cost=cost_before.running - _network_of_others(snapshot, in_force, prices, settings),

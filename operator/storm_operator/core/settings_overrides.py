@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from storm_operator.core.placement.registry import POLICIES, parameters_of
 from storm_operator.core.settings import ObjectiveWeights, ResourceSettings, SchedulingSettings
 
 NOT_SETTABLE = frozenset({"weights", "parameters", "approval", "excluded_windows", "pinned_components"})
@@ -35,7 +36,7 @@ def override_settings(settings: Settings, overrides: Iterable[str]) -> Settings:
     for text in overrides:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not key or not value:
-            raise InvalidOverride(f"{text!r} is no setting: expected key=value, e.g. coolDownSeconds=0")
+            raise InvalidOverride(f"{text!r} has no key or no value: KEY=VALUE is needed, e.g. coolDownSeconds=0")
         settings = _overridden(settings, key, value)
     return settings
 
@@ -62,7 +63,18 @@ def _overridden(settings: Settings, key: str, value: str) -> Settings:
         return replace(settings, scheduling=changed)
     if not dot and name in _names(ResourceSettings):
         return replace(settings, resources=replace(resources, **{name: _like(getattr(resources, name), key, value)}))
-    raise InvalidOverride(f"{key!r} is no setting: expected parameters.<name> or one of {', '.join(setting_names())}")
+    right = _meant(key, scheduling.policy) or f"expected parameters.<name> or one of {', '.join(setting_names())}"
+    raise InvalidOverride(f"{key!r} is no setting: {right}")
+
+
+def _meant(key: str, policy: str) -> str | None:
+    """A question where `key` is a setting's name with a wrong section or none."""
+    name = key.rpartition(".")[2]
+    likely = [setting for setting in setting_names() if setting.rpartition(".")[2] == _camel(name)]
+    takers = [taker for taker in sorted(POLICIES) if name in parameters_of(taker)]
+    if takers:
+        likely.append(f"parameters.{name}" + ("" if policy in takers else f" (of policy {' or '.join(takers)})"))
+    return f"did you mean {' or '.join(likely)}?" if likely else None
 
 
 def _names(kind: type[Any]) -> set[str]:

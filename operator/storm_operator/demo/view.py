@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -35,8 +37,9 @@ def render(recorder: Recorder, now_seconds: float, status: str) -> RenderableTyp
 
 def _figures(points: Sequence[Point]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("figure", "now", "course"):
-        table.add_column(heading)
+    for heading in ("figure", "now"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("course")
     recent = points[-COURSE_POINTS:]
     for name in sorted({name for point in recent for name in point.latency_p50_ms}):
         _row(table, f"{name}: median latency, ms", [point.latency_p50_ms.get(name) for point in recent])
@@ -48,7 +51,20 @@ def _figures(points: Sequence[Point]) -> Table:
 
 def _row(table: Table, name: str, values: Sequence[float | None]) -> None:
     now = values[-1] if values else None
-    table.add_row(name, "unknown" if now is None else f"{now:,.1f}", sparkline(values))
+    table.add_row(name, "unknown" if now is None else f"{now:,.1f}", Course(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A sparkline of the newest values, as many as there is room for: the one column that may be narrow."""
+
+    values: Sequence[float | None]
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(1, max(1, len(self.values))).with_maximum(options.max_width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(sparkline(self.values[-options.max_width :]), no_wrap=True)
 
 
 def sparkline(values: Sequence[float | None]) -> str:

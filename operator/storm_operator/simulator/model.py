@@ -273,7 +273,8 @@ class ClusterModel:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
-        known = {supervisor.id for supervisor in self.supervisors}
-        for fault in self.faults:
+        known = [supervisor.id for supervisor in self.supervisors]
+        for at, fault in enumerate(self.faults):
             if fault.supervisor_id not in known:
-                raise ValueError(f"faults: {fault.supervisor_id!r} is no supervisor; there are {sorted(known)}")
+                there_are = f"there are {', '.join(known) or 'none'}"
+                raise ValueError(f"faults[{at}].supervisor: {fault.supervisor_id!r} is no supervisor; {there_are}")

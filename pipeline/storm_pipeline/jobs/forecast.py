@@ -51,11 +51,13 @@ def forecast(
     cluster: Cluster = None,
     first: First = None,
     last: Last = None,
-    cycle: Annotated[float, typer.Option(help="Seconds after which loads come again: a day, or 604800.")] = 86_400.0,
-    bins: Annotated[float, typer.Option("--bin", help="Seconds of a bin of the season.")] = 30.0,
+    cycle: Annotated[
+        float, typer.Option(min=1.0, help="Seconds after which loads come again: a day, or 604800.")
+    ] = 86_400.0,
+    bins: Annotated[float, typer.Option("--bin", min=1.0, help="Seconds of a bin of the season.")] = 30.0,
     phi: Annotated[int, typer.Option(min=1, help="Periods that the operator looks back over.")] = 5,
     theta: Annotated[
-        float, typer.Option(help="The operator's thetaMillicores: what a lack of CPU is judged by.")
+        float, typer.Option(min=1.0, help="The operator's thetaMillicores: what a lack of CPU is judged by.")
     ] = 200.0,
     yardsticks: Annotated[bool, typer.Option(help="Judge seasonal forecasters of others, too.")] = True,
     publish_file: Publish = None,

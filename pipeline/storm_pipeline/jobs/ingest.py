@@ -19,7 +19,18 @@ from storm_operator.core.history_tables import TABLES, Table
 from storm_pipeline.ingestion import LEAST_BYTES_TAKEN_OVER, Batch, Tally, cluster_of
 from storm_pipeline.lake import Lake, append_once, exists, frame_of, read, replace_all
 from storm_pipeline.metrics import Labelled
-from storm_pipeline.options import Conf, Heap, History, LakeRoot, Master, OffHeap, recorded_lake, settings_of, spark_job
+from storm_pipeline.options import (
+    Conf,
+    Heap,
+    History,
+    LakeRoot,
+    Master,
+    OffHeap,
+    parse_interval,
+    recorded_lake,
+    settings_of,
+    spark_job,
+)
 from storm_pipeline.schemas import GAPS, QUALITY, QUARANTINE, SILVER, bronze_schema
 from storm_pipeline.transforms.clean import gaps_of
 
@@ -162,6 +173,7 @@ def ingest(
     """Take recorded history into clean tables. Can be cut short anywhere and run again."""
     console = Console(highlight=False)
     late = timedelta(hours=late_after_hours) if late_after_hours else None
+    interval = parse_interval("--every", every)
     intake = Intake(recorded_lake(lake, history), late, files_in_batch)
     totals: dict[str, Tally] = {}
 
@@ -174,8 +186,8 @@ def ingest(
             totals[table] = added(totals.get(table, Tally()), tally)
 
     with spark_job("ingest", settings_of(master, heap, off_heap, conf), console, intake.lake, figures) as spark:
-        if every:
-            intake.follow(spark, told, every)
+        if interval:
+            intake.follow(spark, told, interval)
         else:
             with console.status("ingest") as status:
                 intake.run(spark, told, begun=lambda what: status.update(f"ingest: {what}"))

@@ -44,9 +44,11 @@ def tune(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The present settings, beside the defaults.")
     ] = None,
     replays: Annotated[int, typer.Option(min=2, help="How often the finalists are replayed.")] = 5,
-    under_price: Annotated[float, typer.Option(help="A CPU-second that was lacking, in CPU-seconds too many.")] = 10.0,
-    failed_price: Annotated[float, typer.Option(help="A failed tuple, likewise.")] = 0.01,
-    restart_price: Annotated[float, typer.Option(help="A restart of a worker, likewise.")] = 10.0,
+    under_price: Annotated[
+        float, typer.Option(min=0.0, help="A CPU-second that was lacking, in CPU-seconds too many.")
+    ] = 10.0,
+    failed_price: Annotated[float, typer.Option(min=0.0, help="A failed tuple, likewise.")] = 0.01,
+    restart_price: Annotated[float, typer.Option(min=0.0, help="A restart of a worker, likewise.")] = 10.0,
     seed: Annotated[int, typer.Option(help="What is drawn depends on it alone.")] = 0,
     publish_file: Publish = None,
     config_map: ConfigMap = None,

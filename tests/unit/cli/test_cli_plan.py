@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -29,6 +30,16 @@ def test_plan_shows_what_moves_why_and_what_it_brings() -> None:
     assert done.exit_code == 0
     for expected in ("Plan by adaptive", "What moves", "10.77.0.11:6700", "between supervisors, tuples/s"):
         assert expected in done.output
+
+
+def test_the_heading_counts_the_moves_that_the_table_lists() -> None:
+    output = " ".join(run_plan().output.split())
+    told = re.search(r"; moves (\d+) executors, changes only the port of (\d+) executors, restarts", output)
+    assert told is not None
+    listed = re.findall(r"│ wordcount │ \S+ │ \d+-\d+ │ (\S+):\d+ │ (\S*):\d+ (\(port only\) )?│", output)
+    assert [bool(note) for _, _, note in listed] == [host == "" for _, host, _ in listed]
+    assert int(told[1]) == sum(host not in ("", source) for source, host, _ in listed) > 0
+    assert int(told[2]) == sum(host == "" for _, host, _ in listed) > 0
 
 
 def test_json_is_for_programs() -> None:
@@ -97,7 +108,8 @@ def test_separation_reaches_the_policy() -> None:
     ("arguments", "message"),
     [
         (["--policy", "magic"], "no such policy; there are adaptive"),
-        (["--set", "coolDown"], "'coolDown' is no setting: expected key=value"),
+        (["--set", "coolDown"], "'coolDown' has no key or no value: KEY=VALUE is needed"),
+        (["--policy", "t-storm", "--set", "gamma=2"], "'gamma' is no setting: did you mean parameters.gamma?"),
         (["--set", "colour=blue"], "'colour' is no setting: expected parameters.<name> or one of applyMethod"),
         (["--set", "coolDownSeconds=-1"], "coolDownSeconds is '-1': expected a number of 0 or more"),
         (["--set", "historyPeriods=2.5"], "historyPeriods is '2.5': expected a whole number"),

@@ -48,10 +48,34 @@ def test_every_name_that_is_offered_can_be_set(name: str) -> None:
     pytest.fail(f"{name} takes none of {values}")
 
 
-@pytest.mark.parametrize("text", ["", "=1", "policy=", "weights=1", "weights.colour=1", "parameters=1", "a.b=1"])
+@pytest.mark.parametrize("text", ["weights=1", "weights.colour=1", "parameters=1", "a.b=1"])
 def test_what_is_no_setting_is_refused(text: str) -> None:
-    with pytest.raises(InvalidOverride, match="is no setting"):
+    with pytest.raises(InvalidOverride, match="is no setting: expected parameters"):
         override_settings(Settings(), [text])
+
+
+@pytest.mark.parametrize("text", ["", "=1", "policy=", "minimumGainPercent"])
+def test_what_lacks_a_key_or_a_value_is_told_the_form(text: str) -> None:
+    with pytest.raises(InvalidOverride) as refused:
+        override_settings(Settings(), [text])
+    assert str(refused.value) == f"{text!r} has no key or no value: KEY=VALUE is needed, e.g. coolDownSeconds=0"
+
+
+@pytest.mark.parametrize(
+    ("policy", "key", "meant"),
+    [
+        ("t-storm", "gamma", "parameters.gamma"),
+        ("t-storm", "weights.gamma", "parameters.gamma"),
+        ("liu", "gamma", "parameters.gamma (of policy t-storm)"),
+        ("liu", "workerRestart", "weights.workerRestart"),
+        ("liu", "worker_restart", "weights.workerRestart"),
+        ("liu", "scheduling.coolDownSeconds", "coolDownSeconds"),
+    ],
+)
+def test_a_name_in_the_wrong_section_is_recognised(policy: str, key: str, meant: str) -> None:
+    with pytest.raises(InvalidOverride) as refused:
+        override_settings(Settings(), [f"policy={policy}", f"{key}=2"])
+    assert str(refused.value) == f"{key!r} is no setting: did you mean {meant}?"
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "ten"])

@@ -99,7 +99,7 @@ def test_a_plan_tells_what_it_does_and_why() -> None:
     assert plan.target == TOGETHER
     assert (plan.before.inter_supervisor_tuples_per_second, plan.after.inter_supervisor_tuples_per_second) == (2000, 0)
     assert plan.after.complete_latency_ms == pytest.approx(6)
-    assert "moves 3 executors, restarts 1 worker" in plan.reason
+    assert "; moves 2 executors, changes only the port of 1 executor, restarts 1 worker; " in plan.reason
     assert "inter-supervisor traffic 2000 -> 0 tuples/s" in plan.reason
     assert "supervisors in use 3 -> 1" in plan.reason
     assert plan.cause is PlanCause.SAVINGS
@@ -199,7 +199,7 @@ def test_cool_down() -> None:
 def test_a_small_gain_holds_with_its_figures() -> None:
     message = held(decision(minimum_gain_percent=99.9), HoldReason.GAIN_TOO_SMALL)
     assert "tuple-ms/s" in message
-    assert "moves 3 executors" in message
+    assert "moves 2 executors, changes only the port of 1 executor" in message
 
 
 def test_a_loss_holds_whatever_the_minimum() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,29 @@ def test_view_renders_what_was_recorded() -> None:
     text = console.export_text()
     assert "all is well" in text
     assert "between supervisors" in text
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_each_figure_is_one_line_that_fills_a_narrow_console(width: int) -> None:
+    seen = recorder()
+    seen.points[:] = [
+        replace(
+            seen.points[0],
+            latency_p50_ms={"httpmonitor": 1234.5},
+            throughput_per_second={"httpmonitor": None if at % 7 == 0 else 1000.0 * at},
+            inter_supervisor_per_second=100.0 * at,
+        )
+        for at in range(90)
+    ]
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(render(seen, 1005.0, "watching"))
+    text = console.export_text()
+    assert "…" not in text
+    lines = text.splitlines()
+    figures = ("httpmonitor: median", "httpmonitor: throughput", "between supervisors", "supervisors in use")
+    first = next(at for at, line in enumerate(lines) if figures[0] in line)
+    assert [name in line for name, line in zip(figures, lines[first:], strict=False)] == [True] * len(figures)
+    assert all(line.removesuffix(" │").endswith("█") for line in lines[first : first + len(figures)])
 
 
 def test_sparkline_leaves_a_gap_for_the_unknown() -> None:

@@ -62,7 +62,7 @@ def test_settings_have_the_types_of_their_defaults() -> None:
         ({"adopt": {}, "scheduling": {"perriod": 1}}, ["spec.scheduling", "perriod", "periodSeconds"]),
         ({"adopt": {}, "scheduling": {"periodSeconds": -1}}, ["spec.scheduling.periodSeconds", "-1", "minimum"]),
         ({"adopt": {}, "nimbus": "no where"}, ["spec.nimbus", "no where"]),
-        ({"adopt": {}, "scheduling": {"parameters": {"nope": 1}}}, ["spec.scheduling.parameters", "nope"]),
+        ({"adopt": {}, "scheduling": {"parameters": {"nope": 1}}}, ["spec.scheduling.parameters.nope = 1"]),
         ({"adopt": {}, "config": {"since": datetime.date(2024, 1, 1)}}, ["spec.config.since", "quotes"]),
         (
             {"adopt": {}, "resources": {"floorMillicores": 500, "ceilingMillicores": 100}},

@@ -17,6 +17,8 @@ from storm_operator.simulator.load_text import parse_load
 from storm_operator.simulator.model import AvailabilityDrops, SupervisorDies
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "simulations" / "wordcount.yaml"
+FAULT = {"kind": "dies", "supervisor": "supervisor-1"}
+SUPERVISORS = "a number of 0 or more, a mapping with any of count, capacityMillicores, .*, or a list of such mappings"
 
 
 def smallest(**more: object) -> dict[str, Any]:
@@ -54,12 +56,32 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
     [
         ({"topologies": []}, "topologies is \\[\\]: a list of at least one is right"),
         ({"topologies": [{"workload": "words"}]}, "workload is 'words': one of wordcount, http-monitor"),
-        ({"topologies": [{"workload": "wordcount", "load": "300/s"}]}, "load '300/s': steady:RATE"),
+        (
+            {"topologies": [{"workload": "wordcount", "load": "300/s"}]},
+            "^topologies\\[0\\]\\.load '300/s': steady:RATE",
+        ),
+        ({"topologies": [{"workload": "wordcount", "load": "step:1,2@x"}]}, "^topologies\\[0\\]\\.load step '2@x'"),
         ({"duration": 5}, "unknown field 'duration'"),
         ({"durationSeconds": -1}, "durationSeconds is -1: a number of 0 or more is right"),
-        ({"faults": [{"kind": "dies", "supervisor": "s9"}]}, "'s9' is no supervisor"),
-        ({"faults": [{"kind": "explodes", "supervisor": "supervisor-1"}]}, "one of dies, slows, availability"),
+        ({"faults": [{"kind": "dies", "supervisor": "s9"}]}, "^faults\\[0\\]\\.supervisor: 's9' is no supervisor"),
+        ({"faults": [FAULT, FAULT | {"supervisor": "s9"}]}, "^faults\\[1\\].*supervisor-1, supervisor-2, super"),
+        (
+            {"faults": [{"kind": "explodes", "supervisor": "supervisor-1"}]},
+            "^faults\\[0\\]\\.kind is 'explodes': one of dies",
+        ),
         ({"scheduling": []}, "scheduling is list: a mapping is right"),
+        (
+            {"scheduling": {"policy": "adaptivee"}},
+            "^scheduling\\.policy = 'adaptivee': no such policy; there are adapt",
+        ),
+        (
+            {"scheduling": {"parameters": {"nope": 1}}},
+            "^scheduling\\.parameters\\.nope = 1: policy adaptive has no such",
+        ),
+        ({"supervisors": "zero"}, f"^supervisors is 'zero': {SUPERVISORS}"),
+        ({"supervisors": True}, f"^supervisors is True: {SUPERVISORS}"),
+        ({"supervisors": -1}, f"^supervisors is -1: {SUPERVISORS}"),
+        ({"supervisors": [{}, 3]}, "^supervisors\\[1\\] is int: a mapping is right"),
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None:

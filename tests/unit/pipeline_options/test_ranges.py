@@ -1,0 +1,36 @@
+"""Numbers that the pipeline's jobs take: what lies outside their ranges, and that --help tells these."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from storm_pipeline.cli import app
+
+RANGES = [
+    ("forecast", "--theta", "-30", 1),
+    ("forecast", "--cycle", "-5", 1),
+    ("forecast", "--bin", "0", 1),
+    ("tune", "--under-price", "-1", 0),
+    ("tune", "--failed-price", "-0.1", 0),
+    ("tune", "--restart-price", "-1", 0),
+]
+
+
+def told(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"})
+
+
+@pytest.mark.parametrize(("job", "option", "value", "least"), RANGES)
+def test_a_number_out_of_range_is_refused_by_the_name_of_its_option(
+    job: str, option: str, value: str, least: int
+) -> None:
+    refused = told(job, "no-lake", option, value)
+    assert refused.exit_code == 2
+    assert f"Invalid value for '{option}': Input should be greater than or equal to {least}" in refused.output
+
+
+@pytest.mark.parametrize(("job", "option", "least"), [(job, option, least) for job, option, _, least in RANGES])
+def test_help_tells_the_range(job: str, option: str, least: int) -> None:
+    line = next(line for line in told(job, "--help").output.splitlines() if f" {option} " in line)
+    assert f"[x>={least}.0]" in line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -201,14 +201,15 @@ def measure_placement(
     turn: int,
     machines: tuple[Supervisor, ...],
     seconds: float,
+    wait: Callable[[float], None] = time.sleep,
 ) -> Measured:
-    """What the topology does over the next `seconds`; `placement` is what to call where it is."""
+    """What the topology does over the next `seconds`, which `wait` lets pass; `placement` is what it is called."""
     watching = {
         name: replace(spec, scheduling=SchedulingSettings(mode=Mode.OBSERVE)) for name, spec in bench.specs.items()
     }
     started = time.time()
     bench.assembly.metrics.read_window(started, 1.0)
-    time.sleep(seconds)
+    wait(seconds)
     now = time.time()
     window = bench.assembly.metrics.read_window(now, now - started + 0.9)
     snapshot = build_snapshot(bench.assembly.storm.read_view(watching), window, (), now)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -48,7 +48,7 @@ from rich.console import Console
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Supervisor
 from storm_operator.core.plan_record import executor_key
-from storm_operator.core.settings import Mode, ResourceSettings, Trigger
+from storm_operator.core.settings import ApprovalMode, ApprovalSettings, Mode, ResourceSettings, Trigger
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.demo.run import write_rate
 from storm_operator.demo.scenario import PERIOD_SECONDS, scheduling
@@ -59,6 +59,9 @@ from storm_operator.loop_ports import LoopMemory, PassReport
 DEFAULT_FILE = Path("build/bench-real/measured.json")
 FALLBACK_KEY = "storm_operator.fallback.scheduler"
 FALLBACKS = {EVEN: "default", RESOURCE_AWARE: "resource-aware"}
+
+Wait = Callable[[float], None]
+"""Lets so many seconds pass."""
 
 RESOURCES = ResourceSettings(theta_millicores=25.0, floor_millicores=25.0)
 """The machines have half a core: half of what the demo's, with one core, are managed by."""
@@ -131,21 +134,22 @@ class Arena:
             self._offer(load_name)
             if contender not in STORMS_OWN:
                 self._manage(contender)
-            self._settle(load_name)
-            yield measure_placement(self.bench, self.workload, contender, load_name, turn, machines, seconds)
+            wait = time.sleep if contender in STORMS_OWN else self._keeper_of_limits(contender)
+            self._settle(load_name, wait)
+            yield measure_placement(self.bench, self.workload, contender, load_name, turn, machines, seconds, wait)
 
     def _offer(self, load_name: str) -> None:
         write_rate(self.rate_file, self.workload.rates[load_name])
 
-    def _settle(self, load_name: str) -> None:
+    def _settle(self, load_name: str, wait: Wait) -> None:
         """Whoever is measured at low load has had its JVMs warmed up by the same seconds of saturation."""
         if load_name == "saturated":
-            time.sleep(SETTLE_SATURATED_SECONDS)
+            wait(SETTLE_SATURATED_SECONDS)
             return
         self._offer("saturated")
-        time.sleep(WARM_UP_SECONDS)
+        wait(WARM_UP_SECONDS)
         self._offer("low")
-        time.sleep(SETTLE_LOW_SECONDS)
+        wait(SETTLE_LOW_SECONDS)
 
     def _leave_to_storm(self, scheduler: str) -> None:
         """The topology as one of Storm's own schedulers places it from scratch, without any plan or limit."""
@@ -176,20 +180,40 @@ class Arena:
         )
 
     def _manage(self, policy: str) -> None:
-        """Run the control loop with `policy` until it is calm, or the time is over; then nothing changes any more."""
+        """Run the control loop with `policy` until it is calm, or the time is over; then nothing moves any more."""
         specs = {name: managed(spec, policy) for name, spec in self.bench.specs.items()}
         loop = self.bench.assembly.loop
         loop.period_seconds = PERIOD_SECONDS
         reports: list[PassReport] = []
         deadline = time.monotonic() + self.limit_seconds
         while not is_calm(reports) and (time.monotonic() < deadline or loop.has_pending_plan):
-            began = time.monotonic()
-            reports.append(loop.run_once(specs))
-            time.sleep(max(0.0, began + PERIOD_SECONDS - time.monotonic()))
+            reports.append(self._pass(specs, PERIOD_SECONDS))
         plans = [f"{record.plan.id} {record.state.value}" for record in loop.memory.records]
         self.console.log(f"{policy}: {'calm' if is_calm(reports) else 'NOT calm'} after {len(reports)} passes; {plans}")
         last = [made for _, made in reports[-1].decisions if isinstance(made, Hold)]
         self.console.log("; ".join(f"{hold.reason.value}: {hold.message}" for hold in last))
+
+    def _keeper_of_limits(self, policy: str) -> Wait:
+        """Waits while the loop goes on: limits follow the load as they always do, and plans wait for somebody's yes."""
+        by_hand = ApprovalSettings(ApprovalMode.MANUAL)
+        specs = {
+            name: replace(spec, scheduling=replace(spec.scheduling, approval=by_hand))
+            for name, spec in ((name, managed(spec, policy)) for name, spec in self.bench.specs.items())
+        }
+
+        def wait(seconds: float) -> None:
+            until = time.monotonic() + seconds
+            while (left := until - time.monotonic()) > 0.0:
+                self._pass(specs, min(PERIOD_SECONDS, left))
+
+        return wait
+
+    def _pass(self, specs: Mapping[str, TopologySpec], seconds: float) -> PassReport:
+        """One pass of the loop, and what is left of `seconds`."""
+        began = time.monotonic()
+        report = self.bench.assembly.loop.run_once(specs)
+        time.sleep(max(0.0, began + seconds - time.monotonic()))
+        return report
 
     def _machines(self) -> tuple[Supervisor, ...]:
         by_host = {supervisor.host: supervisor for supervisor in self.bench.supervisors()}

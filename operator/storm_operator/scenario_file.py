@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from storm_operator.adapters.resource_schema import InvalidResource
+from storm_operator.adapters.resource_schema import InvalidResource, check_schema, topology_schema, with_defaults
 from storm_operator.adapters.resource_settings import resource_settings, scheduling_settings
 from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
@@ -91,8 +91,8 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
             distances=Distances({}, default_ms=_number(given, "roundTripMs", 1.0)),
             faults=tuple(_fault(one, f"faults[{at}]") for at, one in enumerate(given.get("faults", ()))),
         )
-        scheduling = scheduling_settings(_mapping(given.get("scheduling", {}), "scheduling"))
-        resources = resource_settings(_mapping(given.get("resources", {}), "resources"))
+        scheduling = scheduling_settings(_section_of_spec(given, "scheduling"))
+        resources = resource_settings(_section_of_spec(given, "resources"))
     except InvalidResource as error:  # it names the field as in a StormTopology
         raise InvalidScenario(str(error).removeprefix("spec.")) from error
     except (ValueError, TypeError) as error:
@@ -109,6 +109,15 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
         t.name: TopologySpec(t.name, AdoptSource(), scheduling=scheduling, resources=resources) for t in topologies
     }
     return ScenarioFile(scenario, specs)
+
+
+def _section_of_spec(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A section as a StormTopology's spec has it, checked and filled up by the very schema that checks those."""
+    section = _mapping(given.get(name, {}), name)
+    schema = topology_schema()["properties"]["spec"]["properties"][name]
+    check_schema({name: section}, {"properties": {name: schema}})
+    filled: Mapping[str, Any] = with_defaults(section, schema)
+    return filled
 
 
 def _supervisors(given: object) -> tuple[SimulatedSupervisor, ...]:

@@ -5,9 +5,10 @@ A plan costs restarts, so it is made for more than the next ten seconds. For eac
 - need: as Liu's, but who is held back by its limit is taken to need twice that limit;
 - peak: the highest need of the recent past, which fades towards the need (`peak_seconds`). It is what the executor is
   given (rounded as Liu's): limits rise at once and fall slowly, since a limit takes nothing from anybody
-  who does not use it, and one that is too low makes tuples wait. Whom it keeps waiting for a good part of the time is
-  given twice its limit, although it needs no more on the average: work comes in bursts, and where the spouts wait for
-  acks, what limits delay is never offered. That is a matter of limits alone, and moves nobody;
+  who does not use it, and one that is too low makes tuples wait. Whom it keeps waiting for a tenth of the time is given
+  twice its limit, although it needs no more on the average, and keeps that while it still waits now and then: work
+  comes in bursts, and where the spouts wait for acks, what limits delay is never offered. That is a matter of limits
+  alone, and moves nobody;
 - room: what placement keeps free for it: the peak and a share to spare, the peak of a longer past
   (`room_peak_seconds`), or the need after a growth that is sure to go on, as far as the cluster has so much. Overload
   is told by the need, so that the load may move between need and room without moving anybody. What comes again within
@@ -38,8 +39,10 @@ MOST_GROWTH = 10.0
 
 HELD_BACK_FACTOR = 2.0
 
-WAITING_FRACTION = 0.25
-"""Of a period, for which a limit may keep an executor waiting."""
+WAITING_FRACTION = 0.1
+"""Of a period, for which a limit may keep an executor waiting; for longer, it is given more."""
+BARELY_WAITING_FRACTION = 0.02
+"""Who waits for longer than that needs what it has: it would wait again with less."""
 
 PACKABLE_SHARE = 0.9
 """Of the room of all supervisors together; executors do not come in every size."""
@@ -116,8 +119,11 @@ def _without_waiting(
     limit, load = previous.millicores.get(executor), snapshot.loads.get(executor)
     if limit is None or load is None or resources.enforcement is not Enforcement.EXECUTOR:
         return need
-    if (load.throttled_fraction or 0.0) < WAITING_FRACTION:
+    waited = load.throttled_fraction or 0.0
+    if waited < BARELY_WAITING_FRACTION:
         return need
+    if waited < WAITING_FRACTION:
+        return max(need, previous.limit_peak_millicores.get(executor, need))
     return max(need, min(HELD_BACK_FACTOR * limit, resources.ceiling_millicores))
 
 

@@ -15,6 +15,8 @@ LEAST_HOURS = 6
 MOST_ROWS = 200
 """Of a table on the page; the files beside it have all."""
 MOST_SEASONS = 6
+LEAST_SHOWN = 1e-9
+"""What is less is left over from rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +201,8 @@ def _plain(name: object) -> str:
 
 
 def heads(frame: pd.DataFrame) -> list[str]:
-    """A table's column names for a person."""
-    return [_plain(name) for name in frame.columns]
+    """The names of a table's columns for a person; those that say nothing are left out."""
+    return [_plain(name) for name in _telling(frame).columns]
 
 
 def _labels(frame: pd.DataFrame) -> list[str]:
@@ -213,17 +215,27 @@ def _labels(frame: pd.DataFrame) -> list[str]:
 
 
 def _named(figure: go.Figure, x: str, y: str) -> go.Figure:
-    return figure.update_layout(
-        xaxis_title=x, yaxis_title=y, height=340, margin={"l": 60, "r": 20, "t": 40, "b": 60}, template="plotly_white"
-    )
+    figure.update_xaxes(title=x, automargin=True)
+    figure.update_yaxes(title=y, automargin=True)
+    return figure.update_layout(height=360, margin={"l": 60, "r": 20, "t": 40, "b": 60}, template="plotly_white")
 
 
 def cells(frame: pd.DataFrame) -> list[list[str]]:
-    """A table's first rows as texts."""
-    return [[_text(value) for value in row] for row in frame.head(MOST_ROWS).itertuples(index=False)]
+    """A table's first rows as texts, column by column as in `heads`."""
+    return [[_text(value) for value in row] for row in _telling(frame).head(MOST_ROWS).itertuples(index=False)]
+
+
+def _telling(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.dropna(axis="columns", how="all")
 
 
 def _text(value: Any) -> str:
     if value is None or (isinstance(value, float) and value != value):
         return "-"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {number}" for name, number in value.items()) or "none"
+    if isinstance(value, float):
+        return "0" if abs(value) < LEAST_SHOWN else f"{value:,.4g}"
+    return str(value)

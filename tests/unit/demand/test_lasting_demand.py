@@ -119,12 +119,20 @@ def test_whom_its_limit_keeps_waiting_is_given_more_and_moved_nowhere() -> None:
     assert again.millicores[WORK[0]] == RESOURCES.ceiling_millicores
     later = again
     for _ in range(240):
-        later = demand_of(picture(380.0, throttled=0.1), later)
+        later = demand_of(picture(380.0, throttled=0.01), later)
     assert later.millicores == calm.millicores
 
 
+def test_who_still_waits_now_and_then_keeps_what_it_has() -> None:
+    waiting = demand_of(picture(380.0, throttled=0.3), demand_of(picture(380.0)))
+    later = waiting
+    for _ in range(240):
+        later = demand_of(picture(380.0, throttled=0.05), later)
+    assert later.millicores == waiting.millicores
+
+
 @pytest.mark.parametrize(
-    ("throttled", "enforcement"), [(0.2, Enforcement.EXECUTOR), (None, Enforcement.EXECUTOR), (0.9, Enforcement.POD)]
+    ("throttled", "enforcement"), [(0.01, Enforcement.EXECUTOR), (None, Enforcement.EXECUTOR), (0.9, Enforcement.POD)]
 )
 def test_a_little_waiting_or_another_s_limit_changes_nothing(throttled: float | None, enforcement: Enforcement) -> None:
     calm = demand_of(picture(400.0))

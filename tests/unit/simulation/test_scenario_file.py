@@ -54,6 +54,9 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"scheduling": {"coolDown": 5}}, "scheduling: unknown field coolDown; known are .*coolDownSeconds"),
+        ({"scheduling": {"mode": "Sometimes"}}, "scheduling.mode is 'Sometimes': is not one of"),
+        ({"resources": {"thetaMillicores": 0}}, "resources.thetaMillicores is 0: "),
         ({"topologies": []}, "topologies is \\[\\]: a list of at least one is right"),
         ({"topologies": [{"workload": "words"}]}, "workload is 'words': one of wordcount, http-monitor"),
         (

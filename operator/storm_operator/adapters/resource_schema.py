@@ -81,6 +81,9 @@ def _sentence(error: ValidationError) -> str:
         properties = cast("Mapping[str, Any]", error.schema).get("properties", {})
         extra = ", ".join(sorted(set(cast("Mapping[str, Any]", error.instance)) - set(properties)))
         return f"{path}: unknown field {extra}; known are {', '.join(sorted(properties))}"
+    if error.validator == "enum":
+        right = ", ".join(str(value) for value in cast("list[Any]", error.validator_value))
+        return f"{path} is {error.instance!r}: one of {right} is right"
     if error.validator == "required":
         return f"{path}: {error.message}"
     return f"{path} is {error.instance!r}: {error.message.removeprefix(repr(error.instance)).strip()}"

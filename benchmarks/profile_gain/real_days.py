@@ -36,6 +36,7 @@ from storm_operator.local.spec import LocalClusterSpec
 from storm_operator.loop_ports import Audience, PassReport
 from storm_operator.simulator.daily_load import DailyLoad
 from storm_operator.standalone_command import connection_of
+from storm_pipeline.models.backtest import Series
 
 BASELINE, LEARNED = "plain", "learned"
 CLUSTER = "real-days"
@@ -251,12 +252,24 @@ def daily_load(seed: int, day_seconds: float) -> DailyLoad:
     )
 
 
-def learned_from(arrivals: Arrivals, until_seconds: float, day_seconds: float) -> LearnedProfile:
+def learned_from(
+    arrivals: Arrivals, periods: Sequence[Period], until_seconds: float, day_seconds: float
+) -> LearnedProfile:
     """By the pipeline's own functions. Days are cycles since the epoch, as the load's are."""
     series = arrivals.series(PERIOD_SECONDS, until_seconds)
-    each_ms = {name: micros / 1000.0 for name, micros in CPU_MICROS.items()}
-    step = {name: RESOURCES.theta_millicores * EXECUTORS.get(name, 1) / each_ms.get(name, 0.2) for name in series}
+    step = {name: load_of_a_theta(name, one, periods) for name, one in series.items()}
     return profile_of(learn(series, day_seconds, PERIOD_SECONDS, step), LEARNED, CLUSTER, until_seconds)
+
+
+def load_of_a_theta(component: str, series: Series, periods: Sequence[Period]) -> float:
+    """Tuples per second that one theta for each executor carries, by what they cost: CPU used over arrivals."""
+    own = [period for period in periods if period.topology == LEARNED and period.executor[0] == component]
+    executors = len({period.executor for period in own})
+    by_period: dict[float, float] = {}
+    for period in own:
+        by_period[period.ended_at_seconds] = by_period.get(period.ended_at_seconds, 0.0) + period.used_millicores
+    cost = statistics.median(by_period.values()) / float(np.median(series.values))
+    return RESOURCES.theta_millicores * executors / cost
 
 
 @dataclass(slots=True)
@@ -304,7 +317,7 @@ def play(seed: int, learned_days: int, judged_days: int, day_seconds: float, con
                     run.until(began + (day + 1) * day_seconds)
                     console.log(f"day {day + 1} of {learned_days + judged_days}, to learn from")
                 judged_from = began + learned_days * day_seconds
-                given.profile = learned_from(arrivals, judged_from, day_seconds)
+                given.profile = learned_from(arrivals, watch.periods, judged_from, day_seconds)
                 plans_before = len(watch.plans)
                 for day in range(learned_days, learned_days + judged_days):
                     run.until(began + (day + 1) * day_seconds)

@@ -95,7 +95,7 @@ def _tuning(settings: SparkSettings) -> dict[str, str]:
 
 def _partitions_of(master: str) -> int | None:
     """Eight times the cores of `local[N]` or `local[*]`: small enough for the cache; small ones are joined."""
-    if not master.startswith("local"):
+    if not master.startswith("local") or master.startswith("local-cluster"):
         return None
     cores = master.removeprefix("local").strip("[]") or "1"
     return 8 * (len(os.sched_getaffinity(0)) if cores == "*" else int(cores.split(",")[0]))

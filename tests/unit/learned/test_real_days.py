@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-from profile_gain.real_days import BASELINE, LEARNED, Period, Sums, change_percent, needs_by_load, summed
+from profile_gain.real_days import (
+    BASELINE,
+    LEARNED,
+    RESOURCES,
+    Period,
+    Sums,
+    change_percent,
+    load_of_a_theta,
+    needs_by_load,
+    summed,
+)
+from storm_pipeline.models.backtest import Series
 
 PERIOD_SECONDS = 5.0
 COUNT = ("count", 1)
@@ -50,3 +62,15 @@ def test_no_ratio_over_nothing() -> None:
     change = change_percent({BASELINE: Sums(0.0, 1.0), LEARNED: Sums(0.0, 0.5)})
     assert math.isnan(change["under"])
     assert change["over"] == pytest.approx(-50.0)
+
+
+def test_a_theta_carries_what_the_cost_of_a_tuple_allows() -> None:
+    # Two executors use 30 and 20 millicores for 100 tuples a second together: half a millicore each.
+    both = [
+        Period(PERIOD_SECONDS * n, LEARNED, ("count", task), 100.0, 200.0, used, 0.0)
+        for n in (1, 2)
+        for task, used in ((1, 30.0), (2, 20.0))
+    ]
+    others = [period(1, BASELINE, 100.0, 200.0, 500.0)]
+    series = Series(np.array([5.0, 10.0]), np.array([100.0, 100.0]), PERIOD_SECONDS)
+    assert load_of_a_theta("count", series, both + others) == pytest.approx(RESOURCES.theta_millicores * 2 / 0.5)

@@ -17,6 +17,7 @@ from profile_gain.real_days import (
     needs_by_load,
     summed,
 )
+
 from storm_pipeline.models.backtest import Series
 
 PERIOD_SECONDS = 5.0

@@ -23,7 +23,7 @@ demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node m
 
 PIPELINE_DEMO := build/pipeline-demo
 PIPELINE_MASTER ?= local[*]
-pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, aggregated, learned from: tables and a report in build/pipeline-demo (10 to 15 minutes)
+pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, aggregated, learned from: tables and a report in build/pipeline-demo (a quarter of an hour)
 	rm -rf $(PIPELINE_DEMO)
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo.yaml --history $(PIPELINE_DEMO)/bronze
 	set -e; for job in ingest traffic profile "forecast --theta 50 --publish $(PIPELINE_DEMO)/profile.json" evaluate \
@@ -93,7 +93,8 @@ golden-record: setup ## Another recording of a real run, for `make golden`
 ##@ Measure
 .PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers bench-real \
+  bench-scrape bench-reaction bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers \
+  bench-real \
   bench-dashboards bench-pipeline bench-page page-pictures
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py

@@ -195,11 +195,7 @@ class Arena:
 
     def _keeper_of_limits(self, policy: str) -> Wait:
         """Waits while the loop goes on: limits follow the load as they always do, and plans wait for somebody's yes."""
-        by_hand = ApprovalSettings(ApprovalMode.MANUAL)
-        specs = {
-            name: replace(spec, scheduling=replace(spec.scheduling, approval=by_hand))
-            for name, spec in ((name, managed(spec, policy)) for name, spec in self.bench.specs.items())
-        }
+        specs = {name: managed(spec, policy, ApprovalMode.MANUAL) for name, spec in self.bench.specs.items()}
 
         def wait(seconds: float) -> None:
             until = time.monotonic() + seconds
@@ -220,12 +216,12 @@ class Arena:
         return tuple(by_host[machine.host] for machine in self.cluster.machines)
 
 
-def managed(spec: TopologySpec, policy: str) -> TopologySpec:
+def managed(spec: TopologySpec, policy: str, approval: ApprovalMode = ApprovalMode.AUTO) -> TopologySpec:
     """`spec` under `policy`: adaptive acts when the gain is worth it, a published policy by its own trigger."""
     trigger = Trigger.GAIN if policy == ADAPTIVE else Trigger.POLICY
-    return replace(
-        spec, scheduling=replace(scheduling(Mode.ENFORCE), policy=policy, trigger=trigger), resources=RESOURCES
-    )
+    by_whom = ApprovalSettings(approval)
+    settings = replace(scheduling(Mode.ENFORCE), policy=policy, trigger=trigger, approval=by_whom)
+    return replace(spec, scheduling=settings, resources=RESOURCES)
 
 
 def measure(

@@ -1,8 +1,8 @@
 """What a learned profile is worth on a daily load with spikes: days 1 to 7 are learned from, 8 to 14 judged.
 
 Two parts, both with the operator's own functions. The demand path plays real days, second by second of load, through
-history, forecast and demand alone. The whole loop plays compressed days on the simulator, queues, limits, plans and
-restarts included. Under- and over-provisioned CPU-seconds; the last line is JSON.
+history, forecast and demand alone. The whole loop plays compressed days on the simulator, with queues and limits;
+nobody is moved. Under- and over-provisioned CPU-seconds; the last line is JSON.
 """
 
 from __future__ import annotations

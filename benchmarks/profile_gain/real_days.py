@@ -49,8 +49,6 @@ SPIKE_PERIODS = (2.0, 5.0)
 LATE_PERIODS = 1.0
 EXECUTORS = {"sentences": 1, "split": 2, "count": 3}
 CPU_MICROS = {"split": 200, "count": 250}
-WORDS = 5.0
-"""Of a sentence."""
 RESOURCES = ResourceSettings(theta_millicores=25.0, floor_millicores=25.0)
 """Executors need some 20 millicores at night and some 250 in the highest spike."""
 UNTHROTTLED = 0.02
@@ -278,7 +276,6 @@ class Run:
 
     assembly: Assembly
     specs: Mapping[str, TopologySpec]
-    console: Console
 
     def until(self, seconds: float) -> None:
         """Pass after pass until that time."""
@@ -309,7 +306,7 @@ def play(seed: int, learned_days: int, judged_days: int, day_seconds: float, con
         audience = Audience((watch, arrivals), console.log)
         assembly = assemble(connection_of(cluster), audience, profiles=given)
         assembly.loop.period_seconds = PERIOD_SECONDS
-        run = Run(assembly, specs_of(files), console)
+        run = Run(assembly, specs_of(files))
         try:
             assembly.lifecycle(console.log).step(run.specs, time.time())
             with offered.kept_up():

@@ -23,6 +23,7 @@ from storm_operator.core.seasonal import Season
 from storm_pipeline.gold import COMPONENT_PROFILE, FORECAST_ERRORS, SEASONS, TUNING_ADVICE
 from storm_pipeline.lake import Lake, read
 from storm_pipeline.schemas import CLUSTER, DerivedTable
+from storm_pipeline.tuning.halving import is_surely_better
 
 CONFIG_MAP_BYTES = 1_000_000
 """A ConfigMap holds a mebibyte, its names and labels included."""
@@ -134,7 +135,7 @@ def _robust(profile: Row | None, figure: str) -> Robust | None:
 
 def _advice(rows: list[Row]) -> SettingsAdvice | None:
     best = next((row for row in rows if row["rank"] == 1), None)
-    if best is None or best["high_percent"] >= 0.0:  # not surely better than what is
+    if best is None or not is_surely_better(best["high_percent"]):
         return None
     overrides = tuple(best["overrides"].split())
     return SettingsAdvice(overrides, best["change_percent"], best["low_percent"], best["high_percent"])

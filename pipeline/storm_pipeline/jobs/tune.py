@@ -25,7 +25,7 @@ from storm_pipeline.lake import Lake, replace_cluster
 from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, cleaned_lake, settings_of, spark_job
 from storm_pipeline.tuning.candidates import Overrides, candidates
 from storm_pipeline.tuning.candidates import settings_of as operator_settings
-from storm_pipeline.tuning.halving import PRESENT, Ladder, PlayAll, Standing, climb, mean_of, standings
+from storm_pipeline.tuning.halving import Ladder, PlayAll, Standing, climb, is_surely_better, mean_of, standings
 from storm_pipeline.tuning.reading import SOURCES, read_recording, recorded
 from storm_pipeline.tuning.recording import InvalidRecording, Recording
 from storm_pipeline.tuning.replay import Outcome, Prices, Try, replay
@@ -175,7 +175,7 @@ def changed(standing: Standing, present: Overrides) -> Overrides:
 def verdict(found: Sequence[Standing], present: Overrides) -> str:
     """What to do, in a sentence."""
     best = found[0]
-    if best.candidate == PRESENT or best.high_percent >= 0.0:
+    if not is_surely_better(best.high_percent):
         return "keep the present settings: none was better in 90% of resamples"
     return f"better in 90% of resamples: {' '.join(changed(best, present))}; nothing was changed"
 

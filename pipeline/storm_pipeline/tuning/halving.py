@@ -84,6 +84,11 @@ def standings(outcomes: Sequence[Outcome], ladder: Ladder) -> list[Standing]:
     return sorted(found, key=lambda one: (one.change_percent, one.candidate))
 
 
+def is_surely_better(high_percent: float) -> bool:
+    """Whether 90% of resamples of a finalist beat the present settings; only then it is recommended."""
+    return high_percent < 0.0
+
+
 def _standing(candidate: int, own: Mapping[int, Outcome], present: Mapping[int, Outcome]) -> Standing:
     seeds = sorted(own)
     mine = np.array([own[seed].score for seed in seeds])

@@ -16,7 +16,8 @@ from storm_operator.core.decision import Decision
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.optimal import SolverMissing, gap_to_optimum
-from storm_operator.core.placement.registry import check_parameters, policy_named
+from storm_operator.core.placement.registry import check_parameters, period_of, policy_named
+from storm_operator.core.placement.triggers import as_if_due
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.settings_overrides import Settings, override_settings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -48,7 +49,10 @@ def plan(
     gap: Annotated[bool, typer.Option("--gap", help="How far the proposal is from the proven optimum.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to show the plan.")] = Output.TABLE,
 ) -> None:
-    """Make a plan from a snapshot file: what would move, why, before and after. A hold is an answer too."""
+    """Make a plan from a snapshot file: what would move, why, before and after. A hold is an answer too.
+
+    A policy that acts from time to time is asked as if its time had come.
+    """
     overrides = [*(set_ or ()), *([f"separation={separation.value}"] if separation else ())]
     try:
         settings = override_settings(Settings(), [f"policy={policy}", *overrides])
@@ -88,17 +92,19 @@ class Proposal:
 
 
 def propose(snapshot: ClusterSnapshot, settings: Settings) -> Proposal:
-    """What the policy would do at the moment of the snapshot, with every topology in it movable."""
+    """What the policy would do with the snapshot once its time has come, with every topology in it movable."""
     scheduling = settings.scheduling
     movable = frozenset(topology.id for topology in snapshot.topologies)
     groups = (Group(scheduling, settings.resources, tuple(sorted(movable))),)
-    demand = estimate_group_demand(snapshot, groups, forecast_groups(snapshot, groups), None)
+    demand = estimate_group_demand(snapshot, groups, forecast_groups(snapshot, groups), None, {})
     placement = PlacementSettings(
         scheduling=replace(scheduling, minimum_periods=1),  # a file has the periods that it has
         movable=movable,
         restart_seconds=DecisionMemory().restart_seconds,
     )
-    return Proposal(policy_named(scheduling.policy)(snapshot, demand, placement), demand, placement)
+    every_seconds = period_of(scheduling.policy, scheduling.parameters)
+    asked = snapshot if every_seconds is None else as_if_due(snapshot, every_seconds)
+    return Proposal(policy_named(scheduling.policy)(asked, demand, placement), demand, placement)
 
 
 def decide_on(snapshot: ClusterSnapshot, placed: Proposal) -> Decision:

@@ -15,6 +15,7 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
+from storm_operator.core.assumed_needs import with_assumed_needs
 from storm_operator.core.decide import decide, in_excluded_window
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.groups import (
@@ -49,6 +50,14 @@ from storm_operator.step_times import StepTimes
 __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
 
 UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE)
+Decisions = tuple[tuple[tuple[str, ...], Decision], ...]
+"""(topology ids, decision) for each group, in order."""
+
+
+def unmeasured_topologies(decisions: Decisions) -> frozenset[str]:
+    """Those that were held since too little is known of them."""
+    held = (ids for ids, made in decisions if isinstance(made, Hold) and made.reason in UNTRUSTED)
+    return frozenset(topology_id for ids in held for topology_id in ids)
 
 
 @dataclass(slots=True)
@@ -116,16 +125,16 @@ class ControlLoop:
         with self.times.step("forecast"):
             learned = accept_profiles(self.profiles.read(specs), snapshot.topologies, self.profiles.cluster, now)
             forecasts = forecast_groups(snapshot, groups, learned)
-            demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand)
+            priority = priority_of_topologies(snapshot, specs)
+            demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand, priority)
         self.memory.demand = demand
         with self.times.step("verify"):
             self.plans.verify_if_settled(snapshot, groups, now)
         with self.times.step("decide_and_apply"):
-            priority = priority_of_topologies(snapshot, specs)
             decisions = self._decide_for_all(groups, snapshot, demand, priority)
-        trusted = not any(isinstance(made, Hold) and made.reason in UNTRUSTED for _, made in decisions)
         with self.times.step("cpu_limits"):
-            self._follow_cpu_limits(groups, limits_by_priority(snapshot, demand, groups, priority) if trusted else None)
+            limits = limits_by_priority(snapshot, demand, groups, priority)
+            self._follow_cpu_limits(groups, limits, unmeasured_topologies(decisions))
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=self.memory.limited)
 
@@ -158,7 +167,7 @@ class ControlLoop:
 
     def _decide_for_all(
         self, groups: tuple[Group, ...], snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]
-    ) -> tuple[tuple[tuple[str, ...], Decision], ...]:
+    ) -> Decisions:
         """Group after group; once one has changed the cluster, the snapshot is of the past and the others wait."""
         decisions: list[tuple[tuple[str, ...], Decision]] = []
         records_before = self.memory.records
@@ -174,6 +183,7 @@ class ControlLoop:
         self, group: Group, snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]
     ) -> Decision:
         decision = self._decide(group, snapshot, demand, priority)
+        self.memory.decisions = self.memory.decisions.with_decision(group.topology_ids, decision)
         approved = self.desk.review(group.topology_ids, decision, snapshot.assignment)
         if approved is not None:
             decision = approved.plan
@@ -199,6 +209,7 @@ class ControlLoop:
             restart_seconds=self.memory.decisions.restart_seconds,
             priority=priority,
         )
+        demand = with_assumed_needs(snapshot, demand, settings)
         proposal = policy_named(group.scheduling.policy)(snapshot, demand, settings)
         now = self.clock.now()
         return decide(
@@ -229,20 +240,23 @@ class ControlLoop:
             self.applier.limits.lift(topology_id)
         self.memory.limited = frozenset(self.memory.limited & managed)
 
-    def _follow_cpu_limits(self, groups: tuple[Group, ...], limits: Mapping[Executor, float] | None) -> None:
-        """Limits follow demand in every period, plan or no plan: they cost no restart. None: demand is unknown."""
+    def _follow_cpu_limits(
+        self, groups: tuple[Group, ...], limits: Mapping[Executor, float], unmeasured: AbstractSet[str]
+    ) -> None:
+        """Limits follow demand in every period, plan or no plan: they cost no restart. Of `unmeasured` topologies they
+        stay: demand is unknown."""
         pending = self.plans.pending
         unsettled = pending.plan.topology_ids if pending is not None else ()
         for group in groups:
             enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
             for topology_id in group.topology_ids:
                 if topology_id in unsettled:
-                    if enforced and limits is not None:
+                    if enforced and topology_id not in unmeasured:
                         self.applier.limits.rise(topology_id, limits)
                     continue  # else its limits are those of the plan
                 if enforced:
                     self.memory.limited |= {topology_id}
-                    if limits is not None:
+                    if topology_id not in unmeasured:
                         self.applier.limits.follow(topology_id, limits)
                 else:
                     self.applier.limits.lift(topology_id)

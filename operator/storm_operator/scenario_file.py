@@ -52,6 +52,10 @@ TOPOLOGY_FIELDS = {
     "replaysFailed": "replays_failed",
     "sourceKeepsBacklog": "source_keeps_backlog",
 }
+FIXED_COUNTS = (
+    "executor counts do not follow the load in simulations (spec.parallelism): "
+    "topologies[].parallelism gives whole numbers of executors by component"
+)
 SUPERVISOR_FIELDS = ("count", "capacityMillicores", "slots", "availability", "threadSpeed")
 
 
@@ -81,6 +85,8 @@ def read_scenario(path: Path) -> ScenarioFile:
 def parse_scenario(document: object, name: str) -> ScenarioFile:
     """The scenario in a parsed document, called `name` unless it says otherwise. Raises `InvalidScenario`."""
     given = _mapping(document, "the document")
+    if "parallelism" in given:
+        raise InvalidScenario(f"parallelism: {FIXED_COUNTS}")
     known = ("name", "durationSeconds", "warmUpSeconds", "periodSeconds", "seed", "supervisors", "roundTripMs")
     _only(given, (*known, "topologies", "faults", "scheduling", "resources"), "the document")
     try:
@@ -161,10 +167,17 @@ def _topology(given: object, number: int) -> SimulatedTopology:
     if workload not in WORKLOADS:
         raise InvalidScenario(f"{where}.workload is {workload!r}: one of {', '.join(WORKLOADS)} is right")
     name = str(fields.get("name", workload))
+    _check_counts(_mapping(fields.get("parallelism", {}), f"{where}.parallelism"), f"{where}.parallelism")
     settings = {TOPOLOGY_FIELDS[key]: value for key, value in fields.items() if key in TOPOLOGY_FIELDS}
     if "load" in fields:
         settings["load"] = _load(str(fields["load"]), where)
     return WORKLOADS[workload](topology_id=f"{name}-{number}", name=name, **settings)
+
+
+def _check_counts(counts: Mapping[str, Any], where: str) -> None:
+    for component, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InvalidScenario(f"{where}.{component} is {count!r}: {FIXED_COUNTS}")
 
 
 def _load(text: str, where: str) -> LoadShape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,14 @@ from rich.table import Table
 
 from storm_operator.console.server import DEFAULT_PORT
 from storm_operator.console.site import PageAddress, PageUnavailable
+from storm_operator.core.learned_profile import why_refused
+from storm_operator.core.learned_profile_json import load_profile
 from storm_operator.core.placement.registry import POLICIES
+from storm_operator.core.schema_errors import InvalidDocument
+from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.scenario_file import InvalidScenario, read_scenario
+from storm_operator.scenario_file import InvalidScenario, ScenarioFile, read_scenario
+from storm_operator.simulated_cluster import EPOCH_SECONDS, AgelessProfile
 from storm_operator.simulated_loop import Scenario
 from storm_operator.simulated_loop import simulate as play
 from storm_operator.simulated_page import DEFAULT_PACE, Pace, show_simulation
@@ -29,11 +34,19 @@ from storm_operator.standalone import stop_on_signals
 def simulate(
     scenario: Annotated[Path, typer.Argument(help="A scenario in YAML (docs/reference/scenario.md).")],
     policy: Annotated[
-        list[str] | None, typer.Option(help="Policies to play it with (repeatable); else the file's own.")
+        list[str] | None,
+        typer.Option(
+            help="Policies to play it with (repeatable); else the file's own. "
+            "The file's scheduling.parameters are those of its own policy: others play with their defaults."
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-f", help="Folder for the reports as JSON.")] = None,
     history: Annotated[
         str | None, typer.Option(metavar="PATH", help="Record every period; each policy is a cluster of its own there.")
+    ] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Play each policy once more, with what storm-pipeline has learned."),
     ] = None,
     page: Annotated[
         bool, typer.Option("--page", help="Play it once, managed, at a pace to look at, beside the operator's page.")
@@ -45,17 +58,13 @@ def simulate(
 ) -> None:
     """Play a scenario on a simulated Storm cluster: no Storm, no Java, much faster than real time."""
     console = Console(highlight=False)
-    try:
-        read = read_scenario(scenario)
-    except InvalidScenario as error:
-        console.print(f"[red]{scenario}:[/] {escape(str(error))}", soft_wrap=True)
-        raise typer.Exit(2) from error
-    unknown = sorted(set(policy or ()) - set(POLICIES))
-    if unknown:
-        console.print(f"[red]--policy {unknown[0]}:[/] there are {', '.join(sorted(POLICIES))}", soft_wrap=True)
-        raise typer.Exit(2)
+    read = _read(scenario, console)
     names = policy or [next(iter(read.specs.values())).scheduling.policy]
+    _check_policies(names, console)
+    learned = _learned(profile, read.scenario) if profile else None
     if page:
+        if learned is not None:
+            raise typer.BadParameter("--profile is not for --page, which plays the scenario once, without one")
         _show(read.scenario, _under(names[0], read.specs), page_port, pace, console.print)
         return
     try:
@@ -66,6 +75,9 @@ def simulate(
             for name in names:
                 cluster, specs = f"{read.scenario.name}-{name}", _under(name, read.specs)
                 reports.append((name, _played(read.scenario, specs, history, cluster, told(name))))
+                if learned is not None:
+                    both = f"{name} learned"
+                    reports.append((both, play(read.scenario, specs, played=told(both), profiles=learned)))
     except OSError as error:
         console.print(f"[red]cannot write:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(1) from error
@@ -74,6 +86,21 @@ def simulate(
         for name, report in reports:
             (output / f"{name.split(' (')[0].replace(' ', '-')}.json").write_text(report.to_json(), encoding="utf-8")
         console.print(f"reports: {output}")
+
+
+def _read(file: Path, console: Console) -> ScenarioFile:
+    try:
+        return read_scenario(file)
+    except InvalidScenario as error:
+        console.print(f"[red]{file}:[/] {escape(str(error))}", soft_wrap=True)
+        raise typer.Exit(2) from error
+
+
+def _check_policies(names: Sequence[str], console: Console) -> None:
+    unknown = sorted(set(names) - set(POLICIES))
+    if unknown:
+        console.print(f"[red]--policy {unknown[0]}:[/] there are {', '.join(sorted(POLICIES))}", soft_wrap=True)
+        raise typer.Exit(2)
 
 
 @contextmanager
@@ -89,9 +116,25 @@ def _played_so_far(console: Console) -> Iterator[Callable[[str], Callable[[float
 
 
 def _under(policy: str, specs: Mapping[str, TopologySpec]) -> dict[str, TopologySpec]:
-    return {
-        topology: replace(spec, scheduling=replace(spec.scheduling, policy=policy)) for topology, spec in specs.items()
-    }
+    return {topology: replace(spec, scheduling=_led_by(policy, spec.scheduling)) for topology, spec in specs.items()}
+
+
+def _led_by(policy: str, scheduling: SchedulingSettings) -> SchedulingSettings:
+    """One name can mean two things to two policies (`alpha`), so that a policy's parameters go with it."""
+    return scheduling if policy == scheduling.policy else replace(scheduling, policy=policy, parameters=())
+
+
+def _learned(file: Path, scenario: Scenario) -> AgelessProfile:
+    """The profile in `file`, which must be of the scenario's topologies."""
+    try:
+        source = AgelessProfile(load_profile(file.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, InvalidDocument) as error:
+        raise typer.BadParameter(f"--profile {file}: {error}") from error
+    for simulated in scenario.model.topologies:
+        topology = simulated.as_topology()
+        if why := why_refused(source.ageless, topology, source.cluster, EPOCH_SECONDS):
+            raise typer.BadParameter(f"--profile {file}: {why}")
+    return source
 
 
 def _show(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from storm_operator.adapters.plan_documents import Acknowledgement
 from storm_operator.core.arrays import Flags
 from storm_operator.core.decision import Plan
+from storm_operator.core.learned_profile import LearnedProfile, ProfileReading
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
@@ -117,12 +119,10 @@ class SimulatedCluster:
         self.engine.cluster.set_limits(topology_id, {})
 
     def workers(self) -> Mapping[WorkerSlot, WorkerSeen]:
-        now = self.engine.now
         seen = {}
-        for slot, worker in self.engine.cluster.workers.items():
-            if worker.runs_from_seconds <= now:
-                keys = frozenset(executor_key(executor) for executor in worker.executors)
-                seen[slot] = WorkerSeen(worker.pid, keys, keys)
+        for slot, worker in self.engine.cluster.running_workers(self.engine.now).items():
+            keys = frozenset(executor_key(executor) for executor in worker.executors)
+            seen[slot] = WorkerSeen(worker.pid, keys, keys)
         return seen
 
     def tuples_in_flight(self, topology_ids: Collection[str]) -> tuple[float, float] | None:
@@ -190,6 +190,27 @@ class MemoryJournal:
 
     def clear(self) -> None:
         self.kept = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgelessProfile:
+    """One learned profile for all topologies. Implements `loop_ports.ProfileSource`.
+
+    A simulation has a time and a name of its own: when the profile was made and of which cluster says nothing there.
+    """
+
+    profile: LearnedProfile
+
+    @property
+    def cluster(self) -> str:
+        return self.profile.cluster
+
+    @property
+    def ageless(self) -> LearnedProfile:
+        return replace(self.profile, made_at_seconds=EPOCH_SECONDS, valid_until_seconds=math.inf)
+
+    def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
+        return dict.fromkeys(specs, self.ageless)
 
 
 def whole_periods(duration_seconds: float, period_seconds: float) -> int:

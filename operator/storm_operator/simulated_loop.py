@@ -17,10 +17,8 @@ from storm_operator.loop_ports import NoProfiles, ProfileSource
 from storm_operator.simulated_cluster import EPOCH_SECONDS, MemoryJournal, SimulatedCluster, whole_periods
 from storm_operator.simulation_report import PlanSummary, Point, SimulationReport, Sums, TopologyPoint
 from storm_operator.simulator.engine import DEFAULT_STEP_SECONDS, Engine
-from storm_operator.simulator.model import ClusterModel
+from storm_operator.simulator.model import MS_PER_SECOND, ClusterModel
 from storm_operator.simulator.totals import Totals
-
-MS_PER_SECOND = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +57,13 @@ def simulate(
     specs: Mapping[str, TopologySpec] | None = None,
     audience: Listener | None = None,
     played: Callable[[float], None] = lambda _: None,
+    profiles: ProfileSource | None = None,
 ) -> SimulationReport:
     """Play `scenario`, with the topologies in `specs` (by name) managed; None: the assignment stays as it starts.
 
-    `played` hears after each period which share of the scenario is over.
+    `played` hears after each period which share of the scenario is over; `profiles` None: nothing was learned.
     """
-    stage = SimulatedStage(scenario, audience)
+    stage = SimulatedStage(scenario, audience, profiles)
     periods = whole_periods(scenario.duration_seconds, scenario.period_seconds)
     for number in range(periods):
         stage.run_period(specs)

@@ -19,7 +19,7 @@ Document = Mapping[str, Any]
 BAR_COLUMNS = 8
 NEARLY_FULL = 0.9
 MOST_COMPONENTS = 6
-UNTRUSTED = ("ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "Infeasible")
+BAD = ("ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "TooLittleCapacity", "Infeasible")
 
 
 def status_view(cluster: str, view: Document, plans: Sequence[Document]) -> RenderableType:
@@ -81,7 +81,7 @@ def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:
         return Text("none", style="dim")
     if found["kind"] == "plan":
         return Text.assemble((f"plan {found['plan_id']}", "green"), f": {found['message']}")
-    style = "red" if found["reason"] in UNTRUSTED else "green" if found["reason"] == "NoChange" else "yellow"
+    style = "red" if found["reason"] in BAD else "green" if found["reason"] == "NoChange" else "yellow"
     return Text.assemble((f"hold, {found['reason']}", style), f": {found['message']}")
 
 

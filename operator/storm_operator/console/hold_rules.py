@@ -51,6 +51,13 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
         "relieved all the same.",
         looked=True,
     ),
+    HoldReason.TOO_LITTLE_CAPACITY: HoldRule(
+        "Executors need more CPU than the supervisors that they are on have, and the policy knows no assignment that "
+        "is worth its restarts.",
+        "More supervisors or more CPU for them (spec.supervisors lets the operator add pods), or less load. Topologies "
+        "of lower spec.priority go short first.",
+        looked=True,
+    ),
     HoldReason.COOL_DOWN: HoldRule(
         "Between two plans for a topology there is a rest of scheduling.coolDownSeconds, overload excepted.",
         "Time: the next plan may follow when the rest is over.",

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from storm_operator.core.decision import Decision, Hold, HoldReason, Plan, PlanCause
+from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
 from storm_operator.core.excluded_windows import window_over
 from storm_operator.core.measurement_check import check_measurements
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger
+from storm_operator.core.shortage import find_shortage
 from storm_operator.core.snapshot import ClusterSnapshot
 
 __all__ = ["DecisionMemory", "assignment_hash", "decide", "in_excluded_window"]
@@ -46,15 +47,30 @@ def decide(
         return Hold(HoldReason.INFEASIBLE, proposal.reason)
     change = examine_proposal(snapshot, demand, proposal, settings)
     if change is None:
-        return Hold(HoldReason.NO_CHANGE, f"{scheduling.policy} proposes the assignment in force", gain_percent=0.0)
+        hold = Hold(HoldReason.NO_CHANGE, f"{scheduling.policy} proposes the assignment in force", gain_percent=0.0)
+        return _or_what_is_short(hold, snapshot, demand, settings, memory)
     objection = (
         _known_bad(change, memory)
         or in_excluded_window(scheduling, now_seconds)
         or _not_worth_it(change, snapshot, scheduling, memory, now_seconds)
     )
     if objection is not None:
-        return replace(objection, gain_percent=max(0.0, change.gain_percent))
+        hold = replace(objection, gain_percent=max(0.0, change.gain_percent))
+        return _or_what_is_short(hold, snapshot, demand, settings, memory)
     return _plan(change, demand, scheduling.policy, now_seconds, plan_id)
+
+
+def _or_what_is_short(
+    hold: Hold, snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, memory: DecisionMemory
+) -> Hold:
+    """`hold`; where supervisors are too small for what they run and nothing better is known, that is the reason."""
+    if hold.reason not in NOTHING_BETTER:
+        return hold
+    shortage = find_shortage(snapshot, demand, settings, was_short=bool(memory.short_topologies & settings.movable))
+    if shortage is None:
+        return hold
+    words = f"{shortage.in_words(snapshot)}; {settings.scheduling.policy} proposes nothing better"
+    return Hold(HoldReason.TOO_LITTLE_CAPACITY, words, hold.gain_percent, tuple(shortage.lacking))
 
 
 def in_excluded_window(scheduling: SchedulingSettings, now_seconds: float) -> Hold | None:
@@ -183,6 +199,8 @@ def _reason(change: ProposedChange) -> str:
     ]
     if before.supervisors_used != after.supervisors_used:
         parts.append(f"supervisors in use {before.supervisors_used} -> {after.supervisors_used}")
+    if change.overloaded_millicores > 0.0:
+        parts.append(f"{change.overloaded_millicores:.0f} millicores of CPU find no room on any supervisor")
     if change.overfull_megabytes > 0.0:
         parts.append(f"{change.overfull_megabytes:.0f} MB of declared memory find no room on any supervisor")
     if change.payback_seconds is not None:

@@ -48,6 +48,7 @@ class HoldReason(StrEnum):
     GAIN_TOO_SMALL = "GainTooSmall"
     PAYBACK_TOO_LONG = "PaybackTooLong"
     COOL_DOWN = "CoolDown"
+    TOO_LITTLE_CAPACITY = "TooLittleCapacity"
     INFEASIBLE = "Infeasible"
     KNOWN_BAD = "KnownBad"
     PAUSED = "Paused"
@@ -64,11 +65,17 @@ class Hold:
     """The decision not to act, with its reason.
 
     `gain_percent` is what the best known placement would save of the cost in force; None where none was looked for.
+    `short_topologies` are the ids of those that get less CPU than they need (TooLittleCapacity).
     """
 
     reason: HoldReason
     message: str
     gain_percent: float | None = None
+    short_topologies: tuple[str, ...] = ()
+
+
+NOTHING_BETTER = frozenset({HoldReason.NO_CHANGE, HoldReason.GAIN_TOO_SMALL, HoldReason.PAYBACK_TOO_LONG})
+"""No placement that is known is worth a change. Where CPU is short all the same, it is more CPU that is needed."""
 
 
 class PlanCause(StrEnum):

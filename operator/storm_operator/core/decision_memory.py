@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason
 from storm_operator.core.model import Assignment, WorkerSlot, in_order, read_only
 from storm_operator.core.plan_record import PlanRecord, PlanState
 
@@ -36,6 +37,8 @@ class DecisionMemory:
     """(plan id, seconds from in force until all moved executors ran again), newest last."""
     known_bad: tuple[KnownBad, ...] = ()
     """Targets that were rolled back or rejected, newest last."""
+    short_topologies: frozenset[str] = frozenset()
+    """Ids of those that were last found to get less CPU than they need."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "changed_at_seconds", read_only(self.changed_at_seconds))
@@ -58,6 +61,14 @@ class DecisionMemory:
             known.target_hash == asked.target_hash or (not exactly and known.arrangement_hash == asked.arrangement_hash)
             for known in self.known_bad
         )
+
+    def with_decision(self, topology_ids: Iterable[str], decision: Decision) -> DecisionMemory:
+        """Remember who was found short of CPU; what says nothing about that changes nothing."""
+        if not isinstance(decision, Hold) or decision.reason not in {HoldReason.TOO_LITTLE_CAPACITY, *NOTHING_BETTER}:
+            return self
+        asked = frozenset(topology_ids)
+        short = asked.intersection(decision.short_topologies)
+        return replace(self, short_topologies=(self.short_topologies - asked) | short)
 
     def with_change(self, topology_id: str, at_seconds: float) -> DecisionMemory:
         """Remember that workers of a topology were restarted, though by no plan: what could wait waits from then on."""

@@ -1,8 +1,12 @@
 """How much each component will have to process in the next control period (Liu et al., section III-A.1).
 
 A component's arrivals are forecast twice: from its own past, by linear least squares over the last phi periods (or
-by `damped_trend`, or by its learned season), and from its parents, as what they will have to process times what they
-emit for each tuple. The larger one wins.
+by `damped_trend`), and from its parents, as what they will have to process times what they emit for each tuple. The
+larger one wins.
+
+Where a season was learned for a component it alone counts, and its children hear nothing of it: its backtest judged it
+alone, and the larger of two forecasts that are each right on average is too much on average. A component without a
+season is forecast as if nothing had been learned.
 
 Where the paper is silent or disagrees with itself:
 
@@ -21,14 +25,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import networkx as nx
 
 from storm_operator.core.damped_trend import damped_trend
 from storm_operator.core.learned_profile import NOTHING_LEARNED, SEASONAL, Learned
 from storm_operator.core.model import ComponentKind, Topology
-from storm_operator.core.seasonal import Outlook, Season, seasonal_outlook
+from storm_operator.core.seasonal import seasonal_forecast
 from storm_operator.core.settings import Forecast
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPeriod
 from storm_operator.core.traffic import TrafficMatrix
@@ -48,26 +52,18 @@ class LoadForecast:
     """One component in the next period: L (arrivals) and the mean delta (queue growth), both in tuples per second.
 
     `forecaster` is what its arrivals were forecast with (`Forecast`'s values, `Seasonal`, or `Parents` where nobody
-    measured it); `why_not_learned` says why that is not its learned season, where a profile was given. A season is
-    ready for more than is expected: `expected_per_second` are its arrivals without that, None where it is the same.
+    measured it); `why_not_learned` says why that is not its learned season, where a profile was given.
     """
 
     arrivals_per_second: float
     queue_growth_per_second: float
     forecaster: str = ""
     why_not_learned: str = ""
-    expected_per_second: float | None = None
 
     @property
     def to_process_per_second(self) -> float:
         """Liu's psi (eq. 1): arrivals, and the backlog if it has been growing."""
         return self.arrivals_per_second + max(0.0, self.queue_growth_per_second)
-
-    @property
-    def expected_to_process_per_second(self) -> float:
-        """The same without what only readiness adds: what children are sent. Each is ready for its own part of it."""
-        expected = self.arrivals_per_second if self.expected_per_second is None else self.expected_per_second
-        return expected + max(0.0, self.queue_growth_per_second)
 
 
 ComponentKey = tuple[str, str]
@@ -109,25 +105,24 @@ def forecast_load(
     window = tuple(history[-phi:])
     measured = {component.name: measured_loads(topology, component.name, window) for component in topology.components}
     shares = _edge_shares(topology, measured, traffic)
+    plain: dict[str, LoadForecast] = {}
     forecasts: dict[str, LoadForecast] = {}
     for name in _parents_first(topology):
         series = [load for _, load in measured[name]]
         points = [(at, load.arrived_per_second) for at, load in measured[name]]
-        own, forecaster, why_not = _continued((topology.id, name), points, window, method, learned)
-        inherited = _load_from_parents(topology, name, forecasts, measured, shares)
-        if own is None and inherited is None:
+        own = _from_window(points, window, method)
+        inherited = _load_from_parents(topology, name, plain, measured, shares)
+        known = [arrivals for arrivals in (own, inherited) if arrivals is not None]
+        if not known:
             continue
-        arrivals, expected = (
-            _larger(value, inherited) for value in ((own.ready, own.expected) if own else (None, None))
-        )
         growth = statistics.fmean(load.queue_growth_per_second for load in series) if series else 0.0
         waiting = 0.0 if waiting_per_second is None else waiting_per_second.get(name, 0.0)
-        forecasts[name] = LoadForecast(
-            arrivals_per_second=arrivals,
-            queue_growth_per_second=max(growth, waiting),
-            forecaster=forecaster if own else PARENTS,
-            why_not_learned=why_not,
-            expected_per_second=expected if expected < arrivals else None,
+        plain[name] = LoadForecast(max(known), max(growth, waiting), method.value if own is not None else PARENTS)
+        season, why_not = _in_season((topology.id, name), points, window, learned)
+        forecasts[name] = (
+            replace(plain[name], why_not_learned=why_not)
+            if season is None
+            else replace(plain[name], arrivals_per_second=season, forecaster=SEASONAL)
         )
     return forecasts
 
@@ -167,26 +162,20 @@ def forecast_series(points: Sequence[Point], at_seconds: float) -> float | None:
     return max(0.0, line.intercept)
 
 
-def _continued(
-    key: ComponentKey, points: Sequence[Point], window: Sequence[LoadPeriod], method: Forecast, learned: Learned
-) -> tuple[Outlook | None, str, str]:
-    """What a component's own past leads to, by which forecaster, and why not by what was learned (or empty)."""
-    profile, why_not = learned.components.get(key), learned.refusals.get(key[0], "")
-    if profile is not None and (profile.forecaster != SEASONAL or profile.season is None):
-        why_not = f"the profile found {profile.forecaster} to be better than its season"
-    elif profile is not None and profile.season is not None:
-        found = _in_season(profile.season, points, window)
+def _in_season(
+    key: ComponentKey, points: Sequence[Point], window: Sequence[LoadPeriod], learned: Learned
+) -> tuple[float | None, str]:
+    """What a component's learned season leads to; None, and why, where there is none to go by."""
+    profile = learned.components.get(key)
+    if profile is None:
+        return None, learned.refusals.get(key[0], "")
+    if profile.forecaster != SEASONAL or profile.season is None:
+        return None, f"the profile found {profile.forecaster} to be better than its season"
+    if window:
+        found = seasonal_forecast(profile.season, points, _next_period_end(window), window[-1].period_seconds)
         if found is not None:
-            return found, SEASONAL, ""
-        why_not = "the last periods do not tell how far the load is from its season"
-    found_plainly = _from_window(points, window, method)
-    return None if found_plainly is None else Outlook(found_plainly, found_plainly), method.value, why_not
-
-
-def _in_season(season: Season, points: Sequence[Point], window: Sequence[LoadPeriod]) -> Outlook | None:
-    if not window:
-        return None
-    return seasonal_outlook(season, points, _next_period_end(window), window[-1].period_seconds)
+            return found, ""
+    return None, "the last periods do not tell how far the load is from its season"
 
 
 def _from_window(points: Sequence[Point], window: Sequence[LoadPeriod], method: Forecast) -> float | None:
@@ -194,11 +183,6 @@ def _from_window(points: Sequence[Point], window: Sequence[LoadPeriod], method: 
     if method is Forecast.LINE or not window:
         return forecast_series(points, end)
     return damped_trend(points, end, window[-1].period_seconds)
-
-
-def _larger(one: float | None, other: float | None) -> float:
-    """Liu's rule; at least one of them is known."""
-    return max(value for value in (one, other) if value is not None)
 
 
 def _as_source(load: ComponentLoad) -> ComponentLoad:
@@ -237,8 +221,6 @@ def _load_from_parents(
 ) -> float | None:
     """Liu's eq. 1: the sum of psi * rho over the parents that are known; None when none of them is.
 
-    Readiness is not handed down: each component adds its own, and of several the largest would win every time.
-
     A parent that comes later (in a cycle) is left to the component's own regression.
     """
     if _is_spout(topology, component):
@@ -247,7 +229,7 @@ def _load_from_parents(
     for parent in topology.parents_of(component):
         rho = _emitted_for_each(measured[parent])
         if parent in forecasts and rho is not None:
-            sent.append(forecasts[parent].expected_to_process_per_second * rho * shares.get((parent, component), 1.0))
+            sent.append(forecasts[parent].to_process_per_second * rho * shares.get((parent, component), 1.0))
     return sum(sent) if sent else None
 
 

@@ -65,10 +65,11 @@ def estimate_group_demand(
     groups: Sequence[Group],
     forecasts: Mapping[ComponentKey, LoadForecast],
     previous: Demand | None,
+    priority: Mapping[str, int],
 ) -> Demand:
     """Demand of all topologies, each group's by its own settings; that of unmanaged ones by the defaults.
 
-    With forecast `Line` it is Liu's as published, else made to last as long as a plan.
+    With forecast `Line` it is Liu's as published, else made to last as long as a plan. `priority` is by topology id.
     """
     parts = []
     for group, own in _with_the_unmanaged(snapshot, groups):
@@ -86,7 +87,8 @@ def estimate_group_demand(
         limit_peak_millicores={e: value for part in parts for e, value in part.limit_peak_millicores.items()},
     )
     filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
-    return with_room_that_fits(whole, snapshot, filled_share)
+    are_all_equal = len(set(priority.values())) < 2
+    return with_room_that_fits(whole, snapshot, filled_share, are_all_equal=are_all_equal)
 
 
 def _with_the_unmanaged(

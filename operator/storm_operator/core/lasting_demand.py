@@ -2,17 +2,19 @@
 
 A plan costs restarts, so it is made for more than the next ten seconds. For each executor:
 
-- need: as Liu's, but who is held back by its limit is taken to need twice that limit;
+- need: as Liu's, but who is held back by the ceiling of limits is taken to need twice as much;
 - peak: the highest need of the recent past, which fades towards the need (`peak_seconds`). It is what the executor is
-  given (rounded as Liu's): limits rise at once and fall slowly, since a limit takes nothing from anybody
-  who does not use it, and one that is too low makes tuples wait. Whom it keeps waiting for a tenth of the time is given
-  twice its limit, although it needs no more on the average, and keeps that while it still waits now and then: work
-  comes in bursts, and where the spouts wait for acks, what limits delay is never offered. That is a matter of limits
-  alone, and moves nobody;
+  given (rounded as Liu's): limits rise at once and fall slowly, since a limit takes nothing from anybody who does not
+  use it, and one that is too low makes tuples wait. Who uses all of its limit, or is kept waiting by it for a tenth of
+  the time, is given twice as much, although it needs no more on the average, and keeps that while it still waits now
+  and then: work comes in bursts, and where the spouts wait for acks, what limits delay is never offered. That is a
+  matter of limits alone, and moves nobody;
 - room: what placement keeps free for it: the peak and a share to spare, the peak of a longer past
-  (`room_peak_seconds`), or the need after a growth that is sure to go on, as far as the cluster has so much. Overload
-  is told by the need, so that the load may move between need and room without moving anybody. What comes again within
-  that longer past, as spikes and waves do, moves executors once: a limit is raised at no cost, a move restarts workers.
+  (`room_peak_seconds`), or the need after a growth that is sure to go on, as far as the cluster has so much. Where
+  there is too little even for the needs, all get the same part of theirs, so that supervisors are filled alike: the
+  fullest one sets the pace of a topology. Overload is told by the need, so that the load may move between need and
+  room without moving anybody. What comes again within that longer past, as spikes and waves do, moves executors once:
+  a limit is raised at no cost, a move restarts workers.
 """
 
 from __future__ import annotations
@@ -66,9 +68,8 @@ def lasting_demand(
             executors = topology.executors_of(component)
             needs.update(shared_out(need, executors, snapshot))
             growth.update(dict.fromkeys(executors, _growth(topology, component, snapshot.history, scheduling)))
-    if previous is not None:
-        needs = {e: _unhidden(e, need, previous, snapshot, resources) for e, need in needs.items()}
     before = previous or Demand({}, {})
+    needs = {e: _unhidden(e, need, before, snapshot, resources) for e, need in needs.items()}
     without_waiting = {e: _without_waiting(e, need, before, snapshot, resources) for e, need in needs.items()}
     peaks = _peaks(needs, before.peak_millicores, snapshot, scheduling.peak_seconds)
     room_peaks = _peaks(needs, before.room_peak_millicores, snapshot, scheduling.room_peak_seconds)
@@ -86,28 +87,41 @@ def lasting_demand(
     )
 
 
-def with_room_that_fits(demand: Demand, snapshot: ClusterSnapshot, usable_share: float) -> Demand:
+def with_room_that_fits(
+    demand: Demand, snapshot: ClusterSnapshot, usable_share: float, *, are_all_equal: bool = True
+) -> Demand:
     """No more room altogether than supervisors have, all in the same proportion of what it is beyond the needs.
 
-    A placement that cannot make all the room would be all about which part of it is missing. `usable_share` is the part
-    of supervisors' capacity that may be filled; the demand stays as it is where a capacity is unknown.
+    Where the needs alone are more, all in proportion to theirs. A placement that cannot make all the room would be all
+    about which part of it is missing, and indifferent to how unevenly that is. Where priorities differ (not
+    `are_all_equal`), needs stay whole: who goes short is decided by rank then. `usable_share` is the part of
+    supervisors' capacity that may be filled; the demand stays as it is where a capacity is unknown.
     """
     capacities = [supervisor.cpu_capacity_millicores for supervisor in snapshot.supervisors]
     known = [capacity for capacity in capacities if capacity]
     needs, room = demand.of_now().room_millicores, math.fsum(demand.room_millicores.values())
     need, usable = math.fsum(needs.values()), PACKABLE_SHARE * usable_share * math.fsum(known)
-    if len(known) < len(capacities) or room <= max(need, usable):
+    if len(known) < len(capacities) or room <= usable:
         return demand
-    part = max(0.0, usable - need) / (room - need)
-    fitting = {e: needs[e] + part * (wanted - needs[e]) for e, wanted in demand.room_millicores.items()}
+    if need >= usable:
+        part = usable / need if are_all_equal else 1.0
+        fitting = {e: part * own for e, own in needs.items()}
+    else:
+        part = (usable - need) / (room - need)
+        fitting = {e: needs[e] + part * (wanted - needs[e]) for e, wanted in demand.room_millicores.items()}
     return replace(demand, room_millicores=fitting)
 
 
 def _unhidden(
     executor: Executor, need: float, previous: Demand, snapshot: ClusterSnapshot, resources: ResourceSettings
 ) -> float:
-    limit = previous.millicores.get(executor)
-    if limit is None or not is_held_back(executor, limit, snapshot, resources):
+    """What the executor needs that is held back by the most that any executor is given: nobody can see how much more.
+
+    Below that, its limit is doubled instead, at no cost, and the next period shows what it needs: need itself would
+    tell of an overload that there may not be, and move executors for it.
+    """
+    limit = previous.millicores.get(executor, 0.0)
+    if limit < resources.ceiling_millicores or not is_held_back(executor, limit, snapshot, resources):
         return need
     return max(need, HELD_BACK_FACTOR * limit)
 
@@ -120,6 +134,8 @@ def _without_waiting(
     if limit is None or load is None or resources.enforcement is not Enforcement.EXECUTOR:
         return need
     waited = load.throttled_fraction or 0.0
+    if is_held_back(executor, limit, snapshot, resources):
+        waited = 1.0  # all the time, whatever the kernel has counted
     if waited < BARELY_WAITING_FRACTION:
         return need
     if waited < WAITING_FRACTION:

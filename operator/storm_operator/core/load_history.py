@@ -8,7 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from storm_operator.core.model import Executor, ExecutorLoad, Topology
 from storm_operator.core.snapshot import ComponentLoad, LoadPeriod
 
-KEPT_PERIODS = 20
+KEPT_PERIODS = 60
+"""As many as `spec.scheduling.historyPeriods` may ask for."""
+
+KEPT_SECONDS = 600.0
+"""Where periods are short, all those of this time are kept: policies may ask for how long a supervisor was full."""
 
 
 def load_period(
@@ -35,11 +39,12 @@ def load_period(
 
 
 def with_period(history: Sequence[LoadPeriod], period: LoadPeriod | None) -> tuple[LoadPeriod, ...]:
-    """`history` (oldest first) with `period` at its end; the oldest are dropped beyond the last 20."""
+    """`history` (oldest first) with `period` at its end, and without what is both too old and too many periods ago."""
     if period is None:
-        return tuple(history)[-KEPT_PERIODS:]
-    earlier = (old for old in history if old.ended_at_seconds < period.ended_at_seconds)
-    return (*earlier, period)[-KEPT_PERIODS:]
+        return tuple(history)
+    earlier = tuple(old for old in history if old.ended_at_seconds < period.ended_at_seconds)
+    young = sum(period.ended_at_seconds - old.ended_at_seconds < KEPT_SECONDS for old in earlier)
+    return (*earlier, period)[-max(KEPT_PERIODS, young + 1) :]
 
 
 def _component_load(loads: Sequence[ExecutorLoad]) -> ComponentLoad:

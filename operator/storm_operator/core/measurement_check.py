@@ -1,4 +1,9 @@
-"""Whether a snapshot is complete and fresh enough to decide by."""
+"""Whether a snapshot is complete and fresh enough to decide by.
+
+Only the figures of what may be moved count. What is known of neighbours is for placement to make safe
+(`assumed_needs`): one of them that crashes again and again must not hold everybody's plans. Executors on supervisors
+that are gone do not run, which is knowledge and no lack of it: they need a place at once.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +21,31 @@ NAMED_EXECUTORS = 5
 def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Hold | None:
     """Why what was measured allows no decision; None when it does."""
     scheduling = settings.scheduling
-    completeness = snapshot.completeness
     if not snapshot.history:
         return Hold(HoldReason.WARMING_UP, "no control period has been measured yet")
-    unknown = {
-        executor
-        for executor in executors_without_demand(snapshot, demand)
-        if executor.topology_id in settings.movable and executor in snapshot.assignment.slot_of
-    }.union(completeness.missing_executors)
-    known_share = 1.0 - len(unknown) / max(completeness.expected_executors, len(unknown), 1)
+    running = _running(snapshot, settings)
+    unknown = running & {*executors_without_demand(snapshot, demand), *snapshot.completeness.missing_executors}
+    known_share = 1.0 - len(unknown) / max(len(running), 1)
     if known_share < scheduling.minimum_completeness:
         return Hold(HoldReason.METRICS_INCOMPLETE, _incomplete(snapshot, unknown, known_share, settings))
-    if completeness.age_seconds > scheduling.maximum_age_seconds:
+    age_seconds = snapshot.completeness.age_of(settings.movable)
+    if age_seconds > scheduling.maximum_age_seconds:
         return Hold(
             HoldReason.METRICS_STALE,
-            f"metrics are {completeness.age_seconds:.0f} s old, at most {scheduling.maximum_age_seconds:.0f} s are "
+            f"metrics are {age_seconds:.0f} s old, at most {scheduling.maximum_age_seconds:.0f} s are "
             f"allowed{_problems(snapshot)}",
         )
     return None
+
+
+def _running(snapshot: ClusterSnapshot, settings: PlacementSettings) -> set[Executor]:
+    """The executors that may be moved and whose supervisor is there."""
+    there = {supervisor.id for supervisor in snapshot.supervisors}
+    return {
+        executor
+        for executor, slot in snapshot.assignment.slot_of.items()
+        if executor.topology_id in settings.movable and slot.supervisor_id in there
+    }
 
 
 def _incomplete(

@@ -180,6 +180,13 @@ class Assignment:
             grouped.setdefault(self.slot_of[executor], []).append(executor)
         return {slot: tuple(grouped[slot]) for slot in slots_in_order(grouped)}
 
+    def residents(self) -> Mapping[str, tuple[Executor, ...]]:
+        """The executors on each used supervisor, sorted, by its id."""
+        grouped: dict[str, list[Executor]] = {}
+        for executor in in_order(self.slot_of):
+            grouped.setdefault(self.slot_of[executor].supervisor_id, []).append(executor)
+        return {supervisor_id: tuple(executors) for supervisor_id, executors in grouped.items()}
+
     def used_supervisors(self) -> tuple[str, ...]:
         return tuple(sorted({slot.supervisor_id for slot in self.slot_of.values()}))
 

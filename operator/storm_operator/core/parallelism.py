@@ -15,13 +15,13 @@ from storm_operator.core.decide import in_excluded_window
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.measurement_check import check_measurements
-from storm_operator.core.model import Component, ComponentKind, Demand, Topology
+from storm_operator.core.model import Component, ComponentKind, Demand, Executor, Topology
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec
 
 FULL_FRACTION = 0.9
-"""Auto: an executor whose demand reaches this share of its ceiling is full, and its component gets more of them."""
+"""Auto: an executor whose demand reaches this share of its ceiling is full; its component gets more where they help."""
 
 TARGET_FRACTION = 0.6
 """Auto: with a new number of executors each is expected to need this share of its ceiling."""
@@ -160,13 +160,25 @@ def _by_load(topology: Topology, component: Component, demand: Demand, ceiling_m
     needs = {e: demand.raw_millicores[e] for e in executors if e in demand.raw_millicores}
     if len(needs) < len(executors) or not needs:
         return None
-    present, target = len(executors), TARGET_FRACTION * ceiling_millicores
-    if max(needs.values()) >= FULL_FRACTION * ceiling_millicores:
-        return max(present + 1, math.ceil(math.fsum(needs.values()) / target))
+    present, target, full = len(executors), TARGET_FRACTION * ceiling_millicores, FULL_FRACTION * ceiling_millicores
+    crowded = [executor for executor, need in needs.items() if need >= full]
+    if crowded:
+        more = math.ceil(math.fsum(needs.values()) / target)
+        # The only task of an executor is its hot key's: others cannot take it over, they can only bear the rest.
+        if more > present or any(len(executor.tasks) > 1 for executor in crowded):
+            return max(present + 1, more)
     # Down late: by the most that was needed lately, not by what is needed at this moment.
-    lately = math.fsum(max(need, demand.peak_millicores.get(e, need)) for e, need in needs.items())
-    enough = max(1, math.ceil(lately / target))
-    return enough if enough * SHRINK_FACTOR <= present else present
+    lately = {executor: max(need, demand.peak_millicores.get(executor, need)) for executor, need in needs.items()}
+    enough = max(1, math.ceil(math.fsum(lately.values()) / target))
+    has_room = _fullest_of(enough, component.tasks, lately) < full
+    return enough if enough * SHRINK_FACTOR <= present and has_room else present
+
+
+def _fullest_of(executors: int, tasks: int, needs: Mapping[Executor, float]) -> float:
+    """What the fullest of so many executors would need: the hottest task, with so many others beside it as come."""
+    hottest = max(need / len(executor.tasks) for executor, need in needs.items())
+    beside = math.ceil(tasks / executors) - 1
+    return hottest + beside * math.fsum(needs.values()) / tasks
 
 
 def _bounded(count: int, asked: ComponentParallelism) -> int:

@@ -22,6 +22,7 @@ OUTDATING = frozenset(
         HoldReason.NO_CHANGE,
         HoldReason.GAIN_TOO_SMALL,
         HoldReason.PAYBACK_TOO_LONG,
+        HoldReason.TOO_LITTLE_CAPACITY,
         HoldReason.INFEASIBLE,
         HoldReason.KNOWN_BAD,
         HoldReason.OBSERVE_ONLY,

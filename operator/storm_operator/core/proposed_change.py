@@ -18,6 +18,10 @@ from storm_operator.core.worker_overhead import worker_overhead
 BUSY_FRACTION = 0.95
 """A supervisor that uses this share of its capacity is overloaded, whatever its demand is thought to be."""
 
+LEAST_RELIEF_FRACTION = 0.05
+"""Of a supervisor's capacity. Where all are full, what is measured says no better who has how much too much: to shift
+less than that has to pay like any other plan."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
@@ -49,6 +53,8 @@ class ProposedChange:
     trouble: Trouble | None
     overfull_megabytes: float = 0.0
     """Declared memory that finds no room even after the change."""
+    overloaded_millicores: float = 0.0
+    """CPU that is needed and finds no room even after the change."""
 
     @property
     def is_urgent(self) -> bool:
@@ -114,6 +120,7 @@ def examine_proposal(
         or _relieved_overload(snapshot, needed, needed_then, borne)
         or _relieved_memory(needed, needed_then),
         overfull_megabytes=needed_then.overfull_megabytes,
+        overloaded_millicores=needed_then.overloaded_millicores,
     )
 
 
@@ -161,7 +168,8 @@ def _relieved_overload(
     snapshot: ClusterSnapshot, in_force: SeenAssignment, then: SeenAssignment, settings: PlacementSettings
 ) -> Trouble | None:
     """The worst overload of a supervisor that the change relieves; None when it relieves none, or only shifts it."""
-    if then.overloaded_millicores > 0.0 and then.overloaded_millicores >= in_force.overloaded_millicores:
+    fallen = in_force.overloaded_millicores - then.overloaded_millicores
+    if then.overloaded_millicores > 0.0 and fallen <= 0.0:
         return None
     needed, needed_then = in_force.wanted_millicores, then.wanted_millicores
     overhead = worker_overhead(snapshot)
@@ -169,9 +177,17 @@ def _relieved_overload(
     for supervisor in snapshot.supervisors:
         need = needed.get(supervisor.id, 0.0)
         trouble = _overload_of(supervisor, need * overhead, snapshot, settings)
-        if trouble is not None and needed_then.get(supervisor.id, 0.0) < need:
-            found.append((trouble.is_urgent, need, trouble))
-    return max(found, key=lambda item: item[:2])[2] if found else None
+        relief = need - needed_then.get(supervisor.id, 0.0)
+        if trouble is None or relief <= 0.0:
+            continue
+        noticed = LEAST_RELIEF_FRACTION * (supervisor.cpu_capacity_millicores or 0.0)
+        if in_force.overloaded_millicores > 0.0:
+            relief = min(relief, fallen)
+        found.append((trouble.is_urgent and relief >= noticed, need, trouble))
+    if not found:
+        return None
+    is_urgent, _, trouble = max(found, key=lambda item: item[:2])
+    return replace(trouble, is_urgent=is_urgent)
 
 
 def _relieved_memory(in_force: SeenAssignment, then: SeenAssignment) -> Trouble | None:

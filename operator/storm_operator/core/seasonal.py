@@ -55,14 +55,6 @@ class Season:
         return weighted / total if total > 0.0 else shape[first % len(shape)]
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """A period to come, in the unit of the load: what is expected, and what to be ready for."""
-
-    expected: float
-    ready: float
-
-
 def bins_in(cycle_seconds: float, bin_seconds: float) -> int:
     """How many bins a cycle has; ValueError unless they fill it exactly."""
     bins = round(cycle_seconds / bin_seconds)
@@ -74,15 +66,7 @@ def bins_in(cycle_seconds: float, bin_seconds: float) -> int:
 def seasonal_forecast(
     season: Season, points: Sequence[tuple[float, float]], at_seconds: float, period_seconds: float
 ) -> float | None:
-    """What to be ready for, as `seasonal_outlook` has it."""
-    outlook = seasonal_outlook(season, points, at_seconds, period_seconds)
-    return None if outlook is None else outlook.ready
-
-
-def seasonal_outlook(
-    season: Season, points: Sequence[tuple[float, float]], at_seconds: float, period_seconds: float
-) -> Outlook | None:
-    """The period that ends at `at_seconds`, in the points' unit; never negative.
+    """What to be ready for in the period that ends at `at_seconds`, in the points' unit; never negative.
 
     `points` are (end of period, load), oldest first. None where they tell no level: there are none, or nothing is
     expected where they lie. A load that was clearly more than what was to be ready for is taken to stay: nobody knew of
@@ -91,16 +75,13 @@ def seasonal_outlook(
     level = _level(season, points, at_seconds, period_seconds)
     if level is None:
         return None
-    begin = at_seconds - period_seconds
-    ready = max(0.0, level * season.ready_between(begin, at_seconds))
-    expected = max(0.0, level * season.expected_between(begin, at_seconds))
+    ready = max(0.0, level * season.ready_between(at_seconds - period_seconds, at_seconds))
     newest_at, newest = points[-1]
     before = _level(season, points[:-1], at_seconds, period_seconds)
     if before is None or at_seconds - newest_at > CURRENT_PERIODS * period_seconds:
-        return Outlook(expected, ready)
+        return ready
     was_ready = before * season.ready_between(newest_at - period_seconds, newest_at)
-    least = newest if newest > SURPRISE * was_ready else 0.0
-    return Outlook(max(expected, least), max(ready, least))
+    return max(ready, newest) if newest > SURPRISE * was_ready else ready
 
 
 def _level(

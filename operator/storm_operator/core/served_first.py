@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from storm_operator.core.groups import Group
-from storm_operator.core.model import Demand, Executor, in_order
+from storm_operator.core.model import Demand, Executor
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead
 
@@ -29,14 +29,12 @@ def limits_by_priority(
     filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
     needs = demand.of_now().room_millicores
     limits = dict(demand.millicores)
-    residents: dict[str, list[Executor]] = {}
-    for executor in in_order(snapshot.assignment.slot_of):
-        if executor in limits:
-            residents.setdefault(snapshot.assignment.slot_of[executor].supervisor_id, []).append(executor)
+    residents = snapshot.assignment.residents()
     for supervisor in snapshot.supervisors:
         if supervisor.cpu_capacity_millicores is not None:
             budget = filled_share * supervisor.cpu_capacity_millicores
-            scarce = _where_too_little(residents.get(supervisor.id, ()), needs, priority, budget)
+            known = [executor for executor in residents.get(supervisor.id, ()) if executor in limits]
+            scarce = _where_too_little(known, needs, priority, budget)
             for executor, share in scarce.items():
                 limits[executor] = min(limits[executor], max(floors[executor.topology_id], share))
     return limits

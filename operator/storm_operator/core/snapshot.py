@@ -6,7 +6,7 @@ policy gets, so that a decision can always be repeated from its file. Missing is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.core.model import Assignment, Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot, read_only
@@ -109,12 +109,23 @@ class Completeness:
 
     `expected_executors` counts placed executors; `missing_executors` are those without a full pair of readings;
     `problems` are sentences for a person (an agent that did not answer, a worker without a snapshot).
+    `topology_age_seconds` is the age by topology id, of those that were read at all; empty where nobody told it.
     """
 
     expected_executors: int
     missing_executors: tuple[Executor, ...] = ()
     age_seconds: float = 0.0
     problems: tuple[str, ...] = ()
+    topology_age_seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "topology_age_seconds", read_only(self.topology_age_seconds))
+
+    def age_of(self, topology_ids: Iterable[str]) -> float:
+        """The age of the oldest part of what is known of these topologies."""
+        if not self.topology_age_seconds:
+            return self.age_seconds
+        return max((self.topology_age_seconds.get(topology_id, 0.0) for topology_id in topology_ids), default=0.0)
 
     @property
     def ratio(self) -> float:

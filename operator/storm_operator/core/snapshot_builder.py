@@ -69,7 +69,7 @@ def build_snapshot(
     """Join `view` and `window` by host, port and executor.
 
     `history` is that of the snapshot before (oldest first); the new one's ends with this period, if any topology
-    was measured completely in it, and keeps the last 20.
+    was measured completely in it, and keeps as many as `with_period` does.
     """
     readings_in = WindowReadings(window)
     hosts = {supervisor.id: supervisor.host for supervisor in view.supervisors}
@@ -167,12 +167,16 @@ def _distances(view: ClusterView, readings_in: WindowReadings) -> Distances:
 
 
 def _completeness(readings: Readings, problems: tuple[str, ...]) -> Completeness:
-    ages = [reading.age_seconds for reading in readings.values() if reading.age_seconds is not None]
+    ages: dict[str, float] = {}
+    for executor, reading in readings.items():
+        if reading.age_seconds is not None:
+            ages[executor.topology_id] = max(ages.get(executor.topology_id, 0.0), reading.age_seconds)
     return Completeness(
         expected_executors=len(readings),
         missing_executors=tuple(sorted(executor for executor, reading in readings.items() if reading.missing)),
-        age_seconds=max(0.0, max(ages, default=0.0)),
+        age_seconds=max(ages.values(), default=0.0),
         problems=problems,
+        topology_age_seconds=ages,
     )
 
 

@@ -30,9 +30,11 @@ class Files:
         """Files below a folder or URL. OSError or ValueError when there can be none.
 
         Keys, region and endpoint of an object store come from its usual environment (AWS_ACCESS_KEY_ID,
-        AWS_ENDPOINT_URL, ...).
+        AWS_ENDPOINT_URL, ...). s3a://, as Hadoop says, is s3://.
         """
         scheme, _, rest = root.partition("://")
+        if scheme == "s3a":
+            return cls.at(f"s3://{rest}")
         if scheme == "s3" and _endpoint():
             return cls(ArrowFSWrapper(_own_s3(_endpoint())), rest)
         if scheme in ARROW_SCHEMES:

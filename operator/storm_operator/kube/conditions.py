@@ -44,6 +44,13 @@ FINE_HOLDS = frozenset(
 """Reasons not to act that are nobody's fault: the topology is as ready as without them."""
 
 
+def is_fine(hold: Hold, topology_id: str) -> bool:
+    """Whether the topology is as ready as without `hold`; where CPU is short, those are that get what they need."""
+    if hold.reason is HoldReason.TOO_LITTLE_CAPACITY:
+        return topology_id not in hold.short_topologies
+    return hold.reason in FINE_HOLDS
+
+
 PAUSED = "paused by annotation: left as it is"
 
 
@@ -147,7 +154,7 @@ def _planned(view: TopologyView) -> Condition:
     if view.decision is None:
         return Condition("Planned", None, "Unknown", "no decision yet")
     if isinstance(view.decision, Hold):
-        good = view.decision.reason in FINE_HOLDS and view.decision.reason not in UNMEASURED
+        good = is_fine(view.decision, topology_id_of(view)) and view.decision.reason not in UNMEASURED
         return Condition("Planned", good, view.decision.reason.value, without_figures(view.decision))
     return Condition("Planned", True, "Plan", view.decision.reason)
 
@@ -170,7 +177,7 @@ def _degraded(view: TopologyView) -> Condition:
         return Condition("Degraded", True, view.trouble_reason, view.trouble)
     if view.progress is not None and view.progress.stage is Stage.FAILED:
         return Condition("Degraded", True, "SubmissionFailed", view.progress.message)
-    if isinstance(view.decision, Hold) and view.decision.reason not in FINE_HOLDS:
+    if isinstance(view.decision, Hold) and not is_fine(view.decision, topology_id_of(view)):
         return Condition("Degraded", True, view.decision.reason.value, without_figures(view.decision))
     if view.record is not None and view.record.state in (PlanState.FAILED, PlanState.ROLLED_BACK):
         return Condition("Degraded", True, f"Plan{view.record.state.value}", view.record.message)

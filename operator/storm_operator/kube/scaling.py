@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
@@ -57,8 +58,10 @@ def wanted_replicas(
     """How many pods there should be, and why: as many as host executors, as far as the limits allow."""
     one_more = max(replicas, min(limits.maximum, replicas + 1))
     for decision in decisions:
-        if isinstance(decision, Hold) and decision.reason is HoldReason.INFEASIBLE:
+        if _is_infeasible(decision):
             return one_more, f"no placement fits: {decision.message}"
+        if _is_short(decision) and len(set(used_ordinals)) >= replicas:  # one that nobody uses does not help either
+            return one_more, decision.message
         if isinstance(decision, Plan) and decision.after.overloaded_millicores > 0.0:
             return one_more, "even the best placement overloads a supervisor"
     if replicas < limits.minimum:
@@ -88,7 +91,7 @@ def scale_step(
     if limits is None or len({(pod.namespace, pod.stateful_set) for pod in owned}) != 1:
         return None, ScaleState()  # none to be seen, or several: which of them is meant nobody said
     used = frozenset(used_ordinals)
-    if state.leaving and _is_infeasible(decisions):
+    if state.leaving and any(_is_infeasible(decision) or _is_short(decision) for decision in decisions):
         return None, ScaleState(given_up=used)  # they are needed after all
     if state.leaving and any(isinstance(decision, Plan) for decision in decisions):
         return None, state  # the very plan that empties them
@@ -111,5 +114,9 @@ def scale_step(
     return None, replace(agreed, leaving=frozenset(range(wanted, replicas)))
 
 
-def _is_infeasible(decisions: Collection[Decision]) -> bool:
-    return any(isinstance(decision, Hold) and decision.reason is HoldReason.INFEASIBLE for decision in decisions)
+def _is_infeasible(decision: Decision) -> TypeGuard[Hold]:
+    return isinstance(decision, Hold) and decision.reason is HoldReason.INFEASIBLE
+
+
+def _is_short(decision: Decision) -> TypeGuard[Hold]:
+    return isinstance(decision, Hold) and decision.reason is HoldReason.TOO_LITTLE_CAPACITY

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from storm_operator.core.arrays import NOWHERE, Floats
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.simulator.arrays import ratio, times, total_by
 from storm_operator.simulator.conditions import Conditions, quota_share
 from storm_operator.simulator.cpu import (
@@ -15,10 +15,13 @@ from storm_operator.simulator.cpu import (
     stretch_by_others,
     wait_behind_limit,
 )
-from storm_operator.simulator.model import LIMIT_PERIOD_SECONDS, MILLICORES_PER_CORE, Costs
+from storm_operator.simulator.model import LIMIT_PERIOD_SECONDS, MILLICORES_PER_CORE, MS_PER_SECOND, Costs
 from storm_operator.simulator.roots import Delays
 from storm_operator.simulator.routing import Routing
 from storm_operator.simulator.totals import Totals
+
+USED_UP_FRACTION = 0.999
+"""Of a limit, short of rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ def count_cpu(totals: Totals, work: Work, routing: Routing, conditions: Conditio
     on_supervisor = total_by(place, (busy + idling) * hosted, supervisors)
     workers = times(routing.network_cpu_ms, work.executed) + costs.worker_cpu_share * on_supervisor
     totals.executor_cpu_ms += busy + idling
+    totals.throttled_ms += _throttled_ms(busy, work, place, conditions)
     totals.supervisor_cpu_ms += on_supervisor + workers + conditions.idle_workers_millicores * work.seconds
 
     share = np.minimum(conditions.most_millicores, work.levels[place]) * work.seconds
@@ -55,6 +59,15 @@ def count_cpu(totals: Totals, work: Work, routing: Routing, conditions: Conditio
     met = total_by(place, np.minimum(needed, share) * hosted, supervisors)
     totals.over_provided_ms += np.maximum(given - met, 0.0)
     totals.under_provided_ms += total_by(place, np.maximum(needed - share, 0.0) * hosted, supervisors)
+
+
+def _throttled_ms(busy_ms: Floats, work: Work, place: Ints, conditions: Conditions) -> Floats:
+    """How long limits kept executors waiting: who has used all of its quota stands still until the next."""
+    limit = conditions.most_millicores
+    is_held = conditions.has_limit & (limit < conditions.speed_millicores) & (limit <= work.levels[place])
+    is_used_up = busy_ms >= USED_UP_FRACTION * limit * work.seconds
+    standing_still = 1.0 - limit / np.maximum(conditions.speed_millicores, 1e-9)
+    return np.where(is_held & is_used_up & ~conditions.is_down, MS_PER_SECOND * work.seconds * standing_still, 0.0)
 
 
 def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: Floats, costs: Costs) -> Delays:

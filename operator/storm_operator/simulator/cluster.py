@@ -22,7 +22,7 @@ FIRST_PID = 1000
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker process; it works from `runs_from_seconds` on."""
+    """A worker process; it works from `runs_from_seconds` on. Infinite: its machine is dead and starts it later."""
 
     pid: int
     executors: tuple[Executor, ...]
@@ -54,6 +54,8 @@ class ClusterState:
     limits_version: int = 0
     restarts: int = 0
     restore_seconds: Mapping[Executor, float] = field(default_factory=dict)
+    _without_slot: dict[Executor, WorkerSlot] = field(default_factory=dict)
+    """Executors that Nimbus has found no slot for, and where they were last."""
     _outages: dict[str, Outage] = field(default_factory=dict)
     _next_pid: int = FIRST_PID
     _random: np.random.Generator = field(init=False)
@@ -65,21 +67,29 @@ class ClusterState:
     def place(self, assignment: Assignment, now_seconds: float, immediately: bool = False) -> frozenset[Executor]:
         """Put `assignment` in force. Workers whose executors change are new processes; returns the executors of those
         that end, whose queues are lost. `immediately`: the workers run at once (the beginning of a simulation)."""
-        timings = self.model.timings
         before, after = self.workers, assignment.workers()
         ended = {slot: worker for slot, worker in before.items() if after.get(slot) != worker.executors}
         workers = {slot: worker for slot, worker in before.items() if slot not in ended}
         for slot, executors in after.items():
             if slot in workers:
                 continue
-            restore = max((self.restore_seconds.get(executor, 0.0) for executor in executors), default=0.0)
-            delay = 0.0 if immediately else timings.notice_seconds + timings.worker_start_seconds + restore
-            workers[slot] = Worker(self._new_pid(), executors, now_seconds + delay)
-            self.restarts += 0 if immediately else 1
+            if immediately:
+                workers[slot] = Worker(self._new_pid(), executors, now_seconds)
+            elif self._is_dead(slot.supervisor_id, now_seconds):
+                workers[slot] = Worker(self._new_pid(), executors, np.inf)
+            else:
+                workers[slot] = self._started(executors, now_seconds)
         if workers != before:
             self.assignment, self.workers = assignment, workers
             self.version += 1
         return frozenset(executor for worker in ended.values() for executor in worker.executors)
+
+    def running_workers(self, now_seconds: float) -> Mapping[WorkerSlot, Worker]:
+        return {
+            slot: worker
+            for slot, worker in self.workers.items()
+            if worker.runs_from_seconds <= now_seconds and not self._is_dead(slot.supervisor_id, now_seconds)
+        }
 
     def live_supervisors(self, now_seconds: float) -> tuple[Supervisor, ...]:
         """Those that Nimbus and agents see: one that died disappears after the time that Nimbus waits for it."""
@@ -147,7 +157,8 @@ class ClusterState:
 
     def reschedule_lost(self, now_seconds: float) -> frozenset[Executor]:
         """What Nimbus does every few seconds: executors of supervisors that it gave up go where there are free slots,
-        dealt out as EvenScheduler does; those of a supervisor that came back start there again."""
+        dealt out as EvenScheduler does; those that find none wait for the first that is free again. Those of a
+        supervisor that came back before it was given up start there again."""
         if now_seconds < self._next_scheduling_seconds:
             return frozenset()
         self._next_scheduling_seconds = now_seconds + self.model.timings.scheduling_seconds
@@ -157,21 +168,24 @@ class ClusterState:
             if worker.runs_from_seconds == np.inf and not self._is_dead(slot.supervisor_id, now_seconds)
         ]
         for slot in revived:
-            delay = self.model.timings.notice_seconds + self.model.timings.worker_start_seconds
-            self.workers[slot] = Worker(self._new_pid(), self.workers[slot].executors, now_seconds + delay)
+            self.workers[slot] = self._started(self.workers[slot].executors, now_seconds)
             self.version += 1
         live = self.live_supervisors(now_seconds)
         known = {supervisor.id for supervisor in live}
-        homeless = [e for e, slot in self.assignment.slot_of.items() if slot.supervisor_id not in known]
+        placed = self.assignment.slot_of
+        homeless = {executor: slot for executor, slot in self._without_slot.items() if executor not in placed}
+        homeless |= {executor: slot for executor, slot in placed.items() if slot.supervisor_id not in known}
         if not homeless:
             return frozenset()
-        slot_of = {e: slot for e, slot in self.assignment.slot_of.items() if slot.supervisor_id in known}
+        slot_of = {executor: slot for executor, slot in placed.items() if executor not in homeless}
         for topology_id in sorted({executor.topology_id for executor in homeless}):
-            own = [executor for executor in homeless if executor.topology_id == topology_id]
+            last_slot_of = {
+                executor: slot for executor, slot in homeless.items() if executor.topology_id == topology_id
+            }
             free = interleaved_free_slots(live, slot_of.values())
             if free:
-                old_slots = len({self.assignment.slot_of[executor] for executor in own})
-                slot_of.update(deal_out(own, free[:old_slots]))
+                slot_of.update(deal_out(last_slot_of, free[: len(set(last_slot_of.values()))]))
+        self._without_slot = {executor: slot for executor, slot in homeless.items() if executor not in slot_of}
         return self.place(Assignment(slot_of), now_seconds)
 
     def _is_dead(self, supervisor_id: str, at_seconds: float) -> bool:
@@ -185,6 +199,14 @@ class ClusterState:
             and fault.at_seconds <= at_seconds
             and (fault.until_seconds is None or at_seconds < fault.until_seconds)
         ]
+
+    def _started(self, executors: tuple[Executor, ...], now_seconds: float) -> Worker:
+        """A new process, once its supervisor has learned of it, it is up and the state of its executors is restored."""
+        self.restarts += 1
+        timings = self.model.timings
+        restore = max((self.restore_seconds.get(executor, 0.0) for executor in executors), default=0.0)
+        delay = timings.notice_seconds + timings.worker_start_seconds + restore
+        return Worker(self._new_pid(), executors, now_seconds + delay)
 
     def _new_pid(self) -> int:
         self._next_pid += 1

@@ -14,6 +14,7 @@ from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencyS
 from storm_operator.core.traffic import TrafficMatrix
 from storm_operator.simulator.arrays import total_by
 from storm_operator.simulator.engine import Engine
+from storm_operator.simulator.model import MS_PER_SECOND
 from storm_operator.simulator.routing import Routing
 from storm_operator.simulator.totals import Totals
 from storm_operator.simulator.trees import Finished
@@ -119,6 +120,9 @@ class Meter:
         growth = np.where(engine.wiring.is_spout, 0.0, (engine.queue - self._queue) / seconds)
         executed = counted.executed / seconds
         emitted = executed * emitted_per_tuple(engine.wiring)
+        limited = {executor for limits in engine.cluster.limits.values() for executor in limits}
+        waited = (counted.throttled_ms / MS_PER_SECOND / seconds).tolist()
+        throttled = [part if e in limited else None for e, part in zip(engine.wiring.executors, waited, strict=True)]
         columns = zip(
             engine.wiring.executors,
             (counted.executor_cpu_ms / seconds).tolist(),
@@ -127,6 +131,7 @@ class Meter:
             np.maximum(executed + growth, 0.0).tolist(),
             waiting.tolist(),
             growth.tolist(),
+            throttled,
             strict=True,
         )
         placed = engine.cluster.assignment.slot_of
@@ -168,12 +173,8 @@ class Meter:
         return rates
 
     def _pids(self) -> dict[WorkerSlot, int]:
-        engine = self._engine
-        return {
-            slot: worker.pid
-            for slot, worker in engine.cluster.workers.items()
-            if worker.runs_from_seconds <= engine.now
-        }
+        running = self._engine.cluster.running_workers(self._engine.now)
+        return {slot: worker.pid for slot, worker in running.items()}
 
 
 def emitted_per_tuple(wiring: Wiring) -> Floats:

@@ -17,6 +17,8 @@ class Totals:
     arrived: Floats
     lost: Floats
     executor_cpu_ms: Floats
+    throttled_ms: Floats
+    """Time for which its limit kept an executor waiting that had work left."""
 
     offered: Floats
     emitted: Floats
@@ -35,7 +37,7 @@ class Totals:
     @classmethod
     def zero(cls, executors: int, topologies: int, supervisors: int) -> Totals:
         counts = {"executor": executors, "topology": topologies, "supervisor": supervisors}
-        kinds = ["executor"] * 4 + ["topology"] * 6 + ["supervisor"] * 3
+        kinds = ["executor"] * 5 + ["topology"] * 6 + ["supervisor"] * 3
         return cls(*(np.zeros(counts[kind]) for kind in kinds))
 
     def copy(self) -> Totals:

@@ -14,6 +14,7 @@ first new schedule comes after 40 s.
 
 from __future__ import annotations
 
+from storm_operator.core.load_history import KEPT_SECONDS
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.aniello_offline import ALPHA
 from storm_operator.core.placement.parameters import Parameter, read_parameters
@@ -24,11 +25,16 @@ from storm_operator.core.snapshot import ClusterSnapshot
 
 NAME = "aniello-online"
 
+MOST_OVERLOAD_SECONDS = KEPT_SECONDS - 60.0
+"""What was longer ago is not kept, so that X could never be reached; the minute is for passes that come late."""
+
 PARAMETERS = {
     "alpha": ALPHA,
     "capacity_fraction": Parameter(0.9, 0.01, 1.0, "B, as a share of a supervisor's CPU capacity"),
-    "overload_seconds": Parameter(30.0, 0.0, DAY_SECONDS, "X: reschedule when CPU was at B for longer"),
-    "reschedule_seconds": Parameter(40.0, 1.0, DAY_SECONDS, "P: time between comparisons with a new schedule"),
+    "overload_seconds": Parameter(30.0, 0.0, MOST_OVERLOAD_SECONDS, "X: reschedule when CPU was at B for longer"),
+    "reschedule_seconds": Parameter(
+        40.0, 1.0, DAY_SECONDS, "P: time between comparisons with a new schedule", is_period=True
+    ),
     "least_reduction_percent": Parameter(10.0, 0.0, 100.0, "R: inter-supervisor traffic must fall by more"),
 }
 

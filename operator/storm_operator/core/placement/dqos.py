@@ -50,7 +50,7 @@ PARAMETERS = {
     "latency_weight": Parameter(1.0, 0.0, 1000.0, "w_l: weight of the latency dimensions"),
     "availability_weight": Parameter(10.0, 0.0, 1000.0, "w_a: weight of availability"),
     "utilisation_weight": Parameter(0.5, 0.0, 1000.0, "w_u: weight of CPU utilisation"),
-    "loop_seconds": Parameter(30.0, 1.0, DAY_SECONDS, "period of each supervisor's MAPE loop"),
+    "loop_seconds": Parameter(30.0, 1.0, DAY_SECONDS, "period of each supervisor's MAPE loop", is_period=True),
     "moves_per_loop": Parameter(1.0, 1.0, 1000.0, "most executors that one loop moves"),
     "analyze_distance": Parameter(0.1, 0.0, 1000.0, "an executor closer than this to its virtual place stays"),
     "migration_gain": Parameter(0.1, 0.0, 1000.0, "another supervisor must be closer by more than this"),

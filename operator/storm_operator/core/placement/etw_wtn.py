@@ -27,7 +27,7 @@ NAME = "etw-wtn"
 PARAMETERS = {
     "alpha": Parameter(0.05, ALPHA.least, ALPHA.most, ALPHA.meaning),
     "capacity_fraction": Parameter(0.9, 0.01, 1.0, "load capacity of a node, as a share of its CPU"),
-    "reschedule_seconds": Parameter(50.0, 1.0, DAY_SECONDS, "interval between checks of the criteria"),
+    "reschedule_seconds": Parameter(50.0, 1.0, DAY_SECONDS, "interval between checks of the criteria", is_period=True),
 }
 
 

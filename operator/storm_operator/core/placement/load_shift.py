@@ -18,7 +18,7 @@ from storm_operator.core.placement.utilisation import supervisor_loads
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
-ADJUST = Parameter(30.0, 1.0, DAY_SECONDS, "time between adjustments")
+ADJUST = Parameter(30.0, 1.0, DAY_SECONDS, "time between adjustments", is_period=True)
 
 NEAR_ENOUGH = 0.1
 """What is left to lose is let be when it is less than this part of what there was: small executors need not move."""

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One number of a policy: its default, its range (both ends allowed) and what it means."""
+    """One number of a policy: its default, its range (both ends allowed) and what it means.
+
+    `is_period`: so many seconds pass between the times at which the policy looks for something better by itself.
+    """
 
     default: float
     least: float
     most: float
     meaning: str
+    is_period: bool = False
 
 
 Parameters = Mapping[str, Parameter]

@@ -92,6 +92,13 @@ def parameters_of(name: str) -> Parameters:
     return _PARAMETERS.get(name, {})
 
 
+def period_of(name: str, given: Iterable[tuple[str, float]] = ()) -> float | None:
+    """Seconds between the times at which policy `name` looks for something better; None where it always does."""
+    known = parameters_of(name)
+    values = read_parameters(name, known, given)
+    return next((values[key] for key, parameter in known.items() if parameter.is_period), None)
+
+
 def check_parameters(name: str, given: Iterable[tuple[str, float]]) -> None:
     """ValueError naming the field, the value and what would be right, for settings at the edge."""
     read_parameters(name, parameters_of(name), given)

@@ -36,7 +36,7 @@ PARAMETERS = {
     "gamma": Parameter(1.0 / 0.7, 1.0, 1e6, "consolidation factor: most executors of a node over its even share"),
     "capacity_fraction": Parameter(0.9, 0.01, 1.0, "share of a node's CPU that may be used; at it, it is overloaded"),
     "alpha": Parameter(0.5, 0.0, 0.99, "weight of the past in estimates of load and traffic"),
-    "reschedule_seconds": Parameter(300.0, 1.0, DAY_SECONDS, "time between new schedules"),
+    "reschedule_seconds": Parameter(300.0, 1.0, DAY_SECONDS, "time between new schedules", is_period=True),
 }
 
 Neighbours = Mapping[Executor, Mapping[Executor, float]]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from storm_operator.core.placement.inventory import existing_slots, movable_topologies
 from storm_operator.core.placement.parameters import Parameter, read_parameters
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 DAY_SECONDS = 86400.0
-RESCHEDULE = Parameter(60.0, 1.0, DAY_SECONDS, "time between new schedules")
+RESCHEDULE = Parameter(60.0, 1.0, DAY_SECONDS, "time between new schedules", is_period=True)
 """For methods whose source gives no period."""
 RESCHEDULING = {"reschedule_seconds": RESCHEDULE}
 """The parameters of policies that have no other."""
@@ -18,6 +20,11 @@ def has_passed(snapshot: ClusterSnapshot, every_seconds: float, offset_seconds: 
     """Whether `offset_seconds` after some multiple of `every_seconds` fell into this period."""
     now = snapshot.taken_at_seconds - offset_seconds
     return now // every_seconds > (now - snapshot.period_seconds) // every_seconds
+
+
+def as_if_due(snapshot: ClusterSnapshot, every_seconds: float) -> ClusterSnapshot:
+    """For a policy that is asked what it would do once its time has come: its period is the snapshot's, at least."""
+    return replace(snapshot, period_seconds=max(snapshot.period_seconds, every_seconds))
 
 
 def seconds_at_bound(snapshot: ClusterSnapshot, supervisor_id: str, bound_millicores: float) -> float:

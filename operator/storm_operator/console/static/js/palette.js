@@ -30,6 +30,13 @@ function initials(name) {
   return (letters.length > 1 ? letters[0][0] + letters[1].slice(-1) : (letters[0] ?? "?").slice(0, 2)).toLowerCase();
 }
 
+const BAD = ["ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "TooLittleCapacity", "Infeasible"];
+
+/** How a reason not to act looks: "bad", "good" or "warn", each a colour and a class of the page. */
+export function gradeOf(reason) {
+  return BAD.includes(reason) ? "bad" : reason === "NoChange" ? "good" : "warn";
+}
+
 /** Whether a shape of that colour needs a rim of another one to stand out from what is behind it. */
 export function needsRim(colour, behind) {
   const pair = `${colour} ${behind}`;

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { h, pairs, refill } from "./dom.js";
 import { drawGlyph } from "./glyph.js";
 import { clockTime, count, figure, percent, readable, words } from "./format.js";
-import { looksOf, theme } from "./palette.js";
+import { gradeOf, looksOf, theme } from "./palette.js";
 import { select, state, topologyNames } from "./state.js";
 import { factsOf, flowsOf, nameOf } from "./tips.js";
 
@@ -63,8 +63,7 @@ function heldResize({ id }) {
 export function decisionPill(decision) {
   if (!decision) return h("span", { class: "pill" }, "not managed");
   if (decision.kind === "plan") return h("span", { class: "pill accent" }, "plan");
-  const bad = ["ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "Infeasible"].includes(decision.reason);
-  return h("span", { class: `pill ${bad ? "bad" : decision.reason === "NoChange" ? "good" : "warn"}` }, words(decision.reason));
+  return h("span", { class: `pill ${gradeOf(decision.reason)}` }, words(decision.reason));
 }
 
 async function explain(topology, dialog) {

@@ -2,6 +2,7 @@
 
 import { h, refill, s } from "./dom.js";
 import { clockTime, dayAndTime, duration, figure, words } from "./format.js";
+import { gradeOf } from "./palette.js";
 import { goTo, state } from "./state.js";
 
 const HIGH = 66, THUMB = 8; // half of the slider's thumb: the picture ends where the thumb's middle can be
@@ -85,14 +86,12 @@ function gapped(values, x, y) {
   return path;
 }
 
-const COLOUR = { ClusterUnreachable: "var(--bad)", MetricsIncomplete: "var(--bad)", MetricsStale: "var(--bad)", Infeasible: "var(--bad)", NoChange: "var(--good)" };
-
 function holds(points, x) {
   const wide = x(1) - x(0);
   return points.flatMap((point, at) => {
     const hold = point.decisions.find((decision) => decision.kind === "hold");
     if (!hold) return [];
-    const box = s("rect", { x: Math.max(THUMB, x(at) - wide), y: 53, width: wide + 0.3, height: 6, fill: COLOUR[hold.reason] ?? "var(--warn)", opacity: 0.75 });
+    const box = s("rect", { x: Math.max(THUMB, x(at) - wide), y: 53, width: wide + 0.3, height: 6, fill: `var(--${gradeOf(hold.reason)})`, opacity: 0.75 });
     box.append(s("title", {}, `${dayAndTime(point.at_seconds)}: hold, ${words(hold.reason)}: ${hold.message}`));
     return [box];
   });

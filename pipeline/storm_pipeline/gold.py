@@ -9,14 +9,14 @@ BY_CLUSTER = (CLUSTER,)
 COMPONENT_PROFILE = DerivedTable(
     "component_profile",
     "Cost and behaviour of a component by hour of the week (0 is Monday 00:00 UTC; null: all hours): medians, and "
-    "1.4826 times the median absolute deviation",
+    "1.4826 times the median absolute deviation; the end of the newest period that counted, and its topology's id",
     schema_of(
         "topology_name text, component text, component_kind text, hour_of_week whole, periods whole, "
         "cpu_per_tuple number, cpu_per_tuple_spread number, cpu_per_tuple_periods whole, "
         "selectivity number, selectivity_spread number, selectivity_periods whole, "
         "queue_growth number, queue_growth_spread number, executors whole, "
         "used_millicores number, used_millicores_p95 number, declared_millicores number, "
-        "used_share_of_declared number, cluster text"
+        "used_share_of_declared number, newest_period time, topology_id text, cluster text"
     ),
     BY_CLUSTER,
 )
@@ -40,8 +40,12 @@ FORECAST_ERRORS = DerivedTable(
 )
 SEASONS = DerivedTable(
     "seasons",
-    "The season of each component's arrivals, as JSON; null where it has none",
-    schema_of("topology_name text, component text, forecaster text, season text, cluster text"),
+    "The season of each component's arrivals, as JSON; null where it has none. The end of the newest period that was "
+    "learned from, and its topology's id",
+    schema_of(
+        "topology_name text, component text, forecaster text, season text, newest_period time, topology_id text, "
+        "cluster text"
+    ),
     BY_CLUSTER,
 )
 PLAN_EFFECTS = DerivedTable(
@@ -95,10 +99,11 @@ TUNING_RUNS = DerivedTable(
 )
 TUNING_ADVICE = DerivedTable(
     "tuning_advice",
-    "The settings that did best, and their score against the present ones on the same replays, in percent",
+    "The settings that did best, and their score against the present ones on the same replays, in percent; the end of "
+    "the newest period that was replayed",
     schema_of(
         "rank whole, overrides text, change_percent number, low_percent number, high_percent number, replays whole, "
-        "under_core_seconds number, over_core_seconds number, restarts number, cluster text"
+        "under_core_seconds number, over_core_seconds number, restarts number, newest_period time, cluster text"
     ),
     BY_CLUSTER,
 )

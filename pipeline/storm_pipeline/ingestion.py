@@ -9,31 +9,26 @@ files in which nothing has to be cleaned are taken over as they are (`whole_file
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from storm_operator.core.history_tables import Table
+from storm_pipeline.bronze import cluster_of, date_of, faults_of, is_of_a_file, read_bronze
 from storm_pipeline.lake import Lake, append_once, frame_of, read
-from storm_pipeline.schemas import (
-    BRONZE_ONLY,
-    CLUSTER,
-    DATE,
-    QUALITY,
-    QUARANTINE,
-    SILVER,
-    bronze_schema,
-    schema_of,
-)
+from storm_pipeline.schemas import BRONZE_ONLY, CLUSTER, DATE, QUALITY, QUARANTINE, SILVER, schema_of
 from storm_pipeline.transforms.clean import FILE, REASON, counted, quarantined, ranked_by_key, with_reasons
 from storm_pipeline.whole_files import WholeFile, large_ones, take_over
 
+AHEAD = timedelta(hours=1)
+"""How far clocks may be apart: a period that ends later than this after the present is of a wrong one."""
 CONFLICT = "another row has its key and says otherwise"
 LEAST_BYTES_TAKEN_OVER = 1_000_000
 """Files of silver tables should not be smaller: opening one costs as much as reading so much of it."""
@@ -51,6 +46,8 @@ class Tally:
     first_period: datetime | None = None
     last_period: datetime | None = None
     files: list[str] = field(default_factory=list)
+    unreadable: int = 0
+    """Of the files; no row of them counts above."""
 
     @property
     def quarantined(self) -> int:
@@ -67,16 +64,18 @@ class Tally:
 
 @dataclass(slots=True)
 class Look:
-    """What a first pass over a batch finds, which reads few columns.
+    """What a first pass over a batch finds, which reads all of it and keeps none.
 
     `periods` are those of each file, with how many of their rows can be taken in; `doubtful` those whose rows must be
-    compared: not whole, in several files, or partly there already; `unclean` the files with rows to set aside.
+    compared: not whole, in several files, or partly there already; `unclean` the files with rows to set aside;
+    `unreadable` those of which no row is taken in, and why.
     """
 
     tallies: dict[str, Tally] = field(default_factory=dict)
     periods: dict[str, dict[Period, int]] = field(default_factory=dict)
     doubtful: set[Period] = field(default_factory=set)
     unclean: set[str] = field(default_factory=set)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
     def whole_files(self) -> Iterator[WholeFile]:
         """The files in which nothing has to be set aside or compared."""
@@ -90,14 +89,16 @@ class Look:
 class Batch:
     """Files of one table that are taken in together. `stream` is the identity of their stream's checkpoint.
 
-    Rows that ended more than `late_after` before the newest of their cluster in earlier batches are set aside;
-    None: no row is too late. Files of `take_over_bytes` and more in which nothing has to be cleaned stay as they are.
+    `now` is the time that it is for this batch, also when it comes again. Rows that ended more than `late_after` before
+    the newest of their cluster in earlier batches are set aside; None: no row is too late. Files of `take_over_bytes`
+    and more in which nothing has to be cleaned stay as they are.
     """
 
     lake: Lake
     table: Table
     stream: str
     number: int
+    now: datetime
     late_after: timedelta | None = None
     take_over_bytes: int = LEAST_BYTES_TAKEN_OVER
 
@@ -108,28 +109,60 @@ class Batch:
     def take_in(self, spark: SparkSession, files: Sequence[str]) -> dict[str, Tally]:
         """Take in the files at these paths; returns what became of their rows, by cluster."""
         oldest = self._oldest(spark)
-        look = self._look(spark, self._judged(spark, files, oldest))
+        look = self._look_at_readable(spark, files, oldest)
         tallies = look.tallies
         for path in files:
-            tallies.setdefault(cluster_of(path), Tally()).files.append(path)
+            tally = tallies.setdefault(cluster_of(path), Tally())
+            tally.files.append(path)
+            tally.unreadable += path in look.unreadable
         whole = large_ones(spark, look.whole_files(), self.take_over_bytes)
-        rest = sorted(set(files) - {file.path for file in whole})
+        rest = sorted(set(files) - look.unreadable.keys() - {file.path for file in whole})
         if not rest:
-            self._append(self._quality(spark, tallies), QUALITY)
-            self._take_over(spark, whole)
+            self._begin(spark, look, whole)
             return tallies
         judged = self._judged(spark, rest, oldest)
         good = judged.where(f.col(REASON).isNull())
         mended = self._compared(spark, good, look.doubtful, tallies) if look.doubtful else None
-        self._append(self._quality(spark, tallies), QUALITY)
-        self._take_over(spark, whole)
+        self._begin(spark, look, whole)
         self._write(spark, judged, self._without(spark, good, look.doubtful), mended, tallies)
         if mended is not None:
             mended.unpersist()
         return tallies
 
-    def _judged(self, spark: SparkSession, files: Sequence[str], oldest: dict[str, datetime]) -> DataFrame:
-        return with_reasons(read_bronze(spark, self.lake, self.table, files), self.table, oldest)
+    def _begin(self, spark: SparkSession, look: Look, whole: Sequence[WholeFile]) -> None:
+        """Write all that needs no row to be read again."""
+        self._append(self._quality(spark, look.tallies), QUALITY)
+        if look.unreadable:
+            aside = self._unreadable(spark, look.unreadable)
+            append_once(aside, self.lake.silver(QUARANTINE.name), QUARANTINE, f"{self.writer}-files", self.number)
+        self._take_over(spark, whole)
+
+    def _unreadable(self, spark: SparkSession, reasons: Mapping[str, str]) -> DataFrame:
+        rows = [
+            (self.table.name, reason, None, None, path, cluster_of(path), None)
+            for path, reason in sorted(reasons.items())
+        ]
+        return frame_of(spark, rows, QUARANTINE.schema)
+
+    def _look_at_readable(self, spark: SparkSession, files: Sequence[str], oldest: Mapping[str, datetime]) -> Look:
+        """One file that cannot be read fails the look at all; which one it is, only each alone can tell."""
+        try:
+            return self._look(spark, self._judged(spark, files, oldest))
+        except Py4JJavaError as error:
+            unreadable = faults_of(spark, self.lake, self.table, files) if is_of_a_file(error) else {}
+            if not unreadable:
+                raise
+        readable = [path for path in files if path not in unreadable]
+        look = self._look(spark, self._judged(spark, readable, oldest)) if readable else Look()
+        return replace(look, unreadable=unreadable)
+
+    @property
+    def _latest(self) -> datetime:
+        """No sound clock has written a later period."""
+        return self.now + AHEAD
+
+    def _judged(self, spark: SparkSession, files: Sequence[str], oldest: Mapping[str, datetime]) -> DataFrame:
+        return with_reasons(read_bronze(spark, self.lake, self.table, files), self.table, oldest, self._latest)
 
     def _take_over(self, spark: SparkSession, whole: Sequence[WholeFile]) -> None:
         silver = SILVER[self.table.name]
@@ -139,7 +172,9 @@ class Batch:
         if self.late_after is None:
             return {}
         earlier = read(spark, self.lake.silver(QUALITY.name), QUALITY).where(
-            (f.col("table") == self.table.name) & (f.col("batch") < self.number)
+            (f.col("table") == self.table.name)
+            & (f.col("batch") < self.number)
+            & (f.col("last_period") <= f.lit(self._latest))  # an earlier version of ingest took later ones in
         )
         newest = earlier.groupBy(CLUSTER).agg(f.max("last_period").alias("newest")).collect()
         return {row[CLUSTER]: row["newest"] - self.late_after for row in newest if row["newest"] is not None}
@@ -263,19 +298,3 @@ class Batch:
             f"MERGE INTO delta.`{path}` old USING mended_rows new ON {on} "
             f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
         )
-
-
-def cluster_of(path: str) -> str:
-    """The cluster that a recorded file is of, by its folder cluster=C/date=D."""
-    return unquote(path.split("/")[-3].removeprefix(f"{CLUSTER}="))
-
-
-def date_of(path: str) -> str:
-    """The date that a recorded file is of, likewise."""
-    return path.split("/")[-2].removeprefix(f"{DATE}=")
-
-
-def read_bronze(spark: SparkSession, lake: Lake, table: Table, paths: Sequence[str]) -> DataFrame:
-    """The rows of recorded files, each with its file; columns that older files lack are null."""
-    reader = spark.read.schema(bronze_schema(table)).option("basePath", lake.bronze(table.name))
-    return reader.parquet(*paths).select("*", f.col("_metadata.file_path").alias(FILE))

@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from storm_pipeline.dates import Dates, is_between
 from storm_pipeline.schemas import CLUSTER, DATE, DerivedTable
 
 NO_TABLE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
@@ -23,7 +24,7 @@ TIMES = ("period_end", "window_start")
 OBJECT_STORE = "s3a://"
 """As Hadoop calls it; the recorder, like everybody else, says s3://."""
 _making = threading.Lock()
-"""Streams that are followed side by side write the same tables of a new lake."""
+"""What is taken in side by side writes tables that all share: one makes or widens such a table before others write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def _write(frame: DataFrame, path: str, table: DerivedTable, mode: str, **option
             options.pop("replaceWhere", None)  # there is nothing to replace
             writer.mode(mode).options(**options, **_skipping(table)).save(path)
             return
-    _widen(found, path, table)
+        _widen(found, path, table)
     writer.mode(mode).options(**options).save(path)
 
 
@@ -165,10 +166,10 @@ def prepare(spark: SparkSession, path: str, table: DerivedTable) -> None:
     """Make the table, empty, unless there is one; give one of an earlier version the columns that it lacks."""
     with _making:
         found = _opened(spark, path)
-    if found is None:
-        _write(frame_of(spark, (), table.schema), path, table, "append")
-    else:
-        _widen(found, path, table)
+        if found is not None:
+            _widen(found, path, table)
+            return
+    _write(frame_of(spark, (), table.schema), path, table, "append")
 
 
 def _widen(found: DataFrame, path: str, table: DerivedTable) -> None:
@@ -195,9 +196,18 @@ def days_of(spark: SparkSession, path: str, table: DerivedTable, cluster: str | 
     return tuple(sorted((day for day in days if cluster in (None, day.cluster)), key=lambda d: (d.cluster, d.date)))
 
 
-def within(days: Iterable[Day], first: date | None, last: date | None) -> tuple[Day, ...]:
-    """Those from `first` to `last`, both included; None: no bound."""
-    return tuple(day for day in days if (first is None or day.date >= first) and (last is None or day.date <= last))
+def newest_dates(days: Iterable[Day]) -> dict[str, date]:
+    """The newest date of each cluster."""
+    newest: dict[str, date] = {}
+    for day in days:
+        newest[day.cluster] = max(day.date, newest.get(day.cluster, day.date))
+    return newest
+
+
+def within(days: Sequence[Day], dates: Dates) -> tuple[Day, ...]:
+    """Those of each cluster that `dates` choose."""
+    newest = newest_dates(days)
+    return tuple(day for day in days if is_between(day.date, dates.of(newest[day.cluster])))
 
 
 def _shaped(frame: DataFrame, table: DerivedTable) -> DataFrame:

@@ -16,19 +16,26 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from storm_pipeline.dates import Dates
 from storm_pipeline.jars import JarsError
 from storm_pipeline.lake import Lake, is_folder_here, lake_at
 from storm_pipeline.made import Sources, figures_of, nothing_read
 from storm_pipeline.metrics import Labelled, is_told, told
 from storm_pipeline.spark import SparkSettings, open_session
 
-LakeRoot = Annotated[str, typer.Argument(metavar="LAKE", help="Folder or s3a:// prefix of the pipeline's tables.")]
+LakeRoot = Annotated[
+    str, typer.Argument(metavar="LAKE", help="Folder or s3:// (s3a://) prefix of the pipeline's tables.")
+]
 History = Annotated[
     str | None, typer.Option("--history", help="Where the operator records; else LAKE/bronze.", metavar="PATH")
 ]
 Cluster = Annotated[str | None, typer.Option(help="Only this cluster.")]
 First = Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="First date (UTC).")]
 Last = Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="Last date, included.")]
+LastDays = Annotated[
+    int | None,
+    typer.Option("--days", min=1, max=36_500, help="So many days up to --to, or to the cluster's newest; else all."),
+]
 Master = Annotated[str, typer.Option(envvar="SPARK_MASTER", help="Spark's master; under spark-submit it has its own.")]
 Heap = Annotated[str, typer.Option(help="Java heap of the driver (and of each executor).")]
 OffHeap = Annotated[str, typer.Option(help="Memory outside the heap, where Spark hashes and sorts.")]
@@ -37,6 +44,7 @@ Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", h
 _LENGTH = r"(\d+\s+(millisecond|second|minute|hour|day)s?|\d+\.\d+\s+seconds?)"
 INTERVAL = re.compile(rf"\s*{_LENGTH}(\s+{_LENGTH})*\s*", re.ASCII | re.IGNORECASE)
 """What Spark takes as the interval of a trigger, in its plain form; only seconds may have a fraction."""
+SECONDS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 MEMORY = re.compile(r"0*[1-9]\d*[kmgt]", re.ASCII | re.IGNORECASE)
 """What Java and Spark both take: without a unit Java means bytes, and Spark not everywhere; `2gb` Java refuses."""
 
@@ -83,12 +91,22 @@ def parse_interval(option: str, text: str | None) -> str | None:
     return text
 
 
-def parse_dates(first: str | None, last: str | None) -> tuple[date | None, date | None]:
-    """The dates of --from and --to; a usage error names what is wrong."""
+def seconds_of(interval: str) -> float:
+    """How long an interval is that `parse_interval` lets pass."""
+    words = interval.lower().split()
+    return sum(
+        float(count) * SECONDS[unit.removesuffix("s")] for count, unit in zip(words[::2], words[1::2], strict=True)
+    )
+
+
+def parse_dates(first: str | None, last: str | None, days: int | None = None) -> Dates:
+    """What --from, --to and --days choose; a usage error names what is wrong."""
+    if first is not None and days is not None:
+        raise typer.BadParameter("--days: it says where to begin, and so does --from; give one of them")
     begin, end = _parse_date("--from", first), _parse_date("--to", last)
     if begin is not None and end is not None and begin > end:
         raise typer.BadParameter(f"--to: {last} is before --from {first}; give the same date or a later one")
-    return begin, end
+    return Dates(begin, end, days)
 
 
 def _parse_date(option: str, text: str | None) -> date | None:

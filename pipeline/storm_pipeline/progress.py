@@ -14,23 +14,25 @@ from storm_pipeline.schemas import SILVER, DerivedTable, schema_of
 
 DONE = DerivedTable(
     "done",
-    "Days that a job has made, and the fingerprint of the data that they were made from",
+    "Days that a job has made, the fingerprint of the data that they were made from, and the options they were made by",
     schema_of("job text, source text, cluster text, date date"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The days of one job. A day is due when a silver table that it is made from has changed."""
+    """The days of one job. A day is due when a silver table that it is made from has changed, or `options` have."""
 
     spark: SparkSession
     lake: Lake
     job: str
     sources: Sequence[str]
+    options: str = ""
 
     def version_of(self, day: Day) -> str:
-        """Which files the day's silver tables have now; take it before reading them."""
-        return " ".join(f"{name}:{self._fingerprint(name, day)}" for name in self.sources)
+        """Which files the day's silver tables have now, and the job's options; take it before reading them."""
+        files = [f"{name}:{self._fingerprint(name, day)}" for name in self.sources]
+        return " ".join([*files, self.options] if self.options else files)
 
     def is_due(self, day: Day) -> bool:
         """Whether the day was never made, or from other data."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from storm_operator.core.learned_profile import (
 )
 from storm_operator.core.learned_profile_json import dump_profile, load_profile
 from storm_operator.core.seasonal import Season
+from storm_operator.history.files import Files
 from storm_pipeline.gold import COMPONENT_PROFILE, FORECAST_ERRORS, SEASONS, TUNING_ADVICE
 from storm_pipeline.lake import Lake, read
 from storm_pipeline.schemas import CLUSTER, DerivedTable
@@ -35,36 +38,61 @@ class CannotPublish(Exception):
     """The message says what is in the way."""
 
 
-def compose_profile(
-    spark: SparkSession, lake: Lake, cluster: str, made_at_seconds: float, valid_seconds: float
-) -> LearnedProfile:
-    """What the gold tables say of a cluster; raises `CannotPublish` when they say nothing."""
-    profiles = {_key(row): row for row in _rows(spark, lake, COMPONENT_PROFILE, cluster) if row["hour_of_week"] is None}
-    seasons = {_key(row): row for row in _rows(spark, lake, SEASONS, cluster)}
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """A cluster's rows of the gold tables that a profile is made of; `profiles` are those over all hours."""
+
+    cluster: str
+    profiles: Sequence[Row] = ()
+    seasons: Sequence[Row] = ()
+    errors: Sequence[Row] = ()
+    advice: Sequence[Row] = ()
+
+
+def read_findings(spark: SparkSession, lake: Lake, cluster: str) -> Findings:
+    """What the jobs have found out so far."""
+    profiles = [row for row in _rows(spark, lake, COMPONENT_PROFILE, cluster) if row["hour_of_week"] is None]
+    seasons = _rows(spark, lake, SEASONS, cluster)
+    errors = _rows(spark, lake, FORECAST_ERRORS, cluster)
+    return Findings(cluster, profiles, seasons, errors, _rows(spark, lake, TUNING_ADVICE, cluster))
+
+
+def compose_profile(found: Findings, valid_seconds: float) -> LearnedProfile:
+    """The profile counts as made when the newest period ended that it was learned from: computed anew it gets no newer.
+
+    Of costs and seasons the older ones count. What is past its validity by then is left out, and so are components that
+    a topology's newest id does not have: with a component that is gone the operator refuses all. Raises `CannotPublish`
+    when there is nothing, or nobody knows how old it is.
+    """
+    _insist_on_ages(found)
+    if not found.profiles and not found.seasons:
+        raise CannotPublish(
+            f"nothing was learned of cluster {found.cluster!r} yet; run the jobs profile and forecast first"
+        )
+    made_at = min(max(map(_newest_seconds, rows)) for rows in (found.profiles, found.seasons) if rows)
+    profiles, seasons = (
+        {_key(row): row for row in rows if _newest_seconds(row) > made_at - valid_seconds}
+        for rows in (found.profiles, found.seasons)
+    )
     errors: dict[tuple[str, str], dict[str, ForecastError]] = {}
-    for row in _rows(spark, lake, FORECAST_ERRORS, cluster):
+    for row in found.errors:
         error = ForecastError(row["error_percent"], row["short_percent"], row["over_percent"])
         errors.setdefault(_key(row), {})[row["forecaster"]] = error
     topologies: dict[str, dict[str, ComponentProfile]] = {}
-    for topology, component in sorted({*profiles, *seasons}):
-        key = topology, component
+    for key in sorted(_present([*profiles.values(), *seasons.values()])):
+        topology, component = key
         topologies.setdefault(topology, {})[component] = _component(
             profiles.get(key), seasons.get(key), errors.get(key, {})
         )
-    if not topologies:
-        raise CannotPublish(f"nothing was learned of cluster {cluster!r} yet; run the jobs profile and forecast first")
-    advice = _advice(_rows(spark, lake, TUNING_ADVICE, cluster))
-    return LearnedProfile(cluster, made_at_seconds, made_at_seconds + valid_seconds, topologies, advice)
+    advice = _advice(found.advice, made_at - valid_seconds)
+    return LearnedProfile(found.cluster, made_at, made_at + valid_seconds, topologies, advice)
 
 
 def publish_to_file(profile: LearnedProfile, path: Path) -> None:
-    """In one step: whoever reads meanwhile reads the old one or the new one."""
+    """In one step: whoever reads meanwhile, or after a power cut, reads the old one or the new one."""
     text = checked_text(profile)
-    temporary = path.with_name(f".{path.name}.writing")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        Files.at(str(path.parent.absolute())).write_whole(path.name, lambda sink: sink.write(text.encode()))
     except OSError as error:
         raise CannotPublish(f"{path} cannot be written: {error}") from error
 
@@ -103,12 +131,45 @@ def checked_text(profile: LearnedProfile) -> str:
     return text
 
 
+def validity(profile: LearnedProfile, now_seconds: float) -> str:
+    """Until when the operator goes by it, for a person."""
+    until = f"valid until {datetime.fromtimestamp(profile.valid_until_seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    if now_seconds < profile.valid_until_seconds:
+        return until
+    return f"{until}, so the operator refuses it: take in newer history, and run profile and forecast on it"
+
+
 def _rows(spark: SparkSession, lake: Lake, table: DerivedTable, cluster: str) -> list[Row]:
     return read(spark, lake.gold(table.name), table).where(f.col(CLUSTER) == cluster).collect()
 
 
+def _insist_on_ages(found: Findings) -> None:
+    for job, table, rows in (("profile", COMPONENT_PROFILE, found.profiles), ("forecast", SEASONS, found.seasons)):
+        if any(row["newest_period"] is None for row in rows):
+            raise CannotPublish(
+                f"an earlier version made the table {table.name}, which does not say from when it is; "
+                f"run the job {job} again"
+            )
+
+
 def _key(row: Row) -> tuple[str, str]:
     return row["topology_name"], row["component"]
+
+
+def _newest_seconds(row: Row) -> float:
+    newest: datetime = row["newest_period"]
+    return newest.replace(tzinfo=UTC).timestamp()
+
+
+def _present(rows: Sequence[Row]) -> set[tuple[str, str]]:
+    """The components that each topology's newest id has."""
+    last_seen: dict[tuple[str, str], tuple[float, str]] = {}
+    newest: dict[str, tuple[float, str]] = {}
+    for row in rows:
+        seen, (topology, _) = (_newest_seconds(row), row["topology_id"]), _key(row)
+        last_seen[_key(row)] = max(seen, last_seen.get(_key(row), seen))
+        newest[topology] = max(seen, newest.get(topology, seen))
+    return {key for key, (_, topology_id) in last_seen.items() if topology_id == newest[key[0]][1]}
 
 
 def _component(profile: Row | None, season: Row | None, errors: Mapping[str, ForecastError]) -> ComponentProfile:
@@ -133,9 +194,12 @@ def _robust(profile: Row | None, figure: str) -> Robust | None:
     return Robust(profile[figure], profile[f"{figure}_spread"], int(profile[f"{figure}_periods"]))
 
 
-def _advice(rows: list[Row]) -> SettingsAdvice | None:
+def _advice(rows: Sequence[Row], oldest_seconds: float) -> SettingsAdvice | None:
+    """Nothing where it is not known from when it is: advice can be done without."""
     best = next((row for row in rows if row["rank"] == 1), None)
     if best is None or not is_surely_better(best["high_percent"]):
+        return None
+    if best["newest_period"] is None or _newest_seconds(best) <= oldest_seconds:
         return None
     overrides = tuple(best["overrides"].split())
     return SettingsAdvice(overrides, best["change_percent"], best["low_percent"], best["high_percent"])

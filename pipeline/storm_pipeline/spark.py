@@ -18,6 +18,23 @@ CLASS_PATHS = {"spark.driver.extraClassPath", "spark.executor.extraClassPath", "
 """What is given of these comes after ours; all else goes before what we say."""
 GATEWAY_OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
 LOOPBACK = "127.0.0.1"
+ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""Without these, tables are wrong or cannot be read: they stand against what spark-submit was told."""
+MEASURED = {
+    # 50 partitions, Delta's default, for a log of a few files: five times slower to open.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # A task sums up few enough rows that their groups stay near the processor: a sixth less CPU than with 128 MB.
+    "spark.sql.files.maxPartitionBytes": "16m",
+    # A file for each partition is open while writing, instead of sorting all rows by partition first.
+    "spark.sql.maxConcurrentOutputFileWriters": "16",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+"""What makes jobs faster, unless spark-submit, spark-defaults.conf or --conf says otherwise."""
 QUIET = Path(__file__).parent / "resources" / "spark-conf"
 """Spark's own logging, from its first line on; `setLogLevel` would come after them."""
 
@@ -26,8 +43,8 @@ QUIET = Path(__file__).parent / "resources" / "spark-conf"
 class SparkSettings:
     """Where Spark runs and how much it may take. Memory is of the driver, which with `local[*]` is all there is.
 
-    `shuffle_partitions` None: eight times the cores of `local[N]`, else what Spark or `extra` says. `object_store`:
-    whether there are paths with s3a://.
+    `shuffle_partitions` None: eight times the cores of `local[N]`, else, and under spark-submit, what Spark or `extra`
+    says. `object_store`: whether there are paths with s3a://.
     """
 
     master: str = "local[*]"
@@ -39,7 +56,7 @@ class SparkSettings:
 
 
 def open_session(name: str, settings: SparkSettings = SparkSettings()) -> SparkSession:
-    """The session of job `name`; under spark-submit master, memory and jars are spark-submit's own business.
+    """The session of job `name`; under spark-submit master, memory, jars and all tuning that it has are its business.
 
     Raises `JarsError` when Delta's jars have not been fetched.
     """
@@ -47,16 +64,23 @@ def open_session(name: str, settings: SparkSettings = SparkSettings()) -> SparkS
     time.tzset()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take the system's python3
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    options = {**_always(), **_tuning(settings)}
-    own = {} if GATEWAY_OF_SPARK_SUBMIT in os.environ else _own_process(settings)
+    own = {} if _is_submitted() else _own_process(settings)
     builder = SparkSession.builder.appName(f"storm-pipeline {name}")
     added_to = {key: own[key] for key in own.keys() & CLASS_PATHS}
-    for key, value in {**options, **own, **settings.extra, **added_to}.items():
+    for key, value in {**ALWAYS, **own, **settings.extra, **added_to}.items():
         builder = builder.config(key, value)
     with _quiet():
         session = builder.getOrCreate()
+    given = session.sparkContext.getConf()
+    for key, value in {**MEASURED, **_tuning(settings)}.items():
+        if not given.contains(key):
+            session.conf.set(key, value)
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _is_submitted() -> bool:
+    return GATEWAY_OF_SPARK_SUBMIT in os.environ
 
 
 @contextmanager
@@ -72,24 +96,8 @@ def _quiet() -> Iterator[None]:
         os.environ.pop("SPARK_CONF_DIR", None)
 
 
-def _always() -> dict[str, str]:
-    return {
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # 50 partitions, Delta's default, for a log of a few files: five times slower to open.
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.parquet.compression.codec": "zstd",
-        # A task sums up few enough rows that their groups stay near the processor: a sixth less CPU than with 128 MB.
-        "spark.sql.files.maxPartitionBytes": "16m",
-        # A file for each partition is open while writing, instead of sorting all rows by partition first.
-        "spark.sql.maxConcurrentOutputFileWriters": "16",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-    }
-
-
 def _tuning(settings: SparkSettings) -> dict[str, str]:
-    partitions = settings.shuffle_partitions or _partitions_of(settings.master)
+    partitions = settings.shuffle_partitions or (None if _is_submitted() else _partitions_of(settings.master))
     return {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}
 
 

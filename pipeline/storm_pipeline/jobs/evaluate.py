@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
+from storm_pipeline.dates import Bounds
 from storm_pipeline.gold import LEAGUE, PLAN_EFFECTS, PREDICTION_ERRORS, RESTART_COSTS
-from storm_pipeline.jobs.learning import clusters_of, silver, sources
+from storm_pipeline.jobs.learning import bounds_of, silver, sources
 from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
     Cluster,
@@ -19,6 +20,7 @@ from storm_pipeline.options import (
     Heap,
     LakeRoot,
     Last,
+    LastDays,
     Master,
     OffHeap,
     cleaned_lake,
@@ -44,6 +46,7 @@ def evaluate(
     cluster: Cluster = None,
     first: First = None,
     last: Last = None,
+    days: LastDays = None,
     around: Annotated[float, typer.Option(min=1.0, help="Seconds before and after a plan that are compared.")] = 300.0,
     master: Master = "local[*]",
     heap: Heap = "2g",
@@ -55,13 +58,15 @@ def evaluate(
     Reads the cleaned history, writes plan_effects, policy_league, prediction_errors and restart_costs anew.
     """
     console = Console(highlight=False)
-    dates = parse_dates(first, last)
+    dates = parse_dates(first, last, days)
     tables = cleaned_lake(lake)
-    read_rows = sources(tables, SOURCES, cluster, *dates)
+    bounds: dict[str, Bounds] = {}
+    read_rows = sources(tables, SOURCES, bounds)
     with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
-        for name in clusters_of(spark, tables, cluster, console):
+        bounds |= bounds_of(spark, tables, cluster, dates, console)
+        for name, of_cluster in bounds.items():
             with console.status(f"plans of {name}"):
-                run(spark, tables, name, Around(around), *dates)
+                run(spark, tables, name, Around(around), *of_cluster)
             console.print(summary(spark, tables, name))
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from storm_operator.core.seasonal import bins_in
 from storm_operator.core.settings import Forecast
+from storm_pipeline.dates import Bounds
 from storm_pipeline.gold import FORECAST_ERRORS, SEASONS
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
@@ -19,7 +20,7 @@ from storm_pipeline.jobs.learning import (
     Publication,
     Publish,
     ValidDays,
-    clusters_of,
+    bounds_of,
     publish,
     silver,
     sources,
@@ -33,6 +34,7 @@ from storm_pipeline.options import (
     Heap,
     LakeRoot,
     Last,
+    LastDays,
     Master,
     OffHeap,
     cleaned_lake,
@@ -51,6 +53,7 @@ def forecast(
     cluster: Cluster = None,
     first: First = None,
     last: Last = None,
+    days: LastDays = None,
     cycle: Annotated[
         float, typer.Option(min=1.0, help="Seconds after which loads come again: a day, or 604800.")
     ] = 86_400.0,
@@ -74,22 +77,23 @@ def forecast(
     """
     console = Console(highlight=False)
     where = Publication(publish_file, config_map, valid_days)
-    dates = parse_dates(first, last)
+    dates = parse_dates(first, last, days)
     try:
         bins_in(cycle, bins)
     except ValueError as error:
         raise typer.BadParameter(f"--bin: {error}") from error
     season = Cycle(cycle, bins, phi, theta, yardsticks)
     tables = cleaned_lake(lake)
-    read_rows = sources(tables, SOURCES, cluster, *dates)
+    bounds: dict[str, Bounds] = {}
+    read_rows = sources(tables, SOURCES, bounds)
     with spark_job("forecast", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
-        clusters = clusters_of(spark, tables, cluster, console)
-        for name in clusters:
+        bounds |= bounds_of(spark, tables, cluster, dates, console)
+        for name, of_cluster in bounds.items():
             with console.status(f"forecasts of {name}"):
-                run(spark, tables, name, season, *dates)
+                run(spark, tables, name, season, *of_cluster)
             console.print(summary(spark, tables, name))
             console.print(seasons_found(spark, tables, name, season), soft_wrap=True)
-        publish(spark, tables, clusters, where, console)
+        publish(spark, tables, tuple(bounds), where, console)
 
 
 def run(spark: SparkSession, lake: Lake, cluster: str, cycle: Cycle, first: object = None, last: object = None) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -16,8 +16,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from storm_operator.core.history_tables import TABLES, Table
-from storm_pipeline.ingestion import LEAST_BYTES_TAKEN_OVER, Batch, Tally, cluster_of
-from storm_pipeline.lake import Lake, append_once, exists, frame_of, read, replace_all
+from storm_pipeline.bronze import FILE_ITSELF
+from storm_pipeline.ingestion import LEAST_BYTES_TAKEN_OVER, Batch, Tally
+from storm_pipeline.lake import Lake, exists, frame_of, read, replace_all
 from storm_pipeline.metrics import Labelled
 from storm_pipeline.options import (
     Conf,
@@ -28,14 +29,17 @@ from storm_pipeline.options import (
     OffHeap,
     parse_interval,
     recorded_lake,
+    seconds_of,
     settings_of,
     spark_job,
 )
-from storm_pipeline.schemas import GAPS, QUALITY, QUARANTINE, SILVER, bronze_schema
+from storm_pipeline.schemas import GAPS, SILVER
 from storm_pipeline.transforms.clean import gaps_of
 
 FILES_IN_BATCH = 200
-UNREADABLE = "no row of this file can be read"
+FOR_EVER = "36500d"
+LEAST_SECONDS = 1
+"""Between two looks for new tables and gaps."""
 Told = Callable[[str, int, dict[str, Tally]], None]
 """(table, number of the batch, what became of its rows by cluster)."""
 
@@ -46,34 +50,41 @@ def _unheard(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """How recorded files are taken in."""
+    """How recorded files are taken in. `now` is the time that it is; None: the time at which Spark began a batch."""
 
     lake: Lake
     late_after: timedelta | None = None
     files_in_batch: int = FILES_IN_BATCH
     take_over_bytes: int = LEAST_BYTES_TAKEN_OVER
+    now: datetime | None = None
 
     def start(self, spark: SparkSession, table: Table, told: Told, every: str | None) -> Any:
         """The stream of one table. `every` None: it ends when all files that are there have been taken in."""
+        # The stream says which files are new and opens none. A batch then reads of them what it needs, which a stream's
+        # own frame would decode whole each time.
         source = (
-            spark.readStream.schema(bronze_schema(table))
+            spark.readStream.format("binaryFile")
+            .schema(FILE_ITSELF)
             .option("pathGlobFilter", "*.parquet")
             .option("maxFilesPerTrigger", self.files_in_batch)
-            .option("ignoreCorruptFiles", "true")  # found out by `set_aside_unreadable`, not passed over
-            .parquet(self.lake.bronze(table.name))
+            .option("maxFileAge", FOR_EVER)  # history may be copied in at any time, with the times that its files had
+            .option("ignoreMissingFiles", "true")  # the recorder's bound may take one before a cut batch comes again
+            .load(self.lake.bronze(table.name))
         )
+        # Spark keeps the time at which a batch began: it is the same when the batch comes again after a crash.
+        now = f.current_timestamp() if self.now is None else f.lit(self.now)
 
-        # The stream says which files are new; a batch then reads of them what it needs, which a stream's own frame
-        # would decode whole each time.
         def take_in(frame: DataFrame, number: int) -> None:
             # A stream's paths are URLs: what a name has in per cents, twice.
-            files = sorted(unquote(row["file"]) for row in frame.distinct().collect())
-            if files:
-                stream = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-                batch = Batch(self.lake, table, str(stream), number, self.late_after, self.take_over_bytes)
-                told(table.name, number, batch.take_in(frame.sparkSession, files))
+            began = {unquote(row["file"]): row["now"] for row in frame.collect()}
+            if began:
+                stream = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
+                moment = min(began.values())
+                batch = Batch(self.lake, table, stream, number, moment, self.late_after, self.take_over_bytes)
+                told(table.name, number, batch.take_in(frame.sparkSession, sorted(began)))
 
-        writer = source.select(f.col("_metadata.file_path").alias("file")).writeStream.foreachBatch(take_in)
+        files = source.select(f.col("_metadata.file_path").alias("file"), now.alias("now"))
+        writer = files.writeStream.foreachBatch(take_in)
         writer = writer.option("checkpointLocation", self.lake.checkpoint(f"ingest-{table.name}"))
         writer = writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)
         return writer.start()
@@ -81,22 +92,38 @@ class Intake:
     def run(
         self, spark: SparkSession, told: Told, tables: Sequence[Table] = TABLES, begun: Callable[[str], None] = _unheard
     ) -> None:
-        """Take in all that is there, table by table; `begun` hears what is looked at now."""
+        """Take in all that is there; `begun` hears what is done now.
+
+        Tables side by side: most of what a small one costs is one thread's, that plans and commits.
+        """
         recorded = [table for table in tables if has_files(spark, self.lake.bronze(table.name))]
-        for number, table in enumerate(recorded, start=1):
-            begun(f"{table.name} (table {number} of {len(recorded)})")
-            self.start(spark, table, told, None).awaitTermination()
-        begun("files that cannot be read, and gaps")
-        set_aside_unreadable(spark, self.lake, recorded)
-        if exists(spark, self.lake.silver("periods")):
-            find_gaps(spark, self.lake)
+        begun(", ".join(table.name for table in recorded))
+        with ExitStack() as ends:  # where one stream fails, the others' next run goes on where they are now
+            streams = []
+            for table in recorded:
+                streams.append(stream := self.start(spark, table, told, None))
+                ends.callback(stream.stop)
+            for stream in streams:
+                stream.awaitTermination()
+        begun("gaps")
+        find_gaps(spark, self.lake)
 
     def follow(self, spark: SparkSession, told: Told, every: str) -> None:
-        """Take in what is there, then what comes, until interrupted or a stream fails."""
-        for table in TABLES:
-            if has_files(spark, self.lake.bronze(table.name)):
-                self.start(spark, table, told, every)
-        spark.streams.awaitAnyTermination()
+        """Take in what is there, then what comes, until interrupted or a stream fails.
+
+        So often as streams look for files, new tables are looked for, and gaps.
+        """
+        seconds = max(round(seconds_of(every)), LEAST_SECONDS)
+        waiting = list(TABLES)
+        spark.streams.resetTerminated()
+        with ExitStack() as ends:
+            is_over = False
+            while not is_over:
+                for table in [table for table in waiting if has_files(spark, self.lake.bronze(table.name))]:
+                    ends.callback(self.start(spark, table, told, every).stop)
+                    waiting.remove(table)
+                find_gaps(spark, self.lake)
+                is_over = bool(spark.streams.awaitAnyTermination(seconds))
 
 
 def has_files(spark: SparkSession, folder: str) -> bool:
@@ -105,61 +132,26 @@ def has_files(spark: SparkSession, folder: str) -> bool:
     return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))
 
 
-def set_aside_unreadable(spark: SparkSession, lake: Lake, tables: Sequence[Table]) -> int:
-    """Files that are there and that no batch found a row in: into quarantine, once; returns how many."""
-    unknown = _not_taken_in(spark, lake, tables)
-    readable = _with_rows(spark, unknown) if unknown else set()
-    unreadable = sorted(path for path in unknown if _tail(path) not in readable)
-    if unreadable:
-        rows = [(path.split("/")[-4], UNREADABLE, None, None, path, cluster_of(path), None) for path in unreadable]
-        once = zlib.crc32("\n".join(unreadable).encode())
-        append_once(
-            frame_of(spark, rows, QUARANTINE.schema), lake.silver(QUARANTINE.name), QUARANTINE, f"unreadable-{once}", 0
-        )
-    return len(unreadable)
-
-
-def _not_taken_in(spark: SparkSession, lake: Lake, tables: Sequence[Table]) -> list[str]:
-    """Recorded files that neither a batch has read nor the quarantine knows as unreadable."""
-    folders = [lake.bronze(table.name) for table in tables]
-    listed = (
-        spark.read.format("binaryFile")
-        .option("recursiveFileLookup", "true")
-        .option("pathGlobFilter", "*.parquet")
-        .load(folders)
-        .select(f.col("path").alias("file"))
-        .where(~f.col("file").contains("/_"))
-    )
-    taken = read(spark, lake.silver(QUALITY.name), QUALITY).select(f.explode("files").alias("file"))
-    set_aside = read(spark, lake.silver(QUARANTINE.name), QUARANTINE).where(f.col("reason") == UNREADABLE)
-    known = taken.union(set_aside.select("row"))
-    tail = f.substring_index("file", "/", -4)
-    unknown = listed.withColumn("t", tail).join(known.select(tail.alias("t")), "t", "left_anti")
-    return [row["file"] for row in unknown.collect()]
-
-
-def _with_rows(spark: SparkSession, paths: Sequence[str]) -> set[str]:
-    """The tails of those files of which a row can be read: what was recorded meanwhile will be in the next run."""
-    rows = spark.read.schema("schema_version bigint").option("ignoreCorruptFiles", "true").parquet(*paths)
-    return {_tail(unquote(row["file_path"])) for row in rows.select("_metadata.file_path").distinct().collect()}
-
-
-def _tail(path: str) -> str:
-    """Table, cluster, date, name: the same however a path is written."""
-    return "/".join(path.split("/")[-4:])
-
-
 def find_gaps(spark: SparkSession, lake: Lake) -> None:
-    """The gold table `gaps`, made anew from silver `periods`."""
+    """The gold table `gaps` from silver `periods`, all of it anew; followed, it is nearly always as it was."""
+    if not exists(spark, lake.silver("periods")):
+        return
+    names, path = GAPS.schema.names, lake.gold(GAPS.name)
     periods = read(spark, lake.silver("periods"), SILVER["periods"])
-    replace_all(gaps_of(periods), lake.gold(GAPS.name), GAPS)
+    gaps = set(gaps_of(periods).select(*names).collect())
+    if not exists(spark, path) or gaps != set(read(spark, path, GAPS).select(*names).collect()):
+        replace_all(frame_of(spark, sorted(gaps), GAPS.schema), path, GAPS)
 
 
 def ingest(
     lake: LakeRoot,
     history: History = None,
     every: Annotated[
-        str | None, typer.Option(metavar="INTERVAL", help="Go on, and look so often: '30 seconds'. Else end when done.")
+        str | None,
+        typer.Option(
+            metavar="INTERVAL",
+            help="Go on, and look so often for files, new tables and gaps: '30 seconds'. Else end when done.",
+        ),
     ] = None,
     late_after_hours: Annotated[
         float, typer.Option(min=0.0, help="Rows that are so much older than the newest are set aside; 0: none are.")
@@ -211,13 +203,18 @@ def sentence(tally: Tally) -> str:
     """What became of rows, in words."""
     reasons = "; ".join(f"{count:,} {reason}" for reason, count in sorted(tally.reasons.items()))
     aside = f", {tally.quarantined:,} set aside ({reasons})" if reasons else ""
-    return f"{tally.rows_kept:,} of {tally.rows_read:,} rows kept, {tally.duplicates:,} duplicates{aside}"
+    files = f", {tally.unreadable:,} files set aside that cannot be read" if tally.unreadable else ""
+    return f"{tally.rows_kept:,} of {tally.rows_read:,} rows kept, {tally.duplicates:,} duplicates{aside}{files}"
 
 
 def added(a: Tally, b: Tally) -> Tally:
     """Two tallies as one."""
     return replace(
-        a, rows_read=a.rows_read + b.rows_read, duplicates=a.duplicates + b.duplicates, reasons=a.reasons + b.reasons
+        a,
+        rows_read=a.rows_read + b.rows_read,
+        duplicates=a.duplicates + b.duplicates,
+        reasons=a.reasons + b.reasons,
+        unreadable=a.unreadable + b.unreadable,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,17 @@ from pyspark.sql import functions as f
 from rich.console import Console
 
 from storm_operator.core.learned_profile import LearnedProfile
-from storm_pipeline.lake import Lake, days_of, read
+from storm_pipeline.dates import ALL_DATES, Bounds, Dates
+from storm_pipeline.lake import Lake, days_of, newest_dates, read
 from storm_pipeline.made import Sources
-from storm_pipeline.publishing import CannotPublish, compose_profile, publish_to_config_map, publish_to_file
+from storm_pipeline.publishing import (
+    CannotPublish,
+    compose_profile,
+    publish_to_config_map,
+    publish_to_file,
+    read_findings,
+    validity,
+)
 from storm_pipeline.schemas import CLUSTER, DATE, SILVER
 
 Publish = Annotated[
@@ -26,7 +34,9 @@ ConfigMap = Annotated[
     str | None,
     typer.Option("--config-map", metavar="NAMESPACE/NAME", help="Put the learned profile into this ConfigMap."),
 ]
-ValidDays = Annotated[float, typer.Option(min=0.01, help="Days after which a published profile is refused as old.")]
+ValidDays = Annotated[
+    float, typer.Option(min=0.01, help="Days after the newest period learned from, when a profile is refused.")
+]
 USUAL_VALID_DAYS = 14.0
 SECONDS_PER_DAY = 86_400.0
 
@@ -50,8 +60,13 @@ class Publication:
 
 def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None, console: Console) -> tuple[str, ...]:
     """The clusters that there is cleaned history of, or the `wanted` one; a usage error when there is none."""
-    there = tuple(sorted({day.cluster for day in days_of(spark, lake.silver("executors"), SILVER["executors"])}))
-    found = tuple(cluster for cluster in there if wanted in (None, cluster))
+    return tuple(bounds_of(spark, lake, wanted, ALL_DATES, console))
+
+
+def bounds_of(spark: SparkSession, lake: Lake, wanted: str | None, dates: Dates, console: Console) -> dict[str, Bounds]:
+    """What `dates` choose of the history of each of `clusters_of`."""
+    there = newest_dates(days_of(spark, lake.silver("executors"), SILVER["executors"]))
+    found = {cluster: dates.of(newest) for cluster, newest in there.items() if wanted in (None, cluster)}
     if found:
         return found
     if there:
@@ -64,20 +79,20 @@ def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None, console: Co
 
 
 def silver(
-    spark: SparkSession, lake: Lake, table: str, cluster: str | None, first: object = None, last: object = None
+    spark: SparkSession, lake: Lake, table: str, cluster: str, first: object = None, last: object = None
 ) -> DataFrame:
-    """A cluster's rows (None: all clusters') of a silver table, between two dates (both included; None: open)."""
-    rows = read(spark, lake.silver(table), SILVER[table])
-    if cluster is not None:
-        rows = rows.where(f.col(CLUSTER) == cluster)
+    """A cluster's rows of a silver table, between two dates (both included; None: open)."""
+    rows = read(spark, lake.silver(table), SILVER[table]).where(f.col(CLUSTER) == cluster)
     if first is not None:
         rows = rows.where(f.col(DATE) >= f.lit(first))
     return rows if last is None else rows.where(f.col(DATE) <= f.lit(last))
 
 
-def sources(lake: Lake, tables: Sequence[str], cluster: str | None, first: object, last: object) -> Sources:
-    """The rows of silver tables that a job goes through; see `silver`."""
-    return lambda spark: [(table, silver(spark, lake, table, cluster, first, last)) for table in tables]
+def sources(lake: Lake, tables: Sequence[str], bounds: Mapping[str, Bounds]) -> Sources:
+    """The rows of silver tables that a job goes through: of the clusters and dates that `bounds` has by then."""
+    return lambda spark: [
+        (table, silver(spark, lake, table, cluster, *dates)) for cluster, dates in bounds.items() for table in tables
+    ]
 
 
 def publish(spark: SparkSession, lake: Lake, clusters: tuple[str, ...], where: Publication, console: Console) -> None:
@@ -87,9 +102,10 @@ def publish(spark: SparkSession, lake: Lake, clusters: tuple[str, ...], where: P
     if len(clusters) != 1:
         raise typer.BadParameter(f"--publish: there are clusters {', '.join(clusters)}; name one with --cluster")
     try:
-        profile = compose_profile(spark, lake, clusters[0], time.time(), where.valid_days * SECONDS_PER_DAY)
+        profile = compose_profile(read_findings(spark, lake, clusters[0]), where.valid_days * SECONDS_PER_DAY)
         for place in _put(profile, where):
             console.print(f"profile of {clusters[0]} published: {place}", soft_wrap=True)
+        console.print(validity(profile, time.time()), soft_wrap=True)
     except CannotPublish as error:
         console.print(f"[red]not published:[/] {error}", soft_wrap=True)
         raise typer.Exit(1) from error

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
+from storm_pipeline.dates import Bounds
 from storm_pipeline.gold import COMPONENT_PROFILE, RESTARTS
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
@@ -14,7 +15,7 @@ from storm_pipeline.jobs.learning import (
     Publication,
     Publish,
     ValidDays,
-    clusters_of,
+    bounds_of,
     publish,
     silver,
     sources,
@@ -27,6 +28,7 @@ from storm_pipeline.options import (
     Heap,
     LakeRoot,
     Last,
+    LastDays,
     Master,
     OffHeap,
     cleaned_lake,
@@ -45,6 +47,7 @@ def profile(
     cluster: Cluster = None,
     first: First = None,
     last: Last = None,
+    days: LastDays = None,
     publish_file: Publish = None,
     config_map: ConfigMap = None,
     valid_days: ValidDays = USUAL_VALID_DAYS,
@@ -59,16 +62,17 @@ def profile(
     """
     console = Console(highlight=False)
     where = Publication(publish_file, config_map, valid_days)
-    dates = parse_dates(first, last)
+    dates = parse_dates(first, last, days)
     tables = cleaned_lake(lake)
-    read_rows = sources(tables, SOURCES, cluster, *dates)
+    bounds: dict[str, Bounds] = {}
+    read_rows = sources(tables, SOURCES, bounds)
     with spark_job("profile", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
-        clusters = clusters_of(spark, tables, cluster, console)
-        for name in clusters:
+        bounds |= bounds_of(spark, tables, cluster, dates, console)
+        for name, of_cluster in bounds.items():
             with console.status(f"profile of {name}"):
-                run(spark, tables, name, *dates)
+                run(spark, tables, name, *of_cluster)
             console.print(summary(spark, tables, name))
-        publish(spark, tables, clusters, where, console)
+        publish(spark, tables, tuple(bounds), where, console)
 
 
 def run(spark: SparkSession, lake: Lake, cluster: str, first: object = None, last: object = None) -> None:

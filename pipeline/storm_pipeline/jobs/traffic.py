@@ -20,6 +20,7 @@ from storm_pipeline.options import (
     Heap,
     LakeRoot,
     Last,
+    LastDays,
     Master,
     OffHeap,
     cleaned_lake,
@@ -60,6 +61,10 @@ class TrafficJob:
     heaviest_pairs: int = HEAVIEST
     windows: tuple[str, ...] = tuple(WINDOWS)
 
+    def ledger(self) -> Ledger:
+        """The days that were made with as many heaviest pairs."""
+        return Ledger(self.spark, self.lake, "traffic", SOURCES, f"heaviest_pairs:{self.heaviest_pairs}")
+
     def silver(self, table: str, day: Day) -> DataFrame:
         return read(self.spark, self.lake.silver(table), SILVER[table]).where(day.condition)
 
@@ -80,10 +85,10 @@ class TrafficJob:
         minutes = self.gold("executor", day).where(f.col("window") == MINUTE)
         longer = in_longer_windows(minutes, [window for window in self.windows if window != MINUTE])
         self.write(longer, TRAFFIC["executor"], day, f"window <> '{MINUTE}'")
-        self.do_sums(day, there, step)
         there.unpersist()
+        self.do_sums(day, step)
 
-    def do_sums(self, day: Day, there: DataFrame, step: Step) -> None:
+    def do_sums(self, day: Day, step: Step) -> None:
         """Everything that is made of the executor level, all windows at once."""
         executors = self.gold("executor", day)
         for level, source in (("component", "executor"), ("worker", "executor"), ("supervisor", "worker")):
@@ -94,7 +99,8 @@ class TrafficJob:
         step("heaviest pairs")
         self.write(heaviest(executors, self.heaviest_pairs), HEAVIEST_PAIRS, day)
         step("key skew")
-        self.write(key_skew(executors, self.silver("edges", day), there), KEY_SKEW, day)
+        skew = key_skew(executors, self.silver("edges", day), self.silver("executors", day), self.windows)
+        self.write(skew, KEY_SKEW, day)
 
 
 def traffic(
@@ -102,6 +108,7 @@ def traffic(
     cluster: Cluster = None,
     first: First = None,
     last: Last = None,
+    days: LastDays = None,
     again: Annotated[bool, typer.Option("--again", help="Also days whose data has not changed since.")] = False,
     heaviest_pairs: Annotated[int, typer.Option(min=1, help="Pairs kept of each window and topology.")] = HEAVIEST,
     master: Master = "local[*]",
@@ -111,7 +118,7 @@ def traffic(
 ) -> None:
     """Traffic matrices by window and level, day by day. Can be cut short anywhere and run again."""
     console = Console(highlight=False)
-    dates = parse_dates(first, last)
+    dates = parse_dates(first, last, days)
     tables = cleaned_lake(lake)
     due: list[Day] = []
 
@@ -121,9 +128,9 @@ def traffic(
 
     with spark_job("traffic", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         job = TrafficJob(spark, tables, heaviest_pairs)
-        ledger = Ledger(spark, job.lake, "traffic", SOURCES)
-        days = within(days_of(spark, job.lake.silver("pairs"), SILVER["pairs"], cluster), *dates)
-        due += [day for day in days if again or ledger.is_due(day)]
+        ledger = job.ledger()
+        chosen = within(days_of(spark, job.lake.silver("pairs"), SILVER["pairs"], cluster), dates)
+        due += [day for day in chosen if again or ledger.is_due(day)]
         with Progress(console=console) as progress:
             task = progress.add_task("traffic", total=len(due) * STEPS)
             for day in due:
@@ -134,7 +141,7 @@ def traffic(
 
                 job.do_day(day, step)
                 ledger.done(day, version)
-        console.print(outcome(len(due), len(days)))
+        console.print(outcome(len(due), len(chosen)))
 
 
 def outcome(made: int, there: int) -> str:

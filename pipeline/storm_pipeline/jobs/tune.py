@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -24,11 +25,10 @@ from storm_pipeline.jobs.learning import (
 from storm_pipeline.lake import Lake, replace_cluster
 from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, cleaned_lake, settings_of, spark_job
 from storm_pipeline.tuning.candidates import Overrides, candidates
-from storm_pipeline.tuning.candidates import settings_of as operator_settings
 from storm_pipeline.tuning.halving import Ladder, PlayAll, Standing, climb, is_surely_better, mean_of, standings
 from storm_pipeline.tuning.reading import SOURCES, read_recording, recorded
 from storm_pipeline.tuning.recording import InvalidRecording, Recording
-from storm_pipeline.tuning.replay import Outcome, Prices, Try, replay
+from storm_pipeline.tuning.replay import Outcome, Prices, Try, insist_on_playable, replay
 
 TRIES_IN_A_TASK = 4
 """Small tasks even out; each costs Spark some milliseconds, and a try takes hundreds."""
@@ -65,7 +65,7 @@ def tune(
     console = Console(highlight=False)
     where = Publication(publish_file, config_map, valid_days)
     try:
-        operator_settings(tuple(present or ()))
+        chosen = candidates(settings, seed, tuple(present or ()))
     except InvalidOverride as error:
         raise typer.BadParameter(f"--set: {error}") from error
     prices = Prices(under_price, failed_price, restart_price)
@@ -80,14 +80,14 @@ def tune(
         for name in clusters:
             try:
                 recording = read_recording(spark, tables, name, hours)
+                insist_on_playable(recording)
                 ladder = Ladder(recording.seconds, replays=replays)
-                chosen = candidates(settings, seed, tuple(present or ()))
                 outcomes = climb(chosen, ladder, seed, play_on(spark, recording, prices, console.print))
             except InvalidRecording as error:
                 console.print(f"[red]{name}:[/] {error}", soft_wrap=True)
                 raise typer.Exit(1) from error
             found = standings(outcomes, ladder)
-            write(spark, tables, name, outcomes, found)
+            write(spark, tables, recording, outcomes, found)
             console.print(summary(name, found, tuple(present or ())))
             console.print(verdict(found, tuple(present or ())), soft_wrap=True)
         publish(spark, tables, clusters, where, console)
@@ -106,9 +106,10 @@ def play_on(spark: SparkSession, recording: Recording, prices: Prices, told: Tol
 
 
 def write(
-    spark: SparkSession, lake: Lake, cluster: str, outcomes: Sequence[Outcome], found: Sequence[Standing]
+    spark: SparkSession, lake: Lake, recording: Recording, outcomes: Sequence[Outcome], found: Sequence[Standing]
 ) -> None:
-    """Replace both tables' rows of a cluster."""
+    """Replace both tables' rows of the cluster."""
+    newest = datetime.fromtimestamp(recording.ended_at_seconds, UTC)
     runs = [
         (
             o.tried.rung,
@@ -122,7 +123,7 @@ def write(
             float(o.failed_tuples),
             round(o.restarts),
             o.plans,
-            cluster,
+            recording.cluster,
         )
         for o in outcomes
     ]
@@ -137,13 +138,14 @@ def write(
             mean_of(s.outcomes, "under_core_seconds"),
             mean_of(s.outcomes, "over_core_seconds"),
             mean_of(s.outcomes, "restarts"),
-            cluster,
+            newest,
+            recording.cluster,
         )
         for rank, s in enumerate(found, start=1)
     ]
     for table, rows in ((TUNING_RUNS, runs), (TUNING_ADVICE, advice)):
         frame = spark.createDataFrame(rows, table.schema)
-        replace_cluster(frame, lake.gold(table.name), table, cluster)
+        replace_cluster(frame, lake.gold(table.name), table, recording.cluster)
 
 
 def summary(cluster: str, found: Sequence[Standing], present: Overrides = ()) -> Table:

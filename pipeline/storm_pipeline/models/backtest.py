@@ -31,7 +31,8 @@ USUAL_STEP = 0.2
 CLEARLY = 0.9
 """A season must leave less short than this share of what the best of the others leaves."""
 LEAST_SAVING = 0.03
-"""A season must ask for this share less CPU than Liu's line does: what is judged is not what will come."""
+"""A season should ask for this share less CPU than Liu's line does: what is judged is not what will come. One that asks
+for no more is still gone by where it leaves less short: to insist made components of short days go without theirs."""
 READINESS = (0.94, 0.97, 1.0, 1.03, 1.06, 1.1)
 """What a season says to be ready for is multiplied by."""
 READY_QUANTILES = (0.7, 0.8, 0.9, 0.95)

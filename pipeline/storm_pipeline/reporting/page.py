@@ -8,7 +8,8 @@ from jinja2 import Environment
 from plotly.offline import get_plotlyjs
 
 from storm_operator.history.files import Files
-from storm_pipeline.reporting.sections import MOST_ROWS, Section, cells, heads
+from storm_pipeline.reporting.section import Section
+from storm_pipeline.reporting.texts import cells, heads
 
 PAGE_NAME = "report.html"
 PAGE = """<!doctype html>
@@ -23,14 +24,15 @@ th { text-align: left } td { font-variant-numeric: tabular-nums } nav a { margin
 <script>{{ plotly }}</script></head><body>
 <h1>{{ title }}</h1><p>{{ words }}</p>
 <nav>{% for section in sections %}<a href="#{{ section.name }}">{{ section.title }}</a>{% endfor %}</nav>
-{% for section in sections %}<section id="{{ section.name }}"><h2>{{ section.title }}</h2><p>{{ section.words }}</p>
+{% for section in sections %}<section id="{{ section.name }}"><h2>{{ section.title }}</h2>
+{% if section.total %}<p>{{ section.words }}</p>
 {% for plot in section.plots %}<div>{{ plot }}</div>{% endfor %}
 <details{{ ' open' if not section.plots else '' }}>
 <summary>{{ section.rows|length }} of {{ section.total }} rows</summary>
 <div class="wide"><table><thead><tr>{% for name in section.columns %}<th>{{ name }}</th>{% endfor %}</tr></thead>
 <tbody>{% for row in section.rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}</tbody>
-</table></div></details></section>
-{% else %}<p>Nothing has been learned of this cluster yet.</p>{% endfor %}
+</table></div></details>{% else %}<p>{{ section.nothing }}</p>{% endif %}</section>
+{% endfor %}
 </body></html>
 """
 
@@ -45,6 +47,7 @@ def page(cluster: str, found: Sequence[Section], words: str) -> str:
             "name": section.name,
             "title": section.title,
             "words": section.words,
+            "nothing": section.nothing,
             "plots": [Markup(plot.to_html(full_html=False, include_plotlyjs=False)) for plot in section.plots],  # noqa: S704 - plotly's own
             "columns": heads(section.frame),
             "rows": cells(section.frame),
@@ -70,6 +73,3 @@ def write_report(cluster: str, found: Sequence[Section], words: str, folder: str
 
 def _write(files: Files, name: str, data: bytes) -> None:
     files.write_whole(name, lambda sink: sink.write(data))
-
-
-__all__ = ["MOST_ROWS", "page", "write_report"]

@@ -14,14 +14,16 @@ from storm_pipeline.schemas import BRONZE_ONLY, CLUSTER, DATE
 REASON = "reason"
 FILE = "file"
 """The recorded file that a row is of, as a URL."""
+YET_TO_COME = "period_end is yet to come"
 
 
-def with_reasons(rows: DataFrame, table: Table, oldest: Mapping[str, datetime]) -> DataFrame:
+def with_reasons(rows: DataFrame, table: Table, oldest: Mapping[str, datetime], latest: datetime) -> DataFrame:
     """`rows` with a column that says why a row cannot be taken in; null where it can.
 
-    `oldest` has, by cluster, the end of the oldest period that is not yet too late.
+    `oldest` has, by cluster, the end of the oldest period that is not yet too late; no period can end after `latest`.
     """
     checks = [f.when(wrong, f.lit(reason)) for wrong, reason in _checks(table)]
+    checks.append(f.when(f.col("period_end") > f.lit(latest), f.lit(YET_TO_COME)))
     checks += [
         f.when((f.col(CLUSTER) == cluster) & (f.col("period_end") < f.lit(moment)), f.lit("too late"))
         for cluster, moment in sorted(oldest.items())
@@ -51,6 +53,8 @@ def counted(judged: DataFrame) -> DataFrame:
 
     A recorder writes all rows of a period together, into one file, and says in each how many they are. Where as many
     are there, all by one recorder, none is missing or doubled: no row needs to be compared with another.
+
+    `complete` (rows that lack no value) asks for every column: a file that cannot be read whole fails here, not later.
     """
     run = f.xxhash64("run_id")
     sums = judged.groupBy(CLUSTER, "period_end", REASON, FILE).agg(
@@ -59,11 +63,12 @@ def counted(judged: DataFrame) -> DataFrame:
         f.min("rows_in_period").alias("least"),
         f.min(run).alias("first_run"),
         f.max(run).alias("last_run"),
+        f.call_function("count", *judged.drop(REASON).columns).alias("complete"),
     )
     whole = (
         (f.col("rows") == f.col("most")) & (f.col("most") == f.col("least")) & (f.col("first_run") == f.col("last_run"))
     )
-    return sums.select(CLUSTER, "period_end", REASON, FILE, "rows", whole.alias("whole"))
+    return sums.select(CLUSTER, "period_end", REASON, FILE, "rows", "complete", whole.alias("whole"))
 
 
 def ranked_by_key(rows: DataFrame, table: Table) -> DataFrame:

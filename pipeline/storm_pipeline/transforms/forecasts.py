@@ -19,9 +19,11 @@ from storm_pipeline.schemas import schema_of
 KEY = ("cluster", "topology_name", "component")
 JUDGED = schema_of(
     "cluster text, topology_name text, component text, forecaster text, error_percent number, short_percent number, "
-    "over_percent number, is_winner truth, periods whole, winner text, season text"
+    "over_percent number, is_winner truth, periods whole, winner text, season text, newest_period time, "
+    "topology_id text"
 )
-INPUT = ("at_seconds", "arrived_per_second", "period_seconds", "executors", "cpu_per_tuple")
+SERIES = ("topology_id", "arrived_per_second", "period_seconds", "executors")
+INPUT = ("period_end", "at_seconds", *SERIES, "cpu_per_tuple")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def judged_components(periods: DataFrame, cycle: Cycle) -> DataFrame:
         periods.where(~f.col("component").startswith("__"))
         # A topology that was submitted anew has another id, and is the same component all the same.
         .groupBy(*KEY, "period_end")
-        .agg(*(f.max(name).alias(name) for name in ("arrived_per_second", "period_seconds", "executors")))
+        .agg(*(f.max(name).alias(name) for name in SERIES))
         .join(costs, list(KEY), "left")
         .withColumn("at_seconds", f.unix_micros("period_end") / 1e6)
         .select(*KEY, *INPUT)
@@ -77,6 +79,8 @@ def judge_frame(rows: pd.DataFrame, cycle: Cycle) -> pd.DataFrame:
             "periods": len(rows),
             "winner": found.forecaster,
             "season": season,
+            "newest_period": rows["period_end"].iloc[-1],
+            "topology_id": rows["topology_id"].iloc[-1],
         }
         for name, error in sorted(found.errors.items())
     ]

@@ -46,6 +46,7 @@ def component_profile(periods: DataFrame) -> DataFrame:
         _median("used_each").alias("used_millicores"),
         f.expr("percentile(used_each, 0.95)").alias("used_millicores_p95"),
         f.max("declared_millicores").alias("declared_millicores"),
+        f.max(f.struct("period_end", "topology_id")).alias("newest"),
     )
     middles = medians.select(*group, *(f.col(figure).alias(f"{figure}_middle") for figure in FIGURES))
     deviations = (
@@ -59,6 +60,8 @@ def component_profile(periods: DataFrame) -> DataFrame:
         medians.join(deviations, group)
         .withColumn("used_share_of_declared", f.when(f.col("declared_millicores") > 0.0, share))
         .withColumn("hour_of_week", f.when(f.col("hour_of_week") != ALL_HOURS, f.col("hour_of_week")))
+        .withColumns({"newest_period": f.col("newest.period_end"), "topology_id": f.col("newest.topology_id")})
+        .drop("newest")
     )
 
 

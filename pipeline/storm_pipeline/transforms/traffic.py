@@ -14,6 +14,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from storm_operator.core.learned_profile import SYSTEM_PREFIX
 from storm_pipeline.schemas import CLUSTER, DATE, TRAFFIC_KEYS, WINDOWS
 
 MICROSECONDS = 1_000_000
@@ -129,44 +130,70 @@ def heaviest(executors: DataFrame, count: int) -> DataFrame:
     return best.withColumn("share", _share(f.col("tuples"), f.col("total")))
 
 
-def key_skew(executors: DataFrame, edges: DataFrame, there: DataFrame) -> DataFrame:
-    """How evenly fields groupings spread tuples over the executors of the receiving component.
+def key_skew(executors: DataFrame, edges: DataFrame, lived: DataFrame, windows: Sequence[str]) -> DataFrame:
+    """How evenly fields groupings spread tuples over the executors of the receiving component, in each of `windows`.
 
     `imbalance` is the heaviest executor's tuples over the mean of all; `gini` is 0 for even and nears 1 where one gets
-    all. Executors that got nothing count too. Edges that another grouping serves as well are left out: their tuples
-    cannot be told apart.
+    all. Executors that got nothing count too, of those that silver executors (`lived`) has in the window. Edges that
+    another grouping serves as well are left out: their tuples cannot be told apart. So are edges to ackers.
     """
-    groupings = edges.groupBy("topology_id", "source", "target").agg(f.collect_set("grouping").alias("groupings"))
-    by_fields = groupings.where((f.size("groupings") == 1) & (f.element_at("groupings", 1) == FIELDS_GROUPING)).drop(
-        "groupings"
-    )
-    receivers = there.groupBy("topology_id", f.col("component").alias("target")).agg(
-        f.count_distinct("task_start").alias("receivers")
-    )
+    by_fields = _by_fields(edges)
     edge = [*IN_TIME, "topology_id", "source", "target"]
     of_fields = executors.join(f.broadcast(by_fields), ["topology_id", "source", "target"])
     received = of_fields.groupBy(*edge, "target_task").agg(f.sum("tuples").alias("tuples"))
-    # Gini of n values x_1 <= ... <= x_n: (2 sum of i x_i) / (n sum of x_i) - (n + 1) / n. Zeros come first.
     ordered = received.withColumn(
         "from_top", f.row_number().over(Window.partitionBy(*edge).orderBy(f.desc("tuples"), "target_task"))
     )
-    figures = ordered.join(f.broadcast(receivers), ["topology_id", "target"])
-    position = f.col("receivers") - f.col("from_top") + 1
-    sums = figures.groupBy(*edge).agg(
-        f.max("receivers").alias("receivers"),
+    sums = ordered.groupBy(*edge).agg(
+        f.count(f.lit(1)).alias("reached"),
         f.sum("tuples").alias("tuples"),
         f.max("tuples").alias("heaviest"),
-        f.sum(position * f.col("tuples")).alias("weighted"),
+        f.sum(f.col("from_top") * f.col("tuples")).alias("weighted"),
     )
-    n, total = f.col("receivers"), f.col("tuples")
-    return sums.where(total > 0).select(
+    receivers = _receivers(lived, by_fields, windows)
+    figures = sums.join(f.broadcast(receivers), [*IN_TIME, "topology_id", "target"], "left")
+    # Where nobody recorded them, those that something reached are all that are known of.
+    n, total = f.greatest("there", "reached"), f.col("tuples")
+    # Gini of n values x_1 >= ... >= x_n: (n + 1) / n - 2 (sum of i x_i) / (n sum of x_i). Zeros come last.
+    return figures.where(total > 0).select(
         *edge,
-        "receivers",
+        n.alias("receivers"),
         "tuples",
         (f.col("heaviest") / total).alias("heaviest_share"),
         (f.col("heaviest") * n / total).alias("imbalance"),
-        (2.0 * f.col("weighted") / (n * total) - (n + 1) / n).alias("gini"),
+        ((n + 1) / n - 2.0 * f.col("weighted") / (n * total)).alias("gini"),
     )
+
+
+def _by_fields(edges: DataFrame) -> DataFrame:
+    """The edges between users' components that fields groupings alone serve."""
+    users = edges.where(~f.col("target").startswith(SYSTEM_PREFIX))
+    groupings = users.groupBy("topology_id", "source", "target").agg(f.collect_set("grouping").alias("groupings"))
+    alone = (f.size("groupings") == 1) & (f.element_at("groupings", 1) == FIELDS_GROUPING)
+    return groupings.where(alone).drop("groupings")
+
+
+def _receivers(lived: DataFrame, by_fields: DataFrame, windows: Sequence[str]) -> DataFrame:
+    """How many executors of each target were there in each window.
+
+    By minute they become a set, a row for a component: windows are made of these alone.
+    """
+    minute = f.expr(f"unix_seconds(period_end) div {WINDOWS[MINUTE]} * {WINDOWS[MINUTE]}").alias("minute")
+    sets = (
+        lived.select("topology_id", f.col("component").alias("target"), "task_start", minute)
+        .join(f.broadcast(by_fields.select("topology_id", "target").distinct()), ["topology_id", "target"])
+        .groupBy("topology_id", "target", "minute")
+        .agg(f.array_sort(f.collect_set("task_start")).alias("tasks"))
+    )
+    each = sets.select("topology_id", "target", "tasks", f.inline(f.array(*map(_window_of_minute, windows))))
+    tasks = each.groupBy(*IN_TIME, "topology_id", "target").agg(f.flatten(f.collect_set("tasks")).alias("tasks"))
+    return tasks.withColumn("there", f.size(f.array_distinct("tasks"))).drop("tasks")
+
+
+def _window_of_minute(window: str) -> Column:
+    seconds = WINDOWS[window]
+    start = f.timestamp_seconds(f.expr(f"minute div {seconds} * {seconds}"))
+    return f.struct(f.lit(window).alias("window"), start.alias("window_start"))
 
 
 def for_table(rows: DataFrame, cluster: str) -> DataFrame:

@@ -36,21 +36,32 @@ OF_POLICY: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
 }
 """Each policy's own knobs beside those: our price of a restart; alpha, beta, B, X, P and R of Aniello et al."""
+OWN_NUMBERS = "parameters."
+"""What the keys of a policy's own numbers begin with: another policy refuses them."""
 PRESENT: Overrides = ()
 """The settings as they are."""
 
 
 def candidates(count: int, seed: int, given: Sequence[str] = ()) -> list[Overrides]:
-    """`count` settings at most, all different; the present ones (`given` alone) first. `given` comes before each."""
-    grids = [_grid(policy, own) for policy, own in OF_POLICY.items()]
+    """`count` settings at most, all different; the present ones (`given` alone) first.
+
+    `given` comes before each, without the numbers of its policy where another is tried. `InvalidOverride` names what is
+    wrong in any of them.
+    """
+    present = settings_of(tuple(given)).scheduling.policy
+    of_any_policy = [one for one in given if not one.strip().startswith(OWN_NUMBERS)]
     random = np.random.default_rng(seed)
     chosen: list[Overrides] = []
-    share = -(-max(0, count - 1) // len(grids))
-    for grid in grids:
+    share = -(-max(0, count - 1) // len(OF_POLICY))
+    for policy, own in OF_POLICY.items():
+        inherited = given if policy == present else of_any_policy
+        grid = _grid(policy, own)
         order = random.permutation(len(grid))[:share]
-        chosen += [grid[index] for index in sorted(order.tolist())]
-    drawn = [(*given, *one) for one in chosen]
-    return [(*given, *PRESENT), *drawn[: count - 1]]
+        chosen += [(*inherited, *grid[index]) for index in sorted(order.tolist())]
+    drawn = chosen[: count - 1]
+    for one in drawn:
+        settings_of(one)
+    return [(*given, *PRESENT), *drawn]
 
 
 def settings_of(overrides: Overrides) -> Settings:
@@ -61,6 +72,13 @@ def settings_of(overrides: Overrides) -> Settings:
         check_parameters(settings.scheduling.policy, settings.scheduling.parameters)
     except ValueError as error:
         raise InvalidOverride(str(error)) from error
+    divisors = {
+        "periodSeconds": settings.scheduling.period_seconds,
+        "thetaMillicores": settings.resources.theta_millicores,
+    }
+    for key, value in divisors.items():
+        if value < 1.0:
+            raise InvalidOverride(f"{key} is {value:g}: expected 1 or more")
     return settings
 
 

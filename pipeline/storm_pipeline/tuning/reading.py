@@ -70,6 +70,7 @@ def read_recording(
         _round_trip(within("periods")),
         _machines(within("supervisors")),
         _topologies(within("topologies"), executors, loads, costs, edges),
+        first + hours * 3600.0,
     )
 
 

@@ -68,7 +68,10 @@ class RecordedTopology:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A stretch of a cluster's history. Plain values only: it travels to Spark's executors."""
+    """A stretch of a cluster's history. Plain values only: it travels to Spark's executors.
+
+    `ended_at_seconds` is when its newest period ended, since 1970.
+    """
 
     cluster: str
     seconds: float
@@ -76,6 +79,7 @@ class Recording:
     round_trip_ms: float
     machines: tuple[RecordedMachine, ...]
     topologies: tuple[RecordedTopology, ...]
+    ended_at_seconds: float
 
     def model(self) -> ClusterModel:
         """The cluster for the simulator; an `InvalidRecording` says what is missing."""

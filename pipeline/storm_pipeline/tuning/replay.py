@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
-from storm_operator.simulated_loop import Scenario, simulate
+from storm_operator.simulated_loop import Scenario, even_start, simulate
 from storm_pipeline.tuning.candidates import Overrides, settings_of
-from storm_pipeline.tuning.recording import Recording
+from storm_pipeline.tuning.recording import InvalidRecording, Recording
 
 STEP_SECONDS = 2.0
 """Of simulated time: coarser than usual, and the same for all settings."""
@@ -48,6 +48,16 @@ class Outcome:
     failed_tuples: float
     restarts: float
     plans: int
+
+
+def insist_on_playable(recording: Recording) -> None:
+    """`InvalidRecording` where no replay could begin: Spark would tell of it in its executors' words."""
+    try:
+        even_start(recording.model())
+    except InvalidRecording:
+        raise
+    except ValueError as error:
+        raise InvalidRecording(f"the history of {recording.cluster} cannot be replayed: {error}") from error
 
 
 def replay(recording: Recording, tried: Try, prices: Prices) -> Outcome:

@@ -1,0 +1,73 @@
+"""Recorded files: whose they are, what is in them, and which of them cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from storm_operator.core.history_tables import Table
+from storm_pipeline.lake import Lake
+from storm_pipeline.schemas import CLUSTER, DATE, bronze_schema
+from storm_pipeline.transforms.clean import FILE
+
+FILE_ITSELF = "path string, modificationTime timestamp, length bigint, content binary"
+"""As Spark reads files of any kind; what is not asked for is not read."""
+UNREADABLE = "this file cannot be read"
+
+
+def cluster_of(path: str) -> str:
+    """The cluster that a recorded file is of, by its folder cluster=C/date=D."""
+    return unquote(path.split("/")[-3].removeprefix(f"{CLUSTER}="))
+
+
+def date_of(path: str) -> str:
+    """The date that a recorded file is of, likewise."""
+    return path.split("/")[-2].removeprefix(f"{DATE}=")
+
+
+def read_bronze(spark: SparkSession, lake: Lake, table: Table, paths: Iterable[str]) -> DataFrame:
+    """The rows of recorded files, each with its file; columns that older files lack are null.
+
+    A file that cannot be read is an error, whatever Spark's settings say: of a broken one Spark would give some rows.
+    """
+    reader = spark.read.schema(bronze_schema(table)).option("basePath", lake.bronze(table.name))
+    rows = reader.option("ignoreCorruptFiles", "false").parquet(*paths)
+    return rows.select("*", f.col("_metadata.file_path").alias(FILE))
+
+
+def is_of_a_file(error: Py4JJavaError) -> bool:
+    """Whether Spark failed because it could not read a file."""
+    return "[FAILED_READ_FILE." in str(error.java_exception)
+
+
+def faults_of(spark: SparkSession, lake: Lake, table: Table, paths: Iterable[str]) -> dict[str, str]:
+    """The reasons for which some of the files cannot be read; each is tried alone."""
+    tried = {path: _fault(spark, lake, table, path) for path in paths}
+    return {path: fault for path, fault in tried.items() if fault is not None}
+
+
+def _fault(spark: SparkSession, lake: Lake, table: Table, path: str) -> str | None:
+    try:
+        _go_through(read_bronze(spark, lake, table, [path]))
+    except Py4JJavaError as error:
+        if not is_of_a_file(error):
+            raise
+        _go_through(spark.read.format("binaryFile").load(path))  # an error here is the store's, no fault of the file
+        return f"{UNREADABLE}: {_root_cause(error)}"
+    return None
+
+
+def _go_through(frame: DataFrame) -> None:
+    """Ask for every value."""
+    frame.agg(f.call_function("count", *frame.columns)).collect()
+
+
+def _root_cause(error: Py4JJavaError) -> str:
+    cause = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return str(cause.getMessage()).partition("\n")[0]

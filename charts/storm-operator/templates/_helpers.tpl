@@ -72,3 +72,8 @@ capabilities: {drop: [ALL]}
 {{- end }}
 {{- end }}
 {{- end -}}
+
+{{/* A shell's words, each after a space, whatever is in it. */}}
+{{- define "operator.shellWords" -}}
+{{- range . }} '{{ replace "'" "'\\''" . }}'{{ end -}}
+{{- end -}}

@@ -19,6 +19,8 @@ from storm_pipeline.schemas import BRONZE_ONLY, SILVER
 
 CLUSTER = "blue:6627"
 FOLDER = "cluster=blue%3A6627/date=2026-01-01"
+COMPRESSED = bytes.fromhex("28b52ffd")
+"""What compressed pages begin with."""
 
 
 def bronze(recorded: Path, table: Table) -> list[dict[str, Any]]:
@@ -36,6 +38,24 @@ def lay(root: Path, rows: list[dict[str, Any]], name: str, table: Table = PAIRS)
     path = folder / f"{name}.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(table)), path)
     return path
+
+
+def break_page(path: Path, column: str) -> None:
+    """Spoil a recorded file's last rows in one column; its footer and all other rows stay sound."""
+    rows = pq.read_table(path)
+    pq.write_table(rows, path, compression="zstd", row_group_size=rows.num_rows // 3)
+    groups = pq.ParquetFile(path).metadata
+    chunk = groups.row_group(groups.num_row_groups - 1).column(rows.column_names.index(column))
+    content = path.read_bytes()
+    page = content.index(COMPRESSED, chunk.data_page_offset)
+    path.write_bytes(content[:page] + bytes(len(COMPRESSED)) + content[page + len(COMPRESSED) :])
+
+
+def change_type(path: Path, column: str) -> None:
+    """Make a column of a recorded file one of text."""
+    rows = pq.read_table(path)
+    place = rows.column_names.index(column)
+    pq.write_table(rows.set_column(place, column, rows[column].cast(pa.string())), path)
 
 
 def run(spark: SparkSession, root: Path, tables: Iterable[Table] = (PAIRS,), **more: Any) -> dict[str, Tally]:

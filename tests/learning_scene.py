@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from history_scene import record
-from storm_operator.core.history_tables import DECISIONS, TABLES
+from storm_operator.core.history_tables import DECISIONS, TABLES, Table
 from storm_pipeline.lake import Lake, replace_all
 from storm_pipeline.schemas import SILVER, bronze_schema
 
 CLUSTER = "blue"
 CYCLE_SECONDS = 120.0
 """The load of `history_scene` comes again after so long."""
+ALL_BUT_DECISIONS = tuple(table for table in TABLES if table is not DECISIONS)
 
 
-def lake_of(spark: SparkSession, folder: Path, periods: int = 60) -> Lake:
+def lake_of(spark: SparkSession, folder: Path, periods: int = 60, tables: Sequence[Table] = ALL_BUT_DECISIONS) -> Lake:
     """A lake with the cleaned history of `history_scene`'s cluster, which has nothing to clean."""
     lake = Lake(str(folder))
     record(folder / "bronze", periods, CLUSTER)
-    for table in (table for table in TABLES if table is not DECISIONS):
+    for table in tables:
         path = Path(lake.bronze(table.name))
         if path.is_dir():
             rows = spark.read.schema(bronze_schema(table)).parquet(str(path))

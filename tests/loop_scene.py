@@ -45,6 +45,8 @@ class FakeObserver:
     error: Exception | None = None
     gone: frozenset[str] = frozenset()
     """Supervisors that have died."""
+    capacity_millicores: float = 1000.0
+    """Of each supervisor."""
 
     def observe(
         self,
@@ -58,7 +60,7 @@ class FakeObserver:
         loads = {name: [component_load(RATE, cpu=100.0)] for name in ("spout", "split", "count")}
         picture = snapshot(
             (WORDS,),
-            [one for one in supervisors(3) if one.id not in self.gone],
+            [one for one in supervisors(3, self.capacity_millicores) if one.id not in self.gone],
             self.cluster.assignment.slot_of,
             rates=even_traffic(WORDS, RATE),
             periods=past(loads, now_seconds),

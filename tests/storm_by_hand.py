@@ -64,12 +64,21 @@ class StormByHand:
         assert running is not None, f"{name} does not run"
         return running.id
 
+    def is_another(self, name: str, known_id: str) -> bool:
+        """Whether a topology of that name runs, and not the one that was known."""
+        running = self.running(name)  # asked once: the old one may go between two questions
+        return running is not None and running.id != known_id
+
     def assignment(self, name: str) -> Assignment:
         return self._parts.storm.read_assignment([self.id_of(name)])
 
     def host_of(self, supervisor_id: str) -> str:
         """While it lives."""
         return next(host for host, known in self._parts.storm.supervisor_ids().items() if known == supervisor_id)
+
+    def supervisor_on(self, host: str) -> str:
+        """Its id, while it lives."""
+        return self._parts.storm.supervisor_ids()[host]
 
     def processes(self, name: str) -> Mapping[WorkerSlot, int]:
         """Process id of each worker that the topology is assigned to, as far as its agent sees it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from kube_cluster.for_pytest import skip_unless_possible
 from kube_cluster.images import PIPELINE_IMAGE, build_image
 from kube_cluster.prerequisites import missing_for_images
 
-pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(1500)]  # its image is built first
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE, RELEASE, CLAIM = "learning", "storm-operator", "history"
 PIPELINE = f"{RELEASE}-pipeline"
 PERIODS = 20
+LONGEST_JOB_SECONDS = 600.0
 VALUES = {
     "pipeline.enabled": "true",
     "pipeline.image.pullPolicy": "Never",
@@ -45,7 +47,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def installed(node: KubeCluster, history: Path) -> Iterator[KubeCluster]:
     skip_unless_possible((), missing_for_images())
     node.load_image(build_image("pipeline", PIPELINE_IMAGE))
@@ -63,7 +65,7 @@ def installed(node: KubeCluster, history: Path) -> Iterator[KubeCluster]:
 
 def test_cron_job_turns_history_into_tables_with_executor_pods(installed: KubeCluster, history: Path) -> None:
     installed.kubectl("create", "job", "tonight", f"--from=cronjob/{PIPELINE}", "-n", NAMESPACE)
-    installed.kubectl("wait", "--for=condition=Complete", "job/tonight", "-n", NAMESPACE, "--timeout=600s")
+    run_out(installed, "tonight")
     events = installed.kubectl("get", "events", "-n", NAMESPACE, "-o", "jsonpath={.items[*].involvedObject.name}")
     assert any("-exec-" in name for name in events.split()), "Spark made no executor pod"
     executors = installed.kubectl("get", "pods", "-n", NAMESPACE, "-l", "spark-role=executor", "-o", "name")
@@ -72,6 +74,20 @@ def test_cron_job_turns_history_into_tables_with_executor_pods(installed: KubeCl
     assert recorded > 0
     assert _rows(_files_of(history / "lake" / "silver" / "executors")) == recorded
     assert any((history / "lake" / "gold").iterdir())
+
+
+def run_out(node: KubeCluster, job: str) -> None:
+    """Wait until the job is complete; what its pods said is shown when it fails or takes too long."""
+    condition = "jsonpath={.status.conditions[*].type}"
+    deadline = time.monotonic() + LONGEST_JOB_SECONDS
+    ended = ""
+    while not {"Complete", "Failed"} & set(ended.split()) and time.monotonic() < deadline:
+        time.sleep(5.0)
+        ended = node.kubectl("get", "job", job, "-n", NAMESPACE, "-o", condition)
+    if "Complete" not in ended.split():
+        pods = node.kubectl("get", "pods", "-n", NAMESPACE, "-o", "wide")
+        said = node.kubectl("logs", f"job/{job}", "-n", NAMESPACE, "--tail=60")
+        pytest.fail(f"{job} is {ended or 'not over'}:\n{pods}\n{said}")
 
 
 def _files_of(table: Path) -> list[Path]:

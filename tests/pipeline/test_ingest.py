@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql import types as t
 
-from bronze_files import CLUSTER, FOLDER, bronze, lay, naive, run, silver, wanted
+from bronze_files import CLUSTER, FOLDER, break_page, bronze, change_type, lay, naive, run, silver, wanted
 from history_scene import record
 from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
-from storm_pipeline.ingestion import CONFLICT, LEAST_BYTES_TAKEN_OVER, Tally
-from storm_pipeline.jobs.ingest import UNREADABLE, Intake, set_aside_unreadable
-from storm_pipeline.lake import Lake, read
+from storm_pipeline import lake as lake_module
+from storm_pipeline.bronze import UNREADABLE
+from storm_pipeline.ingestion import AHEAD, CONFLICT, LEAST_BYTES_TAKEN_OVER, Tally
+from storm_pipeline.jobs.ingest import Intake
+from storm_pipeline.lake import Lake, prepare, read
 from storm_pipeline.schemas import GAPS, QUALITY, QUARANTINE, SILVER
+from storm_pipeline.transforms.clean import YET_TO_COME
 
 PERIOD_COUNT = 6
+PATIENCE_SECONDS = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +122,10 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
         {**rows[4], "tuples_per_second": rows[4]["tuples_per_second"] + 1.0},
     ]
     lay(tmp_path, spoilt + rows[4:], "one")
-    (tmp_path / "bronze/pairs" / FOLDER / "broken.parquet").write_bytes(b"PAR1 no more")
+    (tmp_path / "bronze/pairs" / FOLDER / "junk.parquet").write_bytes(b"PAR1 no more")
     told = run(spark, tmp_path)["pairs"]
     quarantine = read(spark, Lake(str(tmp_path)).silver("quarantine"), QUARANTINE).collect()
-    reasons = sorted(row["reason"] for row in quarantine)
+    reasons = sorted(row["reason"].partition(": file:")[0] for row in quarantine)
     assert reasons == sorted(
         [
             "tuples_per_second is not a finite number",
@@ -125,8 +140,44 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
     assert len(silver(spark, tmp_path)) == len(rows) - 4
     quality = read(spark, Lake(str(tmp_path)).silver("quality"), QUALITY).collect()
     assert [row["quarantined"] for row in quality] == [5]
-    lay(tmp_path, rows[:1], "meanwhile")  # after the stream has ended: for the next run
-    assert set_aside_unreadable(spark, Lake(str(tmp_path)), (PAIRS,)) == 0
+
+
+@pytest.mark.parametrize("take_over_bytes", [0, LEAST_BYTES_TAKEN_OVER])
+@pytest.mark.parametrize(("spoil", "column"), [(break_page, "target_supervisor"), (change_type, "tuples_per_second")])
+def test_a_file_that_cannot_be_read_whole_is_set_aside_and_the_others_are_not(
+    spoil: Callable[[Path, str], None],
+    column: str,
+    take_over_bytes: int,
+    spark: SparkSession,
+    recorded: Path,
+    tmp_path: Path,
+) -> None:
+    rows = bronze(recorded, PAIRS)
+    half = len(rows) // 2
+    lay(tmp_path, rows[:half], "sound")
+    spoilt = lay(tmp_path, rows[half:], "spoilt")
+    spoil(spoilt, column)
+    told = run(spark, tmp_path, take_over_bytes=take_over_bytes)["pairs"]
+    assert (told.rows_read, told.rows_kept, told.unreadable) == (half, half, 1)
+    assert silver(spark, tmp_path) == wanted(rows[:half])
+    run(spark, tmp_path)
+    (aside,) = read(spark, Lake(str(tmp_path)).silver("quarantine"), QUARANTINE).collect()
+    assert aside["reason"].startswith(UNREADABLE)
+    assert (aside["row"].endswith(spoilt.name), aside["table"], aside["cluster"]) == (True, "pairs", CLUSTER)
+
+
+def test_files_are_taken_in_however_long_ago_they_were_written(
+    spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
+    rows = bronze(recorded, PAIRS)
+    half = len(rows) // 2
+    lay(tmp_path, rows[half:], "new")
+    run(spark, tmp_path)
+    copied = lay(tmp_path, rows[:half], "copied")
+    written = copied.stat().st_mtime - timedelta(days=30).total_seconds()
+    os.utime(copied, (written, written))
+    assert run(spark, tmp_path)["pairs"].rows_kept == half
+    assert silver(spark, tmp_path) == wanted(rows)
 
 
 def test_what_comes_too_late_is_set_aside(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
@@ -137,6 +188,29 @@ def test_what_comes_too_late_is_set_aside(spark: SparkSession, recorded: Path, t
     told = run(spark, tmp_path, (PERIODS,), late_after=timedelta(seconds=45))["periods"]
     assert dict(told.reasons) == {"too late": 1}
     assert len(silver(spark, tmp_path, PERIODS)) == len(rows) - 1
+
+
+def test_a_clock_that_runs_ahead_makes_nothing_too_late(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    rows = bronze(recorded, PERIODS)
+    late, now = timedelta(minutes=30), rows[-1]["period_end"]
+    last, wrong = ({**rows[-1], "period_end": now + AHEAD + timedelta(seconds=more)} for more in (0, 1))
+    lay(tmp_path, [rows[0], wrong], "ahead", PERIODS)
+    told = run(spark, tmp_path, (PERIODS,), late_after=late, now=now)["periods"]
+    assert (told.rows_kept, dict(told.reasons)) == (1, {YET_TO_COME: 1})
+    lay(tmp_path, rows[1:3], "sound", PERIODS)
+    assert run(spark, tmp_path, (PERIODS,), late_after=late, now=now)["periods"].rows_kept == 2
+    lay(tmp_path, [wrong], "as it was taken in before", PERIODS)
+    assert run(spark, tmp_path, (PERIODS,), late_after=late, now=wrong["period_end"])["periods"].rows_kept == 1
+    lay(tmp_path, [*rows[3:], last], "and after it", PERIODS)
+    assert run(spark, tmp_path, (PERIODS,), late_after=late, now=now)["periods"].quarantined == 0
+
+
+def test_it_is_now_unless_said_otherwise(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    row = bronze(recorded, PERIODS)[0]
+    lay(tmp_path, [{**row, "period_end": row["period_end"].replace(year=2200)}], "far off", PERIODS)
+    folder = tmp_path / "bronze" / PERIODS.name / FOLDER
+    folder.rename(folder.with_name("date=2200-01-01"))
+    assert dict(run(spark, tmp_path, (PERIODS,))["periods"].reasons) == {YET_TO_COME: 1}
 
 
 def test_a_file_of_the_version_before_is_read(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
@@ -175,3 +249,64 @@ def test_every_table_of_a_recorded_history_is_taken_in(spark: SparkSession, reco
         path.name for path in recorded.rglob("*.parquet")
     )
     assert not Path(lake.silver("quarantine")).exists()
+
+
+def test_tables_that_are_taken_in_together_widen_an_older_one_once(
+    spark: SparkSession, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Lake(str(tmp_path)).silver(QUALITY.name)
+    fields = [field for field in QUALITY.schema.fields if field.name != "files"]
+    prepare(spark, path, replace(QUALITY, schema=t.StructType(fields)))
+    widen, two = lake_module._widen, threading.Barrier(2)
+
+    def widen_together(found: Any, *more: Any) -> None:
+        if "files" not in found.columns:
+            with suppress(threading.BrokenBarrierError):
+                two.wait(5.0)
+        widen(found, *more)
+
+    monkeypatch.setattr(lake_module, "_widen", widen_together)
+    tables = (PERIODS, PAIRS, EXECUTORS)
+    for table in tables:
+        lay(tmp_path, bronze(recorded, table), "one", table)
+    run(spark, tmp_path, tables)
+    assert {row["table"] for row in read(spark, path, QUALITY).collect() if row["files"]} == {
+        one.name for one in tables
+    }
+
+
+def test_followed_tables_may_come_later_and_gaps_are_said_meanwhile(
+    spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
+    lake, heard = Lake(str(tmp_path)), queue.Queue[str]()
+    periods = bronze(recorded, PERIODS)
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(Intake(lake).follow, spark, lambda table, *_: heard.put(table), "1 second")
+        try:
+            lay(tmp_path, [*periods[:2], *periods[4:]], "one", PERIODS)
+            assert heard.get(timeout=PATIENCE_SECONDS) == "periods"
+            lay(tmp_path, bronze(recorded, PAIRS), "one")
+            assert heard.get(timeout=PATIENCE_SECONDS) == "pairs"
+            give_up = time.monotonic() + PATIENCE_SECONDS
+            while read(spark, lake.gold(GAPS.name), GAPS).count() == 0:
+                assert time.monotonic() < give_up
+                time.sleep(0.1)
+            assert not following.done()
+        finally:
+            for stream in spark.streams.active:
+                stream.stop()
+    following.result()
+    assert silver(spark, tmp_path) == wanted(bronze(recorded, PAIRS))
+
+
+def test_a_stream_that_fails_ends_all(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    for table in (PERIODS, PAIRS):
+        lay(tmp_path, bronze(recorded, table), "one", table)
+
+    def fail(table: str, *_: Any) -> None:
+        if table == PAIRS.name:
+            raise RuntimeError("no more of these")
+
+    with pytest.raises(StreamingQueryException, match="no more of these"):
+        Intake(Lake(str(tmp_path))).follow(spark, fail, "1 second")
+    assert not spark.streams.active

@@ -1,4 +1,4 @@
-"""Ingest cut short between any two writes, and killed in the middle of a batch: run again, the tables are exact."""
+"""Ingest really killed in the middle of a batch, and what comes again; `test_crashes` cuts it short in any write."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -19,13 +20,11 @@ from bronze_files import CLUSTER, bronze, lay, naive, run, silver, wanted
 from history_scene import record
 from storm_operator.core.history_tables import PAIRS
 from storm_pipeline import ingestion
-from storm_pipeline.lake import Lake, append_once, read
-from storm_pipeline.schemas import QUALITY, QUARANTINE, SILVER
+from storm_pipeline.lake import Lake
+from storm_pipeline.schemas import SILVER
 from storm_pipeline.whole_files import WholeFile, take_over
 from tiny_spark import as_options
 
-WRITES = 3
-"""Quality, quarantine, rows."""
 PATIENCE_SECONDS = 200.0
 
 
@@ -41,57 +40,44 @@ class Cut(Exception):
 
 
 def lay_all(root: Path, rows: list[dict[str, Any]]) -> None:
-    """A whole history with rows that are there twice and rows that are wrong: every kind of write is needed."""
+    """A whole history with rows that are there twice and rows that are wrong."""
     wrong = {**rows[0], "tuples_per_second": -1.0}
     lay(root, [*rows[:5], *rows, wrong], "one")
 
 
-@pytest.mark.parametrize("done", range(WRITES))
-def test_cut_short_between_two_writes(
-    done: int, spark: SparkSession, rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_batch_that_comes_again_is_judged_by_the_same_time(
+    spark: SparkSession, rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_all(tmp_path, rows)
-    left = [done]
+    times: list[datetime] = []
 
-    def until_cut(*arguments: Any) -> None:
-        left[0] -= 1
-        if left[0] < 0:
-            raise Cut
-        append_once(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ingestion, "append_once", until_cut)
-        with pytest.raises(StreamingQueryException):
-            run(spark, tmp_path)
-    run(spark, tmp_path)
-    assert silver(spark, tmp_path) == wanted(rows)
-    lake = Lake(str(tmp_path))
-    assert read(spark, lake.silver("quarantine"), QUARANTINE).count() == 1
-    report = [(row["rows_read"], row["duplicates"]) for row in read(spark, lake.silver("quality"), QUALITY).collect()]
-    assert report == [(len(rows) + 6, 5)]
-
-
-@pytest.mark.parametrize("is_committed", [False, True])
-def test_cut_short_around_taking_over(
-    is_committed: bool, spark: SparkSession, rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = [row for row in rows if row["period_end"] == rows[0]["period_end"]]
-    lay(tmp_path, first, "whole")
-    lay_all(tmp_path, rows[len(first) :])
-
-    def cut(*arguments: Any) -> None:
-        if is_committed:
-            take_over(*arguments)
+    def cut(batch: ingestion.Batch, *_: Any) -> None:
+        times.append(batch.now)
         raise Cut
 
-    with monkeypatch.context() as patch:
-        patch.setattr(ingestion, "take_over", cut)
+    monkeypatch.setattr(ingestion.Batch, "take_in", cut)
+    for _ in range(2):
         with pytest.raises(StreamingQueryException):
-            run(spark, tmp_path, take_over_bytes=0)
-    run(spark, tmp_path, take_over_bytes=0)
-    assert silver(spark, tmp_path) == wanted(rows)
-    (report,) = read(spark, Lake(str(tmp_path)).silver("quality"), QUALITY).collect()
-    assert (report["rows_read"], report["duplicates"], report["quarantined"]) == (len(rows) + 6, 5, 1)
+            run(spark, tmp_path)
+    assert times[0] == times[1]
+
+
+@pytest.mark.parametrize("are_all_gone", [False, True], ids=["one of two", "all"])
+def test_a_batch_comes_again_when_the_recorders_bound_has_taken_files_of_it(
+    are_all_gone: bool, spark: SparkSession, rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = len(rows) // 2
+    old, kept = lay(tmp_path, rows[:half], "old"), lay(tmp_path, rows[half:], "kept")
+    with monkeypatch.context() as cut_short:
+        cut_short.setattr(ingestion.Batch, "take_in", Mock(side_effect=Cut))
+        with pytest.raises(StreamingQueryException):
+            run(spark, tmp_path)
+    old.unlink()
+    if are_all_gone:
+        kept.unlink()
+    lay(tmp_path, rows[:1], "new")
+    run(spark, tmp_path)
+    assert silver(spark, tmp_path) == wanted(rows[:1] if are_all_gone else [*rows[half:], rows[0]])
 
 
 def test_taking_over_again_changes_nothing(spark: SparkSession, rows: list[dict[str, Any]], tmp_path: Path) -> None:

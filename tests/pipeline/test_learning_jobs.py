@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as f
 from rich.console import Console
 from rich.table import Table
 
 from learning_scene import CLUSTER, CYCLE_SECONDS, lake_of
 from page_stage import PATIENCE_MS, chromium
+from report_scene import fill
 from storm_operator.core.learned_profile_json import load_profile
 from storm_pipeline import gold
 from storm_pipeline.jobs import evaluate, forecast, profile, report, tune
 from storm_pipeline.jobs.learning import sources
-from storm_pipeline.lake import Lake, frame_of, read, replace_all, replace_cluster
+from storm_pipeline.lake import Lake, read, replace_all, replace_cluster
 from storm_pipeline.made import figures_of, rows_read, rows_written
-from storm_pipeline.publishing import CannotPublish, compose_profile, publish_to_file
-from storm_pipeline.schemas import QUALITY, SILVER, DerivedTable
+from storm_pipeline.publishing import CannotPublish, compose_profile, publish_to_file, read_findings
+from storm_pipeline.reporting.reading import chosen_rows
+from storm_pipeline.schemas import SILVER, DerivedTable
 from storm_pipeline.transforms.effects import Around
 from storm_pipeline.transforms.forecasts import Cycle
 from storm_pipeline.tuning.candidates import candidates
@@ -75,16 +80,16 @@ def test_what_jobs_made_is_asked_of_their_tables(spark: SparkSession, lake: Lake
     mean = sum(row["error_percent"] for row in of_split) / len(of_split)
     assert forecasts["forecast_errors"]["wordcount", "Line"] == pytest.approx(mean / 100.0)
     assert not any(kind == "read" for _, kind in forecasts["rows"]), "it was not said what was read"
-    read_rows = sources(lake, profile.SOURCES, CLUSTER, None, None)
+    read_rows = sources(lake, profile.SOURCES, {CLUSTER: (None, None)})
     profiles = figures_of(spark, lake, "profile", time.time(), read_rows)
     for table in profile.SOURCES:
         assert profiles["rows"][table, "read"] == read(spark, lake.silver(table), SILVER[table]).count() > 0
-    assert rows_read(sources(lake, ("executors",), "red", None, None)(spark)) == {("executors", "read"): 0.0}
+    assert rows_read(sources(lake, ("executors",), {"red": (None, None)})(spark)) == {("executors", "read"): 0.0}
     _, within = recorded(spark, lake, CLUSTER, hours=1.0)
     assert rows_read([("executors", within("executors"))])["executors", "read"] == profiles["rows"]["executors", "read"]
     errors_at = lake.gold(gold.FORECAST_ERRORS.name)
-    assert report.chosen_rows(spark, errors_at, gold.FORECAST_ERRORS, "red").count() == 0
-    assert report.chosen_rows(spark, errors_at, gold.FORECAST_ERRORS, None).count() > 0
+    assert chosen_rows(spark, errors_at, gold.FORECAST_ERRORS, "red").count() == 0
+    assert chosen_rows(spark, errors_at, gold.FORECAST_ERRORS, None).count() > 0
     assert set(profiles["profiles_made_at"]) == {("wordcount",)}
     assert profiles["rows"]["component_profile", "written"] == 0.0, "all was written before this run"
     executors = read(spark, lake.silver("executors"), SILVER["executors"])
@@ -114,13 +119,47 @@ def test_a_second_run_changes_nothing(spark: SparkSession, lake: Lake) -> None:
     assert [rows(spark, lake, table) for table in tables] == before
 
 
+def two_days_of(spark: SparkSession, lake: Lake, folder: Path) -> Lake:
+    """What `lake` has of one day, and the same a day later."""
+    made = Lake(str(folder))
+    for name in profile.SOURCES:
+        day = read(spark, lake.silver(name), SILVER[name])
+        later = {"period_end": f.col("period_end") + f.expr("INTERVAL 1 DAY"), "date": f.date_add("date", 1)}
+        replace_all(day.union(day.withColumns(later)), made.silver(name), SILVER[name])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("chosen", "hours"),
+    [({}, {None, 72, 96}), ({"days": 1}, {None, 96}), ({"days": 1, "last": "2026-01-01"}, {None, 72})],
+)
+def test_a_job_learns_from_the_last_days_alone_when_it_is_told_so(
+    spark: SparkSession,
+    lake: Lake,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    chosen: dict[str, Any],
+    hours: set[int | None],
+) -> None:
+    @contextmanager
+    def in_this_session(*_: object, **__: object) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr(profile, "spark_job", in_this_session)
+    two_days = two_days_of(spark, lake, tmp_path)
+    profile.profile(two_days.root, **chosen)
+    assert {row["hour_of_week"] for row in rows(spark, two_days, gold.COMPONENT_PROFILE)} == hours
+
+
 def test_a_profile_is_published_as_the_operator_reads_it(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    made = compose_profile(spark, lake, CLUSTER, 1000.0, 60.0)
+    made = compose_profile(read_findings(spark, lake, CLUSTER), 60.0)
     path = tmp_path / "profiles" / "profile.json"
     publish_to_file(made, path)
     read_back = load_profile(path.read_text())
     assert read_back.cluster == CLUSTER
-    assert read_back.valid_until_seconds == 1060.0
+    newest = max(row["period_end"] for row in read(spark, lake.silver("executors"), SILVER["executors"]).collect())
+    assert read_back.made_at_seconds == newest.timestamp()
+    assert read_back.valid_until_seconds == newest.timestamp() + 60.0
     split = read_back.topologies["wordcount"]["split"]
     assert split.season is not None
     assert split.season.cycle_seconds == CYCLE_SECONDS
@@ -131,7 +170,7 @@ def test_a_profile_is_published_as_the_operator_reads_it(spark: SparkSession, la
 
 def test_of_an_unknown_cluster_nothing_is_published(spark: SparkSession, lake: Lake) -> None:
     with pytest.raises(CannotPublish, match="nothing was learned of cluster 'red'"):
-        compose_profile(spark, lake, "red", 0.0, 1.0)
+        compose_profile(read_findings(spark, lake, "red"), 1.0)
 
 
 def test_plans_are_evaluated(spark: SparkSession, lake: Lake) -> None:
@@ -161,11 +200,12 @@ def test_history_is_replayed_and_settings_are_recommended(spark: SparkSession, l
     ladder = Ladder(recording.seconds, rungs=2, keep=3, finalists=2, replays=2, least_seconds=60.0)
     chosen = candidates(4, 0)
     outcomes = climb(chosen, ladder, 0, tune.play_on(spark, recording, Prices(), lambda _: None))
-    tune.write(spark, lake, CLUSTER, outcomes, standings(outcomes, ladder))
+    tune.write(spark, lake, recording, outcomes, standings(outcomes, ladder))
     advice = sorted(rows(spark, lake, gold.TUNING_ADVICE), key=lambda row: row["rank"])
     assert [row["rank"] for row in advice] == list(range(1, len(advice) + 1))
     assert advice[0]["change_percent"] <= 0.0
     assert "" in {row["overrides"] for row in advice}
+    assert {row["newest_period"].timestamp() for row in advice} == {recording.ended_at_seconds}
 
 
 def told(table: Table) -> str:
@@ -188,8 +228,7 @@ def test_what_was_found_is_told_in_a_terminal_s_width(spark: SparkSession, lake:
 
 @pytest.fixture(scope="module")
 def report_page(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    taken_in: list[tuple[Any, ...]] = [("pairs", 0, 9, 8, 1, 0, {}, None, None, [], CLUSTER)]
-    replace_all(frame_of(spark, taken_in, QUALITY.schema), lake.silver(QUALITY.name), QUALITY)
+    fill(spark, lake)
     return Path(report.run(spark, lake, CLUSTER, str(tmp_path_factory.mktemp("report"))))
 
 
@@ -197,6 +236,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(report_page: Path) -> No
     text = report_page.read_text()
     assert "What components cost" in text
     assert "Loads that come again" in text
+    assert "How far tuples go" in text
     assert "Quality of the data" in text
     assert "<script src=" not in text
     assert (report_page.parent / "component-profile.csv").read_text().startswith("topology_name,component,")

@@ -20,6 +20,7 @@ from storm_pipeline.transforms.effects import (
     prediction_errors,
     restart_costs,
 )
+from storm_pipeline.transforms.forecasts import Cycle, judge_frame
 from storm_pipeline.transforms.profiles import component_profile, newest_states, restart_times
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
@@ -85,6 +86,25 @@ def test_costs_are_medians_with_a_robust_spread_by_hour_and_in_all(spark: SparkS
     assert by_hour[None]["cpu_per_tuple"] == pytest.approx(0.16)
     assert by_hour[None]["used_share_of_declared"] > 1.0
     assert sorted(map(str, found[0])) == sorted(map(str, found[1]))
+
+
+def test_a_component_s_newest_period_is_that_of_its_newest_topology(spark: SparkSession) -> None:
+    first, second = executor(0, 10.0), executor(30, 12.0)
+    rows = [first, (second[0], "w-2", *second[2:]), executor(48, None)]
+    for found in (component_profile(component_periods(shuffled(spark, rows, seed))).collect() for seed in (1, 2)):
+        newest = {row["hour_of_week"]: (row["newest_period"].hour, row["topology_id"]) for row in found}
+        assert newest == {0: (0, "w-1"), 30: (6, "w-2"), None: (6, "w-2")}
+
+
+def test_a_judged_component_s_newest_period_is_told() -> None:
+    ends = [MONDAY + timedelta(seconds=10 * (number + 1)) for number in range(40)]
+    rows = pd.DataFrame({"period_end": ends, "topology_id": ["w-1"] * 20 + ["w-2"] * 20})
+    rows = rows.assign(
+        cluster="blue", topology_name="w", component="split", at_seconds=[end.timestamp() for end in ends]
+    )
+    rows = rows.assign(arrived_per_second=100.0, period_seconds=10.0, executors=1, cpu_per_tuple=0.1)
+    found = judge_frame(rows.sample(frac=1.0, random_state=0), Cycle(100.0, 10.0, with_yardsticks=False))
+    assert set(zip(found["newest_period"], found["topology_id"], strict=True)) == {(ends[-1], "w-2")}
 
 
 def plan(state: str, minutes: int = 0, **others: object) -> tuple[Any, ...]:

@@ -12,19 +12,24 @@ from rich.console import Console
 
 from bronze_files import CLUSTER, bronze, silver_of, wanted
 from history_scene import record
+from learning_scene import CLUSTER as LEARNED_CLUSTER
+from learning_scene import CYCLE_SECONDS, lake_of
 from s3_server import BUCKET, KEYS, s3_server
-from storm_operator.core.history_tables import PERIODS
+from storm_operator.core.history_tables import EXECUTORS, PERIODS, PLANS
 from storm_operator.history.files import Files
+from storm_pipeline.jobs import forecast, profile, report
 from storm_pipeline.jobs.ingest import Intake
 from storm_pipeline.jobs.report import check_output
 from storm_pipeline.lake import Lake, lake_at, read
+from storm_pipeline.publishing import compose_profile, read_findings
 from storm_pipeline.reporting.page import write_report
 from storm_pipeline.schemas import GAPS
+from storm_pipeline.transforms.forecasts import Cycle
 
 
-@pytest.fixture
-def bucket(spark: SparkSession) -> Iterator[str]:
-    """An empty one, as the recorder names it; Spark knows where it is, and with which keys."""
+@pytest.fixture(scope="module")
+def store(spark: SparkSession) -> Iterator[str]:
+    """A bucket, as the recorder names it. Spark knows where it is, with which keys, and goes there ever after."""
     with s3_server() as url:
         settings = {
             "fs.s3a.endpoint": url,
@@ -41,6 +46,12 @@ def bucket(spark: SparkSession) -> Iterator[str]:
             hadoop.unset(key)
 
 
+@pytest.fixture
+def bucket(store: str, tmp_path: Path) -> str:
+    """An empty folder of the test's own."""
+    return f"{store}/{tmp_path.name}"
+
+
 def test_ingest_reads_and_writes_an_object_store(spark: SparkSession, bucket: str, tmp_path: Path) -> None:
     record(tmp_path, periods=4, cluster=CLUSTER)
     fs.copy_files(str(tmp_path / PERIODS.name), f"{bucket}/recorded/{PERIODS.name}")
@@ -51,11 +62,25 @@ def test_ingest_reads_and_writes_an_object_store(spark: SparkSession, bucket: st
     assert take_in(spark, lake) == 0, "how far the stream has come is in the bucket too"
 
 
+def test_what_is_learned_and_told_lies_in_an_object_store(spark: SparkSession, bucket: str, tmp_path: Path) -> None:
+    here = lake_of(spark, tmp_path, periods=24, tables=(EXECUTORS, PLANS))
+    fs.copy_files(f"{here.root}/silver", f"{bucket}/lake/silver")
+    lake = lake_at(f"{bucket}/lake")
+    profile.run(spark, lake, LEARNED_CLUSTER)
+    forecast.run(spark, lake, LEARNED_CLUSTER, Cycle(CYCLE_SECONDS, 10.0, phi=3, with_yardsticks=False))
+    learned = compose_profile(read_findings(spark, lake, LEARNED_CLUSTER), valid_seconds=60.0)
+    assert set(learned.topologies["wordcount"]) >= {"sentences", "split", "count"}
+    report.run(spark, lake, LEARNED_CLUSTER, f"{bucket}/learned")
+    told = Files.at(f"{bucket}/learned")
+    assert b"What components cost" in told.open("report.html").read()
+    assert told.open("component-profile.csv").read().startswith(b"topology_name,component,")
+
+
 def test_a_report_is_written_to_an_object_store(bucket: str) -> None:
     check_output(f"{bucket}/report", Console())
     path = write_report(CLUSTER, [], "Made from nothing.", f"{bucket}/report")
     assert path == f"{bucket}/report/report.html"
-    assert b"Nothing has been learned of this cluster yet" in Files.at(f"{bucket}/report").open("report.html").read()
+    assert b"What was learned of" in Files.at(f"{bucket}/report").open("report.html").read()
 
 
 def take_in(spark: SparkSession, lake: Lake) -> int:

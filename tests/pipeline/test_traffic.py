@@ -18,9 +18,9 @@ from storm_operator.core.history_tables import EDGES, EXECUTORS, PAIRS
 from storm_pipeline.jobs.ingest import Intake
 from storm_pipeline.jobs.traffic import TrafficJob
 from storm_pipeline.lake import Day, Lake, frame_of, read
-from storm_pipeline.progress import Ledger
 from storm_pipeline.schemas import SILVER, TRAFFIC, TRAFFIC_KEYS, TRAFFIC_SHARE, WINDOWS
 from storm_pipeline.transforms.traffic import (
+    MINUTE,
     at_level,
     by_minute,
     heaviest,
@@ -47,14 +47,19 @@ def pairs_frame(spark: SparkSession, pairs: list[Pair]) -> DataFrame:
 
 
 def executors_frame(spark: SparkSession) -> DataFrame:
+    return residents(lived(spark, *[(0, task, at) for task in COMPONENT_OF for at in ("a", "b")]))
+
+
+def lived(spark: SparkSession, *seen: tuple[int, int, str]) -> DataFrame:
+    """Silver executors: (period, task, supervisor)."""
     names = [field.name for field in SILVER["executors"].schema.fields]
     rows = []
-    for task, component in COMPONENT_OF.items():
-        for supervisor in ("a", "b"):
-            known = {"topology_id": "t-1", "task_start": task, "component": component, "supervisor_id": supervisor}
-            row: dict[str, Any] = {**dict.fromkeys(names), **known, "port": 6700, "cluster": "blue", "date": DAY}
-            rows.append(tuple(row[name] for name in names))
-    return residents(frame_of(spark, rows, SILVER["executors"].schema))
+    for n, task, supervisor in seen:
+        component, end = COMPONENT_OF.get(task, "bolt"), MIDNIGHT + timedelta(seconds=10 * n)
+        known = {"topology_id": "t-1", "task_start": task, "component": component, "supervisor_id": supervisor}
+        row: dict[str, Any] = {**dict.fromkeys(names), **known, "port": 6700, "cluster": "blue", "date": DAY}
+        rows.append(tuple({**row, "period_end": end}[name] for name in names))
+    return frame_of(spark, rows, SILVER["executors"].schema)
 
 
 def level_of(spark: SparkSession, pairs: list[Pair]) -> DataFrame:
@@ -124,15 +129,51 @@ def test_heaviest_pairs_are_ranked_and_ties_are_broken_by_task(spark: SparkSessi
     ]
 
 
-def test_key_skew_is_that_of_fields_groupings(spark: SparkSession) -> None:
+def edges_frame(spark: SparkSession, grouping: str, source: str = "spout", target: str = "bolt") -> DataFrame:
     names = [field.name for field in SILVER["edges"].schema.fields]
-    edge = dict.fromkeys(names) | {"topology_id": "t-1", "source": "spout", "stream": "default", "target": "bolt"}
-    by_fields = frame_of(spark, [tuple({**edge, "grouping": "fields"}.values())], SILVER["edges"].schema)
-    shuffle = frame_of(spark, [tuple({**edge, "grouping": "shuffle"}.values())], SILVER["edges"].schema)
+    known = {"topology_id": "t-1", "source": source, "stream": "default", "target": target, "grouping": grouping}
+    return frame_of(spark, [tuple({**dict.fromkeys(names), **known}.values())], SILVER["edges"].schema)
+
+
+def test_key_skew_is_that_of_fields_groupings(spark: SparkSession) -> None:
     minutes = level_of(spark, [(0, 1, 2, "a", "a", 3.0), (0, 1, 3, "a", "b", 1.0)])
-    row = key_skew(minutes, by_fields, executors_frame(spark)).collect()[0]
+    there = lived(spark, (0, 2, "a"), (0, 3, "b"))
+    row = key_skew(minutes, edges_frame(spark, "fields"), there, [MINUTE]).collect()[0]
     assert (row["receivers"], row["heaviest_share"], row["imbalance"], row["gini"]) == (2, 0.75, 1.5, 0.25)
-    assert key_skew(minutes, shuffle, executors_frame(spark)).count() == 0
+    assert key_skew(minutes, edges_frame(spark, "shuffle"), there, [MINUTE]).count() == 0
+
+
+def test_receivers_are_those_of_the_window(spark: SparkSession) -> None:
+    """Two executors for an hour, then, after a rebalance, the first of them for both; one more is idle meanwhile."""
+    minutes = level_of(spark, [(0, 1, 2, "a", "a", 1.0), (0, 1, 3, "a", "b", 1.0), (400, 1, 2, "a", "a", 2.0)])
+    skewed = minutes.unionByName(in_windows(minutes, "1 day"))
+    there = lived(spark, (0, 2, "a"), (0, 3, "b"), (6, 2, "a"), (6, 3, "b"), (6, 4, "b"), (400, 2, "a"))
+    found = key_skew(skewed, edges_frame(spark, "fields"), there, [MINUTE, "1 day"]).collect()
+    told = {(row["window"], row["window_start"].hour): (row["receivers"], row["imbalance"]) for row in found}
+    assert told == {(MINUTE, 0): (2, 1.0), (MINUTE, 1): (1, 1.0), ("1 day", 0): (3, 2.25)}
+    unrecorded = key_skew(skewed, edges_frame(spark, "fields"), lived(spark, (0, 2, "a")), [MINUTE]).collect()
+    assert {(row["window_start"].hour, row["receivers"]) for row in unrecorded if row["window"] == MINUTE} == {
+        (0, 2),
+        (1, 1),
+    }
+
+
+def test_of_edges_to_ackers_no_skew_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COMPONENT_OF, 9, "__acker")
+    minutes = named(
+        by_minute(pairs_frame(spark, [(0, 1, 9, "a", "a", 3.0)])), residents(lived(spark, (0, 1, "a"), (0, 9, "a")))
+    )
+    assert [row["target"] for row in minutes.collect()] == ["__acker"]
+    to_acker = edges_frame(spark, "fields", target="__acker")
+    assert key_skew(minutes, to_acker, lived(spark, (0, 9, "a")), [MINUTE]).count() == 0
+
+
+def test_days_are_made_anew_when_other_pairs_are_to_be_kept(spark: SparkSession, tmp_path: Path) -> None:
+    lake, day = Lake(str(tmp_path)), Day("blue", DAY)
+    few, many = (TrafficJob(spark, lake, heaviest_pairs).ledger() for heaviest_pairs in (3, 20))
+    few.done(day, few.version_of(day))
+    assert not few.is_due(day)
+    assert many.is_due(day)
 
 
 @pytest.mark.timeout(900)
@@ -141,7 +182,7 @@ def test_from_the_recording_to_gold_and_again(spark: SparkSession, tmp_path: Pat
     lake, day = Lake(str(tmp_path)), Day("blue", DAY)
     Intake(lake).run(spark, lambda *_: None, (PAIRS, EXECUTORS, EDGES))
     job = TrafficJob(spark, lake, windows=("1 minute", "1 hour"))
-    ledger = Ledger(spark, lake, "traffic", ("pairs", "executors", "edges"))
+    ledger = job.ledger()
     assert ledger.is_due(day)
     version = ledger.version_of(day)
     job.do_day(day, lambda _: None)
@@ -154,7 +195,7 @@ def test_from_the_recording_to_gold_and_again(spark: SparkSession, tmp_path: Pat
         sums = frame.groupBy("window").agg(f.sum("tuples").alias("tuples")).collect()
         assert [row["tuples"] for row in sums] == pytest.approx([expected] * len(job.windows))
     before = gold["component"].orderBy("window", "window_start", "source", "target").collect()
-    job.do_sums(day, residents(job.silver("executors", day)), lambda _: None)
+    job.do_sums(day, lambda _: None)
     again = read(spark, lake.gold("traffic_component"), TRAFFIC["component"])
     assert again.orderBy("window", "window_start", "source", "target").collect() == before
     share = read(spark, lake.gold("traffic_share"), TRAFFIC_SHARE)

@@ -9,9 +9,11 @@ import pytest
 from loop_scene import SETTINGS, SPECS, SPREAD, FakeObserver, last_state, scene, with_mode
 from storm_operator.adapters.errors import NimbusUnreachable
 from storm_operator.apply import Applier
+from storm_operator.control_loop import unmeasured_topologies
 from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode, Trigger
+from storm_operator.standalone import TerminalListener
 
 
 def test_what_is_kept_for_an_ended_topology_goes_after_two_passes_without_it() -> None:
@@ -105,6 +107,21 @@ def test_missing_metrics_hold_and_name_what_is_missing() -> None:
     assert decision.reason is HoldReason.METRICS_INCOMPLETE
     assert "agent s1 is silent" in decision.message
     assert not [call for call in played.cluster.calls if "plan" in call or "rebalance" in call]
+
+
+def test_limits_of_one_that_is_not_measured_stay_and_those_of_the_others_follow() -> None:
+    missing, small = Hold(HoldReason.METRICS_INCOMPLETE, ""), Hold(HoldReason.GAIN_TOO_SMALL, "")
+    assert unmeasured_topologies(((("a", "b"), missing), (("c",), small))) == {"a", "b"}
+    played = scene()
+    while not played.loop.memory.records or last_state(played) is PlanState.SETTLING:
+        played.run()
+    played.cluster.limits["words"] = {}
+    played.observer.missing = True
+    played.run()
+    assert played.cluster.limits["words"] == {}
+    played.observer.missing = False
+    played.run()
+    assert played.cluster.limits["words"]
 
 
 def test_unreachable_peer_holds_and_the_loop_goes_on() -> None:
@@ -211,3 +228,23 @@ def test_pass_tells_what_it_expects_and_how_long_its_steps_took() -> None:
     components = {(t.id, component.name) for t in report.snapshot.topologies for component in t.components}
     assert set(report.forecasts) == components
     assert set(report.step_seconds) == {"observe", "forecast", "verify", "decide_and_apply", "cpu_limits"}
+
+
+def test_too_little_cpu_is_said_once_plans_are_made_and_no_more_when_there_is_enough() -> None:
+    played, said = scene(), list[str]()
+    terminal = TerminalListener(said.append)
+    observer = FakeObserver(played.cluster, capacity_millicores=90.0)
+    played.loop.observer = observer
+    for _ in range(12):
+        played.run()
+        terminal.on_pass(played.audience.reports[-1])
+    last = played.audience.reports[-1].decisions[0][1]
+    assert isinstance(last, Hold)
+    assert last.reason is HoldReason.TOO_LITTLE_CAPACITY
+    assert last.short_topologies == ("words",)
+    assert played.loop.memory.decisions.short_topologies == {"words"}
+    assert any("hold, TooLittleCapacity: 3 supervisors lack 57 millicores of CPU" in sentence for sentence in said)
+    observer.capacity_millicores = 1000.0
+    for _ in range(12):
+        played.run()
+    assert played.loop.memory.decisions.short_topologies == frozenset()

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
+from plan import bench_plan, storms_own
 from plan.contest import share_of
 from plan.instance import Instance, Scale, add_scale_options, make_instance, scale_arguments, scale_from
 from plan.picture import picture_of
-from plan.storms_own import cluster_to_json
+from plan.storms_own import GivenUp, cluster_to_json, place_resource_aware
 from plan.yardsticks import graph_of, imbalance_of
 
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, ComponentKind
 from storm_operator.core.placement.even import place_even
+from storm_operator.core.settings import Separation
 
 SCALE = Scale(executors=1000, supervisors=100)
+TINY = Scale(executors=10, supervisors=2)
+AUTO = Scale(executors=10, supervisors=2, separation=Separation.AUTO)
+ASKED_FOR = {
+    *("plan_seconds", "replan_seconds", "peak_mb", "share"),
+    *("kahip_eco_share", "kahip_eco_seconds", "metis_share", "metis_seconds", "ras_seconds"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +97,15 @@ def test_executors_of_a_dead_supervisor_have_no_place(instance: Instance) -> Non
 
 
 def test_a_scale_survives_the_command_line() -> None:
-    scale = Scale(300, 20, 4, 0.8, 3, heterogeneous=True, supervisor_price=0.0, restart_price=0.5)
+    scale = Scale(300, 20, 4, 0.8, 3, True, supervisor_price=0.0, restart_price=0.5, separation=Separation.AUTO)
     parser = argparse.ArgumentParser()
     add_scale_options(parser)
     assert scale_from(parser.parse_args(scale_arguments(scale))) == scale
+
+
+def test_separation_is_what_was_asked_for_and_always_unless_told_otherwise() -> None:
+    asked = {scale: make_instance(scale).settings.scheduling.separation for scale in (AUTO, TINY)}
+    assert asked == {AUTO: Separation.AUTO, TINY: Separation.ALWAYS}
 
 
 def test_share_is_that_of_all_tuples(instance: Instance) -> None:
@@ -121,6 +137,45 @@ def test_storms_scheduler_is_told_what_components_need(instance: Instance) -> No
         assert bool(component["parents"]) == (
             component["kind"] == ComponentKind.BOLT or component["name"] == ACKER_COMPONENT
         )
+
+
+def put_on_path(monkeypatch: pytest.MonkeyPatch, folder: Path, **scripts: str) -> None:
+    """Nothing but these shell scripts is on the path."""
+    monkeypatch.setattr(storms_own, "ensure_distribution", lambda say: folder)
+    monkeypatch.setenv("PATH", str(folder))
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+
+
+def test_without_java_storms_scheduler_is_given_up_and_said_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_on_path(monkeypatch, tmp_path)
+    given_up = place_resource_aware(make_instance(TINY), tmp_path, 10.0)
+    assert isinstance(given_up, GivenUp)
+    assert "No such file or directory: 'javac'" in given_up.reason
+
+
+def test_a_jvm_that_runs_out_of_memory_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    complaint = 'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space'
+    put_on_path(monkeypatch, tmp_path, javac="exit 0", java=f"echo '{complaint}' >&2; echo '\tat Resource' >&2; exit 1")
+    assert place_resource_aware(make_instance(TINY), tmp_path, 10.0) == GivenUp(f"java failed: {complaint}")
+
+
+def test_the_last_line_has_every_figure_also_of_those_who_gave_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_on_path(monkeypatch, tmp_path)
+    asked = [*scale_arguments(TINY), "--repeats", "1", "--against", "ras"]
+    monkeypatch.setattr(sys, "argv", ["bench_plan", *asked])
+    bench_plan.main()
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told.keys() >= ASKED_FOR
+    assert {name for name in ASKED_FOR if told[name] is None} == {
+        *("kahip_eco_share", "kahip_eco_seconds", "metis_share", "metis_seconds", "ras_seconds")
+    }
+    assert told["separation"] == "Always"
 
 
 def test_the_picture_is_drawn_also_where_figures_are_missing() -> None:

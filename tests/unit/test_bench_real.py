@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
+import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 import real_cluster
 from calibration_cases import MACHINE_MILLICORES, MACHINES, WORKLOADS, ExecutorFigures, Measured, Workload
-from real_figures import contenders_in, figures_table, ratios, ratios_table, summary, turn_order, with_range
+from papers.contestants import NEVER, as_published
+from real_figures import (
+    contenders_in,
+    figures_table,
+    picture,
+    ratios,
+    ratios_table,
+    summary,
+    turn_order,
+    with_range,
+)
 
 from storm_operator.core.decision import Decision, Hold, HoldReason
-from storm_operator.core.settings import Trigger
+from storm_operator.core.settings import ApprovalMode, Enforcement, Trigger
 from storm_operator.core.topology_spec import JarSource, TopologySpec
+from storm_operator.demo.scenario import PERIOD_SECONDS
 from storm_operator.loop_ports import PassReport
 
 
@@ -124,12 +137,46 @@ def test_a_policy_is_calm_once_it_could_act_for_some_passes_and_did_not() -> Non
     assert not real_cluster.is_calm([report()] * passes)
 
 
-def test_published_policies_keep_their_own_trigger() -> None:
+@pytest.mark.parametrize(
+    ("policy", "period_seconds"), [("t-storm", 300.0), ("etw-wtn", 50.0), ("aniello-online", 40.0)]
+)
+def test_a_policy_with_a_period_of_its_own_is_calm_only_after_that(policy: str, period_seconds: float) -> None:
+    content = report(Hold(HoldReason.NO_CHANGE, ""))
+    passes = real_cluster.passes_until_calm(policy)
+    assert PERIOD_SECONDS * passes >= period_seconds + PERIOD_SECONDS * real_cluster.CALM_PASSES
+    assert not real_cluster.is_calm([content] * (passes - 1), passes)
+    assert real_cluster.is_calm([content] * passes, passes)
+    limit_seconds = real_cluster.longest_settling(policy, real_cluster.LIMIT_SECONDS)
+    assert limit_seconds > period_seconds + PERIOD_SECONDS * passes
+
+
+def test_who_may_always_act_is_calm_after_as_many_passes_as_ever() -> None:
+    assert real_cluster.passes_until_calm("adaptive") == real_cluster.CALM_PASSES
+    assert real_cluster.longest_settling("liu", real_cluster.LIMIT_SECONDS) == real_cluster.LIMIT_SECONDS
+
+
+def test_published_policies_have_the_settings_of_their_papers() -> None:
     spec = TopologySpec("chain", JarSource("jar", "Main", ()))
-    assert real_cluster.managed(spec, "liu").scheduling.trigger is Trigger.POLICY
-    assert real_cluster.managed(spec, "adaptive").scheduling.trigger is Trigger.GAIN
+    liu, t_storm, ours = (real_cluster.managed(spec, policy) for policy in ("liu", "t-storm", "adaptive"))
+    published = replace(as_published("liu"), period_seconds=PERIOD_SECONDS)
+    assert liu.scheduling == published
+    assert (published.trigger, published.cool_down_seconds) == (Trigger.POLICY, 0.0)
+    assert published.rollback_margin_percent == NEVER
+    assert [spec.resources.enforcement for spec in (liu, t_storm, ours)] == [
+        *(Enforcement.EXECUTOR, Enforcement.NONE),
+        Enforcement.EXECUTOR,
+    ]
+    assert ours.scheduling.trigger is Trigger.GAIN
+    by_hand = real_cluster.managed(spec, "liu", ApprovalMode.MANUAL).scheduling.approval
+    assert by_hand.mode is ApprovalMode.MANUAL
 
 
 def test_a_workload_that_there_is_not_is_named() -> None:
     with pytest.raises(ValueError, match="no nosuch; there are wordcount, chain, http"):
         real_cluster.workloads_named("chain,nosuch")
+
+
+def test_what_has_a_target_is_drawn() -> None:
+    texts = ["".join(element.itertext()) for element in ET.fromstring(picture(CASES)).iter() if element.text]
+    assert "chain, saturated load: throughput (trees/s)" in texts
+    assert "400" in texts

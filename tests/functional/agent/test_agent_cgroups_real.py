@@ -77,6 +77,8 @@ def test_limit_is_changed_in_place(machine_v1: Path, busy_process: BusyProcess) 
         cgroups.limit("one", bandwidth)
         assert (machine_v1 / "one/cpu.cfs_quota_us").read_text().strip() == str(bandwidth.quota_us)
         assert (machine_v1 / "one/cpu.cfs_period_us").read_text().strip() == str(bandwidth.period_us)
+        burst = machine_v1 / "one/cpu.cfs_burst_us"
+        assert not burst.exists() or burst.read_text().strip() == str(bandwidth.quota_us)
     assert (machine_v1 / "one/tasks").read_text().split() == [str(busy_process.first_tid)]
 
 

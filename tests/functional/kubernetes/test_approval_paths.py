@@ -100,7 +100,7 @@ def replaced_by_other_arguments(scene: Scene, kubelet: PlayedKubelet, by_hand: S
     changed = wish(scene, {"mode": "Observe"}, killWaitSeconds=KILL_WAIT_SECONDS)
     changed["spec"]["jar"]["args"] = word_count_args(NAME, rate=40)
     scene.apply(changed)
-    eventually(lambda: by_hand.running(NAME) and by_hand.id_of(NAME) != known, "it is submitted anew")
+    eventually(lambda: by_hand.is_another(NAME, known), "it is submitted anew")
     assert len(kubelet.started) == submissions + 1
     eventually(lambda: scene.status(NAME).get("topologyId") == by_hand.id_of(NAME), "the status has the new one")
     nimbus_log = (scene.storm.logs_dir / "nimbus.log").read_text(errors="replace")

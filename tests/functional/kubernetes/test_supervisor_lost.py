@@ -31,6 +31,11 @@ def hosts_of(rebalance: dict[str, Any]) -> set[str]:
     return {move["to"].rpartition(":")[0] for move in rebalance["spec"]["moves"]}
 
 
+def expired_plans(scene: Scene) -> dict[str, dict[str, Any]]:
+    """By name."""
+    return {body["metadata"]["name"]: body for body in scene.rebalances("Expired")}
+
+
 def test_plan_that_loses_its_supervisor_expires_and_is_planned_around(
     scene: Scene, by_hand: StormByHand, operator: OperatorProcess, stopped: list[str]
 ) -> None:
@@ -39,16 +44,15 @@ def test_plan_that_loses_its_supervisor_expires_and_is_planned_around(
     by_hand.scatter(NAME)
     scene.apply(scene.topology(NAME, scheduling={"settlingSeconds": 600}))
     (settling,) = eventually(lambda: scene.rebalances("Settling"), "a plan is in force")
-    used = {slot.supervisor_id for slot in by_hand.assignment(NAME).slot_of.values()}
-    assert len(used) == 1
-    (lost,) = used
-    machine = next(one for one in scene.storm.machines if one.host == by_hand.host_of(lost))
+    # On a busy machine a worker that just started may look too large for one supervisor: then two are filled.
+    machine = next(one for one in scene.storm.machines if one.host in hosts_of(settling))
+    lost = by_hand.supervisor_on(machine.host)
 
     stopped.append(machine.name)
     scene.storm.stop_supervisor(machine.name)
-    (expired,) = eventually(lambda: scene.rebalances("Expired"), "it is not waited for")
-    assert expired["metadata"]["name"] == settling["metadata"]["name"]
-    assert f"lost {lost}" in expired["status"]["message"]
+    name = settling["metadata"]["name"]
+    eventually(lambda: name in expired_plans(scene), "it is not waited for")
+    assert f"lost {lost}" in expired_plans(scene)[name]["status"]["message"]
     (around,) = eventually(lambda: scene.rebalances("Settling"), "the next plan is in force")
     assert machine.host not in hosts_of(around)
     assert lost not in {slot.supervisor_id for slot in by_hand.assignment(NAME).slot_of.values()}

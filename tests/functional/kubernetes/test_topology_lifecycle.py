@@ -105,7 +105,7 @@ def test_drift_is_told_and_repaired(scene: Scene, by_hand: StormByHand, operator
 
     by_hand.kill(name)
     eventually(lambda: drift(scene, name, "killed by somebody else"), "that it was killed is told")
-    eventually(lambda: by_hand.running(name) is not None and by_hand.id_of(name) != first, "it is submitted again")
+    eventually(lambda: by_hand.is_another(name, first), "it is submitted again")
     leave(scene, name)
     eventually(lambda: by_hand.status(name) is None, "the topology is gone")
 
@@ -178,7 +178,7 @@ def test_flux_from_a_config_map_is_replaced_when_that_changes(
     assert by_hand.executor_counts(name)["split"] == 1
 
     write_config_map(scene, name, flux_definition(name, splits=2))
-    eventually(lambda: by_hand.running(name) is not None and by_hand.id_of(name) != first, "it is submitted anew")
+    eventually(lambda: by_hand.is_another(name, first), "it is submitted anew")
     eventually(lambda: by_hand.executor_counts(name).get("split") == 2, "as the ConfigMap says now")
     assert scene.events(name, "Drift") == [], "we replaced it ourselves"
     leave(scene, name)

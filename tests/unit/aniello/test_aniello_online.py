@@ -107,7 +107,7 @@ def test_too_few_slots_is_a_value_with_a_reason() -> None:
     ("name", "value", "says"),
     [
         ("capacity_fraction", 1.2, "must be from 0.01 to 1"),
-        ("overload_seconds", -1.0, "must be from 0 to 86400"),
+        ("overload_seconds", -1.0, "must be from 0 to 540"),
         ("beta", 0.5, "policy aniello-online has no such parameter"),
     ],
 )

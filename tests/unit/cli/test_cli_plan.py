@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from typer.testing import CliRunner, Result
 
 from placement_cases import measured_example
 from storm_operator.cli import app
-from storm_operator.core.placement.registry import POLICIES
+from storm_operator.cli_plan import read_snapshot
+from storm_operator.core.placement.registry import POLICIES, period_of
 from storm_operator.core.snapshot_json import dump_snapshot
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "snapshots" / "wordcount.json"
@@ -62,6 +64,22 @@ def test_every_policy_gives_an_answer(policy: str) -> None:
     done = run_plan("--policy", policy, "-o", "json")
     assert done.exit_code == 0
     assert json.loads(done.output)["decision"] in ("plan", "hold")
+
+
+NOTHING_TO_BALANCE = {"feedback", "fuzzy"}
+"""They move CPU from the busiest supervisors, of which the example has none."""
+
+
+@pytest.mark.parametrize(
+    "policy", [name for name in sorted(POLICIES) if period_of(name) is not None and name not in NOTHING_TO_BALANCE]
+)
+def test_a_policy_with_a_period_of_its_own_is_asked_as_if_its_time_had_come(policy: str, tmp_path: Path) -> None:
+    example = read_snapshot(EXAMPLE)
+    between_times = replace(example, taken_at_seconds=example.taken_at_seconds + 137.0)
+    path = tmp_path / "snapshot.json"
+    path.write_text(dump_snapshot(between_times), encoding="utf-8")
+    done = run_plan("--policy", policy, "--set", "trigger=Policy", "-o", "json", snapshot=path)
+    assert json.loads(done.output)["decision"] == "plan"
 
 
 def test_gap_to_the_optimum_is_told_when_asked(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -274,6 +275,29 @@ def test_a_supervisor_that_is_measured_full_is_overloaded() -> None:
     held(decision(spread, calm, same_demand([LINE], 100)), HoldReason.GAIN_TOO_SMALL)
 
 
+def test_a_full_supervisor_that_is_hardly_relieved_can_wait() -> None:
+    """By less than a twentieth of it, which measuring hardly tells apart: at saturation one is always full."""
+    here = dict(TOGETHER.slot_of)
+    spread = Assignment({**here, LINE.executors[1]: slot("s2")})
+    full = dataclasses.replace(picture(here), supervisor_cpu_millicores={"s1": 980})
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
+    planned(decision(spread, full, same_demand([LINE], 60), recent))
+    held(decision(spread, full, same_demand([LINE], 40), recent), HoldReason.COOL_DOWN)
+
+
+def test_overload_that_is_hardly_less_in_all_can_wait() -> None:
+    """1400 millicores on s1 become 1050, and as much is too much on s2."""
+    other = chain_topology("other", ("spout", 1))
+    here = {**TOGETHER.slot_of, **placed(other, {"spout": "s2:6703"})}
+    needs = {**dict.fromkeys(LINE.executors, 350.0), other.executors[0]: 930.0}
+    both = dataclasses.replace(picture(), topologies=(LINE, other), assignment=Assignment(here))
+    spread = Assignment({**here, LINE.executors[1]: slot("s2")})
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
+    held(decision(spread, both, Demand(needs, needs), recent), HoldReason.COOL_DOWN)
+    needs[other.executors[0]] = 600.0
+    planned(decision(spread, both, Demand(needs, needs), recent))
+
+
 def test_filling_the_headroom_is_a_reason_but_can_wait() -> None:
     here = dict(TOGETHER.slot_of)
     spread = Assignment({**here, LINE.executors[1]: slot("s2")})
@@ -388,7 +412,8 @@ def test_any_decision_is_consistent_and_deciding_again_holds(data: st.DataObject
     slots = [place for machine in supervisors(3, slots=2) for place in machine.slots]
     base = {e: data.draw(st.sampled_from(slots)) for e in LINE.executors}
     target = Assignment({e: data.draw(st.sampled_from(slots)) for e in LINE.executors})
-    demand = same_demand([LINE], data.draw(st.sampled_from([100.0, 400.0])))
+    each = data.draw(st.sampled_from([100.0, 400.0]))
+    demand = same_demand([LINE], each)
     made = decision(target, picture(base), demand)
     assert made == decision(target, picture(base), demand)
     if isinstance(made, Plan):
@@ -396,4 +421,6 @@ def test_any_decision_is_consistent_and_deciding_again_holds(data: st.DataObject
         assert Assignment({**base, **{move.executor: move.target for move in made.moves}}) == target
         assert not set(made.restarted_workers) & set(made.kept_workers)
         assert set(made.restarted_workers) | set(made.kept_workers) == set(base.values()) | set(target.slot_of.values())
-    held(decision(target, picture(dict(target.slot_of)), demand), HoldReason.NO_CHANGE)
+    fullest = max(Counter(slot.supervisor_id for slot in target.slot_of.values()).values())
+    reason = HoldReason.TOO_LITTLE_CAPACITY if fullest * each > 950.0 else HoldReason.NO_CHANGE
+    held(decision(target, picture(dict(target.slot_of)), demand), reason)

@@ -99,12 +99,23 @@ def test_what_waits_in_queues_is_to_be_worked_off() -> None:
     assert full.raw_millicores[WORK[0]] == pytest.approx((400.0 + 4 * 1000.0 / 10.0) / 4)
 
 
-def test_back_pressure_at_a_limit_is_found_by_doubling() -> None:
+def test_back_pressure_at_a_limit_is_found_by_doubling_the_limit() -> None:
+    """Nobody is moved for what a higher limit may mend: need and room stay."""
     given_before = Demand(dict.fromkeys(WORK, 200.0), dict.fromkeys(WORK, 200.0))
     held = demand_of(picture(800.0, used=200.0), given_before)
-    assert held.raw_millicores[WORK[0]] == pytest.approx(400.0)
-    again = demand_of(picture(800.0, used=held.millicores[WORK[0]]), held)
+    assert held.millicores[WORK[0]] == 600.0  # twice the limit and a little, rounded up
+    assert held.raw_millicores[WORK[0]] == pytest.approx(200.0)
+    assert held.room_millicores[WORK[0]] == pytest.approx(240.0)
+    again = demand_of(picture(2400.0, used=held.millicores[WORK[0]]), held)
     assert again.millicores[WORK[0]] == RESOURCES.ceiling_millicores
+
+
+def test_back_pressure_at_the_highest_limit_is_found_by_doubling_the_need() -> None:
+    """No limit can be raised any more: more executors are needed, or another place."""
+    ceiling = RESOURCES.ceiling_millicores
+    given_before = Demand(dict.fromkeys(WORK, ceiling), dict.fromkeys(WORK, ceiling))
+    held = demand_of(picture(4.0 * ceiling, used=ceiling), given_before)
+    assert held.raw_millicores[WORK[0]] == pytest.approx(2.0 * ceiling)
 
 
 def test_whom_its_limit_keeps_waiting_is_given_more_and_moved_nowhere() -> None:
@@ -148,8 +159,19 @@ def test_no_more_room_than_there_is() -> None:
     fitting = with_room_that_fits(demand, seen, 0.9)
     assert fitting.total(WORK) == pytest.approx(0.9 * 0.9 * 1000.0)
     assert with_room_that_fits(demand, seen, 10.0) == demand
-    short = with_room_that_fits(demand, seen, 0.1)
-    assert short.total(WORK) == pytest.approx(400.0)  # what is needed is needed
+
+
+def test_where_needs_do_not_fit_all_get_the_same_part_of_theirs() -> None:
+    """Else one supervisor may be as overfull as all are together: the sum of what is missing is the same."""
+    seen = replace(picture(400.0), supervisors=(Supervisor("s1", "a", (6700,), 1000.0),))
+    needs = {executor: 100.0 * number for number, executor in enumerate(WORK, start=4)}
+    demand = Demand(dict.fromkeys(WORK, 900.0), needs, dict.fromkeys(WORK, 900.0))
+    short = with_room_that_fits(demand, seen, 0.9)
+    assert short.total(WORK) == pytest.approx(0.9 * 0.9 * 1000.0)
+    assert [short.room_millicores[e] / needs[e] for e in WORK] == pytest.approx([810.0 / sum(needs.values())] * 4)
+    assert short.raw_millicores == demand.raw_millicores
+    ranked = with_room_that_fits(demand, seen, 0.9, are_all_equal=False)
+    assert ranked.room_millicores == needs
 
 
 @given(st.lists(st.floats(1.0, 5000.0), min_size=1, max_size=8))

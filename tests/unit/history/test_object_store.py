@@ -41,6 +41,13 @@ def test_an_object_store_holds_what_a_folder_holds(bucket: str, tmp_path: Path) 
     assert published(bucket) == published(str(tmp_path)) != []
 
 
+def test_hadoop_s_name_of_an_object_store_is_understood(bucket: str) -> None:
+    of_hadoop = bucket.replace("s3://", "s3a://")
+    Files.at(of_hadoop).write_whole("report.html", lambda sink: sink.write(b"learned"))
+    assert Files.at(bucket).open("report.html").read() == b"learned"
+    assert Files.at(of_hadoop).names("") == ["report.html"]
+
+
 def test_what_a_dead_recorder_left_in_an_object_store_is_published(bucket: str) -> None:
     write(HistoryStore.at(bucket, "blue", "r1", Limits()), 2)
     assert HistoryStore.at(bucket, "blue", "r2", Limits()).recover() == 1

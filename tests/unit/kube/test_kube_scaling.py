@@ -24,6 +24,7 @@ from storm_operator.kube.scaling import (
 LIMITS = ScaleLimits(1, 4)
 NO_CHANGE = Hold(HoldReason.NO_CHANGE, "all is well")
 INFEASIBLE = Hold(HoldReason.INFEASIBLE, "no supervisor has 400 millicores free")
+TOO_LITTLE = Hold(HoldReason.TOO_LITTLE_CAPACITY, "1 supervisor lacks 300 millicores of CPU", 0.0, ("words",))
 OVERLOADED = plan(after=replace(plan().after, overloaded_millicores=120.0))
 
 
@@ -76,6 +77,11 @@ class TestUp:
     def test_at_once_when_no_placement_fits(self) -> None:
         step = after_passes(1, 2, {0, 1}, INFEASIBLE)
         assert step == ScaleStep("storm", "s", 3, "no placement fits: no supervisor has 400 millicores free")
+
+    def test_at_once_when_capacity_is_short_and_all_pods_are_used(self) -> None:
+        step = after_passes(1, 2, {0, 1}, TOO_LITTLE)
+        assert step == ScaleStep("storm", "s", 3, "1 supervisor lacks 300 millicores of CPU")
+        assert after_passes(1, 2, {0}, TOO_LITTLE) is None
 
     def test_at_once_when_the_best_placement_overloads(self) -> None:
         step = after_passes(1, 2, {0, 1}, OVERLOADED)

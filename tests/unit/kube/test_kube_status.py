@@ -168,9 +168,19 @@ class TestConditions:
 
     @pytest.mark.parametrize("reason", sorted(set(HoldReason) - FINE_HOLDS))
     def test_hold_that_somebody_must_see_to_degrades(self, reason: HoldReason) -> None:
-        status = status_of(view(decision=Hold(reason, "why")))
+        status = status_of(view(decision=Hold(reason, "why", short_topologies=(TOPOLOGY_ID,))))
         assert judged(status, "Degraded") == ("True", reason.value)
         assert judged(status, "Ready") == ("False", reason.value)
+
+    def test_too_little_capacity_degrades_those_that_go_short_and_says_by_how_much(self) -> None:
+        missing = "1 supervisor lacks 300 millicores of CPU"
+        hold = Hold(HoldReason.TOO_LITTLE_CAPACITY, missing, 0.0, (TOPOLOGY_ID,))
+        status = status_of(view(decision=hold))
+        assert judged(status, "Degraded") == ("True", "TooLittleCapacity")
+        assert condition(status, "Degraded")["message"] == status["message"] == missing
+        served = status_of(view(decision=replace(hold, short_topologies=("another",))))
+        assert judged(served, "Degraded") == ("False", "AsExpected")
+        assert judged(served, "Ready") == ("True", "Running")
 
     @pytest.mark.parametrize("reason", sorted(FINE_HOLDS))
     def test_hold_that_is_nobodys_fault_does_not_degrade(self, reason: HoldReason) -> None:

@@ -127,17 +127,24 @@ def test_a_learned_spike_is_forecast_and_the_forecaster_named() -> None:
     assert not found["spout"].why_not_learned
 
 
-def test_children_are_sent_what_is_expected_and_not_what_their_parent_is_ready_for() -> None:
-    shape = replace(season(300.0, 100.0, 100.0, 100.0), ready_per_second=(400.0, 100.0, 100.0, 100.0))
-    made = profile("words", NAMES, shape)
-    own = {name: component(shape if name == "spout" else None, "Line") for name in NAMES} | {"spout": component(shape)}
-    found = forecast_load(
-        WORDS, history("words", everywhere(100.0, 100.0)), 5, learned=learned(replace(made, topologies={"words": own}))
-    )
+def test_children_hear_nothing_of_their_parents_season() -> None:
+    own = {name: component(SPIKE if name == "spout" else None, "Line") for name in NAMES}
+    own["spout"] = component(season(400.0, 100.0, 100.0, 100.0))
+    periods = history("words", everywhere(100.0, 100.0))
+    found = forecast_load(WORDS, periods, 5, learned=learned(replace(GOOD, topologies={"words": own})))
     assert found["spout"].arrivals_per_second == pytest.approx(400.0)
-    assert found["spout"].expected_per_second == pytest.approx(300.0)
-    assert found["split"].arrivals_per_second == pytest.approx(300.0)
-    assert found["split"].expected_per_second is None
+    assert found["split"].arrivals_per_second == forecast_load(WORDS, periods, 5)["split"].arrivals_per_second
+
+
+def test_a_components_own_season_counts_and_not_what_its_parents_announce() -> None:
+    flat = season(100.0, 100.0, 100.0, 100.0)
+    spike = season(300.0, 100.0, 100.0, 100.0)
+    own = {"spout": component(spike), "split": component(flat), "count": component(None, "Line")}
+    made = replace(GOOD, topologies={"words": own})
+    found = forecast_load(WORDS, history("words", everywhere(100.0, 100.0)), 5, learned=learned(made))
+    assert found["spout"].arrivals_per_second == pytest.approx(300.0)
+    assert found["split"].arrivals_per_second == pytest.approx(100.0)
+    assert found["split"].forecaster == "Seasonal"
 
 
 def test_without_a_profile_nothing_changes_and_with_a_refused_one_it_is_said() -> None:

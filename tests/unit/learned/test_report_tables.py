@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from storm_pipeline.reporting.sections import cells, heads
+from storm_pipeline.reporting.texts import cells, heads
 
 
 def test_columns_that_say_nothing_are_left_out() -> None:

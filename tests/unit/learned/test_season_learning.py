@@ -165,3 +165,9 @@ def test_where_whole_steps_of_cpu_hide_the_difference_the_error_decides() -> Non
     alike = {"DampedTrend": ForecastError(5.0, 0.0, 40.0), "Line": ForecastError(0.9, 0.0, 40.0)}
     assert best_of(alike, has_season=False) == "Line"
     assert best_of(alike | {"DampedTrend": ForecastError(5.0, 0.0, 39.0)}, has_season=False) == "DampedTrend"
+
+
+@pytest.mark.parametrize(("over_percent", "chosen"), [(99.9, SEASONAL), (100.1, "Line")])
+def test_a_season_that_asks_for_more_cpu_than_the_line_is_not_gone_by(over_percent: float, chosen: str) -> None:
+    errors = {"Line": ForecastError(20.0, 5.0, 100.0), "DampedTrend": ForecastError(20.0, 6.0, 100.0)}
+    assert best_of(errors | {SEASONAL: ForecastError(10.0, 0.0, over_percent)}, has_season=True) == chosen

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.settings_overrides import InvalidOverride
 from storm_pipeline.jobs.tune import changed, verdict
+from storm_pipeline.tuning import candidates as tried
 from storm_pipeline.tuning.candidates import OF_POLICY, candidates, settings_of
 from storm_pipeline.tuning.halving import PRESENT, Ladder, Standing, climb, standings
 from storm_pipeline.tuning.recording import (
@@ -19,7 +21,7 @@ from storm_pipeline.tuning.recording import (
     RecordedTopology,
     Recording,
 )
-from storm_pipeline.tuning.replay import Outcome, Prices, Try, replay
+from storm_pipeline.tuning.replay import Outcome, Prices, Try, insist_on_playable, replay
 
 WORDS = RecordedTopology(
     "words-1",
@@ -33,7 +35,7 @@ WORDS = RecordedTopology(
     (RecordedEdge("spout", "default", "count", "fields", 2.0),),
 )
 RECORDING = Recording(
-    "blue", 600.0, 10.0, 1.0, (RecordedMachine("s1", 2, 2000.0), RecordedMachine("s2", 2, None)), (WORDS,)
+    "blue", 600.0, 10.0, 1.0, (RecordedMachine("s1", 2, 2000.0), RecordedMachine("s2", 2, None)), (WORDS,), 600.0
 )
 LADDER = Ladder(1000.0, rungs=3, keep=3, finalists=2, replays=4)
 
@@ -45,9 +47,26 @@ def test_candidates_are_valid_all_different_and_the_present_ones_come_first() ->
     assert {settings_of(one).scheduling.policy for one in chosen} == set(OF_POLICY)
     assert all(settings_of(one).scheduling.period_seconds == 5.0 for one in chosen)
     assert candidates(100, 1) == candidates(100, 1) != candidates(100, 2)
-    for wrong in ("nonsense=1", "policy=best", "parameters.beta=1"):
+    for wrong in ("nonsense=1", "policy=best", "parameters.beta=1", "periodSeconds=0", "thetaMillicores=0.5"):
         with pytest.raises(InvalidOverride):
             settings_of((wrong,))
+
+
+def test_the_numbers_of_a_policy_are_not_handed_to_another() -> None:
+    given = ("policy=aniello-online", "parameters.capacity_fraction=0.8", "thetaMillicores=80")
+    chosen = candidates(100, 1, given)
+    assert chosen[PRESENT] == given
+    for one in chosen:
+        settings = settings_of(one).scheduling
+        assert ("parameters.capacity_fraction=0.8" in one[:3]) == (settings.policy == "aniello-online")
+        assert one[0] == given[0]
+        assert "thetaMillicores=80" in one
+
+
+def test_a_setting_that_no_executor_could_play_is_named_before_any_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tried, "OF_POLICY", {**OF_POLICY, "liu": {"parameters.alpha": ("0.5",)}})
+    with pytest.raises(InvalidOverride, match="alpha"):
+        candidates(10, 1)
 
 
 def outcome(tried: Try, score: float) -> Outcome:
@@ -94,9 +113,22 @@ def test_a_recording_is_a_model_of_what_was_seen() -> None:
     assert load is not None
     assert load.rate_at(0.0) == 150.0
     with pytest.raises(InvalidRecording, match="nothing is known of what spout"):
-        Recording("blue", 600.0, 10.0, 1.0, RECORDING.machines, (_silent(),)).model()
+        replace(RECORDING, topologies=(_silent(),)).model()
     with pytest.raises(InvalidRecording, match="no supervisors"):
-        Recording("blue", 600.0, 10.0, 1.0, (), (WORDS,)).model()
+        replace(RECORDING, machines=()).model()
+
+
+def test_a_recording_that_no_replay_could_begin_with_is_refused_before_any_does() -> None:
+    insist_on_playable(RECORDING)
+    crowded = replace(RECORDING, machines=(RecordedMachine("s1", 1, None),), topologies=(WORDS, _twin()))
+    with pytest.raises(InvalidRecording, match="the history of blue cannot be replayed: topology other needs"):
+        insist_on_playable(crowded)
+    with pytest.raises(InvalidRecording, match=r"^topology words: nothing is known"):
+        insist_on_playable(replace(RECORDING, topologies=(_silent(),)))
+
+
+def _twin() -> RecordedTopology:
+    return replace(WORDS, id="words-2", name="other")
 
 
 def _silent() -> RecordedTopology:

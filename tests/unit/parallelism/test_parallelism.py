@@ -79,6 +79,39 @@ def test_auto_follows_the_load(executors: int, each_millicores: float, by_load: 
     assert wanted(topology(executors), auto(minimum=1), each_millicores) == Resize({}, by_load)
 
 
+def by_load(of: Topology, *millicores: float) -> dict[str, int]:
+    """What load asks for where the executors of `count` need so much."""
+    raw = dict.fromkeys(of.executors, 100.0) | dict(zip(of.executors_of("count"), millicores, strict=True))
+    return dict(wanted_parallelism(of, auto(minimum=1), Demand(raw, raw), CEILING).by_load)
+
+
+def alone_with_its_task(of: Topology) -> Topology:
+    """The same, where the first executor of `count` has given its second task to the next one."""
+    first, second, *others = of.executors_of("count")
+    alone = replace(first, task_end=first.task_start)
+    return replace(
+        of,
+        executors=tuple(
+            sorted((*of.executors_of("spout"), alone, replace(second, task_start=alone.task_end + 1), *others))
+        ),
+    )
+
+
+def test_hot_key_is_given_executors_only_as_long_as_its_own_has_tasks_to_give_away() -> None:
+    words = topology(4)
+    assert by_load(words, 950.0, 100.0, 100.0, 100.0) == {"count": 5}
+    assert by_load(alone_with_its_task(words), 950.0, 100.0, 100.0, 100.0) == {}
+
+
+def test_all_that_are_busy_get_more_though_a_hot_key_stays_full() -> None:
+    assert by_load(alone_with_its_task(topology(4)), 950.0, 700.0, 700.0, 700.0) == {"count": 6}
+
+
+def test_fewer_executors_never_fill_the_one_of_a_hot_key() -> None:
+    assert by_load(topology(8, tasks_per_executor=1), 800.0, *[50.0] * 7) == {}
+    assert by_load(topology(8, tasks_per_executor=1), 300.0, *[50.0] * 7) == {"count": 2}
+
+
 def test_auto_needs_no_component_named_and_leaves_storms_own_alone() -> None:
     words = chain_topology("words", ("spout", 1), ("count", 4), (ACKER_COMPONENT, 4), ("__metrics", 4))
     kinds = tuple(

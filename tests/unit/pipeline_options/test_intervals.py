@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from storm_pipeline.cli import app
-from storm_pipeline.options import parse_interval
+from storm_pipeline.options import parse_interval, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,13 @@ from storm_pipeline.options import parse_interval
 )
 def test_what_spark_takes_is_left_as_it_is(text: str) -> None:
     assert parse_interval("--every", text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("1.5 seconds", 1.5), ("500 MILLISECONDS", 0.5), (" 1 day 2 hours  30 minutes ", 95400.0)]
+)
+def test_how_long_it_is(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
 
 
 def test_it_may_be_absent() -> None:

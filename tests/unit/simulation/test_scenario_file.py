@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,15 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from learned_profiles import component, season
+from storm_operator import simulate_command
 from storm_operator.cli import app
+from storm_operator.core.learned_profile import LearnedProfile
+from storm_operator.core.learned_profile_json import dump_profile
+from storm_operator.core.settings import SchedulingSettings
+from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.scenario_file import InvalidScenario, parse_scenario, read_scenario
+from storm_operator.simulated_loop import Scenario, simulate
 from storm_operator.simulation_report import SimulationReport
 from storm_operator.simulator.load import Constant, Sine
 from storm_operator.simulator.load_text import parse_load
@@ -81,6 +89,15 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
             {"scheduling": {"parameters": {"nope": 1}}},
             "^scheduling\\.parameters\\.nope = 1: policy adaptive has no such",
         ),
+        ({"parallelism": {"mode": "Auto"}}, "^parallelism: executor counts do not follow the load in simulations"),
+        (
+            {"topologies": [{"workload": "wordcount", "parallelism": {"mode": "Auto"}}]},
+            r"^topologies\[0\]\.parallelism\.mode is 'Auto': executor counts do not follow the load .*whole numbers",
+        ),
+        (
+            {"topologies": [{"workload": "wordcount", "parallelism": {"split": {"minimum": 2}}}]},
+            r"^topologies\[0\]\.parallelism\.split is \{'minimum': 2\}: executor counts",
+        ),
         ({"supervisors": "zero"}, f"^supervisors is 'zero': {SUPERVISORS}"),
         ({"supervisors": True}, f"^supervisors is True: {SUPERVISORS}"),
         ({"supervisors": -1}, f"^supervisors is -1: {SUPERVISORS}"),
@@ -140,6 +157,56 @@ def test_the_command_plays_a_scenario_and_keeps_its_reports(tmp_path: Path) -> N
     report = SimulationReport.from_json((tmp_path / "liu.json").read_text())
     assert report.policy == "liu"
     assert (tmp_path / "as-it-starts.json").exists()
+
+
+def test_a_learned_profile_is_played_beside_whatever_its_age_and_cluster(tmp_path: Path) -> None:
+    document = yaml.safe_load(EXAMPLE.read_text()) | {"durationSeconds": 60, "faults": []}
+    (tmp_path / "short.yaml").write_text(yaml.safe_dump(document))
+    topologies = {
+        topology.name: {c.name: component(season(100.0, 1000.0)) for c in topology.components}
+        for topology in (one.as_topology() for one in read_scenario(tmp_path / "short.yaml").scenario.model.topologies)
+    }
+    (tmp_path / "profile.json").write_text(dump_profile(LearnedProfile("elsewhere", 0.0, 1.0, topologies)))
+    arguments = ["simulate", str(tmp_path / "short.yaml"), "-f", str(tmp_path)]
+    told = CliRunner().invoke(app, [*arguments, "--profile", str(tmp_path / "profile.json")])
+    assert told.exit_code == 0, told.output
+    played = [SimulationReport.from_json((tmp_path / f"adaptive{name}.json").read_text()) for name in ("", "-learned")]
+    assert played[0].sums != played[1].sums
+
+
+@pytest.mark.parametrize(
+    ("profile", "why"),
+    [
+        (LearnedProfile("elsewhere", 0.0, 1.0, {"other": {"spout": component(season(1.0, 1.0))}}), "has no topology"),
+        (None, "No such file"),
+    ],
+)
+def test_a_profile_of_other_topologies_is_refused(profile: LearnedProfile | None, why: str, tmp_path: Path) -> None:
+    if profile is not None:
+        (tmp_path / "profile.json").write_text(dump_profile(profile))
+    told = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--profile", str(tmp_path / "profile.json")])
+    assert told.exit_code == 2
+    assert why in " ".join(told.output.replace("│", " ").split())
+
+
+def test_parameters_are_those_of_the_policy_that_the_file_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = smallest(durationSeconds=20, scheduling={"policy": "t-storm", "parameters": {"gamma": 2}})
+    (tmp_path / "t.yaml").write_text(yaml.safe_dump(given))
+    played: dict[str, SchedulingSettings] = {}
+
+    def listen(scenario: Scenario, specs: Mapping[str, TopologySpec] | None = None, *_: object, **__: object) -> object:
+        played.update({spec.scheduling.policy: spec.scheduling for spec in (specs or {}).values()})
+        return simulate(scenario, specs)
+
+    monkeypatch.setattr(simulate_command, "play", listen)
+    told = CliRunner().invoke(
+        app, ["simulate", str(tmp_path / "t.yaml"), "--policy", "t-storm", "--policy", "adaptive"]
+    )
+    assert told.exit_code == 0, told.output
+    assert played["t-storm"].parameters == (("gamma", 2.0),)
+    assert played["adaptive"].parameters == ()
 
 
 def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:

@@ -85,11 +85,13 @@ def test_a_limit_holds_one_executor_back_and_no_other() -> None:
     running = Engine(
         model, Assignment({**all_on(model).slot_of, executor(model, "b2"): WorkerSlot("s1", 6701)}), seed=0
     )
-    running.cluster.set_limits("t-1", {executor(model, "b1"): 150.0})
+    running.cluster.set_limits("t-1", {executor(model, "b1"): 150.0, executor(model, "spout"): 900.0})
     running.advance_to(10.0)
     meter = Meter(running)
     running.advance_to(30.0)
     loads = meter.read().loads
+    waited = [loads[executor(model, name)].throttled_fraction for name in ("b1", "spout", "b2")]
+    assert waited == [pytest.approx(0.85), 0.0, None]  # b1 may run 15% of the time; nobody holds b2
     assert loads[executor(model, "b1")].cpu_millicores == pytest.approx(150.0)
     assert loads[executor(model, "b1")].executed_per_second == pytest.approx(15.0)
     assert loads[executor(model, "b2")].executed_per_second == pytest.approx(85.0, rel=0.01)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator_scene import all_on, cluster, engine, executor, spout_and_bolts
+from simulator_scene import all_on, cluster, engine, executor, machines, spout_and_bolts
 from storm_operator.core.model import Assignment, WorkerSlot
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
@@ -114,6 +114,56 @@ def test_a_supervisor_that_comes_back_in_time_starts_its_workers_again() -> None
     assert running.cluster.assignment == split_over_two(model)
     assert running.cluster.workers[AWAY].pid != pid
     assert running.totals.lost.sum() == pytest.approx(100.0 * 17.5, rel=0.1)
+
+
+def test_state_is_restored_too_when_a_supervisor_comes_back_and_its_workers_count_as_restarted() -> None:
+    topology = spout_and_bolts(100.0, 1.0)
+    stateful = tuple(
+        replace(c, stateful=True, state_restore_seconds=9.0) if c.name == "b1" else c for c in topology.components
+    )
+    model = cluster(
+        replace(topology, components=stateful),
+        supervisors=2,
+        timings=Timings(scheduling_seconds=1.0),
+        faults=(SupervisorDies("s2", 10.0, 20.0),),
+    )
+    running = Engine(model, split_over_two(model))
+    running.advance_to(25.0)
+    assert running.cluster.workers[AWAY].runs_from_seconds == pytest.approx(36.0)
+    assert running.cluster.restarts == 1
+
+
+def test_executors_that_find_no_free_slot_are_placed_as_soon_as_there_is_one() -> None:
+    small = tuple(replace(machine, ports=(6700,)) for machine in machines(2))
+    timings = Timings(scheduling_seconds=2.0, supervisor_timeout_seconds=8.0)
+    faults = (SupervisorDies("s2", 10.0, 60.0),)
+    model = cluster(spout_and_bolts(100.0, 1.0), supervisors=2, timings=timings, faults=faults)
+    running = Engine(replace(model, supervisors=small), split_over_two(model))
+    running.advance_to(40.0)
+    assert executor(model, "b1") not in running.cluster.assignment.slot_of
+    running.advance_to(80.0)
+    assert running.cluster.assignment == split_over_two(model)
+    meter = Meter(running)
+    running.advance_to(100.0)
+    assert meter.read().loads[executor(model, "b1")].executed_per_second == pytest.approx(100.0)
+
+
+def test_a_worker_placed_on_a_dead_machine_starts_when_that_is_back() -> None:
+    timings = Timings(scheduling_seconds=1.0)
+    model = cluster(
+        spout_and_bolts(100.0, 1.0), supervisors=3, timings=timings, faults=(SupervisorDies("s3", 10.0, 30.0),)
+    )
+    running = Engine(model, split_over_two(model))
+    running.advance_to(12.0)
+    there = WorkerSlot("s3", 6700)
+    running.place(running.cluster.assignment.with_moves({executor(model, "b1"): there}))
+    assert running.cluster.restarts == 0
+    for now in (25.0, 31.0, 36.0):
+        running.advance_to(now)
+        assert there not in running.cluster.running_workers(now)
+    running.advance_to(40.0)
+    assert there in running.cluster.running_workers(40.0)
+    assert running.cluster.restarts == 1
 
 
 def test_a_supervisor_that_slows_down_shows_less_capacity_and_gives_less() -> None:

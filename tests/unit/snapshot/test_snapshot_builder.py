@@ -222,7 +222,9 @@ def test_worker_that_stopped_writing_is_missing_and_its_age_shows(scrapes: Scrap
 
 def test_age_is_that_of_the_oldest_needed_reading(scrapes: Scrapes) -> None:
     scrapes.add_worker("words", HOST2, 6700, pid=10700, ages=(0.4, 0.7))
-    assert build(scrapes).completeness.age_seconds == pytest.approx(0.7)
+    found = build(scrapes).completeness
+    assert found.age_seconds == pytest.approx(0.7)
+    assert found.topology_age_seconds == pytest.approx({"words": 0.7})
 
 
 def test_executor_without_one_of_its_counts_is_missing_but_the_others_are_kept(scrapes: Scrapes) -> None:
@@ -332,10 +334,10 @@ def test_topology_with_an_executor_that_is_not_placed_is_not_remembered(scrapes:
     assert snapshot.history == ()
 
 
-def test_history_keeps_the_last_twenty_and_no_period_twice(scrapes: Scrapes) -> None:
-    old = tuple(LoadPeriod(NOW - 10.0 * age, 10.0, {}, {}) for age in range(30, -1, -1))
+def test_history_keeps_the_last_sixty_and_no_period_twice(scrapes: Scrapes) -> None:
+    old = tuple(LoadPeriod(NOW - 10.0 * age, 10.0, {}, {}) for age in range(70, -1, -1))
     history = build(scrapes, history=old).history
-    assert len(history) == 20
+    assert len(history) == 60
     assert [period.ended_at_seconds for period in history][-2:] == [NOW - 10.0, NOW]
 
 

@@ -120,6 +120,7 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
             tuple(draw(mappings(executors, st.none()))),
             draw(amounts),
             tuple(draw(st.lists(st.text(max_size=9), max_size=2))),
+            draw(st.dictionaries(names, amounts, max_size=2)),
         ),
         supervisor_cpu_millicores=draw(st.dictionaries(names, amounts, max_size=2)),
         rates={
@@ -274,7 +275,7 @@ def test_schema_is_a_valid_schema_and_closed_everywhere() -> None:
         assert set(entry["required"]) == set(entry["properties"]) - OPTIONAL
 
 
-OPTIONAL = {"memory_mb", "worker_hop_ms"}
+OPTIONAL = {"memory_mb", "worker_hop_ms", "topology_age_seconds"}
 
 PINNED: Mapping[str, tuple[type, set[str]]] = {
     "supervisor": (Supervisor, set()),

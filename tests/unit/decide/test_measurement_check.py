@@ -1,0 +1,87 @@
+"""What was measured is enough or not: by what may be moved and runs, not by neighbours, nor by the dead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from builders import (
+    NOW_SECONDS,
+    chain_topology,
+    component_load,
+    even_traffic,
+    history,
+    placed,
+    placement_settings,
+    same_demand,
+    snapshot,
+    supervisors,
+)
+from storm_operator.core.decide import decide
+from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
+from storm_operator.core.decision_memory import DecisionMemory
+from storm_operator.core.measurement_check import check_measurements
+from storm_operator.core.model import Assignment
+from storm_operator.core.settings import PlacementSettings, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot, Completeness
+
+WORDS = chain_topology("words", ("spout", 1), ("split", 2), ("count", 1))
+OTHERS = chain_topology("others", ("spout", 2), ("bolt", 2))
+WHERE = placed(WORDS, {"spout": "s1", "split": ["s2", "s3"], "count": "s1"}) | placed(
+    OTHERS, {"spout": "s1:6701", "bolt": "s2:6701"}
+)
+PERIODS = history("words", {name: [component_load(100)] for name in ("spout", "split", "count")})
+DEMAND = same_demand([WORDS], 100)
+
+
+def picture(completeness: Completeness, gone: str = "") -> ClusterSnapshot:
+    machines = [machine for machine in supervisors(3) if machine.id != gone]
+    seen = snapshot((WORDS, OTHERS), machines, WHERE, rates=even_traffic(WORDS, 100), periods=PERIODS)
+    return replace(seen, completeness=completeness)
+
+
+def check(completeness: Completeness, gone: str = "", settings: PlacementSettings | None = None) -> HoldReason | None:
+    held = check_measurements(picture(completeness, gone), DEMAND, settings or placement_settings([WORDS]))
+    return held.reason if isinstance(held, Hold) else None
+
+
+def test_neighbours_that_nobody_measured_hold_nobody() -> None:
+    assert check(Completeness(8, OTHERS.executors)) is None
+    assert check(Completeness(8, OTHERS.executors), settings=placement_settings([WORDS, OTHERS])) is (
+        HoldReason.METRICS_INCOMPLETE
+    )
+
+
+def test_neighbours_that_were_measured_make_up_for_nobody() -> None:
+    half = placement_settings([WORDS], scheduling=SchedulingSettings(minimum_completeness=0.5))
+    assert check(Completeness(8, WORDS.executors[:3]), settings=half) is HoldReason.METRICS_INCOMPLETE
+    assert check(Completeness(8, WORDS.executors[:2]), settings=half) is None
+
+
+def test_executors_of_a_supervisor_that_is_gone_lack_no_metrics() -> None:
+    on_s3 = tuple(executor for executor, slot in WHERE.items() if slot.supervisor_id == "s3")
+    assert on_s3
+    assert check(Completeness(8, on_s3)) is HoldReason.METRICS_INCOMPLETE
+    assert check(Completeness(8, on_s3), gone="s3") is None
+
+
+def test_they_are_given_a_place_at_once() -> None:
+    on_s3 = next(executor for executor, slot in WHERE.items() if slot.supervisor_id == "s3")
+    proposal = Assignment({**WHERE, on_s3: WHERE[WORDS.executors[0]]})
+    made = decide(
+        picture(Completeness(8, (on_s3,)), gone="s3"),
+        DEMAND,
+        proposal,
+        placement_settings([WORDS]),
+        DecisionMemory(changed_at_seconds={"words": NOW_SECONDS}),
+        now_seconds=NOW_SECONDS,
+        plan_id="p-1",
+    )
+    assert isinstance(made, Plan)
+    assert made.cause is PlanCause.WITHOUT_PLACE
+
+
+def test_old_figures_of_neighbours_are_no_old_figures() -> None:
+    assert check(Completeness(8, age_seconds=40.0, topology_age_seconds={"words": 1.0, "others": 40.0})) is None
+    stale = Completeness(8, age_seconds=40.0, topology_age_seconds={"words": 40.0, "others": 1.0})
+    assert check(stale) is HoldReason.METRICS_STALE
+    assert check(Completeness(8, age_seconds=40.0)) is HoldReason.METRICS_STALE, "by topology nobody knows"

@@ -1,0 +1,173 @@
+"""Too little CPU: how much is missing, who goes short first, when it begins and when it ends, who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from builders import (
+    NOW_SECONDS,
+    PERIOD_SECONDS,
+    chain_topology,
+    component_load,
+    even_traffic,
+    placed,
+    placement_settings,
+    same_demand,
+    slot,
+    snapshot,
+    supervisors,
+)
+from storm_operator.core.decide import decide
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
+from storm_operator.core.decision_memory import DecisionMemory
+from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, WorkerSlot
+from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.shortage import Shortage, find_shortage
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
+
+HIGH, LOW, OTHER = (chain_topology(name, ("spout", 1), ("bolt", 1)) for name in ("high", "low", "other"))
+ALL = (HIGH, LOW, OTHER)
+PRIORITY = {"high": 2, "low": 1}
+
+
+def cluster(other: str = "s2:6702") -> ClusterSnapshot:
+    slot_of: dict[Executor, WorkerSlot] = {}
+    rates: dict[tuple[Executor, Executor], float] = {}
+    for topology, place in ((HIGH, "s1"), (LOW, "s1:6701"), (OTHER, other)):
+        slot_of |= placed(topology, {"spout": place, "bolt": place})
+        rates |= even_traffic(topology, 100.0)
+    loads = {(topology.id, name): component_load(100.0) for topology in ALL for name in ("spout", "bolt")}
+    period = LoadPeriod(NOW_SECONDS, PERIOD_SECONDS, loads, {})
+    return snapshot(ALL, supervisors(3, capacity=1000.0), slot_of, rates=rates, periods=(period,))
+
+
+def settings(priority: Mapping[str, int] = PRIORITY, *movable: str) -> PlacementSettings:
+    topologies = [topology for topology in ALL if topology.id in (movable or ("high", "low"))]
+    return replace(placement_settings(topologies), priority=priority)
+
+
+def shortage(
+    demand: Demand,
+    chosen: PlacementSettings | None = None,
+    seen: ClusterSnapshot | None = None,
+    was_short: bool = False,
+) -> Shortage | None:
+    return find_shortage(seen or cluster(), demand, chosen or settings(), was_short=was_short)
+
+
+def lacking(demand: Demand, chosen: PlacementSettings | None = None) -> list[tuple[str, float]]:
+    found = shortage(demand, chosen)
+    assert found is not None
+    return [(topology_id, round(missing)) for topology_id, missing in found.lacking.items()]
+
+
+def test_where_all_is_carried_nothing_is_missing() -> None:
+    assert shortage(same_demand(ALL, 237.0)) is None, "948 of 1000 are borne"
+
+
+def test_the_lowest_priority_goes_short_first() -> None:
+    assert lacking(same_demand(ALL, 300.0)) == [("low", 300)], "1200 are needed, 900 may be filled"
+    assert lacking(same_demand(ALL, 600.0)) == [("low", 1200), ("high", 300)]
+    assert lacking(same_demand(ALL, 300.0), settings({"high": 1, "low": 1})) == [("high", 150), ("low", 150)]
+
+
+def test_who_is_not_managed_goes_short_last() -> None:
+    assert lacking(same_demand(ALL, 600.0), settings({"high": 1}, "high")) == [("high", 1200), ("low", 300)]
+
+
+def test_a_shortage_of_others_is_no_matter_of_this_decision() -> None:
+    demand = same_demand(ALL, 300.0)
+    assert shortage(demand, settings(PRIORITY, "high")) is None, "low alone goes short"
+    assert shortage(demand, settings({"other": 1}, "other")) is None, "s2 has room"
+
+
+def test_it_is_told_by_the_need_and_not_by_the_room() -> None:
+    needs = same_demand(ALL, 200.0)
+    assert shortage(replace(needs, room_millicores=dict.fromkeys(needs.millicores, 900.0))) is None
+
+
+def test_it_ends_later_than_it_begins() -> None:
+    between = same_demand(ALL, 232.0)
+    assert shortage(between) is None
+    assert shortage(between, was_short=True) is not None
+    assert shortage(same_demand(ALL, 225.0), was_short=True) is None
+
+
+def test_what_workers_use_beside_their_executors_is_needed_too() -> None:
+    loads = dict.fromkeys((*HIGH.executors, *LOW.executors, *OTHER.executors), ExecutorLoad(cpu_millicores=200.0))
+    seen = replace(cluster(), loads=loads, supervisor_cpu_millicores={"s1": 960.0, "s2": 480.0})
+    found = shortage(same_demand(ALL, 200.0), seen=seen)
+    assert found is not None
+    assert found.lacking == {"low": pytest.approx(60.0)}
+
+
+def test_in_words() -> None:
+    found = shortage(same_demand(ALL, 600.0))
+    assert found is not None
+    assert found.in_words(cluster()) == (
+        "1 supervisor lacks 1500 millicores of CPU (90% may be filled); "
+        "short, lowest priority first: low by 1200, high by 300"
+    )
+
+
+def decided(millicores: float, proposal: Assignment | None = None, memory: DecisionMemory | None = None) -> Decision:
+    seen = cluster()
+    return decide(
+        seen,
+        same_demand(ALL, millicores),
+        proposal or seen.assignment,
+        settings(),
+        memory or DecisionMemory(),
+        now_seconds=NOW_SECONDS,
+        plan_id="p",
+    )
+
+
+def test_where_nothing_better_is_known_the_hold_says_what_is_missing_and_to_whom() -> None:
+    held = decided(300.0)
+    assert isinstance(held, Hold)
+    assert (held.reason, held.gain_percent) == (HoldReason.TOO_LITTLE_CAPACITY, 0.0)
+    assert held.short_topologies == ("low",)
+    assert held.message == (
+        "1 supervisor lacks 300 millicores of CPU (90% may be filled); short, lowest priority first: low by 300; "
+        "adaptive proposes nothing better"
+    )
+
+
+def test_a_proposal_that_is_not_worth_it_is_nothing_better() -> None:
+    split_worker = cluster().assignment.with_moves({HIGH.executors[0]: slot("s1:6703")})
+    held = decided(300.0, split_worker)
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.TOO_LITTLE_CAPACITY
+    small = decided(200.0, split_worker)
+    assert isinstance(small, Hold)
+    assert small.reason is HoldReason.GAIN_TOO_SMALL
+
+
+def test_what_relieves_it_is_a_plan_that_says_what_is_left() -> None:
+    plan = decided(400.0, cluster().assignment.with_moves({LOW.executors[0]: slot("s2:6701")}))
+    assert isinstance(plan, Plan)
+    assert "; 500 millicores of CPU find no room on any supervisor" in plan.reason
+    enough = decided(400.0, cluster().assignment.with_moves({e: slot("s3:6701") for e in LOW.executors}))
+    assert isinstance(enough, Plan)
+    assert "find no room" not in enough.reason
+
+
+@pytest.mark.parametrize("reason", [HoldReason.COOL_DOWN, HoldReason.METRICS_INCOMPLETE])
+def test_who_was_short_is_remembered_until_another_look(reason: HoldReason) -> None:
+    memory = DecisionMemory(short_topologies=frozenset({"elsewhere"}))
+    short = memory.with_decision(("high", "low"), decided(300.0))
+    assert short.short_topologies == {"low", "elsewhere"}
+    assert short.with_decision(("high", "low"), Hold(reason, "")) == short
+    calm = Hold(HoldReason.NO_CHANGE, "")
+    assert short.with_decision(("high", "low"), calm).short_topologies == {"elsewhere"}
+
+
+def test_between_begin_and_end_what_was_said_is_said_again() -> None:
+    calm, still = decided(232.0), decided(232.0, memory=DecisionMemory(short_topologies=frozenset({"low"})))
+    assert isinstance(calm, Hold)
+    assert isinstance(still, Hold)
+    assert (calm.reason, still.reason) == (HoldReason.NO_CHANGE, HoldReason.TOO_LITTLE_CAPACITY)

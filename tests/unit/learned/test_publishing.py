@@ -1,0 +1,127 @@
+"""What a published profile is made of, from when it counts as made, and what is left out of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row
+
+from learned_profiles import CLUSTER, DAY_SECONDS, season
+from storm_operator.core.learned_profile import SEASONAL
+from storm_pipeline.publishing import CannotPublish, Findings, compose_profile, publish_to_file, validity
+
+MIDNIGHT = datetime(2026, 3, 1)  # noqa: DTZ001 - as Spark gives it to Python: without a zone, and UTC
+VALID_SECONDS = 14.0 * DAY_SECONDS
+SHAPE = json.dumps(asdict(season(100.0, 400.0)))
+
+
+def seconds(days_ago: float) -> float:
+    return (MIDNIGHT.replace(tzinfo=UTC) - timedelta(days=days_ago)).timestamp()
+
+
+def known(component: str, days_ago: float | None, topology_id: str, topology: str) -> dict[str, object]:
+    newest = None if days_ago is None else MIDNIGHT - timedelta(days=days_ago)
+    return {"topology_name": topology, "component": component, "newest_period": newest, "topology_id": topology_id}
+
+
+def cost(
+    component: str, days_ago: float | None = 0.0, topology_id: str = "words-2-200", topology: str = "words"
+) -> Row:
+    figures = {"cpu_per_tuple": 0.2, "cpu_per_tuple_spread": 0.01, "cpu_per_tuple_periods": 700, "selectivity": None}
+    return Row(**known(component, days_ago, topology_id, topology), **figures)
+
+
+def load(
+    component: str, days_ago: float | None = 0.0, topology_id: str = "words-2-200", topology: str = "words"
+) -> Row:
+    return Row(**known(component, days_ago, topology_id, topology), forecaster=SEASONAL, season=SHAPE)
+
+
+def advice(days_ago: float | None) -> Row:
+    newest = None if days_ago is None else MIDNIGHT - timedelta(days=days_ago)
+    change = {"change_percent": -12.0, "low_percent": -20.0, "high_percent": -4.0}
+    return Row(rank=1, overrides="policy=liu thetaMillicores=100", newest_period=newest, **change)
+
+
+def test_it_counts_as_made_when_the_older_of_costs_and_seasons_was_measured() -> None:
+    made = compose_profile(Findings(CLUSTER, [cost("split")], [load("split", days_ago=300.0)]), VALID_SECONDS)
+    assert made.made_at_seconds == seconds(300.0)
+    assert made.valid_until_seconds == seconds(286.0)
+    assert made.topologies["words"]["split"].season is not None
+    alone = compose_profile(Findings(CLUSTER, [cost("spout", 3.0), cost("split", 2.0)]), VALID_SECONDS)
+    assert alone.made_at_seconds == seconds(2.0)
+
+
+def test_what_is_past_its_validity_beside_newer_things_is_left_out() -> None:
+    costs = [cost("split"), cost("split", 20.0, "lines-1-100", "lines")]
+    found = Findings(CLUSTER, costs, [load("split"), load("split", 20.0, "lines-1-100", "lines")])
+    assert set(compose_profile(found, VALID_SECONDS).topologies) == {"words"}
+    assert set(compose_profile(found, 2 * VALID_SECONDS).topologies) == {"words", "lines"}
+
+
+def test_a_component_that_was_renamed_is_of_the_topology_s_newest_id_alone() -> None:
+    costs = [cost("split", 1.0, "words-1-100"), cost("splitter"), cost("count")]
+    seasons = [load("split", 1.0, "words-1-100"), load("count", 1.0, "words-1-100")]  # learned before the change
+    made = compose_profile(Findings(CLUSTER, costs, seasons), VALID_SECONDS)
+    assert set(made.topologies["words"]) == {"splitter", "count"}
+    assert made.topologies["words"]["count"].season is not None
+    assert made.topologies["words"]["splitter"].season is None
+
+
+def test_advice_is_published_while_what_was_replayed_is_valid() -> None:
+    def advised(days_ago: float | None) -> bool:
+        made = compose_profile(Findings(CLUSTER, [cost("split")], advice=[advice(days_ago)]), VALID_SECONDS)
+        assert made.made_at_seconds == seconds(0.0)
+        return made.advice is not None
+
+    assert [advised(days_ago) for days_ago in (0.0, 13.0, 14.0, None)] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (Findings(CLUSTER), "nothing was learned of cluster 'nimbus:6627' yet"),
+        (Findings(CLUSTER, [cost("split", None)]), "the table component_profile, .*; run the job profile again"),
+        (
+            Findings(CLUSTER, [cost("split")], [load("split", None)]),
+            "the table seasons, .*; run the job forecast again",
+        ),
+    ],
+)
+def test_what_nobody_knows_the_age_of_is_not_published(found: Findings, said: str) -> None:
+    with pytest.raises(CannotPublish, match=said):
+        compose_profile(found, VALID_SECONDS)
+
+
+def test_a_file_is_on_disk_before_it_takes_the_old_one_s_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def noted(name: str) -> None:
+        really = getattr(os, name)
+
+        def note(*given: object) -> object:
+            done.append(name)
+            return really(*given)
+
+        monkeypatch.setattr(os, name, note)
+
+    noted("fsync")
+    noted("replace")
+    made = compose_profile(Findings(CLUSTER, [cost("split")]), VALID_SECONDS)
+    publish_to_file(made, tmp_path / "new" / "profile.json")
+    assert done == ["fsync", "replace"]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["profile.json"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotPublish, match="cannot be written"):
+        publish_to_file(made, tmp_path / "file" / "profile.json")
+
+
+def test_until_when_it_is_valid_is_told() -> None:
+    made = compose_profile(Findings(CLUSTER, [cost("split")]), VALID_SECONDS)
+    assert validity(made, seconds(0.0)) == "valid until 2026-03-15 00:00 UTC"
+    assert validity(made, seconds(-14.0)).startswith("valid until 2026-03-15 00:00 UTC, so the operator refuses it: ")

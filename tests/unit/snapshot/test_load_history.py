@@ -1,0 +1,46 @@
+"""Which past periods are kept: as many as any setting may look back over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from builders import snapshot, supervisors
+from storm_operator.adapters.resource_schema import topology_schema
+from storm_operator.core.load_history import KEPT_PERIODS, with_period
+from storm_operator.core.placement.aniello_online import PARAMETERS
+from storm_operator.core.placement.triggers import was_at_bound
+from storm_operator.core.snapshot import LoadPeriod
+
+NOW = 100_000.0
+
+
+def kept(period_seconds: float, passes: int = 1000) -> tuple[LoadPeriod, ...]:
+    history: tuple[LoadPeriod, ...] = ()
+    for age in range(passes - 1, -1, -1):
+        period = LoadPeriod(NOW - age * period_seconds, period_seconds, {}, {"s1": 1000.0})
+        history = with_period(history, period)
+    return history
+
+
+@pytest.mark.parametrize(("period_seconds", "periods"), [(1.0, 600), (7.0, 86), (10.0, 60), (60.0, 60)])
+def test_the_last_sixty_periods_are_kept_and_all_of_the_last_ten_minutes(period_seconds: float, periods: int) -> None:
+    assert len(kept(period_seconds)) == periods
+
+
+@pytest.mark.parametrize("setting", ["historyPeriods", "minimumPeriods"])
+def test_no_setting_may_ask_for_more_periods_than_are_kept(setting: str) -> None:
+    scheduling = topology_schema()["properties"]["spec"]["properties"]["scheduling"]["properties"]
+    assert scheduling[setting]["maximum"] <= KEPT_PERIODS
+
+
+@pytest.mark.parametrize("period_seconds", [1.0, 7.0, 10.0, 30.0])
+def test_the_longest_overload_that_may_be_asked_for_is_seen(period_seconds: float) -> None:
+    seen = replace(snapshot((), supervisors(1, capacity=1000.0)), history=kept(period_seconds))
+    assert was_at_bound(seen, 1.0, PARAMETERS["overload_seconds"].most)
+
+
+def test_a_period_without_anything_measured_changes_nothing() -> None:
+    history = kept(10.0)
+    assert with_period(history, None) == history

@@ -9,6 +9,7 @@ they are. Each is measured at low load and at saturation, after the same time in
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,12 +33,14 @@ from calibration_cases import (
 )
 from cluster_bench import Bench
 from eventually import eventually
+from papers.contestants import as_published, published_enforcement
 from real_figures import (
     ADAPTIVE,
     EVEN,
     RESOURCE_AWARE,
     STORMS_OWN,
     figures_table,
+    picture,
     ratios,
     ratios_table,
     summary,
@@ -45,10 +48,12 @@ from real_figures import (
 )
 from rich.console import Console
 
+from storm_operator.adapters.errors import TopologyNotAlive
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Supervisor
+from storm_operator.core.placement.registry import period_of
 from storm_operator.core.plan_record import executor_key
-from storm_operator.core.settings import ApprovalMode, ApprovalSettings, Mode, ResourceSettings, Trigger
+from storm_operator.core.settings import ApprovalMode, ApprovalSettings, Enforcement, Mode, ResourceSettings
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.demo.run import write_rate
 from storm_operator.demo.scenario import PERIOD_SECONDS, scheduling
@@ -60,6 +65,11 @@ DEFAULT_FILE = Path("build/bench-real/measured.json")
 FALLBACK_KEY = "storm_operator.fallback.scheduler"
 FALLBACKS = {EVEN: "default", RESOURCE_AWARE: "resource-aware"}
 
+SKIPPED_ROUND = "skipping assignments"
+"""What Nimbus logs of it."""
+QUIET_ROUNDS = 4
+"""There is one each second (`nimbus.monitor.freq.secs`)."""
+
 Wait = Callable[[float], None]
 """Lets so many seconds pass."""
 
@@ -68,6 +78,10 @@ RESOURCES = ResourceSettings(theta_millicores=25.0, floor_millicores=25.0)
 
 DECLARED_FRACTION = 0.8
 WORKER_HEAP_MB, COMPONENT_HEAP_MB = 768, 32
+
+PARK_MICROS = 1500
+"""How long an idle bolt sleeps before it looks again. At the local cluster's 600 the HTTP monitor's 17 executors use
+320 millicores of a machine's 500, most of that for looking alone."""
 
 WARM_UP_SECONDS = 15.0
 SETTLE_LOW_SECONDS, SETTLE_SATURATED_SECONDS = 8.0, 60.0
@@ -78,6 +92,7 @@ CALM = (
     HoldReason.NO_CHANGE,
     HoldReason.GAIN_TOO_SMALL,
     HoldReason.PAYBACK_TOO_LONG,
+    HoldReason.TOO_LITTLE_CAPACITY,
     HoldReason.KNOWN_BAD,
     HoldReason.INFEASIBLE,
 )
@@ -106,10 +121,20 @@ def declarations(executors: int) -> tuple[str, ...]:
     return tuple(part for key, value in conf.items() for part in ("--conf", f"{key}={float(value)}"))
 
 
-def is_calm(reports: Sequence[PassReport]) -> bool:
-    """Whether the policy has left things as they are for some passes, although it could have acted."""
-    made = [[decision for _, decision in report.decisions] for report in reports[-CALM_PASSES:]]
-    return len(made) == CALM_PASSES and all(
+def passes_until_calm(policy: str) -> int:
+    """A policy that acts from time to time could have acted once its period is over, and not before."""
+    return CALM_PASSES + math.ceil((period_of(policy) or 0.0) / PERIOD_SECONDS)
+
+
+def longest_settling(policy: str, limit_seconds: float) -> float:
+    """Room for a period until the policy acts, and for one more in which it might act again."""
+    return limit_seconds + 2.0 * (period_of(policy) or 0.0)
+
+
+def is_calm(reports: Sequence[PassReport], passes: int = CALM_PASSES) -> bool:
+    """Whether the policy has left things as they are for so many passes, although it could have acted."""
+    made = [[decision for _, decision in report.decisions] for report in reports[-passes:]]
+    return len(made) == passes and all(
         decisions and all(isinstance(one, Hold) and one.reason in CALM for one in decisions) for decisions in made
     )
 
@@ -130,6 +155,7 @@ class Arena:
         self._offer("low")
         self._leave_to_storm(contender if contender in STORMS_OWN else EVEN)
         machines = self._machines()
+        self._warm_up(time.sleep)  # as a topology is that has run for a while: compiling is no need of its own
         for load_name in LOADS:
             self._offer(load_name)
             if contender not in STORMS_OWN:
@@ -145,7 +171,11 @@ class Arena:
         """Whoever is measured at low load has had its JVMs warmed up by the same seconds of saturation."""
         if load_name == "saturated":
             wait(SETTLE_SATURATED_SECONDS)
-            return
+        else:
+            self._warm_up(wait)
+
+    def _warm_up(self, wait: Wait) -> None:
+        """Some seconds of saturation, then low load again."""
         self._offer("saturated")
         wait(WARM_UP_SECONDS)
         self._offer("low")
@@ -158,9 +188,27 @@ class Arena:
         assembly.loop.memory = LoopMemory()
         assembly.loop.journal.clear()
         assembly.store.delete_plan(topology_id)
-        assembly.storm.rebalance(topology_id)
+        eventually(self._schedules, f"Nimbus schedules {self.workload.name}")
+        eventually(self._is_rebalanced, f"Nimbus rebalances {self.workload.name}")
         time.sleep(REBALANCE_SECONDS)
         eventually(self._all_run, f"{self.workload.name} runs where {scheduler} has placed it")
+
+    def _schedules(self) -> bool:
+        """A Nimbus that has just started skips each round, that of a rebalance too, until workers beat again."""
+        before = self._skipped_rounds()
+        time.sleep(QUIET_ROUNDS)
+        return self._skipped_rounds() == before
+
+    def _skipped_rounds(self) -> int:
+        logs = self.cluster.layout.logs_dir.glob("nimbus*.log")
+        return sum(log.read_text(encoding="utf-8", errors="replace").count(SKIPPED_ROUND) for log in logs)
+
+    def _is_rebalanced(self) -> bool:
+        try:
+            self.bench.assembly.storm.rebalance(self.bench.topology_id)
+        except TopologyNotAlive:  # so says a Nimbus that has just started, although it lists the topology
+            return False
+        return True
 
     def _use_fallback(self, name: str) -> None:
         file = self.cluster.conf_dir / "storm.yaml"
@@ -185,11 +233,14 @@ class Arena:
         loop = self.bench.assembly.loop
         loop.period_seconds = PERIOD_SECONDS
         reports: list[PassReport] = []
-        deadline = time.monotonic() + self.limit_seconds
-        while not is_calm(reports) and (time.monotonic() < deadline or loop.has_pending_plan):
+        passes = passes_until_calm(policy)
+        deadline = time.monotonic() + longest_settling(policy, self.limit_seconds)
+        while not is_calm(reports, passes) and (time.monotonic() < deadline or loop.has_pending_plan):
             reports.append(self._pass(specs, PERIOD_SECONDS))
         plans = [f"{record.plan.id} {record.state.value}" for record in loop.memory.records]
-        self.console.log(f"{policy}: {'calm' if is_calm(reports) else 'NOT calm'} after {len(reports)} passes; {plans}")
+        self.console.log(
+            f"{policy}: {'calm' if is_calm(reports, passes) else 'NOT calm'} after {len(reports)} passes; {plans}"
+        )
         last = [made for _, made in reports[-1].decisions if isinstance(made, Hold)]
         self.console.log("; ".join(f"{hold.reason.value}: {hold.message}" for hold in last))
 
@@ -217,11 +268,13 @@ class Arena:
 
 
 def managed(spec: TopologySpec, policy: str, approval: ApprovalMode = ApprovalMode.AUTO) -> TopologySpec:
-    """`spec` under `policy`: adaptive acts when the gain is worth it, a published policy by its own trigger."""
-    trigger = Trigger.GAIN if policy == ADAPTIVE else Trigger.POLICY
-    by_whom = ApprovalSettings(approval)
-    settings = replace(scheduling(Mode.ENFORCE), policy=policy, trigger=trigger, approval=by_whom)
-    return replace(spec, scheduling=settings, resources=RESOURCES)
+    """`spec` under `policy`: adaptive with the demo's settings, anybody else as published."""
+    settings, enforcement = scheduling(Mode.ENFORCE), Enforcement.EXECUTOR
+    if policy != ADAPTIVE:
+        settings = replace(as_published(policy), period_seconds=PERIOD_SECONDS)
+        enforcement = published_enforcement(policy)
+    settings = replace(settings, approval=ApprovalSettings(approval))
+    return replace(spec, scheduling=settings, resources=replace(RESOURCES, enforcement=enforcement))
 
 
 def measure(
@@ -236,7 +289,12 @@ def measure(
     """Every workload on a cluster of its own; what is measured is kept case by case."""
     found: list[Measured] = []
     for workload in workloads:
-        spec = replace(cluster_spec(workload, plugin_jar()), name=f"real-{workload.name}"[:12], subnet="10.95.0.0/24")
+        spec = replace(
+            cluster_spec(workload, plugin_jar()),
+            name=f"real-{workload.name}"[:12],
+            subnet="10.95.0.0/24",
+            extra_conf={"topology.bolt.wait.park.microsec": PARK_MICROS},
+        )
         executors = len(workload.simulated("any", "low").as_topology().executors)
         with LocalCluster(spec) as cluster:
             for sentence in cluster.not_emulated:
@@ -281,17 +339,23 @@ def workloads_named(names: str) -> tuple[Workload, ...]:
 def main(
     turns: int = 3,
     seconds: float = 15.0,
-    limit_seconds: Annotated[float, typer.Option(help="Longest time in which a policy may settle.")] = LIMIT_SECONDS,
+    limit_seconds: Annotated[
+        float, typer.Option(help="Longest time in which a policy may settle, beside two of its own periods.")
+    ] = LIMIT_SECONDS,
     workloads: Annotated[str, typer.Option(help="Which workloads, in this order.")] = "wordcount,chain,http",
     policies: Annotated[str, typer.Option(help="Further policies by name, e.g. liu,aniello-online,t-storm.")] = "",
     measured: Annotated[Path | None, typer.Option(help="Do not measure: take what an earlier run measured.")] = None,
     keep: Annotated[Path, typer.Option(help="Where to keep what is measured.")] = DEFAULT_FILE,
+    pictures: Annotated[Path, typer.Option(help="Folder for a picture.")] = Path("docs/images/bench"),
 ) -> None:
-    """Measure (about seven minutes for each workload and turn, two and a half more for each further policy)."""
+    """Measure (about ten minutes for each workload and turn, two and a half more for each further policy, and two to
+    four of its own periods where it has one)."""
     console = Console(file=sys.stderr, width=160)
     contenders = (*STORMS_OWN, ADAPTIVE, *filter(None, policies.split(",")))
     chosen = workloads_named(workloads)
     cases = load(measured) if measured else measure(chosen, contenders, turns, seconds, limit_seconds, keep, console)
+    pictures.mkdir(parents=True, exist_ok=True)
+    (pictures / "real.svg").write_text(picture(cases), encoding="utf-8")
     print(figures_table(cases))
     print()
     print(ratios_table([row for other in STORMS_OWN for row in ratios(cases, ADAPTIVE, other)]))

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bars import Bar, Panel, bars_of
 from calibration_cases import LOADS, Measured
 
 EVEN, RESOURCE_AWARE, ADAPTIVE = "even", "resource-aware", "adaptive"
@@ -19,6 +20,8 @@ FIGURES: Mapping[str, Callable[[Measured], float]] = {
     "inter_supervisor_tuples": lambda case: case.inter_supervisor_tuples_per_second,
     "throughput": lambda case: case.acked_per_second,
 }
+
+UNITS = {"latency_p50": "ms", "inter_supervisor_tuples": "tuples/s", "throughput": "trees/s"}
 
 TARGETS: Mapping[tuple[str, str], tuple[str, Callable[[float], bool]]] = {
     ("low", "latency_p50"): ("at most 0.5", lambda ratio: ratio <= 0.5),
@@ -103,6 +106,25 @@ def figures_table(cases: Sequence[Measured]) -> str:
                     used = with_range([float(len({e.machine for e in case.executors})) for case in turns], digits=0)
                     lines.append(f"| {' | '.join([workload, load, name, *shown, used])} |")
     return "\n".join(lines)
+
+
+DRAWN = (("low", "latency_p50"), ("low", "inter_supervisor_tuples"), ("saturated", "throughput"))
+
+
+def picture(cases: Sequence[Measured]) -> str:
+    """What has a target, for each workload: median over the turns, and the range."""
+    panels = []
+    for workload in sorted({case.workload for case in cases}):
+        for load, name in DRAWN:
+            own = [case for case in cases if (case.workload, case.load) == (workload, load)]
+            bars = tuple(_bar(contender, own, FIGURES[name]) for contender in contenders_in(own))
+            panels.append(Panel(f"{workload}, {load} load: {name.replace('_', ' ')} ({UNITS[name]})", bars))
+    return bars_of(panels)
+
+
+def _bar(contender: str, cases: Sequence[Measured], figure: Callable[[Measured], float]) -> Bar:
+    values = [figure(case) for case in cases if case.placement == contender]
+    return Bar(contender, statistics.median(values), min(values), max(values))
 
 
 def ratios_table(rows: Sequence[Ratio]) -> str:

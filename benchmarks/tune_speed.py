@@ -50,6 +50,7 @@ def recording() -> Recording:
         1.0,
         tuple(RecordedMachine(f"s{n}", 4, 4000.0) for n in range(MACHINES)),
         tuple(_topology(number) for number in range(TOPOLOGIES)),
+        HOUR_SECONDS,
     )
 
 

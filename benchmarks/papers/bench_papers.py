@@ -82,6 +82,7 @@ def main(
     paper: Annotated[list[str] | None, typer.Option(help=f"Only these, of {', '.join(PAPERS)} (repeatable).")] = None,
     seeds: Annotated[int, typer.Option(help="Runs of each contestant in each case.", min=1)] = 3,
     output: Annotated[Path, typer.Option(help="Folder for results.json and tables.md.")] = Path("build/bench-papers"),
+    pictures: Annotated[Path, typer.Option(help="Folder for a picture of each paper.")] = Path("docs/images/bench"),
 ) -> None:
     """Play everything and write the results."""
     began = time.monotonic()
@@ -89,13 +90,14 @@ def main(
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as processes:
         figures = list(processes.map(play_job, jobs))
     documents = documents_of(jobs, figures)
-    output.mkdir(parents=True, exist_ok=True)
+    for folder in (output, pictures):
+        folder.mkdir(parents=True, exist_ok=True)
     (output / "results.json").write_text(json.dumps(documents, indent=1) + "\n", encoding="utf-8")
     (output / "tables.md").write_text(page_of(documents), encoding="utf-8")
     for name in PAPERS:
         own = [document for document in documents if document["paper"] == PAPERS[name]]
         if own:
-            (output / f"{name}.svg").write_text(picture_of(own), encoding="utf-8")
+            (pictures / f"papers-{name}.svg").write_text(picture_of(own), encoding="utf-8")
     sys.stdout.write(page_of(documents))
     summary = {"seconds": round(time.monotonic() - began, 1), "seeds": seeds, "medians": medians_of(documents)}
     sys.stdout.write(json.dumps(summary) + "\n")

@@ -24,24 +24,41 @@ from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import ClusterModel
 
 NEVER = 1e9
+HOLD_TO_CPU = frozenset({"liu"})
+"""Published policies that enforce the CPU that they give."""
 Parameters = tuple[tuple[str, float], ...]
+
+
+def as_published(policy: str, parameters: Parameters = ()) -> SchedulingSettings:
+    """Its own trigger decides alone: nothing waits, and nothing is taken back."""
+    return SchedulingSettings(
+        policy=policy,
+        parameters=tuple(sorted(parameters)),
+        trigger=Trigger.POLICY,
+        forecast=Forecast.LINE,
+        cool_down_seconds=0.0,
+        rollback_margin_percent=NEVER,
+        settling_seconds=0.0,
+    )
+
+
+def published_enforcement(policy: str) -> Enforcement:
+    return Enforcement.EXECUTOR if policy in HOLD_TO_CPU else Enforcement.NONE
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
     """A scheduler by its name in the tables.
 
-    `acts`: it schedules while topologies run; else it places them once, when they are submitted. `holds_to_cpu`: it
-    enforces the CPU that it gives. `fixed_millicores`: each executor but Storm's own is held to so much throughout,
-    one of `component_millicores` to what is given there. `is_ours`: with all defaults but, where it is named, that of
-    `separation`, by the operator's own trigger.
+    `acts`: it schedules while topologies run; else it places them once, when they are submitted. `fixed_millicores`:
+    each executor but Storm's own is held to so much throughout, one of `component_millicores` to what is given there.
+    `is_ours`: with all defaults but, where it is named, that of `separation`, by the operator's own trigger.
     """
 
     name: str
     policy: str = "even"
     parameters: Parameters = ()
     acts: bool = True
-    holds_to_cpu: bool = False
     fixed_millicores: float | None = None
     component_millicores: Parameters = ()
     is_ours: bool = False
@@ -56,17 +73,8 @@ class Contestant:
             if self.separation is not None:
                 ours = replace(ours, separation=self.separation)
             return {t.name: TopologySpec(t.name, AdoptSource(), scheduling=ours) for t in model.topologies}
-        scheduling = SchedulingSettings(
-            policy=self.policy,
-            parameters=tuple(sorted(self.parameters)),
-            trigger=Trigger.POLICY,
-            forecast=Forecast.LINE,
-            cool_down_seconds=0.0,
-            rollback_margin_percent=NEVER,
-            settling_seconds=0.0,
-        )
-        enforcement = Enforcement.EXECUTOR if self.holds_to_cpu else Enforcement.NONE
-        resources = ResourceSettings(enforcement=enforcement)
+        scheduling = as_published(self.policy, self.parameters)
+        resources = ResourceSettings(enforcement=published_enforcement(self.policy))
         return {
             topology.name: TopologySpec(topology.name, AdoptSource(), scheduling=scheduling, resources=resources)
             for topology in model.topologies

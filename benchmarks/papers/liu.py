@@ -28,7 +28,7 @@ WORKERS = 3
 WORD_COUNT_CPU_MS = {"sentences": 0.03, "split": 0.09, "count": 0.012}
 PARALLELISM = dict.fromkeys(("sentences", "split", "count"), 4)
 
-LIU = Contestant("liu", policy="liu", holds_to_cpu=True)
+LIU = Contestant("liu", policy="liu")
 EQUAL = "r-storm (equal)"
 
 

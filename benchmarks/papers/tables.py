@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bars import figure
+
 Document = Mapping[str, Any]
 """A case as it is in results.json: `paper`, `case`, `headline`, `published`, `results` by contestant and figure."""
 
@@ -33,7 +35,7 @@ def table_of(document: Document) -> str:
     for name, figures in results.items():
         cells = [_cell(figures.get(column)) for column in columns]
         percent = below_first_percent(document, name)
-        cells.append("-" if percent is None else f"{percent:.1f}%")
+        cells.append(_below(percent))
         lines.append(f"| {name} | {' | '.join(cells)} | {_published(document['published'].get(name, {}))} |")
     return "\n".join(lines)
 
@@ -49,17 +51,17 @@ def page_of(documents: Sequence[Document]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def number(value: float) -> str:
-    """Three or so significant digits, enough to tell contestants apart."""
-    if value == 0.0:
-        return "0"
-    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
+def _below(percent: float | None) -> str:
+    if percent is None:
+        return "-"
+    # Beyond twice the first one's value a percentage is harder to read than a factor.
+    return f"{percent:.1f}%" if percent >= -100.0 else f"{figure(1.0 - percent / 100.0)} times"
 
 
 def _cell(spread: Mapping[str, float] | None) -> str:
     if spread is None:
         return "-"
-    median, lowest, highest = (number(spread[one]) for one in ("median", "lowest", "highest"))
+    median, lowest, highest = (figure(spread[one]) for one in ("median", "lowest", "highest"))
     return median if lowest == highest else f"{median} ({lowest}–{highest})"
 
 

@@ -2,7 +2,8 @@
 
 Beside `adaptive`: KaHIP eco and METIS at the same balance, and Storm's own ResourceAwareScheduler, all on one instance.
 `share` is the part of all tuples that goes between supervisors. The last line is JSON; docs/benchmarks.md says what
-each figure is. `--all` runs from 10 to 100,000 executors, ten for each supervisor, and writes JSON and a picture too.
+each figure is. `--all` runs from 10 to 100,000 executors, ten for each supervisor, both with separation Always and
+without rivals with Auto, and writes JSON and a picture (of Always) too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from plan.instance import add_scale_options, scale_from
 from plan.picture import picture_of
 from rich.table import Table
 
+from storm_operator.core.settings import Separation
+
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 EXECUTORS_PER_SUPERVISOR = 10
 FEWEST_SUPERVISORS = 2
@@ -25,6 +28,7 @@ RESULTS = Path("build/bench-plan")
 PICTURE = Path("docs/images/plan-quality.svg")
 COLUMNS = {
     "executors": "executors",
+    "separation": "apart",
     "plan_seconds": "plan s",
     "replan_seconds": "replan s",
     "decide_seconds": "decide s",
@@ -54,9 +58,11 @@ def main() -> None:
     reports = []
     for executors in options.sizes:
         supervisors = max(FEWEST_SUPERVISORS, executors // EXECUTORS_PER_SUPERVISOR)
-        reports.append(hold(replace(scale, executors=executors, supervisors=supervisors), contest))
-        console.print(table_of(reports))
-        _write(reports)
+        of_size = replace(scale, executors=executors, supervisors=supervisors)
+        for separation, against in ((Separation.ALWAYS, contest.rivals), (Separation.AUTO, ())):
+            reports.append(hold(replace(of_size, separation=separation), replace(contest, rivals=against)))
+            console.print(table_of(reports))
+            _write(reports)
     print(json.dumps(reports))
 
 
@@ -80,9 +86,11 @@ def _cells(report: Report) -> list[str]:
     return [_shown(report.get(name)) + "*" * overfills(report, name) for name in COLUMNS]
 
 
-def _shown(value: float | None) -> str:
+def _shown(value: float | str | None) -> str:
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return value
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000.0 else f"{value:,.0f}"
 
 
@@ -90,13 +98,18 @@ def _write(reports: Sequence[Report]) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "results.json").write_text(json.dumps(reports, indent=2), encoding="utf-8")
     (RESULTS / "table.md").write_text(markdown_of(reports), encoding="utf-8")
-    PICTURE.write_text(picture_of(reports), encoding="utf-8")
+    drawn = [report for report in reports if report["separation"] == Separation.ALWAYS]
+    PICTURE.write_text(picture_of(drawn), encoding="utf-8")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add_scale_options(parser)
-    parser.add_argument("--all", action="store_true", help=f"--sizes in turn; JSON into {RESULTS}, {PICTURE}")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help=f"--sizes in turn, each with both separations; JSON into {RESULTS}, {PICTURE}",
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--policy", default="adaptive")
     parser.add_argument("--repeats", type=int, default=3)

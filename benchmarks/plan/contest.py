@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from plan.instance import PORTS, Instance, Scale, make_instance, scale_arguments
-from plan.storms_own import place_resource_aware
+from plan.storms_own import GivenUp, place_resource_aware
 from plan.yardsticks import Ints, imbalance_of
 from rich.console import Console
 
@@ -98,6 +98,7 @@ def overfills(report: Report, name: str) -> bool:
 def _own_figures(instance: Instance, scale: Scale, contest: Contest, folder: Path) -> tuple[Report, Ints | None]:
     report: Report = {
         "policy": contest.policy,
+        "separation": scale.separation.value,
         "executors": scale.executors,
         "supervisors": scale.supervisors,
         "topologies": len(instance.snapshot.topologies),
@@ -147,7 +148,8 @@ def _partitioner_figures(
 def _resource_aware_figures(instance: Instance, contest: Contest, folder: Path) -> Report:
     with console.status(f"ResourceAwareScheduler (at most {contest.limit_seconds:.0f} s)"):
         placed = place_resource_aware(instance, folder, contest.limit_seconds)
-    if placed is None:
+    if isinstance(placed, GivenUp):
+        console.print(f"ResourceAwareScheduler: given up, {placed.reason}", markup=False)
         return {"ras_seconds": None, "ras_share": None}
     if placed.not_placed:
         return {"ras_seconds": placed.seconds, "ras_share": None, "ras_not_placed": placed.not_placed}

@@ -42,6 +42,7 @@ class Scale:
 
     `supervisor_price` is a factor for the objective's weight of a supervisor in use; with 0 they are free.
     `restart_price` is a factor for its weights of restarts; with 0 a plan may tear everything up.
+    `separation` is that of stateful and stateless executors: always is the harder task.
     """
 
     executors: int
@@ -52,6 +53,7 @@ class Scale:
     heterogeneous: bool = False
     supervisor_price: float = 1.0
     restart_price: float = 1.0
+    separation: Separation = Separation.ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,12 @@ def add_scale_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--zones", type=int, default=1)
     parser.add_argument("--supervisor-price", type=float, default=1.0, help="a factor; 0: they are free")
     parser.add_argument("--restart-price", type=float, default=1.0, help="a factor; 0: from scratch")
+    parser.add_argument(
+        "--separation",
+        choices=[Separation.AUTO.value, Separation.ALWAYS.value],
+        default=Separation.ALWAYS.value,
+        help="of stateful and stateless executors; the operator's own default is Auto",
+    )
     parser.add_argument("--heterogeneous", action="store_true", help="supervisors of unequal capacity")
 
 
@@ -112,13 +120,15 @@ def scale_from(options: argparse.Namespace) -> Scale:
         heterogeneous=options.heterogeneous,
         supervisor_price=options.supervisor_price,
         restart_price=options.restart_price,
+        separation=Separation(options.separation),
     )
 
 
 def scale_arguments(scale: Scale) -> list[str]:
     """The command line that `scale_from` reads back."""
     arguments = ["--heterogeneous"] if scale.heterogeneous else []
-    for name in ("executors", "supervisors", "seed", "use", "zones", "supervisor_price", "restart_price"):
+    names = ("executors", "supervisors", "seed", "use", "zones", "supervisor_price", "restart_price", "separation")
+    for name in names:
         arguments += [f"--{name.replace('_', '-')}", str(getattr(scale, name))]
     return arguments
 
@@ -188,7 +198,7 @@ def _settings(scale: Scale, topologies: Sequence[Topology]) -> PlacementSettings
     )
     movable = frozenset(topology.id for topology in topologies)
     return PlacementSettings(
-        scheduling=SchedulingSettings(separation=Separation.ALWAYS, weights=weights), movable=movable
+        scheduling=SchedulingSettings(separation=scale.separation, weights=weights), movable=movable
     )
 
 

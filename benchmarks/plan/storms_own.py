@@ -20,6 +20,7 @@ from plan.instance import Instance
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, Executor, Topology, WorkerSlot
 from storm_operator.core.placement.objective import usable_millicores
 from storm_operator.local.distribution import ensure_distribution
+from storm_operator.local.spec import LocalClusterError
 
 SOURCE = Path(__file__).parent / "ras" / "ResourceAware.java"
 MILLICORES_PER_PERCENT = 10.0
@@ -35,16 +36,26 @@ class Placed:
     not_placed: dict[str, str | None]
 
 
-def place_resource_aware(instance: Instance, folder: Path, limit_seconds: float) -> Placed | None:
-    """None when it took longer than the limit. Files go to `folder`."""
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Why there is no answer."""
+
+    reason: str
+
+
+def place_resource_aware(instance: Instance, folder: Path, limit_seconds: float) -> Placed | GivenUp:
+    """What others have measured by then must not be lost to a Java that is missing or fails. Files go to `folder`."""
     question, answer = folder / "cluster.json", folder / "answer.json"
     question.write_text(json.dumps(cluster_to_json(instance)), encoding="utf-8")
-    class_path = _compiled(folder / "classes")
-    command = ["java", HEAP, "-Dlog4j2.level=ERROR", "-cp", class_path, "ResourceAware", str(question), str(answer)]
     try:
-        subprocess.run(command, check=True, timeout=limit_seconds, stdout=subprocess.DEVNULL)
+        command = ["java", HEAP, "-Dlog4j2.level=ERROR", "-cp", _compiled(folder / "classes"), "ResourceAware"]
+        _run([*command, str(question), str(answer)], limit_seconds)
     except subprocess.TimeoutExpired:
-        return None
+        return GivenUp(f"it took longer than {limit_seconds:.0f} s")
+    except subprocess.CalledProcessError as error:
+        return GivenUp(f"{error.cmd[0]} failed: {_complaint(error)}")
+    except (LocalClusterError, OSError) as error:
+        return GivenUp(str(error))
     decided = json.loads(answer.read_text(encoding="utf-8"))
     return Placed(_assignment(instance, decided["places"]), decided["seconds"], decided["not_placed"])
 
@@ -96,5 +107,17 @@ def _assignment(instance: Instance, places: list[tuple[str, int, str, int]]) -> 
 def _compiled(classes: Path) -> str:
     """The class path of the compiled harness with Storm's."""
     jars = ensure_distribution(lambda message: None) / "lib" / "*"
-    subprocess.run(["javac", "-d", str(classes), "-cp", str(jars), str(SOURCE)], check=True)
+    _run(["javac", "-d", str(classes), "-cp", str(jars), str(SOURCE)])
     return os.pathsep.join([str(classes), str(jars)])
+
+
+def _run(command: list[str], limit_seconds: float | None = None) -> None:
+    subprocess.run(
+        command, check=True, timeout=limit_seconds, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _complaint(error: subprocess.CalledProcessError) -> str:
+    """The last line that is no line of a stack trace, such as an OutOfMemoryError's; else the exit status."""
+    told = [line for line in (error.stderr or "").splitlines() if line and not line[0].isspace()]
+    return told[-1] if told else f"exit status {error.returncode}"

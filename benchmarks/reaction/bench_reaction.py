@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from reaction.cases import LOADS, WORKLOADS, changing_load, noisy_constant, scenario, specs
+from bars import Bar, Panel, bars_of
+from reaction.cases import CONTESTANTS, LOADS, STORM, WORKLOADS, changing_load, noisy_constant, scenario, specs
 
 from storm_operator.simulated_loop import simulate
 from storm_operator.simulation_report import SimulationReport
 
-STORM = "storm"
-"""Nobody manages: Storm's Even scheduler at the start, no CPU limits."""
-POLICIES = ("adaptive", "liu", "aniello-online", "t-storm", "even", STORM)
+POLICIES = ("adaptive", "adaptive, Line", "liu", "aniello-online", "t-storm", "even", STORM)
 HOUR_SECONDS = 3600.0
 NOISE_INTERVALS_SECONDS = (1.0, 10.0)
 COUNTS = (
@@ -35,6 +34,7 @@ COUNTS = (
     "supervisors_used",
     "latency_p50_ms",
 )
+DRAWN = ("under_core_seconds", "over_core_seconds", "restarts")
 MOST_PLANS_AFTER_FIRST = 1
 
 Row = dict[str, Any]
@@ -49,7 +49,7 @@ def play(case: Case) -> Row:
     name, policy, load, seed, seconds = case
     workload = WORKLOADS[name]
     played = scenario(workload, changing_load(load, workload.base, seconds, seed), seconds, seed)
-    report = simulate(played, None if policy == STORM else specs(workload, policy))
+    report = simulate(played, specs(workload, policy))
     return {"workload": name, "policy": policy, "load": load, "seed": seed, **figures(report)}
 
 
@@ -83,15 +83,17 @@ def figures(report: SimulationReport) -> Row:
         "latency_p50_ms": report.median_latency_ms(),
         "acked_share": sums.acked / sums.offered if sums.offered else None,
         "unsent_tuples": round(sums.unsent, 1),
+        "inter_supervisor_tuples_per_second": round(report.mean_of("inter_supervisor_tuples_per_second"), 1),
+        "cpu_used_core_seconds": round(sums.cpu_used_core_seconds, 1),
     }
 
 
-def summary(rows: Sequence[Row]) -> list[Row]:
+def summary(rows: Sequence[Row], counts: Sequence[str] = COUNTS) -> list[Row]:
     """Median and range over seeds, for each workload, load and policy in the order of `rows`."""
     keys = list(dict.fromkeys((row["workload"], row["load"], row["policy"]) for row in rows))
     return [
         {"workload": workload, "load": load, "policy": policy}
-        | {figure: _spread(row[figure] for row in rows if _is(row, workload, load, policy)) for figure in COUNTS}
+        | {figure: _spread(row[figure] for row in rows if _is(row, workload, load, policy)) for figure in counts}
         for workload, load, policy in keys
     ]
 
@@ -110,16 +112,37 @@ def table(rows: Sequence[Row]) -> str:
     lines = ["| workload | load | policy | " + " | ".join(name.replace("_", " ") for name in COUNTS) + " |"]
     lines.append("|---|---|---|" + "---:|" * len(COUNTS))
     for row in summary(rows):
-        cells = [_cell(row[figure]) for figure in COUNTS]
+        cells = [cell(row[figure]) for figure in COUNTS]
         lines.append(f"| {row['workload']} | {row['load']} | `{row['policy']}` | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _cell(spread: list[float] | None) -> str:
+def cell(spread: list[float] | None) -> str:
+    """Median (lowest to highest)."""
     if spread is None:
         return "-"
     middle, low, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in spread)
     return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def picture(rows: Sequence[Row]) -> str:
+    """What was over and under for each load, and at what price in restarts."""
+    found = summary(rows)
+    cases = dict.fromkeys((row["workload"], row["load"]) for row in found)
+    return bars_of(
+        [
+            Panel(
+                f"{workload}, {load}: {name.replace('_', ' ')}",
+                tuple(_bar(row, name) for row in found if (row["workload"], row["load"]) == (workload, load)),
+            )
+            for workload, load in cases
+            for name in DRAWN
+        ]
+    )
+
+
+def _bar(row: Row, name: str) -> Bar:
+    return Bar(row["policy"], *row[name]) if row[name] else Bar(row["policy"], None)
 
 
 def hour_table(rows: Sequence[Row]) -> str:
@@ -140,8 +163,10 @@ def main(
     hour_seeds: Annotated[int, typer.Option(help="Seeds of the hour with noise; 0 leaves it out.")] = 5,
     hour_seconds: Annotated[float, typer.Option(help="How long that hour is.")] = HOUR_SECONDS,
     output: Annotated[Path, typer.Option(help="Folder for results.json and tables.md.")] = Path("build/bench-reaction"),
+    pictures: Annotated[Path, typer.Option(help="Folder for a picture.")] = Path("docs/images/bench"),
 ) -> None:
     """Play everything and write results.json and tables.md."""
+    check_names("--policy", policy, CONTESTANTS)
     cases = [(w, p, kind, seed, seconds) for w in workload for kind in load for p in policy for seed in range(seeds)]
     hours = [
         (w, held, seed, hour_seconds)
@@ -149,9 +174,11 @@ def main(
         for held in NOISE_INTERVALS_SECONDS
         for seed in range(hour_seeds)
     ]
-    rows, hour_rows = _all(play, cases), _all(play_hour, hours)
+    rows, hour_rows = play_all(play, cases, os.cpu_count()), play_all(play_hour, hours, os.cpu_count())
     tables = f"{table(rows)}\n\n{hour_table(hour_rows)}\n"
-    output.mkdir(parents=True, exist_ok=True)
+    for folder in (output, pictures):
+        folder.mkdir(parents=True, exist_ok=True)
+    (pictures / "reaction.svg").write_text(picture(rows), encoding="utf-8")
     (output / "results.json").write_text(json.dumps({"changing": rows, "hour": hour_rows}, indent=1), encoding="utf-8")
     (output / "tables.md").write_text(tables, encoding="utf-8")
     print(tables)
@@ -161,9 +188,15 @@ def main(
     print(json.dumps({"runs": len(rows), "median_and_range": summary(rows), "constant_with_noise": steady}))
 
 
-def _all(work: Callable[[Any], Row], cases: Sequence[Any]) -> list[Row]:
+def check_names(option: str, names: Sequence[str], known: Sequence[str]) -> None:
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise typer.BadParameter(f"{option} {unknown[0]!r}: there are {'; '.join(known)}")
+
+
+def play_all(work: Callable[[Any], Row], cases: Sequence[Any], processes: int | None) -> list[Row]:
     rows = []
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with ProcessPoolExecutor(max_workers=processes) as pool:
         for row in pool.map(work, cases):
             told = {name: value for name, value in row.items() if name != "later_plans"}
             print(" ".join(str(value) for value in told.values()), flush=True)

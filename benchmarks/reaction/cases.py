@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from papers.contestants import as_published
 
-from storm_operator.core.settings import Forecast, SchedulingSettings, Trigger
+from storm_operator.core.placement.registry import POLICIES
+from storm_operator.core.settings import Forecast, SchedulingSettings
 from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario
@@ -125,11 +127,18 @@ def scenario(workload: Workload, load: LoadShape, duration_seconds: float, seed:
     )
 
 
-def specs(workload: Workload, policy: str) -> dict[str, TopologySpec]:
-    """`adaptive` with our defaults; the published schedulers as published, by their own triggers."""
-    scheduling = SchedulingSettings(policy=policy)
-    if policy != "adaptive":
-        scheduling = SchedulingSettings(
-            policy=policy, trigger=Trigger.POLICY, cool_down_seconds=0.0, forecast=Forecast.LINE
-        )
+OURS: Mapping[str, SchedulingSettings] = {
+    "adaptive": SchedulingSettings(),
+    "adaptive, Line": SchedulingSettings(forecast=Forecast.LINE),
+}
+STORM = "storm"
+"""Nobody manages: Storm's Even scheduler at the start, no CPU limits."""
+CONTESTANTS = (*OURS, *(name for name in POLICIES if name not in OURS), STORM)
+
+
+def specs(workload: Workload, contestant: str) -> dict[str, TopologySpec] | None:
+    """`adaptive` with our defaults; the published schedulers as published, but with CPU limits for all. None: Storm."""
+    if contestant == STORM:
+        return None
+    scheduling = OURS.get(contestant) or as_published(contestant)
     return {workload.name: TopologySpec(workload.name, AdoptSource(), scheduling=scheduling)}

@@ -23,13 +23,16 @@ demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node m
 
 PIPELINE_DEMO := build/pipeline-demo
 PIPELINE_MASTER ?= local[*]
-pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, aggregated, learned from: tables and a report in build/pipeline-demo (a quarter of an hour)
+pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, learned from, and gone by: tables and a report in build/pipeline-demo (a quarter of an hour)
 	rm -rf $(PIPELINE_DEMO)
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo.yaml --history $(PIPELINE_DEMO)/bronze
-	set -e; for job in ingest traffic profile "forecast --theta 50 --publish $(PIPELINE_DEMO)/profile.json" evaluate \
+	set -e; for job in ingest traffic profile \
+	  "forecast --cycle 600 --bin 10 --theta 50 --valid-days 3650 --publish $(PIPELINE_DEMO)/profile.json" evaluate \
 	  "report --output $(PIPELINE_DEMO)/report"; do \
 	  echo "== storm-pipeline $$job"; set -- $$job; name=$$1; shift; \
 	  $(BIN)/storm-pipeline $$name $(PIPELINE_DEMO) "$$@" --master '$(PIPELINE_MASTER)'; done
+	@echo "== what was learned, half an hour later: with it and without"
+	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo-later.yaml --profile $(PIPELINE_DEMO)/profile.json
 
 test: setup test-unit test-plugin test-pipeline test-functional test-alerts ## All tests on this machine, set-up included
 
@@ -43,7 +46,7 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	./mvnw -q -B -f examples/workloads/pom.xml verify
 
 test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two files at a time, each with a Spark session
-	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile
+	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile --timeout 900  # a call into Spark that is cut short spoils its session for all later tests
 
 test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine, two files at a time; and long scenarios
 	$(BIN)/pytest tests/functional $(CONSTANT_LOAD) -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --ignore $(ALERTS_FIRE)
@@ -91,11 +94,13 @@ golden-record: setup ## Another recording of a real run, for `make golden`
 	PYTHONPATH=tests:benchmarks $(BIN)/python tests/record_history.py
 
 ##@ Measure
-.PHONY: bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
+.PHONY: bench bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers \
+  bench-scrape bench-reaction bench-league bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers \
   bench-real \
   bench-dashboards bench-pipeline bench-page page-pictures
+bench: bench-plan-all bench-optimum bench-papers bench-reaction bench-real ## How good the plans are, all of it: tables, and pictures into docs/images (hours)
+
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
 	$(BIN)/python benchmarks/hook/bench_hook.py
 
@@ -134,6 +139,9 @@ bench-placement: venv ## How long placement takes
 
 bench-reaction: venv ## Step, sine, random, spike, noise: CPU over and under, failed tuples, plans; an hour of noise
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m reaction.bench_reaction $(REACTION_OPTIONS)
+
+bench-league: venv ## All policies by name on the same workloads, simulated (LEAGUE_OPTIONS); the last line is JSON
+	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m league $(LEAGUE_OPTIONS)
 
 bench-forecasts: venv ## Ways to forecast load on recorded series: error and CPU missing; the last line is JSON
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/forecasts.py

@@ -22,7 +22,7 @@ def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: Plac
     """Why what was measured allows no decision; None when it does."""
     scheduling = settings.scheduling
     if not snapshot.history:
-        return Hold(HoldReason.WARMING_UP, "no control period has been measured yet")
+        return Hold(HoldReason.WARMING_UP, f"no control period has been measured yet{_problems(snapshot)}")
     running = _running(snapshot, settings)
     unknown = running & {*executors_without_demand(snapshot, demand), *snapshot.completeness.missing_executors}
     known_share = 1.0 - len(unknown) / max(len(running), 1)

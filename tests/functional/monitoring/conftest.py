@@ -19,6 +19,7 @@ from operator_scene import WORD_COUNT, free_port
 from prometheus_server import Labels, PrometheusServer
 from rule_files import rule_files, speed_up
 from storm_by_hand import StormByHand
+from storm_operator.local.cgroups import set_capacity
 from storm_operator.local.cluster import LocalCluster
 
 SPEED = 15.0
@@ -34,6 +35,7 @@ PATIENT_ALERTS = (
 """They compare what is so now, and then wait: nothing real is shortened when they wait less."""
 SPEEDS = {"StormPlacementFlapping": 8.0} | dict.fromkeys(PATIENT_ALERTS, 60.0)
 """Plans take the time that workers need to start, which nothing makes faster."""
+LAST_LINES = 60
 CLUSTER = "real"
 PLAYED = "played"
 
@@ -119,12 +121,28 @@ class Watched:
         """How often the operator has said so."""
         return self.log.read_text(errors="replace").count(words)
 
+    def last_words(self) -> str:
+        """The end of the operator's log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+
+    @contextmanager
+    def capacity(self, millicores: float, host: str = "") -> Iterator[None]:
+        """So much CPU for the machine, or for each, inside the block; as much as machines here can be given any."""
+        cgroups = [m.cgroup for m in self.storm.machines if m.cgroup is not None and host in ("", m.host)]
+        try:
+            for cgroup in cgroups:
+                set_capacity(cgroup, millicores)
+            yield
+        finally:
+            for cgroup in cgroups:
+                set_capacity(cgroup, self.storm.spec.capacity_millicores)
+
     def firing(self, alert: str, **labels: str) -> list[Labels]:
         """The alerts of that name and with these labels that fire now."""
         return [found for found in self.prometheus.firing().get(alert, ()) if labels.items() <= found.items()]
 
     def fires(self, alert: str, **labels: str) -> None:
-        eventually(lambda: self.firing(alert, **labels), f"{alert} fires for {labels}")
+        eventually(lambda: self.firing(alert, **labels), f"{alert} fires for {labels}", seen=self.last_words)
 
     def keeps_quiet_again(self, alert: str, **labels: str) -> None:
         eventually(lambda: not self.firing(alert, **labels), f"{alert} for {labels} is over")

@@ -137,6 +137,12 @@ def test_without_a_measured_period_it_warms_up() -> None:
     held(decision(now=dataclasses.replace(picture(), history=())), HoldReason.WARMING_UP)
 
 
+def test_what_keeps_it_from_being_measured_is_told() -> None:
+    gaps = Completeness(4, (LINE.executors[0],), problems=("agent 10.77.0.12 did not answer",))
+    message = held(decision(now=dataclasses.replace(picture(), history=(), completeness=gaps)), HoldReason.WARMING_UP)
+    assert "agent 10.77.0.12 did not answer" in message
+
+
 def test_incomplete_metrics_name_the_executors_and_the_problems() -> None:
     spout = LINE.executors[0]
     gaps = Completeness(4, (spout,), problems=("agent 10.77.0.12 did not answer",))

@@ -77,12 +77,16 @@ def test_executors_that_somebody_scatters_while_a_plan_settles(watched: Watched,
     apart: Iterator[int] = itertools.cycle(range(4))
     two_workers = [*SOME[:-1], "2"]
     settling = plans_that_settle(watched, SCATTERED)
-    # A plan that relieves an overload is never taken back: no machine may look full while its JVMs warm up.
+    # A plan is taken back only where its topology ran before it, and where it relieved no overload: no machine may look
+    # full while its JVMs warm up.
     with (
         watched.capacity(FAST_MACHINE_MILLICORES),
-        watched.manages(by_hand, SCATTERED, two_workers, settlingSeconds=600, **SOON_BACK),
+        watched.manages(by_hand, SCATTERED, two_workers, **SOON_BACK, mode="Observe"),
     ):
-        eventually(lambda: plans_that_settle(watched, SCATTERED) > settling, "its workers are made one")
+        by_hand.arrange(SCATTERED, lambda executor: int(executor.component == ACKER_COMPONENT))
+        eventually(lambda: watched.prometheus.query(BETWEEN_SUPERVISORS % SCATTERED), "traffic to the acker")
+        watched.change(SCATTERED, two_workers, settlingSeconds=600, **SOON_BACK)
+        eventually(lambda: plans_that_settle(watched, SCATTERED) > settling, "its executors are brought together")
         settles_since = time.monotonic()
         by_hand.arrange(SCATTERED, lambda _: next(apart))
         eventually(lambda: watched.prometheus.query(BETWEEN_SUPERVISORS % SCATTERED), "traffic between supervisors")

@@ -72,8 +72,18 @@ class Bench:
     def supervisors(self) -> tuple[Supervisor, ...]:
         return self.assembly.storm.read_view(self.specs).supervisors
 
+    def wait_for_supervisors(self) -> None:
+        """Until Nimbus knows one on each machine: one that was just started registers when its JVM is up."""
+        expected = {machine.host for machine in self.cluster.machines}
+        eventually(
+            lambda: expected <= {supervisor.host for supervisor in self.supervisors()},
+            "Nimbus knows a supervisor on each machine",
+            seen=self.supervisors,
+        )
+
     def layout(self, count_machine: int, first_port: int = 0) -> Assignment:
         """Spout, split and acker on the first machine, count on machine number `count_machine`, in the next slot."""
+        self.wait_for_supervisors()
         view = self.assembly.storm.read_view(self.specs)
         topology = next(t for t in view.topologies if t.name == self.name)
         by_host = {supervisor.host: supervisor for supervisor in view.supervisors}

@@ -82,13 +82,12 @@ def test_executors_of_a_dead_supervisor_go_to_the_fallback_and_come_home(bench: 
     bench.cluster.stop_supervisor(dead)
     try:
         lost = {e for e in target.slot_of if e.component == "count"}
-        eventually(
-            lambda: (
-                lost <= bench.assignment().slot_of.keys()
-                and all(bench.assignment().slot_of[e] != target.slot_of[e] for e in lost)
-            ),
-            "the executors of the dead supervisor run elsewhere",
-        )
+
+        def run_elsewhere() -> bool:
+            slot_of = bench.assignment().slot_of
+            return all(slot_of.get(executor, target.slot_of[executor]) != target.slot_of[executor] for executor in lost)
+
+        eventually(run_elsewhere, "the executors of the dead supervisor run elsewhere", seen=bench.assignment)
         acknowledgement = bench.assembly.store.read_acknowledgement(bench.topology_id)
         assert acknowledgement is not None
         assert acknowledgement.outcome == "partial"

@@ -22,7 +22,7 @@ def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: Plac
     """Why what was measured allows no decision; None when it does."""
     scheduling = settings.scheduling
     if not snapshot.history:
-        return Hold(HoldReason.WARMING_UP, f"no control period has been measured yet{_problems(snapshot)}")
+        return _unmeasured(snapshot, settings)
     running = _running(snapshot, settings)
     unknown = running & {*executors_without_demand(snapshot, demand), *snapshot.completeness.missing_executors}
     known_share = 1.0 - len(unknown) / max(len(running), 1)
@@ -36,6 +36,23 @@ def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: Plac
             f"allowed{_problems(snapshot)}",
         )
     return None
+
+
+def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:
+    """Before the first period is measured: that takes its time, but none is enough where nobody measures."""
+    in_use = {snapshot.assignment.slot_of[executor].supervisor_id for executor in _running(snapshot, settings)}
+    silent = sorted(
+        supervisor.host
+        for supervisor in snapshot.supervisors
+        if supervisor.id in in_use and supervisor.id in snapshot.completeness.silent_supervisors
+    )
+    if silent:
+        return Hold(
+            HoldReason.METRICS_INCOMPLETE,
+            f"no agent speaks for {', '.join(silent)}, where executors run; no control period has been measured "
+            f"since the last change{_problems(snapshot)}",
+        )
+    return Hold(HoldReason.WARMING_UP, f"no control period has been measured yet{_problems(snapshot)}")
 
 
 def _running(snapshot: ClusterSnapshot, settings: PlacementSettings) -> set[Executor]:

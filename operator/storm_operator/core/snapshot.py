@@ -110,6 +110,7 @@ class Completeness:
     `expected_executors` counts placed executors; `missing_executors` are those without a full pair of readings;
     `problems` are sentences for a person (an agent that did not answer, a worker without a snapshot).
     `topology_age_seconds` is the age by topology id, of those that were read at all; empty where nobody told it.
+    `silent_supervisors` are the ids of those that Nimbus sees and no agent spoke for.
     """
 
     expected_executors: int
@@ -117,6 +118,7 @@ class Completeness:
     age_seconds: float = 0.0
     problems: tuple[str, ...] = ()
     topology_age_seconds: Mapping[str, float] = field(default_factory=dict)
+    silent_supervisors: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "topology_age_seconds", read_only(self.topology_age_seconds))

@@ -99,7 +99,7 @@ def build_snapshot(
         loads={executor: reading.load for executor, reading in readings.items() if reading.load != ExecutorLoad()},
         traffic=TrafficMatrix(rates, (executor for topology in view.topologies for executor in topology.executors)),
         distances=_distances(view, readings_in),
-        completeness=_completeness(readings, problems),
+        completeness=_completeness(readings, problems, _silent_supervisors(view, readings_in)),
         supervisor_cpu_millicores=supervisor_cpu,
         rates={topology.id: _rates(topology, complete, located, histograms) for topology in view.topologies},
         worker_pids=_worker_pids(view, readings_in, hosts),
@@ -166,7 +166,16 @@ def _distances(view: ClusterView, readings_in: WindowReadings) -> Distances:
     return Distances(symmetric, default_ms=statistics.median(means.values()))
 
 
-def _completeness(readings: Readings, problems: tuple[str, ...]) -> Completeness:
+def _silent_supervisors(view: ClusterView, readings_in: WindowReadings) -> tuple[str, ...]:
+    """Ids of the supervisors whose agent said nothing: each answer of one has the capacity."""
+    return tuple(
+        supervisor.id
+        for supervisor in view.supervisors
+        if readings_in.supervisor_gauge(CAPACITY, supervisor.host) is None
+    )
+
+
+def _completeness(readings: Readings, problems: tuple[str, ...], silent_supervisors: tuple[str, ...]) -> Completeness:
     ages: dict[str, float] = {}
     for executor, reading in readings.items():
         if reading.age_seconds is not None:
@@ -177,6 +186,7 @@ def _completeness(readings: Readings, problems: tuple[str, ...]) -> Completeness
         age_seconds=max(ages.values(), default=0.0),
         problems=problems,
         topology_age_seconds=ages,
+        silent_supervisors=silent_supervisors,
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from builders import (
     NOW_SECONDS,
     chain_topology,
@@ -55,6 +57,28 @@ def test_neighbours_that_were_measured_make_up_for_nobody() -> None:
     half = placement_settings([WORDS], scheduling=SchedulingSettings(minimum_completeness=0.5))
     assert check(Completeness(8, WORDS.executors[:3]), settings=half) is HoldReason.METRICS_INCOMPLETE
     assert check(Completeness(8, WORDS.executors[:2]), settings=half) is None
+
+
+@pytest.mark.parametrize(
+    ("silent", "reason"),
+    [
+        ((), HoldReason.WARMING_UP),
+        (("s3",), HoldReason.METRICS_INCOMPLETE),
+        (("s4",), HoldReason.WARMING_UP),  # nobody runs there: nothing will be missing
+    ],
+)
+def test_warming_up_ends_for_nobody_whose_agent_is_silent(silent: tuple[str, ...], reason: HoldReason) -> None:
+    unmeasured = replace(
+        picture(Completeness(8, WORDS.executors, silent_supervisors=silent)), supervisors=supervisors(4), history=()
+    )
+    held = check_measurements(unmeasured, DEMAND, placement_settings([WORDS]))
+    assert held is not None
+    assert held.reason is reason
+    assert all(host_of(unmeasured, gone) in held.message for gone in silent if reason is not HoldReason.WARMING_UP)
+
+
+def host_of(seen: ClusterSnapshot, supervisor_id: str) -> str:
+    return seen.supervisor(supervisor_id).host
 
 
 def test_executors_of_a_supervisor_that_is_gone_lack_no_metrics() -> None:

@@ -227,6 +227,12 @@ def test_age_is_that_of_the_oldest_needed_reading(scrapes: Scrapes) -> None:
     assert found.topology_age_seconds == pytest.approx({"words": 0.7})
 
 
+def test_supervisors_whose_agent_says_nothing_are_named(scrapes: Scrapes) -> None:
+    assert build(scrapes).completeness.silent_supervisors == ()
+    scrapes.drop("storm_supervisor_cpu_capacity_cores", supervisor=HOST2)
+    assert build(scrapes).completeness.silent_supervisors == (MACHINES[1].id,)
+
+
 def test_executor_without_one_of_its_counts_is_missing_but_the_others_are_kept(scrapes: Scrapes) -> None:
     scrapes.drop("storm_executor_cpu_seconds_total", executor=SPLIT.label)
     snapshot = build(scrapes)

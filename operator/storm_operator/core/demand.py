@@ -10,8 +10,9 @@ Beyond the paper:
   what CPU was spent on: in a saturated component arrivals would make a tuple look cheaper than it is.
 - Periods that executed next to nothing say what idling costs, not what a tuple costs; they are left out of kappa. A
   component that executed nothing at all needs what it was measured to use.
-- Executors need not be equal (fields grouping on a skewed key). One that used clearly more than its even share gets
-  the component's need in proportion to what it used; the others keep the even share.
+- Executors need not be equal (fields grouping on a skewed key; shuffle, which prefers receivers nearby). Where one
+  used clearly more than its even share, each gets the component's need in proportion to what it used: even shares for
+  the others would count what that one does twice.
 - An executor that runs at its enforced limit would use more if it could, and back-pressure hides by how much: it needs
   at least theta more than its limit, so that it grows by two steps a period instead of one.
 """
@@ -124,7 +125,7 @@ def held_share(need_millicores: float, held_millicores: float | None, theta_mill
 
 
 def shared_out(need: float, executors: Sequence[Executor], snapshot: ClusterSnapshot) -> Mapping[Executor, float]:
-    """Liu's r (eq. 4): `need` split evenly, with more for executors that the traffic is skewed to."""
+    """Liu's r (eq. 4): `need` split evenly, or in proportion to what was used where the traffic is skewed."""
     if not executors:
         return {}
     even = need / len(executors)
@@ -132,11 +133,9 @@ def shared_out(need: float, executors: Sequence[Executor], snapshot: ClusterSnap
     known = [value for value in used.values() if value is not None]
     if len(known) < len(executors) or sum(known) <= 0.0:
         return dict.fromkeys(executors, even)
-    mean = statistics.fmean(known)
-    return {
-        executor: need * value / sum(known) if value is not None and value > SKEW_FACTOR * mean else even
-        for executor, value in used.items()
-    }
+    if max(known) <= SKEW_FACTOR * statistics.fmean(known):
+        return dict.fromkeys(executors, even)
+    return {executor: need * value / sum(known) for executor, value in used.items() if value is not None}
 
 
 def _steady(

@@ -85,6 +85,7 @@ def estimate_group_demand(
         peak_millicores={e: value for part in parts for e, value in part.peak_millicores.items()},
         room_peak_millicores={e: value for part in parts for e, value in part.room_peak_millicores.items()},
         limit_peak_millicores={e: value for part in parts for e, value in part.limit_peak_millicores.items()},
+        coming_millicores={e: value for part in parts for e, value in part.coming_millicores.items()},
     )
     filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
     are_all_equal = len(set(priority.values())) < 2

@@ -14,7 +14,9 @@ A plan costs restarts, so it is made for more than the next ten seconds. For eac
   there is too little even for the needs, all get the same part of theirs, so that supervisors are filled alike: the
   fullest one sets the pace of a topology. Overload is told by the need, so that the load may move between need and
   room without moving anybody. What comes again within that longer past, as spikes and waves do, moves executors once:
-  a limit is raised at no cost, a move restarts workers.
+  a limit is raised at no cost, a move restarts workers;
+- coming: the need after a rise that was seen for long and will leave the cluster hardly any CPU to spare. A plan may be
+  made for it before there is an overload: what one at the peak makes wait could not be worked off.
 """
 
 from __future__ import annotations
@@ -41,12 +43,21 @@ MOST_GROWTH = 10.0
 
 HELD_BACK_FACTOR = 2.0
 
+STEADY_PERIODS, LEAST_STEADY_POINTS = 10, 8
+"""What is to come is told from more of the past than room is: it alone may be why executors move."""
+AHEAD = 1.5
+"""A steady rise is believed for so many times as long as it was seen."""
+
+NEARLY_FULL = 0.75
+"""Of what may be filled: who comes to need more cannot work off soon what a plan at the peak would make wait, so that
+the plan must come before. Where there is more CPU to spare, to wait for the overload is cheaper than to believe."""
+
 WAITING_FRACTION = 0.1
 """Of a period, for which a limit may keep an executor waiting; for longer, it is given more."""
 BARELY_WAITING_FRACTION = 0.02
 """Who waits for longer than that needs what it has: it would wait again with less."""
 
-PACKABLE_SHARE = 0.9
+PACKABLE_SHARE = 0.98
 """Of the room of all supervisors together; executors do not come in every size."""
 
 
@@ -63,11 +74,13 @@ def lasting_demand(
     """
     needs: dict[Executor, float] = {}
     growth: dict[Executor, float] = {}
+    soon: dict[Executor, float] = {}
     for topology in snapshot.topologies:
         for component, need in component_needs(topology, snapshot, forecasts, scheduling.history_periods).items():
             executors = topology.executors_of(component)
             needs.update(shared_out(need, executors, snapshot))
             growth.update(dict.fromkeys(executors, _growth(topology, component, snapshot.history, scheduling)))
+            soon.update(dict.fromkeys(executors, _growth_soon(topology, component, snapshot.history)))
     before = previous or Demand({}, {})
     needs = {e: _unhidden(e, need, before, snapshot, resources) for e, need in needs.items()}
     without_waiting = {e: _without_waiting(e, need, before, snapshot, resources) for e, need in needs.items()}
@@ -84,6 +97,7 @@ def lasting_demand(
         peak_millicores=peaks,
         room_peak_millicores=room_peaks,
         limit_peak_millicores=limit_peaks,
+        coming_millicores={e: min(ceiling, need * soon[e]) for e, need in needs.items() if soon[e] > 1.0},
     )
 
 
@@ -95,21 +109,36 @@ def with_room_that_fits(
     Where the needs alone are more, all in proportion to theirs. A placement that cannot make all the room would be all
     about which part of it is missing, and indifferent to how unevenly that is. Where priorities differ (not
     `are_all_equal`), needs stay whole: who goes short is decided by rank then. `usable_share` is the part of
-    supervisors' capacity that may be filled; the demand stays as it is where a capacity is unknown.
+    supervisors' capacity that may be filled; the room stays as it is where a capacity is unknown, and nothing that is
+    to come counts. Nor does it where it leaves CPU to spare.
     """
     capacities = [supervisor.cpu_capacity_millicores for supervisor in snapshot.supervisors]
     known = [capacity for capacity in capacities if capacity]
-    needs, room = demand.of_now().room_millicores, math.fsum(demand.room_millicores.values())
-    need, usable = math.fsum(needs.values()), PACKABLE_SHARE * usable_share * math.fsum(known)
-    if len(known) < len(capacities) or room <= usable:
-        return demand
+    if len(known) < len(capacities):
+        return replace(demand, coming_millicores={})
+    usable = PACKABLE_SHARE * usable_share * math.fsum(known)
+    needs, coming = demand.of_now().room_millicores, demand.of_coming().room_millicores
+    counts = math.fsum(coming.values()) >= NEARLY_FULL * usable
+    fitting = _fitting(needs, coming, usable, are_all_equal=True)
+    return replace(
+        demand,
+        room_millicores=_fitting(needs, demand.room_millicores, usable, are_all_equal=are_all_equal),
+        coming_millicores={e: max(needs[e], fitting[e]) for e in demand.coming_millicores if counts},
+    )
+
+
+def _fitting(
+    needs: Mapping[Executor, float], wanted: Mapping[Executor, float], usable: float, *, are_all_equal: bool
+) -> Mapping[Executor, float]:
+    """`wanted` (at least the needs), or what there is of it where `usable` millicores are less."""
+    need, whole = math.fsum(needs.values()), math.fsum(wanted.values())
+    if whole <= usable:
+        return wanted
     if need >= usable:
         part = usable / need if are_all_equal else 1.0
-        fitting = {e: part * own for e, own in needs.items()}
-    else:
-        part = (usable - need) / (room - need)
-        fitting = {e: needs[e] + part * (wanted - needs[e]) for e, wanted in demand.room_millicores.items()}
-    return replace(demand, room_millicores=fitting)
+        return {e: part * own for e, own in needs.items()}
+    part = (usable - need) / (whole - need)
+    return {e: needs[e] + part * (own - needs[e]) for e, own in wanted.items()}
 
 
 def _unhidden(
@@ -164,6 +193,20 @@ def _growth(topology: Topology, component: str, history: Sequence[LoadPeriod], s
         return 1.0
     more = sure_slope(points) * scheduling.expected_life_seconds
     return min(MOST_GROWTH, 1.0 + more / points[-1][1])
+
+
+def _growth_soon(topology: Topology, component: str, history: Sequence[LoadPeriod]) -> float:
+    """How many times its present load the component will soon have, if it has risen for long; at least 1.
+
+    The later half must rise by itself: a line through a step rises too.
+    """
+    window = history[-STEADY_PERIODS:]
+    points = [(at, load.arrived_per_second) for at, load in measured_loads(topology, component, window)]
+    if len(points) < LEAST_STEADY_POINTS or points[-1][1] < LEAST_PER_SECOND:
+        return 1.0
+    ahead_seconds = AHEAD * (points[-1][0] - points[0][0])
+    rise = min(sure_slope(points), sure_slope(points[len(points) // 2 :]))
+    return min(MOST_GROWTH, 1.0 + rise * ahead_seconds / points[-1][1])
 
 
 def sure_slope(points: Sequence[tuple[float, float]]) -> float:

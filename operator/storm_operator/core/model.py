@@ -227,7 +227,7 @@ class Demand:
     come to need while a plan lasts; the bare needs unless told otherwise. `peak_millicores` is what it needed lately at
     most, also of those whose need is not known now, and `room_peak_millicores` the same of a longer past;
     `limit_peak_millicores` is the most that it needed, or had to be given lest its limit keep it waiting
-    (`lasting_demand`).
+    (`lasting_demand`). `coming_millicores` is what executors will soon need whose load has long risen, of those alone.
     """
 
     millicores: Mapping[Executor, float]
@@ -236,6 +236,7 @@ class Demand:
     peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
     room_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
     limit_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
+    coming_millicores: Mapping[Executor, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "millicores", read_only(self.millicores))
@@ -244,10 +245,15 @@ class Demand:
         object.__setattr__(self, "peak_millicores", read_only(self.peak_millicores))
         object.__setattr__(self, "room_peak_millicores", read_only(self.room_peak_millicores))
         object.__setattr__(self, "limit_peak_millicores", read_only(self.limit_peak_millicores))
+        object.__setattr__(self, "coming_millicores", read_only(self.coming_millicores))
 
     def of_now(self) -> Demand:
         """With room for the bare needs alone: what the next period is expected to use."""
         return replace(self, room_millicores=self._bare_needs())
+
+    def of_coming(self) -> Demand:
+        """With room for what is needed now, and for the growth that is sure to go on while a plan lasts."""
+        return replace(self, room_millicores=self._bare_needs() | dict(self.coming_millicores))
 
     def total(self, executors: Iterable[Executor]) -> float:
         """The room for `executors` together, in millicores; an executor without a demand counts nothing."""

@@ -12,6 +12,7 @@ from storm_operator.core.placement.objective import Prices, SeenAssignment, cost
 from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors
 from storm_operator.core.prediction import predict_change
 from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.shuffle_shares import ShuffleShares
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead
 
@@ -98,12 +99,18 @@ def examine_proposal(
     target = _in_free_slots(snapshot, target)
     diff = diff_assignments(base, target)
     in_force = see(snapshot, snapshot.assignment, demand, settings)
-    then = see(snapshot, snapshot.assignment.with_moves(target.slot_of), demand, settings)
+    whole = snapshot.assignment.with_moves(target.slot_of)
+    changed = {executor.topology_id for executor in target.slot_of}
+    snapshot_then, demand_then = ShuffleShares.of(snapshot, demand, changed).under(whole)
+    then = see(snapshot_then, whole, demand_then, settings)
     before, after = predict_change(snapshot, in_force, then, {move.executor.topology_id for move in diff.moves})
     prices = prices_of(snapshot, settings)
     borne = _with_what_is_borne(settings)
-    needed, needed_then = (see_demand(snapshot, seen, demand.of_now(), borne) for seen in (in_force, then))
-    cost_before, cost_after = (cost_seen(snapshot, seen, prices) for seen in (needed, needed_then))
+    needed = see_demand(snapshot, in_force, demand.of_now(), borne)
+    needed_then = see_demand(snapshot_then, then, demand_then.of_now(), borne)
+    coming = see_demand(snapshot, in_force, demand.of_coming(), borne)
+    coming_then = see_demand(snapshot_then, then, demand_then.of_coming(), borne)
+    cost_before, cost_after = (cost_seen(snapshot, seen, prices) for seen in (coming, coming_then))
     saved = cost_before.running - cost_after.running
     return ProposedChange(
         base=base,

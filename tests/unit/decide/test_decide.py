@@ -274,7 +274,7 @@ def test_overload_waits_for_nothing() -> None:
 
 def test_a_supervisor_that_is_measured_full_is_overloaded() -> None:
     here = dict(TOGETHER.slot_of)
-    spread = Assignment({**here, LINE.executors[1]: slot("s2")})
+    spread = Assignment({**here, LINE.executors[3]: slot("s2")})
     full = dataclasses.replace(picture(here), supervisor_cpu_millicores={"s1": 980})
     assert "uses 980 of 1000" in planned(decision(spread, full, same_demand([LINE], 100))).reason
     calm = dataclasses.replace(picture(here), supervisor_cpu_millicores={"s1": 500})
@@ -284,7 +284,7 @@ def test_a_supervisor_that_is_measured_full_is_overloaded() -> None:
 def test_a_full_supervisor_that_is_hardly_relieved_can_wait() -> None:
     """By less than a twentieth of it, which measuring hardly tells apart: at saturation one is always full."""
     here = dict(TOGETHER.slot_of)
-    spread = Assignment({**here, LINE.executors[1]: slot("s2")})
+    spread = Assignment({**here, LINE.executors[3]: slot("s2")})
     full = dataclasses.replace(picture(here), supervisor_cpu_millicores={"s1": 980})
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
     planned(decision(spread, full, same_demand([LINE], 60), recent))
@@ -297,7 +297,7 @@ def test_overload_that_is_hardly_less_in_all_can_wait() -> None:
     here = {**TOGETHER.slot_of, **placed(other, {"spout": "s2:6703"})}
     needs = {**dict.fromkeys(LINE.executors, 350.0), other.executors[0]: 930.0}
     both = dataclasses.replace(picture(), topologies=(LINE, other), assignment=Assignment(here))
-    spread = Assignment({**here, LINE.executors[1]: slot("s2")})
+    spread = Assignment({**here, LINE.executors[3]: slot("s2")})
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
     held(decision(spread, both, Demand(needs, needs), recent), HoldReason.COOL_DOWN)
     needs[other.executors[0]] = 600.0
@@ -306,7 +306,7 @@ def test_overload_that_is_hardly_less_in_all_can_wait() -> None:
 
 def test_filling_the_headroom_is_a_reason_but_can_wait() -> None:
     here = dict(TOGETHER.slot_of)
-    spread = Assignment({**here, LINE.executors[1]: slot("s2")})
+    spread = Assignment({**here, LINE.executors[3]: slot("s2")})
     plan = planned(decision(spread, picture(here), same_demand([LINE], 240)))
     assert plan.reason.startswith("supervisor 10.77.0.11 needs 960 millicores, 950 of 1000 may be filled")
     assert plan.cause is PlanCause.LITTLE_HEADROOM

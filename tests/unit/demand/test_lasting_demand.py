@@ -157,7 +157,7 @@ def test_no_more_room_than_there_is() -> None:
     seen = replace(picture(400.0), supervisors=(Supervisor("s1", "a", (6700,), 1000.0),))
     demand = Demand(dict.fromkeys(WORK, 600.0), dict.fromkeys(WORK, 100.0), dict.fromkeys(WORK, 500.0))
     fitting = with_room_that_fits(demand, seen, 0.9)
-    assert fitting.total(WORK) == pytest.approx(0.9 * 0.9 * 1000.0)
+    assert fitting.total(WORK) == pytest.approx(0.98 * 0.9 * 1000.0)
     assert with_room_that_fits(demand, seen, 10.0) == demand
 
 
@@ -167,8 +167,8 @@ def test_where_needs_do_not_fit_all_get_the_same_part_of_theirs() -> None:
     needs = {executor: 100.0 * number for number, executor in enumerate(WORK, start=4)}
     demand = Demand(dict.fromkeys(WORK, 900.0), needs, dict.fromkeys(WORK, 900.0))
     short = with_room_that_fits(demand, seen, 0.9)
-    assert short.total(WORK) == pytest.approx(0.9 * 0.9 * 1000.0)
-    assert [short.room_millicores[e] / needs[e] for e in WORK] == pytest.approx([810.0 / sum(needs.values())] * 4)
+    assert short.total(WORK) == pytest.approx(0.98 * 0.9 * 1000.0)
+    assert [short.room_millicores[e] / needs[e] for e in WORK] == pytest.approx([882.0 / sum(needs.values())] * 4)
     assert short.raw_millicores == demand.raw_millicores
     ranked = with_room_that_fits(demand, seen, 0.9, are_all_equal=False)
     assert ranked.room_millicores == needs
@@ -184,3 +184,26 @@ def test_need_peak_and_room_are_in_that_order(arrived: list[float]) -> None:
         need = demand.of_now().room_millicores[executor]
         assert need <= demand.room_millicores[executor] + 1e-6 <= RESOURCES.ceiling_millicores + 1e-5
         assert demand.raw_millicores[executor] <= demand.peak_millicores[executor] + 1e-6
+
+
+def test_a_long_rise_counts_before_it_arrives_where_it_fills_the_cluster() -> None:
+    rising = [100.0 + 20.0 * n for n in range(10)]
+    seen = picture(*rising)
+    found = demand_of(seen)
+    assert found.coming_millicores[WORK[0]] > 1.5 * found.raw_millicores[WORK[0]]
+    coming = sum(found.of_coming().room_millicores.values())
+    roomy, tight = (
+        replace(seen, supervisors=(Supervisor("s1", "a", (6700,), times * coming),)) for times in (3.0, 1.1)
+    )
+    assert not with_room_that_fits(found, roomy, 1.0).coming_millicores
+    assert with_room_that_fits(found, tight, 1.0).coming_millicores == found.coming_millicores
+    small = replace(seen, supervisors=(Supervisor("s1", "a", (6700,), 0.8 * coming),))
+    cut = with_room_that_fits(found, small, 1.0)
+    assert cut.of_coming().total(WORK) <= 0.8 * coming
+    unknown = replace(seen, supervisors=(Supervisor("s1", "a", (6700,), None),))
+    assert not with_room_that_fits(found, unknown, 1.0).coming_millicores
+
+
+@pytest.mark.parametrize("arrived", [[100.0, 120.0, 140.0, 160.0, 180.0], [100.0] * 5 + [200.0] * 5, [150.0] * 10])
+def test_a_short_rise_a_step_and_rest_are_not_to_come(arrived: list[float]) -> None:
+    assert not demand_of(picture(*arrived)).coming_millicores

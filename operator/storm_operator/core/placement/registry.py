@@ -24,7 +24,7 @@ from storm_operator.core.placement import (
     t_storm,
     weighted_round_robin,
 )
-from storm_operator.core.placement.adaptive import place_adaptive
+from storm_operator.core.placement.adaptive_shares import place_adaptive_as_shared
 from storm_operator.core.placement.aniello_offline import place_aniello_offline
 from storm_operator.core.placement.aniello_online import place_aniello_online
 from storm_operator.core.placement.even import place_even
@@ -35,7 +35,7 @@ from storm_operator.core.placement.signature import PlacementPolicy
 
 POLICIES: Mapping[str, PlacementPolicy] = MappingProxyType(
     {
-        "adaptive": place_adaptive,
+        "adaptive": place_adaptive_as_shared,
         aniello_offline.NAME: place_aniello_offline,
         aniello_online.NAME: place_aniello_online,
         ant_colony.NAME: ant_colony.place_ant_colony,

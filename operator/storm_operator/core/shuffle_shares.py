@@ -1,0 +1,246 @@
+"""How Storm's shuffle would share the tuples of a component under another assignment.
+
+Shuffle and local-or-shuffle send to executors of the own worker where there are any, else to those of the own
+supervisor, else to all alike (`LoadAwareShuffleGrouping`, unless `topology.disable.loadaware.messaging`). So who is
+placed beside a sender gets its tuples, and the CPU that they take, and who was beside it loses them: a plan by the
+rates of the assignment in force is a plan for shares that it ends itself.
+
+What is measured stays where an assignment changes nothing: a sender with the same receivers in reach sends as it did,
+and a component that was seen to send far off although receivers are in reach (load-aware messaging is off, or their
+queues are full) is taken to go on so. Fields, all, direct, ... go by keys: what a receiver gets is in proportion to
+what the sender has to send.
+
+Limits: where a receiver in reach would need more than a thread has, its queue fills, upon which Storm shares among
+all; that is taken to be alike. Topologies with cycles, and those too large for it, keep the rates in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+
+import numpy as np
+import numpy.typing as npt
+
+from storm_operator.core.arrays import NOWHERE, Floats
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, Demand, Executor, Topology
+from storm_operator.core.snapshot import ClusterSnapshot
+
+LOCAL_FIRST = frozenset({"shuffle", "local_or_shuffle", "localOrShuffle"})
+
+MOST_PAIRS = 40_000
+"""Of executors of neighbouring components in a topology: above, to share anew would take longer than to plan."""
+
+THREAD_MILLICORES = 900.0
+"""An executor is one thread; one that needs nearly all of a core has a queue."""
+
+LEAST_CHANGE = 0.02
+"""Of what an executor received: less is rounding."""
+
+Flags = npt.NDArray[np.bool_]
+Pair = tuple[str, str]
+Blocks = Mapping[Pair, Floats]
+"""Tuples per second between two components: a row for each sender, a column for each receiver."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffleShares:
+    """What assignments would make of the rates and needs that are known under the one in force."""
+
+    snapshot: ClusterSnapshot
+    demand: Demand
+    _flows: tuple[_Flows, ...]
+
+    @classmethod
+    def of(cls, snapshot: ClusterSnapshot, demand: Demand, topology_ids: Collection[str]) -> ShuffleShares:
+        """`demand` is as executors share the tuples now; only the topologies named share theirs anew."""
+        asked = (topology for topology in snapshot.topologies if topology.id in topology_ids)
+        flows = (_flows_of(topology, snapshot, demand) for topology in asked)
+        return cls(snapshot, demand, tuple(found for found in flows if found is not None))
+
+    def under(self, assignment: Assignment) -> tuple[ClusterSnapshot, Demand]:
+        """The snapshot with the traffic that `assignment` brings, and the demand; the very same where it changes none.
+
+        `assignment` covers all executors that run; the snapshot's own stays the one in force. In the demand, needs
+        and room go with the tuples; what is given (`Demand.millicores`) only rises, and is not rounded.
+        """
+        in_force = self.snapshot.assignment
+        shared = [(flows, _shared_anew(flows, in_force, assignment)) for flows in self._flows]
+        changed = [(flows, blocks) for flows, blocks in shared if blocks is not flows.blocks]
+        if not changed:
+            return self.snapshot, self.demand
+        traffic = self.snapshot.traffic.with_blocks(
+            [
+                (flows.executors[source], flows.executors[target], block)
+                for flows, blocks in changed
+                for (source, target), block in blocks.items()
+            ]
+        )
+        return replace(self.snapshot, traffic=traffic), _demand_anew(self.demand, changed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Flows:
+    """What a topology's components send each other under the assignment in force."""
+
+    executors: Mapping[str, tuple[Executor, ...]]
+    """By component, senders before receivers."""
+    blocks: Blocks
+    local_first: frozenset[Pair]
+    needs: Mapping[str, Floats]
+    """Millicores of each executor by component; 0 where unknown."""
+
+    def received(self, blocks: Blocks, name: str) -> Floats:
+        """Tuples per second that each executor of the component receives."""
+        total = np.zeros(len(self.executors[name]))
+        for (_, to), block in blocks.items():
+            if to == name:
+                total += block.sum(axis=0)
+        return total
+
+
+def _flows_of(topology: Topology, snapshot: ClusterSnapshot, demand: Demand) -> _Flows | None:
+    """None where no placement changes who gets what, or the topology is one that keeps its rates."""
+    groupings: dict[Pair, set[str]] = {}
+    for edge in topology.edges:
+        if edge.source != ACKER_COMPONENT:
+            groupings.setdefault((edge.source, edge.target), set()).add(edge.grouping)
+    local_first = frozenset(pair for pair, names in groupings.items() if names <= LOCAL_FIRST)
+    order = _in_order_of_flow(groupings)
+    if not local_first or not order:
+        return None
+    executors = {name: topology.executors_of(name) for name in order}
+    if sum(len(executors[source]) * len(executors[target]) for source, target in groupings) > MOST_PAIRS:
+        return None
+    whole = snapshot.traffic.block(topology.executors, topology.executors)
+    row_of = {executor: row for row, executor in enumerate(topology.executors)}
+    rows_of = {name: [row_of[executor] for executor in own] for name, own in executors.items()}
+    return _Flows(
+        executors=executors,
+        blocks={(source, target): whole[np.ix_(rows_of[source], rows_of[target])] for source, target in groupings},
+        local_first=local_first,
+        needs={
+            name: np.array([demand.raw_millicores.get(e, 0.0) for e in own], dtype=np.float64)
+            for name, own in executors.items()
+        },
+    )
+
+
+def _in_order_of_flow(pairs: Mapping[Pair, object]) -> tuple[str, ...]:
+    """The components with senders first; none where tuples go in circles."""
+    senders: dict[str, set[str]] = {}
+    for source, target in pairs:
+        senders.setdefault(target, set()).add(source)
+    try:
+        return tuple(TopologicalSorter(senders).static_order())
+    except CycleError:
+        return ()
+
+
+def _shared_anew(flows: _Flows, in_force: Assignment, then: Assignment) -> Blocks:
+    """Component after component as tuples flow; `flows.blocks` itself where nobody receives anything else."""
+    if all(in_force.slot_of.get(e) == then.slot_of.get(e) for own in flows.executors.values() for e in own):
+        return flows.blocks
+    blocks = dict(flows.blocks)
+    changed = False
+    for name in flows.executors:
+        for pair in [pair for pair in blocks if pair[1] == name and pair in flows.local_first]:
+            shared = _share(flows, blocks, pair, in_force, then)
+            changed |= shared is not blocks[pair]
+            blocks[pair] = shared
+        before, after = flows.received(flows.blocks, name), flows.received(blocks, name)
+        if _differ(before, after):
+            changed = True
+            for pair in [pair for pair in blocks if pair[0] == name]:
+                blocks[pair] = _sent_on(blocks[pair], before, after)
+    return blocks if changed else flows.blocks
+
+
+def _share(flows: _Flows, blocks: Blocks, pair: Pair, in_force: Assignment, then: Assignment) -> Floats:
+    """What `pair` exchanges then; the block itself where each sender has the receivers in reach that it had."""
+    senders, receivers = (flows.executors[name] for name in pair)
+    block, tasks = blocks[pair], _tasks(receivers)
+    reach_now, reach_then = (_in_reach(at, senders, receivers) for at in (in_force, then))
+    sent = block.sum(axis=1)
+    other = (reach_now != reach_then).any(axis=1) & (sent > 0.0)
+    if not other.any() or not _keeps_to_reach(block, reach_now, tasks):
+        return block
+    near, wide = (
+        np.where(other[:, None], _spread(sent, reach, tasks), block) for reach in (reach_then, np.ones_like(reach_then))
+    )
+    needs, before = flows.needs[pair[1]], flows.received(flows.blocks, pair[1])
+    needed = _gone_with_tuples(needs, before, flows.received({**blocks, pair: near}, pair[1]))
+    return wide if needed.max() > max(THREAD_MILLICORES, needs.max()) else near
+
+
+def _in_reach(assignment: Assignment, senders: Sequence[Executor], receivers: Sequence[Executor]) -> Flags:
+    """Whom each sender sends to: those of its worker, or else of its supervisor, or else all."""
+    slots = [[assignment.slot_of.get(executor) for executor in side] for side in (senders, receivers)]
+    same_worker = _same(*slots)
+    same_host = _same(*([slot and slot.supervisor_id for slot in side] for side in slots))
+    reach: Flags = np.where(np.any(same_host, axis=1, keepdims=True), same_host, True)
+    return np.where(np.any(same_worker, axis=1, keepdims=True), same_worker, reach)
+
+
+def _same(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> Flags:
+    """Which of `theirs` (columns) are at the place of each of `ours` (rows); None is no place."""
+    numbers: dict[Hashable, int] = {}
+    a, b = (np.array([numbers.setdefault(place, len(numbers)) for place in side]) for side in (ours, theirs))
+    same: Flags = (a[:, None] == b) & (a != numbers.get(None, NOWHERE))[:, None]
+    return same
+
+
+def _keeps_to_reach(block: Floats, reach: Flags, tasks: Floats) -> bool:
+    """Whether senders with some receivers in reach, and others not, were seen to prefer those; true where none has."""
+    told = ~reach.all(axis=1) & (block.sum(axis=1) > 0.0)
+    if not told.any():
+        return True
+    rows, inside = block[told], reach[told]
+    within = float(rows[inside].sum()) / float(rows.sum())
+    if_even = float((rows.sum(axis=1) * (inside @ tasks)).sum()) / float(rows.sum() * tasks.sum())
+    return within > (1.0 + if_even) / 2.0
+
+
+def _spread(sent: Floats, reach: Flags, tasks: Floats) -> Floats:
+    weights: Floats = reach * tasks
+    shares: Floats = weights / weights.sum(axis=1)[:, None]
+    return shares * sent[:, None]
+
+
+def _sent_on(block: Floats, before: Floats, after: Floats) -> Floats:
+    """Who receives more sends more: each executor what it sent for each tuple; who received none as all together."""
+    of_all = block.sum(axis=0) / max(float(before.sum()), 1e-9)
+    received = before[:, None]
+    for_each: Floats = np.where(received > 0.0, block / np.where(received > 0.0, received, 1.0), of_all)
+    sent: Floats = for_each * after[:, None]
+    return sent
+
+
+def _gone_with_tuples(values: Floats, before: Floats, after: Floats) -> Floats:
+    """Millicores in proportion to the tuples received, at what a tuple costs those that receive most."""
+    weight = float(before @ before)
+    return values if weight <= 0.0 else after * float(values @ before) / weight
+
+
+def _demand_anew(demand: Demand, changed: Sequence[tuple[_Flows, Blocks]]) -> Demand:
+    given, raw, room = dict(demand.millicores), dict(demand.raw_millicores), dict(demand.room_millicores)
+    coming = dict(demand.of_coming().room_millicores) if demand.coming_millicores else {}
+    for flows, blocks in changed:
+        for name, executors in flows.executors.items():
+            before, after = flows.received(flows.blocks, name), flows.received(blocks, name)
+            if not _differ(before, after) or any(executor not in raw for executor in executors):
+                continue
+            for values in (raw, room, coming) if coming else (raw, room):
+                old = np.array([values[executor] for executor in executors])
+                values.update(zip(executors, _gone_with_tuples(old, before, after).tolist(), strict=True))
+            given.update((executor, max(given[executor], raw[executor])) for executor in executors)
+    return replace(demand, millicores=given, raw_millicores=raw, room_millicores=room, coming_millicores=coming)
+
+
+def _differ(before: Floats, after: Floats) -> bool:
+    return bool((np.abs(after - before) > LEAST_CHANGE * np.maximum(before, after)).any())
+
+
+def _tasks(executors: tuple[Executor, ...]) -> Floats:
+    return np.array([executor.task_end - executor.task_start + 1 for executor in executors], dtype=np.float64)

@@ -1,0 +1,141 @@
+"""Who would get the tuples under another assignment: shuffle prefers receivers nearby, and their CPU goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from builders import graph_topology, placed, slot, snapshot, supervisors
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, Demand, Edge, Executor
+from storm_operator.core.shuffle_shares import MOST_PAIRS, ShuffleShares
+from storm_operator.core.snapshot import ClusterSnapshot
+
+EDGES = (
+    Edge("spout", "default", "split", "shuffle"),
+    Edge("split", "default", "count", "fields"),
+    Edge("split", "__ack_ack", ACKER_COMPONENT, "fields"),
+    Edge(ACKER_COMPONENT, "__ack_ack", "spout", "direct"),
+)
+WORDS = graph_topology("words", {"spout": 1, "split": 2, "count": 2, ACKER_COMPONENT: 1}, EDGES)
+SPOUT, SPLIT_A, SPLIT_B, COUNT_A, COUNT_B, ACKER = WORDS.executors
+EVEN = {
+    (SPOUT, SPLIT_A): 100.0,
+    (SPOUT, SPLIT_B): 100.0,
+    (SPLIT_A, COUNT_A): 300.0,
+    (SPLIT_A, COUNT_B): 100.0,
+    (SPLIT_B, COUNT_A): 300.0,
+    (SPLIT_B, COUNT_B): 100.0,
+    (SPLIT_A, ACKER): 100.0,
+    (SPLIT_B, ACKER): 100.0,
+    (ACKER, SPOUT): 200.0,
+}
+NEEDS = {SPOUT: 20.0, SPLIT_A: 150.0, SPLIT_B: 150.0, COUNT_A: 60.0, COUNT_B: 20.0, ACKER: 10.0}
+APART = {"spout": "s1", "split": ["s2", "s3"], "count": "s2", ACKER_COMPONENT: "s1"}
+BESIDE_A = {**APART, "split": ["s1", "s3"]}
+
+Places = Mapping[str, str | Sequence[str]]
+
+
+def shared(
+    now: Places,
+    then: Places,
+    rates: Mapping[tuple[Executor, Executor], float] = EVEN,
+    needs: Mapping[Executor, float] = NEEDS,
+) -> tuple[ClusterSnapshot, Demand]:
+    return shares_of(now, rates, needs).under(Assignment(placed(WORDS, then)))
+
+
+def shares_of(
+    now: Places, rates: Mapping[tuple[Executor, Executor], float], needs: Mapping[Executor, float]
+) -> ShuffleShares:
+    seen = snapshot([WORDS], supervisors(3), placed(WORDS, now), rates=dict(rates))
+    limits = {executor: need + 50.0 for executor, need in needs.items()}
+    return ShuffleShares.of(seen, Demand(limits, needs, {e: 1.2 * need for e, need in needs.items()}), {"words"})
+
+
+@pytest.mark.parametrize(
+    ("then", "to_a", "to_b"),
+    [
+        (BESIDE_A, 200.0, 0.0),
+        ({**APART, "split": ["s1:6701", "s3"]}, 200.0, 0.0),  # another worker of the same supervisor
+        ({**APART, "split": ["s1", "s1:6701"]}, 200.0, 0.0),  # the own worker before the own supervisor
+        ({**APART, "split": "s1"}, 100.0, 100.0),
+        ({**APART, "split": ["s3", "s2"]}, 100.0, 100.0),
+    ],
+    ids=["own-worker", "own-supervisor", "worker-first", "both", "neither"],
+)
+def test_receivers_nearby_get_everything(then: Places, to_a: float, to_b: float) -> None:
+    traffic = shared(APART, then)[0].traffic
+    assert (traffic.rate(SPOUT, SPLIT_A), traffic.rate(SPOUT, SPLIT_B)) == (pytest.approx(to_a), pytest.approx(to_b))
+    assert traffic.total() == pytest.approx(sum(EVEN.values()))
+
+
+def test_what_receives_more_sends_more_by_the_same_keys() -> None:
+    traffic = shared(APART, BESIDE_A)[0].traffic
+    assert [traffic.rate(SPLIT_A, to) for to in (COUNT_A, COUNT_B, ACKER)] == pytest.approx([600.0, 200.0, 200.0])
+    assert [traffic.rate(SPLIT_B, to) for to in (COUNT_A, COUNT_B, ACKER)] == [0.0, 0.0, 0.0]
+    assert traffic.rate(ACKER, SPOUT) == 200.0
+
+
+def test_cpu_goes_with_the_tuples_and_limits_only_rise() -> None:
+    demand = shared(APART, BESIDE_A)[1]
+    assert demand.raw_millicores == pytest.approx({**NEEDS, SPLIT_A: 300.0, SPLIT_B: 0.0})
+    assert demand.room_millicores[SPLIT_A] == pytest.approx(360.0)
+    assert demand.millicores == pytest.approx({e: need + 50.0 for e, need in NEEDS.items()} | {SPLIT_A: 300.0})
+
+
+def test_back_from_all_to_one_needs_are_alike_again() -> None:
+    all_to_a = shared(APART, BESIDE_A)
+    rates = {(a, b): rate for a, b, rate in all_to_a[0].traffic.pairs()}
+    traffic, demand = shared(BESIDE_A, APART, rates, {**NEEDS, SPLIT_A: 300.0, SPLIT_B: 11.0})
+    assert traffic.traffic.rate(SPOUT, SPLIT_B) == pytest.approx(100.0)
+    assert traffic.traffic.rate(SPLIT_B, COUNT_A) == pytest.approx(300.0), "as its component sends for each tuple"
+    assert demand.raw_millicores[SPLIT_A] == demand.raw_millicores[SPLIT_B] == pytest.approx(150.0)
+
+
+def test_where_nothing_changes_the_very_same_is_given_back() -> None:
+    shares = shares_of(APART, EVEN, NEEDS)
+    for then in (APART, {**APART, "count": "s3"}):
+        seen, demand = shares.under(Assignment(placed(WORDS, then)))
+        assert seen is shares.snapshot
+        assert demand is shares.demand
+
+
+def test_a_component_that_was_seen_to_send_far_off_goes_on_so() -> None:
+    """Even although one receiver is beside the spout: load-aware messaging is off."""
+    seen, _ = shared(BESIDE_A, {**APART, "split": ["s3", "s1"]})
+    assert seen.traffic.rate(SPOUT, SPLIT_B) == 100.0
+
+
+def test_more_than_a_thread_has_goes_to_all() -> None:
+    needs = {**NEEDS, SPLIT_A: 600.0, SPLIT_B: 600.0}
+    traffic = shared(APART, BESIDE_A, needs=needs)[0].traffic
+    assert (traffic.rate(SPOUT, SPLIT_A), traffic.rate(SPOUT, SPLIT_B)) == (100.0, 100.0)
+
+
+def test_tasks_count_and_not_executors() -> None:
+    pair = graph_topology("pair", {"spout": 1, "bolt": 2}, [Edge("spout", "default", "bolt", "shuffle")])
+    spout, one, _ = pair.executors
+    three = Executor("pair", 3, 5, "bolt")
+    topology = replace(pair, executors=(spout, one, three))
+    here = placed(topology, {"spout": "s1", "bolt": ["s1", "s2"]})
+    seen = snapshot([topology], supervisors(2), here, rates={(spout, one): 400.0})
+    there = Assignment(placed(topology, {"spout": "s1", "bolt": "s2"}))
+    traffic = ShuffleShares.of(seen, Demand({}, {}), {topology.id}).under(there)[0].traffic
+    assert (traffic.rate(spout, one), traffic.rate(spout, three)) == (pytest.approx(100.0), pytest.approx(300.0))
+
+
+def test_circles_and_large_topologies_keep_their_rates() -> None:
+    circle = (*EDGES, Edge("count", "again", "split", "shuffle"))
+    many = MOST_PAIRS // 100 + 1
+    for topology in (
+        graph_topology("circle", {"spout": 1, "split": 2, "count": 2, ACKER_COMPONENT: 1}, circle),
+        graph_topology("large", {"spout": 100, "split": many}, [Edge("spout", "default", "split", "shuffle")]),
+    ):
+        spout, split = (topology.executors_of(name)[0] for name in ("spout", "split"))
+        together = placed(topology, dict.fromkeys(("spout", "split"), "s2"))
+        seen = snapshot([topology], supervisors(2), together, rates={(spout, split): 10.0})
+        apart = Assignment({**together, spout: slot("s1")})
+        assert ShuffleShares.of(seen, Demand({}, {}), {topology.id}).under(apart)[0] is seen

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from eventually import eventually
 
 from kube_cluster import KubeCluster
 from kube_cluster.binaries import CONTROL_PLANE, ensure_programs, obstacle
@@ -61,7 +60,5 @@ def by_hand(scene: Scene) -> Iterator[StormByHand]:
 @pytest.fixture
 def operator(scene: Scene, kubelet: PlayedKubelet, tmp_path: Path) -> Iterator[OperatorProcess]:
     with OperatorProcess(scene.kube, scene.namespace, tmp_path / "operator.log") as operator:
-        for left in scene.all("stormtopologies"):  # by a test that failed
-            scene.delete(left["metadata"]["name"])
-        eventually(lambda: not scene.all("stormtopologies") + scene.all("stormrebalances"), "nothing is left")
+        scene.clear()
         yield operator

@@ -46,6 +46,7 @@ def test_a_published_profile_is_gone_by_and_others_are_refused_with_their_reason
     for name, published in (("old", old), ("foreign", foreign), ("renewed", old), ("renewed", good)):
         publish_to_config_map(published, scene.namespace, name)
     # What the pipeline checks before it publishes can only be spoilt by hand.
+    scene.kube.kubectl("delete", "configmap", "malformed", "-n", scene.namespace, "--ignore-not-found")
     scene.kube.kubectl(
         "create", "configmap", "malformed", "-n", scene.namespace, f'--from-literal={KEY}={{"version": 9}}'
     )

@@ -24,6 +24,7 @@ from kube_cluster.kwok import PlayedNodes
 from kube_cluster.prerequisites import missing_for_api_server
 from operator_scene import WORD_COUNT, OperatorProcess, Scene, word_count_args
 from storm_by_hand import StormByHand, nothing_left_on
+from storm_operator.core.model import WorkerSlot
 from storm_operator.kube.status import FIGURES_SECONDS
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.paths import repository_root
@@ -34,7 +35,7 @@ NAMESPACE, ACCOUNT = "rest", "operator"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 RESOURCES, PODS = 30, 40
 PASSES = 3
-OBSERVED = "observed"
+OBSERVED, WORKERS = "observed", 2
 WRITES = ("create", "update", "patch", "delete")
 
 
@@ -83,8 +84,14 @@ def observed(storm_cluster: LocalCluster, workloads_jar: Path) -> Iterator[Storm
     """Storm with a topology that somebody else submitted, spread as Storm's own scheduler does it."""
     with nothing_left_on(storm_cluster), StormByHand(storm_cluster) as hands:
         hands.submit(workloads_jar, WORD_COUNT, word_count_args(OBSERVED))
-        eventually(lambda: len(hands.processes(OBSERVED)) > 1, "its workers run")
+        eventually(lambda: processes(hands), "its workers run")
         yield hands
+
+
+def processes(hands: StormByHand) -> Mapping[WorkerSlot, int]:
+    """Of all its workers; empty while not every agent tells of its own."""
+    found = hands.processes(OBSERVED)
+    return found if len(found) == WORKERS else {}
 
 
 def test_running_topology_that_is_only_observed_is_left_alone(
@@ -94,7 +101,8 @@ def test_running_topology_that_is_only_observed_is_left_alone(
     scene = Scene(accounted_kube, storm_cluster, NAMESPACE, tmp_path)
     scheduling = {"mode": "Observe", "periodSeconds": 1, "settlingSeconds": 1}
     with OperatorProcess(accounted_kube, NAMESPACE, tmp_path / "operator.log", kubeconfig) as operator:
-        workers, before = observed.processes(OBSERVED), len(writes(accounted_kube))
+        workers = eventually(lambda: processes(observed), "its workers are seen")
+        before = len(writes(accounted_kube))
         try:
             scene.apply(scene.topology(OBSERVED, adopt={}, scheduling=scheduling))
             eventually(lambda: is_measured(scene.status(OBSERVED)), "it is measured, and held for its mode alone")
@@ -103,7 +111,9 @@ def test_running_topology_that_is_only_observed_is_left_alone(
             own = ("stormtopologies", "stormtopologies/status", "events")
             assert {what for _, what in asked} <= set(own), "no plan, no pod, no replicas, no Job"
             assert scene.rebalances() == []
-            assert observed.processes(OBSERVED) == workers, "every worker runs on"
+            eventually(
+                lambda: processes(observed) == workers, f"all of {workers} run on", seen=lambda: processes(observed)
+            )
             assert observed.journal is None
         finally:
             scene.delete(OBSERVED)
@@ -131,7 +141,7 @@ def writes_no_more_than_figures(kube: KubeCluster, operator: OperatorProcess) ->
 def test_idle_operator_writes_nothing(accounted_kube: KubeCluster, tmp_path: Path) -> None:
     kubeconfig = accounted_kube.service_account_kubeconfig(NAMESPACE, ACCOUNT)
     with OperatorProcess(accounted_kube, NAMESPACE, tmp_path / "operator.log", kubeconfig) as operator:
-        accounted_kube.kubectl("create", "-f", "-", input="---".join(map(resource, range(RESOURCES))))
+        accounted_kube.kubectl("apply", "-f", "-", input="---".join(map(resource, range(RESOURCES))))
         eventually(lambda: len(out_of_reach(accounted_kube)) == RESOURCES, "each says that its Nimbus is away")
         wait_for_passes(operator, 1)
         before = writes(accounted_kube)

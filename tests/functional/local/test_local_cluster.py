@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.local.cgroups import set_capacity, throttled_periods
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.lifecycle import wait_until
@@ -106,8 +108,10 @@ def test_a_machine_gets_no_more_cpu_than_its_capacity(cluster: LocalCluster) -> 
 
 
 def test_workers_run_inside_their_machine_and_a_topology_counts(cluster: LocalCluster) -> None:
-    submit_words(cluster.layout, "words", workers=3)
-    wait_until(lambda: counting_workers(cluster, "words") == 3, SECONDS, "the topology did not run")
+    if not is_submitted(cluster, "words"):  # by a first try
+        submit_words(cluster.layout, "words", workers=3)
+    # More when a worker was started again in another slot.
+    wait_until(lambda: counting_workers(cluster, "words") >= 3, SECONDS, "the topology did not run")
     workers = cluster.workers()
     assert {worker.machine for worker in workers} == {machine.name for machine in cluster.machines}
     for worker in workers:
@@ -157,6 +161,12 @@ def test_a_folder_too_deep_for_sockets_is_refused(tmp_path: Path) -> None:
     deep = tmp_path / ("x" * LONGEST_SOCKET_PATH)
     with pytest.raises(LocalClusterError, match="work_dir"):
         LocalCluster(LocalClusterSpec(name="toodeep", subnet="10.253.253.0/24", work_dir=deep)).up()
+
+
+def is_submitted(cluster: LocalCluster, topology: str) -> bool:
+    host, port = cluster.nimbus
+    with contextlib.closing(NimbusClient([f"{host}:{port}"])) as nimbus:
+        return nimbus.cluster_info().topology_named(topology) is not None
 
 
 def counting_workers(cluster: LocalCluster, topology: str) -> int:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from eventually import eventually
 
 from storm_operator.adapters.metrics.scrape import fetch_text, parse_metrics
 from storm_operator.assembly import Assembly, assemble
@@ -18,12 +19,12 @@ from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.topology_spec import JarSource, TopologySpec
 from storm_operator.demo.recorder import Recorder
 from storm_operator.local.cluster import LocalCluster
-from storm_operator.local.lifecycle import wait_until
 from storm_operator.standalone_command import connection_of
 
 pytestmark = pytest.mark.functional
 
-SECONDS = 90.0
+WINDOW_SECONDS = 90.0
+ANSWER_SECONDS = 30.0
 TRAFFIC = "storm_traffic_tuples_total"
 STATED_ERROR = 0.03
 
@@ -64,7 +65,7 @@ class Truth:
             time.sleep(2.5)  # longer than the workers' period: two equal readings are two different snapshots
             return len(counted) > 2 and counted[-1] == counted[-2] == counted[-3]
 
-        wait_until(is_quiet, SECONDS, "the topology did not come to rest")
+        eventually(is_quiet, "the topology comes to rest")
 
     def sent(self) -> Pairs:
         """By (source task, target task), from the tasks' own files."""
@@ -81,13 +82,13 @@ class Truth:
         """The same from all agents."""
         pairs: dict[tuple[int, int], float] = {}
         for url in self.cluster.agent_urls.values():
-            for key, value in parse_metrics(fetch_text(url, 5.0)).items():
+            for key, value in parse_metrics(fetch_text(url, ANSWER_SECONDS)).items():
                 if key.name == TRAFFIC and key.label("topology_id").startswith(f"{self.name}-"):
                     pair = (int(key.label("source_task")), int(key.label("target_task")))
                     pairs[pair] = pairs.get(pair, 0.0) + value
         return pairs
 
-    def snapshot(self, window_seconds: float = SECONDS) -> ClusterSnapshot:
+    def snapshot(self, window_seconds: float = WINDOW_SECONDS) -> ClusterSnapshot:
         """What the last `window_seconds` brought. Readings that fill less than a quarter of them count for nothing."""
         now = time.time()
         view = self.assembly.storm.read_view(self.specs)
@@ -104,10 +105,13 @@ class Truth:
 def running(cluster: LocalCluster, jar: Path, folder: Path, exact: bool) -> Iterator[Truth]:
     truth = Truth(cluster, jar, folder, exact)
     try:
-        wait_until(truth.is_complete, SECONDS, "no agent exports the topology")
+        eventually(truth.is_complete, "agents export the topology")
         yield truth
     finally:
-        truth.assembly.storm.kill(truth.name, 0)
+        storm = truth.assembly.storm
+        storm.kill(truth.name, 0)
+        # Until then another try would find the name taken.
+        eventually(lambda: all(each.name != truth.name for each in storm.running()), f"{truth.name} is gone")
         truth.assembly.close()
 
 

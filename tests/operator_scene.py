@@ -19,6 +19,7 @@ import requests
 from eventually import eventually
 
 from kube_cluster import KubeCluster, KubeClusterError
+from storm_operator.kube.rebalances import ASK_ANNOTATION
 from storm_operator.kube.submission import REQUEST_VARIABLE
 from storm_operator.local.cluster import LocalCluster
 
@@ -222,7 +223,11 @@ class Scene:
         return next((c for c in conditions if c["type"] == kind), {})
 
     def rebalances(self, state: str | None = None) -> list[dict[str, Any]]:
-        return [b for b in self.all("stormrebalances") if state in (None, (b.get("status") or {}).get("state"))]
+        """All, or those whose status was written and has that state: before it is, the CRD's default is `Proposed`."""
+        found = self.all("stormrebalances")
+        if state is None:
+            return found
+        return [body for body in found if body["status"]["state"] == state and "message" in body["status"]]
 
     def annotate(self, kind: str, name: str, annotation: str) -> None:
         self.kube.kubectl("annotate", "--overwrite", kind, name, annotation, "-n", self.namespace)
@@ -253,3 +258,26 @@ class Scene:
 
     def is_gone(self, name: str) -> bool:
         return self.get("stormtopologies", name) is None
+
+
+@dataclass
+class Approver:
+    """Approves every plan that waits: while loads settle one supersedes the other before its approval is heard."""
+
+    scene: Scene
+    approved: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By name: each as it was when it was approved."""
+
+    def approve(self) -> None:
+        for body in self.scene.rebalances("Proposed"):
+            name = body["metadata"]["name"]
+            if name not in self.approved:
+                self.approved[name] = body
+                self.scene.annotate("stormrebalance", name, f"{ASK_ANNOTATION}=approve")
+
+    def rebalances(self, state: str) -> list[dict[str, Any]]:
+        """Those in that state; while there are none, what waits is approved."""
+        found = self.scene.rebalances(state)
+        if not found:
+            self.approve()
+        return found

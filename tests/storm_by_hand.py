@@ -102,6 +102,7 @@ class StormByHand:
 
         Waits until they run there.
         """
+        eventually(lambda: self.assignment(name).slot_of, f"{name} is placed")
         base = self.assignment(name)
         view = self._parts.storm.read_view({})
         machines = sorted(view.supervisors, key=lambda supervisor: supervisor.host)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from eventually import eventually
 
-from operator_scene import OperatorProcess, PlayedKubelet, Scene, word_count_args
+from operator_scene import Approver, OperatorProcess, PlayedKubelet, Scene, word_count_args
 from storm_by_hand import StormByHand
-from storm_operator.kube.rebalances import ASK_ANNOTATION, FINAL_STATES
+from storm_operator.kube.rebalances import FINAL_STATES
 
 pytestmark = pytest.mark.functional
 
@@ -58,10 +58,10 @@ def test_plans_wait_for_conditions_windows_and_people_and_expire(
 
     scene.apply(wish(scene, NO_RESTART | ALWAYS_EXCLUDED, **auto))
     eventually(lambda: scene.status(NAME).get("lastHold", {}).get("reason") == "ExcludedWindow", "the window is seen")
-    second = eventually(lambda: waiting(scene), "the plan still waits")
+    eventually(lambda: waiting(scene), "the plan still waits")
+    approver = Approver(scene)
+    (second,) = eventually(lambda: approver.rebalances("Approved"), "the plan is approved")
     assert second["spec"]["baseHash"] != first["spec"]["baseHash"]
-    scene.annotate("stormrebalance", second["metadata"]["name"], f"{ASK_ANNOTATION}=approve")
-    eventually(lambda: scene.rebalances("Approved"), "the plan is approved")
     operator.wait_for_passes(3)
     assert [body["metadata"]["name"] for body in scene.rebalances("Approved")] == [second["metadata"]["name"]]
     assert is_spread(by_hand), "nothing moves in the window"

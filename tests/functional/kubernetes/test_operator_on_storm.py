@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from eventually import eventually
 
-from operator_scene import OperatorProcess, PlayedKubelet, Scene
+from operator_scene import Approver, OperatorProcess, PlayedKubelet, Scene
 from page_truth import asked_of, tells_the_truth
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.plan_store import PlanStore
@@ -40,17 +40,19 @@ def test_topology_is_submitted_planned_verified_suspended_and_deleted(
     eventually(lambda: scene.status("words").get("phase") == "Running", "it runs")
     assert status_in_storm(nimbus, "words") == "ACTIVE"
 
-    (verified,) = eventually(lambda: scene.rebalances("Verified"), "a plan is made, applied and verified")
+    # While loads settle a first plan may bring together only a part.
+    verified = eventually(
+        lambda: brought_together(scene), "plans are made, applied and verified until no tuple travels"
+    )
     assert verified["spec"]["moveCount"] == len(verified["spec"]["moves"]) > 0
     assert verified["status"]["secondsToInForce"] > 0
     assert verified["status"]["approvedBy"] == "auto"
-    assert verified["status"]["measured"]["after"]["interSupervisorTuplesPerSecond"] == 0.0
     assert verified["metadata"]["ownerReferences"][0]["name"] == "words"
     ready = eventually(lambda: scene.condition("words", "Ready").get("status") == "True", "it is ready")
     assert ready
     eventually(lambda: scene.status("words").get("interSupervisorTuplesPerSecond") == 0.0, "the status has figures")
-    assert scene.status("words")["lastPlan"]["state"] == "Verified"
-    assert scene.status("words")["supervisorsUsed"] == 1
+    eventually(lambda: scene.status("words").get("supervisorsUsed") == 1, "the status has its one supervisor")
+    eventually(lambda: scene.status("words").get("lastPlan", {}).get("state") == "Verified", "the status has its plan")
     page = f"http://127.0.0.1:{operator.page_port}"
     tells_the_truth(page, nimbus, "words")
     assert asked_of(page, "clusters")["clusters"][0]["name"] == scene.nimbus
@@ -72,6 +74,14 @@ def test_topology_is_submitted_planned_verified_suspended_and_deleted(
     assert kept == [], "nothing is left in ZooKeeper"
 
 
+def brought_together(scene: Scene) -> dict[str, Any]:
+    """A verified plan after which no tuple travels between supervisors; empty when there is none."""
+    for body in scene.rebalances("Verified"):
+        if body["status"]["measured"].get("after", {}).get("interSupervisorTuplesPerSecond") == 0.0:
+            return body
+    return {}
+
+
 def test_exactly_the_approved_plan_is_carried_out_and_can_be_taken_back(
     scene: Scene, operator: OperatorProcess
 ) -> None:
@@ -79,14 +89,15 @@ def test_exactly_the_approved_plan_is_carried_out_and_can_be_taken_back(
     (first,) = eventually(lambda: scene.rebalances("Proposed"), "a plan is proposed")
     assert "Manual" in first["status"]["message"]
     ask(scene, first, "refresh")
-    eventually(lambda: scene.rebalances("Expired"), "it is withdrawn")
-    (second,) = eventually(lambda: scene.rebalances("Proposed"), "it is proposed anew")
-    assert second["metadata"]["name"] != first["metadata"]["name"]
+    eventually(lambda: status_of(scene, first).get("state") == "Expired", "it is withdrawn")
+    eventually(lambda: scene.rebalances("Proposed"), "it is proposed anew")
 
-    ask(scene, second, "approve")
-    (verified,) = eventually(lambda: scene.rebalances("Verified"), "it is carried out and verified")
-    assert verified["metadata"]["name"] == second["metadata"]["name"]
-    assert verified["spec"] == second["spec"]
+    approver = Approver(scene)
+    (verified,) = eventually(lambda: approver.rebalances("Verified"), "what is approved is carried out and verified")
+    assert verified["metadata"]["name"] != first["metadata"]["name"]
+    assert verified["spec"] == approver.approved[verified["metadata"]["name"]]["spec"]
+    begun = [body["metadata"]["name"] for body in scene.rebalances() if "applying" in body["status"].get("times", {})]
+    assert begun == [verified["metadata"]["name"]], "no other was begun"
     assert verified["status"]["approvedBy"] == "annotation (kubectl-annotate)"
     times = verified["status"]["times"]
     assert times["proposed"] <= times["approved"] <= times["applying"] <= times["inForce"] <= times["finished"]
@@ -107,7 +118,9 @@ def test_rejected_plan_is_not_proposed_again(scene: Scene, operator: OperatorPro
     scene.apply(scene.topology("refused", scheduling={"mode": "Recommend"}))
     (proposed,) = eventually(lambda: scene.rebalances("Proposed"), "a plan is recommended")
     ask(scene, proposed, "perhaps")
-    eventually(lambda: "not understood" in message_of(scene, proposed), "a word that is none is answered")
+    eventually(
+        lambda: "not understood" in status_of(scene, proposed).get("message", ""), "a word that is none is answered"
+    )
     ask(scene, proposed, "reject")
     eventually(lambda: scene.rebalances("Rejected"), "it is rejected")
     eventually(lambda: scene.status("refused").get("lastHold", {}).get("reason") == "KnownBad", "it is remembered")
@@ -120,9 +133,9 @@ def ask(scene: Scene, rebalance: dict[str, Any], what: str) -> None:
     scene.annotate("stormrebalance", rebalance["metadata"]["name"], f"{ASK_ANNOTATION}={what}")
 
 
-def message_of(scene: Scene, rebalance: dict[str, Any]) -> str:
+def status_of(scene: Scene, rebalance: dict[str, Any]) -> dict[str, Any]:
     now = scene.get("stormrebalances", rebalance["metadata"]["name"])
-    return str(now["status"]["message"]) if now else ""
+    return dict(now["status"]) if now else {}
 
 
 def test_replica_that_waits_takes_over_from_one_that_stands_still_and_the_two_never_act_together(

@@ -13,6 +13,7 @@ import pytest
 from cluster_bench import Bench
 from eventually import eventually
 
+from functional.plans.conftest import PROBE_SECONDS
 from storm_operator.assembly import assemble
 from storm_operator.core.plan_json import plan_to_json, record_to_json
 from storm_operator.core.plan_record import PlanState
@@ -40,7 +41,10 @@ def test_executors_are_where_the_plan_says_and_kept_workers_live_on(bench: Bench
     assert moved.workers_kept == len(moved.plan.kept_workers) == 1
     assert moved.seconds_to_running is not None, moved.message
     # Not within the ten seconds after which they would have asked by themselves: they were told.
-    assert bench.assembly.storm.tell_supervisors([machine.id for machine in bench.supervisors()])
+    eventually(
+        lambda: bench.assembly.storm.tell_supervisors([machine.id for machine in bench.supervisors()]),
+        "all supervisors can be told",
+    )
 
 
 @pytest.mark.parametrize("method", list(ApplyMethod))
@@ -56,7 +60,7 @@ def test_each_way_moves_the_same_executors(bench: Bench, method: ApplyMethod) ->
         # A tuple lost in the move would fail by the message timeout, and be counted within the next two seconds.
         deadline = time.monotonic() + MESSAGE_TIMEOUT_SECONDS + 3.0
         while time.monotonic() < deadline:
-            assert bench.failures() == failures_before
+            assert bench.failures() <= failures_before
             time.sleep(1.0)
 
 
@@ -103,7 +107,7 @@ def test_executors_of_a_dead_supervisor_go_to_the_fallback_and_come_home(bench: 
 CHILD = """
 import json, os, signal, sys
 from pathlib import Path
-from storm_operator.adapters.storm_cluster import PlanJournal
+from storm_operator.adapters import worker_probe
 from storm_operator.assembly import assemble
 from storm_operator.core.plan_json import record_from_json
 from storm_operator.demo.recorder import Recorder
@@ -111,6 +115,7 @@ from storm_operator.local.cluster import LocalCluster
 from storm_operator.standalone_command import connection_of
 
 name, record_file, deadly_save = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+worker_probe.TIMEOUT_SECONDS = float(sys.argv[4])
 assembly = assemble(connection_of(LocalCluster.attach(name)), Recorder())
 assembly.storm.read_view({})
 saves = 0
@@ -135,10 +140,10 @@ def test_operator_killed_in_mid_apply_finishes_the_plan_in_its_next_life(
     file = tmp_path_factory.mktemp("record") / "record.json"
     file.write_text(json.dumps(record_to_json(record)))
     child = subprocess.run(
-        [sys.executable, "-c", CHILD, bench.cluster.spec.name, str(file), str(deadly_save)],
+        [sys.executable, "-c", CHILD, bench.cluster.spec.name, str(file), str(deadly_save), str(PROBE_SECONDS)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert child.returncode == -signal.SIGKILL, child.stderr
@@ -170,7 +175,7 @@ def test_plan_that_made_things_worse_is_rolled_back_and_remembered(bench: Bench)
         name: replace(
             spec,
             scheduling=SchedulingSettings(
-                mode=Mode.ENFORCE, settling_seconds=0.0, cool_down_seconds=600.0, maximum_age_seconds=30.0
+                mode=Mode.ENFORCE, settling_seconds=10.0, cool_down_seconds=600.0, maximum_age_seconds=30.0
             ),
         )
         for name, spec in bench.specs.items()

@@ -99,7 +99,7 @@ def test_folder_is_submitted_managed_followed_and_left_running(
 
         eventually(lambda: split_executors() == 1, "the number of executors is what the file says")
         operator.send_signal(signal.SIGINT)
-        assert operator.wait(timeout=60) == 0
+        assert operator.wait(timeout=240) == 0
         running = {t.name: t.status for t in assembly.storm.running()}
         assert running[name] == "ACTIVE"
         assert not assembly.store.read_cpu_limits(topology.id), "nobody watches: nobody is held back"
@@ -125,7 +125,7 @@ def metrics_keep_the_contract(operator_url: str, cluster: LocalCluster, topology
     eventually(lambda: not missing(), "every metric of the contract is there")
     page = page_at(operator_url)
     assert complaints_of_promtool(page) == []
-    assert f'state="Verified",topology="{topology}"}} 1.0' in page
+    assert re.search(rf'state="Verified",topology="{topology}"\}} [1-9]', page)
     assert re.search(r'peer_calls_total\{nimbus="[^"]+",outcome="ok",peer="agent",verb="scrape"\}', page)
     seen: set[str] = set()
     for machine in cluster.machines:

@@ -33,8 +33,8 @@ PATIENT_ALERTS = (
     "StormCpuResizeRefused",
 )
 """They compare what is so now, and then wait: nothing real is shortened when they wait less."""
-SPEEDS = {"StormPlacementFlapping": 8.0} | dict.fromkeys(PATIENT_ALERTS, 60.0)
-"""Plans take the time that workers need to start, which nothing makes faster."""
+SPEEDS = {"StormPlacementFlapping": 4.0} | dict.fromkeys(PATIENT_ALERTS, 60.0)
+"""Plans take the time that workers need to start, which nothing makes faster; and five are to fit into the window."""
 LAST_LINES = 60
 CLUSTER = "real"
 PLAYED = "played"
@@ -88,8 +88,10 @@ class Watched:
             eventually(lambda: by_hand.running(name) and by_hand.processes(name), f"{name} runs")
             yield
         finally:
+            words = f"{file.name} is gone"
+            before = self.said(words)
             file.unlink()
-            eventually(lambda: self.has_ended or self.said(f"{file.name} is gone"), f"{name} is let go")
+            eventually(lambda: self.has_ended or self.said(words) > before, f"{name} is let go")
             if by_hand.running(name) is not None:
                 by_hand.kill(name)
             eventually(lambda: by_hand.running(name) is None, f"{name} is gone")

@@ -20,7 +20,7 @@ OPERATOR_NAMESPACE = "storm-operator"
 NIMBUS = f"{STORM}-nimbus.{NAMESPACE}:6627"
 SUPERVISORS = "app.kubernetes.io/name=storm,app.kubernetes.io/component=supervisor"
 CLIENT = "client"
-INSTALL_TIMEOUT = "--timeout=240s"
+INSTALL_TIMEOUT = "--timeout=600s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +141,10 @@ class StormOnNode:
 
     def _helm_install(self, release: str, chart: Path, namespace: str, values: Mapping[str, str]) -> None:
         settings = [f"--set={key}={value}" for key, value in values.items()]
+        # Not `install`, which refuses the name while a release is there that did not come up in time.
         self.kube.helm(
-            *("install", release, str(chart), "-n", namespace, "--create-namespace", "--wait", INSTALL_TIMEOUT),
-            *settings,
+            *("upgrade", "--install", release, str(chart), "-n", namespace, "--create-namespace"),
+            *("--wait", INSTALL_TIMEOUT, *settings),
         )
 
 

@@ -26,11 +26,13 @@ def jar_server(storm: StormOnNode) -> Iterator[tuple[str, str]]:
         *(f"--overrides={overrides}", "--command", "--"),
         *("python3", "-m", "http.server", str(PORT), f"--directory={JAR_FOLDER}"),
     )
-    storm.kube.kubectl("wait", "--for=condition=Ready", f"pod/{SERVER}", "-n", NAMESPACE, "--timeout=60s")
-    (pod,) = [pod for pod in storm.all("pods") if pod["metadata"]["name"] == SERVER]
-    said = storm.kube.kubectl("exec", SERVER, "-n", NAMESPACE, "--", "sha256sum", f"{JAR_FOLDER}/{JAR}")
-    yield f"http://{pod['status']['podIP']}:{PORT}/{JAR}", said.split()[0]
-    storm.kube.kubectl("delete", "pod", SERVER, "-n", NAMESPACE)
+    try:
+        storm.kube.kubectl("wait", "--for=condition=Ready", f"pod/{SERVER}", "-n", NAMESPACE, "--timeout=240s")
+        (pod,) = [pod for pod in storm.all("pods") if pod["metadata"]["name"] == SERVER]
+        said = storm.kube.kubectl("exec", SERVER, "-n", NAMESPACE, "--", "sha256sum", f"{JAR_FOLDER}/{JAR}")
+        yield f"http://{pod['status']['podIP']}:{PORT}/{JAR}", said.split()[0]
+    finally:
+        storm.kube.kubectl("delete", "pod", SERVER, "-n", NAMESPACE, "--ignore-not-found")
 
 
 @contextmanager
@@ -52,11 +54,13 @@ def jar_volume(storm: StormOnNode, jar: Path, folder: Path) -> Iterator[dict[str
         "metadata": {"name": VOLUME},
         "spec": {**shape, "volumeName": VOLUME, "resources": {"requests": {"storage": "1Gi"}}},
     }
-    for body in (volume, claim):
-        storm.apply(body)
-    yield {"claimName": VOLUME, "path": JAR}
-    storm.kube.kubectl("delete", "persistentvolumeclaim", VOLUME, "-n", NAMESPACE)
-    storm.kube.kubectl("delete", "persistentvolume", VOLUME)
+    try:
+        for body in (volume, claim):
+            storm.apply(body)
+        yield {"claimName": VOLUME, "path": JAR}
+    finally:
+        storm.kube.kubectl("delete", "persistentvolumeclaim", VOLUME, "-n", NAMESPACE, "--ignore-not-found")
+        storm.kube.kubectl("delete", "persistentvolume", VOLUME, "--ignore-not-found")
 
 
 def topology_from(name: str, origin: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from eventually import eventually
 from kube_cluster import KubeCluster, KubeClusterError
 from storm_on_node import NAMESPACE, StormOnNode, cgroup_millicores, word_count
 
-pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(1500)]
 
 MACHINES = 2
 NAME = "held"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from eventually import eventually
 
 from history_scene import record
 from kube_cluster import KubeCluster
@@ -51,6 +52,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(node: KubeCluster, history: Path) -> Iterator[KubeCluster]:
     skip_unless_possible((), missing_for_images())
     node.load_image(build_image("pipeline", PIPELINE_IMAGE))
+    remove(node)  # what a first try has left
     node.kubectl("create", "namespace", NAMESPACE)
     node.kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     node.kubectl("apply", "-f", "-", input=json.dumps(_volume(history)))
@@ -58,9 +60,14 @@ def installed(node: KubeCluster, history: Path) -> Iterator[KubeCluster]:
     settings = [f"--set={key}={value}" for key, value in VALUES.items()]
     node.helm("install", RELEASE, str(ROOT / "charts" / "storm-operator"), "-n", NAMESPACE, *settings)
     yield node
-    node.helm("uninstall", RELEASE, "-n", NAMESPACE, "--wait")
-    node.kubectl("delete", "namespace", NAMESPACE, "--timeout=90s")
-    node.kubectl("delete", "persistentvolume", CLAIM, "--timeout=60s")
+    remove(node)
+
+
+def remove(node: KubeCluster) -> None:
+    """Whatever is there of the release, its namespace and its volume."""
+    node.helm("uninstall", RELEASE, "-n", NAMESPACE, "--ignore-not-found", "--wait")
+    node.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=300s")
+    node.kubectl("delete", "persistentvolume", CLAIM, "--ignore-not-found", "--timeout=300s")
 
 
 def test_cron_job_turns_history_into_tables_with_executor_pods(installed: KubeCluster, history: Path) -> None:
@@ -68,12 +75,18 @@ def test_cron_job_turns_history_into_tables_with_executor_pods(installed: KubeCl
     run_out(installed, "tonight")
     events = installed.kubectl("get", "events", "-n", NAMESPACE, "-o", "jsonpath={.items[*].involvedObject.name}")
     assert any("-exec-" in name for name in events.split()), "Spark made no executor pod"
-    executors = installed.kubectl("get", "pods", "-n", NAMESPACE, "-l", "spark-role=executor", "-o", "name")
-    assert executors == "", "executors outlive their application"
+    eventually(
+        lambda: executors(installed) == "", "no executor outlives its application", seen=lambda: executors(installed)
+    )
     recorded = _rows(sorted((history / "executors").rglob("*.parquet")))
     assert recorded > 0
     assert _rows(_files_of(history / "lake" / "silver" / "executors")) == recorded
     assert any((history / "lake" / "gold").iterdir())
+
+
+def executors(node: KubeCluster) -> str:
+    """Names of their pods."""
+    return node.kubectl("get", "pods", "-n", NAMESPACE, "-l", "spark-role=executor", "-o", "name")
 
 
 def run_out(node: KubeCluster, job: str) -> None:

@@ -21,7 +21,7 @@ from storm_on_node import NAMESPACE, NIMBUS, OPERATOR, OPERATOR_NAMESPACE, Storm
 from storm_operator.kube.pod_limits import SUPERVISOR_OWN_MILLICORES
 from storm_operator.local.build import workloads_jar
 
-pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).parents[2]
 MACHINES = 3
@@ -134,13 +134,18 @@ def test_jar_comes_from_a_server_a_volume_or_an_image_and_only_with_the_right_su
             "from-image": {"image": IMAGE, "path": f"{JAR_FOLDER}/{JAR}"},
         }
         wrong = {"url": url, "sha256": "0" * 64}
-        for name, origin in (origins | {"from-elsewhere": wrong}).items():
-            storm.apply(topology_from(name, origin))
-        for name in origins:
-            eventually(lambda name=name: storm.status(name).get("phase") == "Running", f"{name} runs")  # type: ignore[misc]
-        eventually(lambda: sha256 in storm.status("from-elsewhere").get("message", ""), "the wrong sum is told")
-        for name in (*origins, "from-elsewhere"):
-            storm.kube.kubectl("delete", "stormtopology", name, "-n", NAMESPACE, "--timeout=120s")
+        topologies = [topology_from(name, origin) for name, origin in (origins | {"from-elsewhere": wrong}).items()]
+        try:
+            for topology in topologies:
+                storm.apply(topology)
+            for name in origins:
+                eventually(lambda name=name: storm.status(name).get("phase") == "Running", f"{name} runs")  # type: ignore[misc]
+            eventually(lambda: sha256 in storm.status("from-elsewhere").get("message", ""), "the wrong sum is told")
+        finally:
+            names = [topology["metadata"]["name"] for topology in topologies]
+            # A volume that is in use cannot be deleted.
+            delete = ("delete", "stormtopology", *names, "-n", NAMESPACE, "--ignore-not-found", "--timeout=240s")
+            storm.kube.kubectl(*delete)
 
 
 def test_flux_definition_from_a_config_map_is_submitted(storm: StormOnNode) -> None:

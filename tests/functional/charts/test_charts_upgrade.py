@@ -39,18 +39,25 @@ Body = dict[str, Any]
 @pytest.fixture
 def previous(chart_api: KubeCluster) -> Iterator[KubeCluster]:
     """Both charts' previous releases, with the examples' resources and a plan."""
+    remove_all(chart_api)  # what a first try has left
     chart_api.kubectl("delete", "--ignore-not-found", *OURS)
     chart_api.kubectl("create", "namespace", NAMESPACE)
     for release in RELEASES:
         chart_api.helm("install", release, str(package_of(release)), f"--namespace={NAMESPACE}")
-    chart_api.kubectl("wait", "--for=condition=Established", "--timeout=60s", *OURS)
+    chart_api.kubectl("wait", "--for=condition=Established", "--timeout=240s", *OURS)
     for body in resources():
         create(chart_api, body)
     yield chart_api
+    remove_all(chart_api)
+
+
+def remove_all(kube: KubeCluster) -> None:
+    """Whatever is there of the releases and their namespace."""
     for release in RELEASES:
-        chart_api.helm("uninstall", release, f"--namespace={NAMESPACE}", "--ignore-not-found", "--wait")
-    release_finalizers(chart_api)
-    chart_api.kubectl("delete", "namespace", NAMESPACE)
+        kube.helm("uninstall", release, f"--namespace={NAMESPACE}", "--ignore-not-found", "--wait")
+    if kube.kubectl("get", "--ignore-not-found", "-o", "name", *OURS):
+        release_finalizers(kube)
+    kube.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found")
 
 
 def package_of(chart: str) -> Path:
@@ -76,7 +83,7 @@ def resources() -> list[Body]:
 
 
 def create(kube: KubeCluster, body: Body) -> None:
-    eventually(lambda: accepts(kube, body), f"{body['metadata']['name']} is accepted", 60.0)
+    eventually(lambda: accepts(kube, body), f"{body['metadata']['name']} is accepted")
     if "status" in body:
         patch = json.dumps({"status": body["status"]})
         command = ("patch", body["kind"], body["metadata"]["name"], "-n", NAMESPACE, "--subresource=status")
@@ -183,7 +190,7 @@ def test_the_operator_goes_on_with_what_it_finds(previous: KubeCluster, tmp_path
             found = own_resources(previous).items()
             return all((one["status"] or {}).get("phase") for name, one in found if name.startswith("StormTopology"))
 
-        eventually(all_seen, "each has a status", 60.0)
+        eventually(all_seen, "each has a status")
     after = own_resources(previous)
     assert {name: one["spec"] for name, one in after.items() if name in before} == {
         name: one["spec"] for name, one in before.items()
@@ -199,7 +206,7 @@ def test_helm_alone_leaves_the_kinds_as_they_were(previous: KubeCluster, tmp_pat
     with pytest.raises(KubeClusterError, match='conflict with "helm"'):
         previous.kubectl("apply", "--server-side", "-f", str(next_chart / "crds"))
     upgrade(previous, next_chart)
-    eventually(lambda: explains(previous, "stormtopology.spec.flavour"), "the new field is served", 60.0)
+    eventually(lambda: explains(previous, "stormtopology.spec.flavour"), "the new field is served")
     assert without_new_fields(own_resources(previous), before) == before
 
 

@@ -49,13 +49,13 @@ test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two fi
 	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile --timeout 900  # a call into Spark that is cut short spoils its session for all later tests
 
 test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine, two files at a time; and long scenarios
-	$(BIN)/pytest tests/functional $(CONSTANT_LOAD) -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --ignore $(ALERTS_FIRE)
+	$(BIN)/pytest tests/functional $(CONSTANT_LOAD) -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --timeout 900 --ignore $(ALERTS_FIRE)  # a test that waits in vain is to say for what
 
 test-alerts: setup ## Each alert fired on a real cluster by causing its fault; alone, since alerts go by time
 	$(BIN)/pytest $(ALERTS_FIRE) -q -n 0 --reruns 1
 
 test-e2e: setup ## A real Kubernetes node, with images of our own; needs root, Go and `make packages`
-	$(BIN)/pytest tests/e2e -q --reruns 1 --durations 10 -rs
+	$(BIN)/pytest tests/e2e -q --reruns 1 --durations 10 --timeout 900 -rs
 
 lint: venv ## ruff, import-linter
 	$(BIN)/ruff check .

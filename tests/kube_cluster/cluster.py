@@ -26,7 +26,7 @@ from kube_cluster.sweep import take_down
 from kube_cluster.waiting import wait_for
 from storm_operator.local.processes import marked_processes
 
-READY_SECONDS = 60.0
+READY_SECONDS = 240.0
 ANSWER_SECONDS = 15.0
 TOKEN_HOURS = 24
 
@@ -160,7 +160,7 @@ class KubeCluster:
     def install_crds(self, folder: Path) -> None:
         """Apply all CustomResourceDefinitions in a folder, and wait until they are served."""
         self.kubectl("apply", "--server-side", "-f", str(folder))
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(folder))
+        self.kubectl("wait", "--for=condition=Established", f"--timeout={READY_SECONDS:.0f}s", "-f", str(folder))
         names = self.kubectl("get", "-f", str(folder), "-o", "name").split()
         for name in names:
             plural = name.partition("/")[2]

@@ -22,7 +22,7 @@ from storm_operator.local.rehearsal import ensure_archives
 from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, LocalMachine
 from storm_operator.local.switch import even_delays, read_config
 
-READY_SECONDS = 90.0
+READY_SECONDS = 240.0
 ANSWER_SECONDS = 15.0
 
 

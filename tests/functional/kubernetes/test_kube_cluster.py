@@ -22,7 +22,7 @@ pytestmark = pytest.mark.functional
 
 CRDS = Path(__file__).parents[3] / "crds"
 TESTS = Path(__file__).parents[2]
-SECONDS = 60.0
+SECONDS = 240.0
 READER = """
 apiVersion: v1
 kind: ServiceAccount
@@ -96,9 +96,15 @@ def test_helm_talks_to_it(kube_api: KubeCluster) -> None:
 
 def test_down_leaves_nothing(name: str) -> None:
     with KubeCluster(name) as cluster:
-        assert len(cluster.processes()) == 4
-        assert [daemon["starts"] for daemon in cluster.daemons()] == [1, 1, 1]
+        # On a busy machine kube-controller-manager may have ended by itself, and have been started again.
+        wait_for(
+            lambda: running_daemons(cluster) == 3 and len(cluster.processes()) == 4, SECONDS, "not all daemons ran"
+        )
     assert leftovers(name) == []
+
+
+def running_daemons(cluster: KubeCluster) -> int:
+    return sum(daemon["pid"] is not None for daemon in cluster.daemons())
 
 
 def test_logs_stay_where_they_were_asked_to(name: str, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from storm_operator.local.spec import LocalClusterError, LocalClusterSpec
 
 pytestmark = pytest.mark.functional
 
-SECONDS = 60.0
+SECONDS = 240.0
 OWNER = """
 import sys, time
 from pathlib import Path

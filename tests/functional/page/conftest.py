@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
-from page_stage import PageStage, Visitor, chromium, words_scenario
+from page_stage import PATIENCE_MS, PageStage, Visitor, chromium, words_scenario
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE_MS)
     with chromium() as started:
         yield started
 

@@ -57,7 +57,7 @@ def decide(
     if objection is not None:
         hold = replace(objection, gain_percent=max(0.0, change.gain_percent))
         return _or_what_is_short(hold, snapshot, demand, settings, memory)
-    return _plan(change, demand, scheduling.policy, now_seconds, plan_id)
+    return _plan(change, scheduling.policy, now_seconds, plan_id)
 
 
 def _or_what_is_short(
@@ -159,8 +159,7 @@ def _payback_too_long(change: ProposedChange, maximum_seconds: float) -> Hold | 
     )
 
 
-def _plan(change: ProposedChange, demand: Demand, policy: str, now_seconds: float, plan_id: str) -> Plan:
-    limits = ((executor, demand.millicores.get(executor)) for executor in change.target.slot_of)
+def _plan(change: ProposedChange, policy: str, now_seconds: float, plan_id: str) -> Plan:
     return Plan(
         id=plan_id,
         created_at_seconds=now_seconds,
@@ -172,7 +171,7 @@ def _plan(change: ProposedChange, demand: Demand, policy: str, now_seconds: floa
         moves=change.diff.moves,
         restarted_workers=change.diff.restarted_workers,
         kept_workers=change.diff.kept_workers,
-        cpu_limits_millicores={e: limit for e, limit in limits if limit is not None},
+        cpu_limits_millicores=change.limits_millicores,
         before=change.before,
         after=change.after,
         payback_seconds=change.payback_seconds,

@@ -31,8 +31,9 @@ from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad
 IDLE_FRACTION = 0.05
 """A period that executed less than this share of the busiest one says nothing about the cost of a tuple."""
 
-SKEW_FACTOR = 1.25
-"""Using this much more than the mean of its component is skew; less is noise."""
+LEAST_SKEW, SURE_SKEW = 1.1, 1.4
+"""Times the mean of its component: an executor that uses less than the one is noise, than the other more and more skew.
+Between them shares pass from even to own, so that nobody's need jumps with the noise."""
 
 AT_LIMIT_FRACTION = 0.95
 """Using this much of the limit is being held back by it."""
@@ -133,9 +134,10 @@ def shared_out(need: float, executors: Sequence[Executor], snapshot: ClusterSnap
     known = [value for value in used.values() if value is not None]
     if len(known) < len(executors) or sum(known) <= 0.0:
         return dict.fromkeys(executors, even)
-    if max(known) <= SKEW_FACTOR * statistics.fmean(known):
-        return dict.fromkeys(executors, even)
-    return {executor: need * value / sum(known) for executor, value in used.items() if value is not None}
+    skew = max(known) / statistics.fmean(known)
+    skewed = min(1.0, max(0.0, (skew - LEAST_SKEW) / (SURE_SKEW - LEAST_SKEW)))
+    own = {executor: need * value / sum(known) for executor, value in used.items() if value is not None}
+    return {executor: even + skewed * (share - even) for executor, share in own.items()}
 
 
 def _steady(

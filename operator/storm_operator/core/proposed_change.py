@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from storm_operator.core.decision import Move, PlanCause, Prediction
 from storm_operator.core.fresh_slots import on_fresh_slots
-from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.core.model import Assignment, Demand, Executor, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
 from storm_operator.core.placement.objective import Prices, SeenAssignment, cost_seen, prices_of, see, see_demand
 from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors
@@ -56,6 +58,8 @@ class ProposedChange:
     """Declared memory that finds no room even after the change."""
     overloaded_millicores: float = 0.0
     """CPU that is needed and finds no room even after the change."""
+    limits_millicores: Mapping[Executor, float] = field(default_factory=dict)
+    """What executors are to be given, for the tuples that they have or, where those are more, come to have."""
 
     @property
     def is_urgent(self) -> bool:
@@ -128,7 +132,16 @@ def examine_proposal(
         or _relieved_memory(needed, needed_then),
         overfull_megabytes=needed_then.overfull_megabytes,
         overloaded_millicores=needed_then.overloaded_millicores,
+        limits_millicores={e: _limit(e, demand, demand_then) for e in target.slot_of if e in demand.millicores},
     )
+
+
+def _limit(executor: Executor, now: Demand, then: Demand) -> float:
+    """What it is given now; where tuples come to it with the change, what that keeps room for, in whole millicores."""
+    limit, room = now.millicores[executor], then.room_millicores.get(executor, 0.0)
+    if room <= now.room_millicores.get(executor, 0.0):
+        return limit
+    return max(limit, math.ceil(room))
 
 
 def _with_what_is_borne(settings: PlacementSettings) -> PlacementSettings:

@@ -11,7 +11,8 @@ queues are full) is taken to go on so. Fields, all, direct, ... go by keys: what
 what the sender has to send.
 
 Limits: where a receiver in reach would need more than a thread has, its queue fills, upon which Storm shares among
-all; that is taken to be alike. Topologies with cycles, and those too large for it, keep the rates in force.
+all; that is taken to be alike. CPU goes with all tuples that a component receives, whatever those of each input cost.
+Topologies with cycles, and those too large for it, keep the rates in force.
 """
 
 from __future__ import annotations
@@ -29,11 +30,16 @@ from storm_operator.core.snapshot import ClusterSnapshot
 
 LOCAL_FIRST = frozenset({"shuffle", "local_or_shuffle", "localOrShuffle"})
 
-MOST_PAIRS = 40_000
-"""Of executors of neighbouring components in a topology: above, to share anew would take longer than to plan."""
+MOST_EXECUTORS, MOST_PAIRS = 1_000, 40_000
+"""Of a topology, and of its neighbouring components: above, to share anew would take longer than to plan."""
 
-THREAD_MILLICORES = 900.0
-"""An executor is one thread; one that needs nearly all of a core has a queue."""
+THREAD_MILLICORES = 1000.0
+"""An executor is one thread."""
+FULL_MILLICORES = 900.0
+"""Who needs nearly all of a core has a queue."""
+
+TRICKLE = 0.05
+"""Of what an executor of the component receives: who receives less does not tell what it would send of more."""
 
 LEAST_CHANGE = 0.02
 """Of what an executor received: less is rounding."""
@@ -63,7 +69,7 @@ class ShuffleShares:
         """The snapshot with the traffic that `assignment` brings, and the demand; the very same where it changes none.
 
         `assignment` covers all executors that run; the snapshot's own stays the one in force. In the demand, needs
-        and room go with the tuples; what is given (`Demand.millicores`) only rises, and is not rounded.
+        and room go with the tuples, to what a thread has at most; what is given (`Demand.millicores`) is never less.
         """
         in_force = self.snapshot.assignment
         shared = [(flows, _shared_anew(flows, in_force, assignment)) for flows in self._flows]
@@ -111,8 +117,10 @@ def _flows_of(topology: Topology, snapshot: ClusterSnapshot, demand: Demand) -> 
     if not local_first or not order:
         return None
     executors = {name: topology.executors_of(name) for name in order}
-    if sum(len(executors[source]) * len(executors[target]) for source, target in groupings) > MOST_PAIRS:
+    pairs = sum(len(executors[source]) * len(executors[target]) for source, target in groupings)
+    if pairs > MOST_PAIRS or len(topology.executors) > MOST_EXECUTORS:
         return None
+    needs = demand.of_now().room_millicores
     whole = snapshot.traffic.block(topology.executors, topology.executors)
     row_of = {executor: row for row, executor in enumerate(topology.executors)}
     rows_of = {name: [row_of[executor] for executor in own] for name, own in executors.items()}
@@ -121,7 +129,7 @@ def _flows_of(topology: Topology, snapshot: ClusterSnapshot, demand: Demand) -> 
         blocks={(source, target): whole[np.ix_(rows_of[source], rows_of[target])] for source, target in groupings},
         local_first=local_first,
         needs={
-            name: np.array([demand.raw_millicores.get(e, 0.0) for e in own], dtype=np.float64)
+            name: np.array([needs.get(executor, 0.0) for executor in own], dtype=np.float64)
             for name, own in executors.items()
         },
     )
@@ -158,20 +166,25 @@ def _shared_anew(flows: _Flows, in_force: Assignment, then: Assignment) -> Block
 
 
 def _share(flows: _Flows, blocks: Blocks, pair: Pair, in_force: Assignment, then: Assignment) -> Floats:
-    """What `pair` exchanges then; the block itself where each sender has the receivers in reach that it had."""
+    """What `pair` exchanges then; the block itself where each sender has the receivers in reach that it had.
+
+    Of who sends for the first time nobody knows to whom, but by its reach.
+    """
     senders, receivers = (flows.executors[name] for name in pair)
     block, tasks = blocks[pair], _tasks(receivers)
     reach_now, reach_then = (_in_reach(at, senders, receivers) for at in (in_force, then))
     sent = block.sum(axis=1)
-    other = (reach_now != reach_then).any(axis=1) & (sent > 0.0)
-    if not other.any() or not _keeps_to_reach(block, reach_now, tasks):
+    measured = flows.blocks[pair]
+    is_new = measured.sum(axis=1) == 0.0
+    other = ((reach_now != reach_then).any(axis=1) | is_new) & (sent > 0.0)
+    if not other.any() or not _keeps_to_reach(measured, reach_now, tasks):
         return block
     near, wide = (
         np.where(other[:, None], _spread(sent, reach, tasks), block) for reach in (reach_then, np.ones_like(reach_then))
     )
     needs, before = flows.needs[pair[1]], flows.received(flows.blocks, pair[1])
     needed = _gone_with_tuples(needs, before, flows.received({**blocks, pair: near}, pair[1]))
-    return wide if needed.max() > max(THREAD_MILLICORES, needs.max()) else near
+    return wide if needed.max() > max(FULL_MILLICORES, needs.max()) else near
 
 
 def _in_reach(assignment: Assignment, senders: Sequence[Executor], receivers: Sequence[Executor]) -> Flags:
@@ -209,33 +222,40 @@ def _spread(sent: Floats, reach: Flags, tasks: Floats) -> Floats:
 
 
 def _sent_on(block: Floats, before: Floats, after: Floats) -> Floats:
-    """Who receives more sends more: each executor what it sent for each tuple; who received none as all together."""
+    """Who receives more sends more: each executor what it sent for each tuple; who received hardly any as all do."""
     of_all = block.sum(axis=0) / max(float(before.sum()), 1e-9)
-    received = before[:, None]
-    for_each: Floats = np.where(received > 0.0, block / np.where(received > 0.0, received, 1.0), of_all)
+    tells = (before > TRICKLE * before.mean())[:, None]
+    for_each: Floats = np.where(tells, block / np.where(tells, before[:, None], 1.0), of_all)
     sent: Floats = for_each * after[:, None]
     return sent
 
 
 def _gone_with_tuples(values: Floats, before: Floats, after: Floats) -> Floats:
-    """Millicores in proportion to the tuples received, at what a tuple costs those that receive most."""
-    weight = float(before @ before)
-    return values if weight <= 0.0 else after * float(values @ before) / weight
+    """Millicores in proportion to the tuples received: no more and no less altogether."""
+    received = float(before.sum())
+    return values if received <= 0.0 else after * float(values.sum()) / received
 
 
 def _demand_anew(demand: Demand, changed: Sequence[tuple[_Flows, Blocks]]) -> Demand:
-    given, raw, room = dict(demand.millicores), dict(demand.raw_millicores), dict(demand.room_millicores)
-    coming = dict(demand.of_coming().room_millicores) if demand.coming_millicores else {}
+    given, needs, room = (dict(part) for part in (demand.millicores, demand.raw_millicores, demand.room_millicores))
+    bare, coming = demand.of_now().room_millicores, demand.of_coming().room_millicores
+    expected = dict(demand.coming_millicores)
     for flows, blocks in changed:
         for name, executors in flows.executors.items():
             before, after = flows.received(flows.blocks, name), flows.received(blocks, name)
-            if not _differ(before, after) or any(executor not in raw for executor in executors):
+            if not _differ(before, after) or any(executor not in bare for executor in executors):
                 continue
-            for values in (raw, room, coming) if coming else (raw, room):
-                old = np.array([values[executor] for executor in executors])
-                values.update(zip(executors, _gone_with_tuples(old, before, after).tolist(), strict=True))
-            given.update((executor, max(given[executor], raw[executor])) for executor in executors)
-    return replace(demand, millicores=given, raw_millicores=raw, room_millicores=room, coming_millicores=coming)
+            for old, new in ((bare, needs), (demand.room_millicores, room), (coming, expected)):
+                values = _gone_with_tuples(np.array([old[executor] for executor in executors]), before, after)
+                new.update(zip(executors, np.minimum(values, THREAD_MILLICORES).tolist(), strict=True))
+            given.update((executor, max(given[executor], needs[executor])) for executor in executors)
+    return replace(
+        demand,
+        millicores=given,
+        raw_millicores=needs,
+        room_millicores=room,
+        coming_millicores=expected if demand.coming_millicores else {},
+    )
 
 
 def _differ(before: Floats, after: Floats) -> bool:

@@ -77,6 +77,14 @@ def test_the_assignment_in_force_stays_where_all_that_is_found_is_worse() -> Non
     assert place_adaptive_as_shared(seen, Demand(needs, needs), settings) == seen.assignment
 
 
+def test_nobody_is_left_on_a_supervisor_that_is_gone() -> None:
+    """Where nothing runs, nothing costs: what is in force would look cheap."""
+    seen = picture()
+    alive = replace(seen, supervisors=tuple(replace(s, cpu_capacity_millicores=750.0) for s in seen.supervisors[:3]))
+    found = proposed(alive)
+    assert set(found.used_supervisors()) <= {supervisor.id for supervisor in alive.supervisors}
+
+
 def test_executors_of_one_kind_stay_with_their_kind() -> None:
     stateful = graph_topology(
         "words",

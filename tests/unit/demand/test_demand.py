@@ -119,6 +119,16 @@ def test_where_one_executor_is_skewed_each_gets_what_it_uses() -> None:
     assert [demand.raw_millicores[e] for e in WORKERS] == pytest.approx([110, 30, 30, 30])
 
 
+def test_between_noise_and_skew_shares_pass_from_even_to_own() -> None:
+    """Four of five at work are a quarter above the mean, now a little more and now a little less."""
+    loads = [component_load(100, cpu=200)]
+    a, b = (estimate_demand(picture(loads, used), None, PAPER, 5) for used in ([62, 62, 61, 15], [61, 62, 62, 15]))
+    for executor, other in zip(WORKERS, (WORKERS[2], WORKERS[1], WORKERS[0], WORKERS[3]), strict=True):
+        assert a.raw_millicores[executor] == pytest.approx(b.raw_millicores[other], rel=0.02)
+    assert 15.0 < a.raw_millicores[WORKERS[3]] < 50.0
+    assert sum(a.raw_millicores[e] for e in WORKERS) == pytest.approx(200.0)
+
+
 def test_noise_is_not_skew() -> None:
     demand = estimate_demand(picture([component_load(100, cpu=200)], [55, 45, 52, 48]), None, PAPER, 5)
     assert [demand.raw_millicores[e] for e in WORKERS] == pytest.approx([50] * 4)

@@ -87,12 +87,43 @@ def test_cpu_goes_with_the_tuples_and_limits_only_rise() -> None:
 
 
 def test_back_from_all_to_one_needs_are_alike_again() -> None:
-    all_to_a = shared(APART, BESIDE_A)
-    rates = {(a, b): rate for a, b, rate in all_to_a[0].traffic.pairs()}
-    traffic, demand = shared(BESIDE_A, APART, rates, {**NEEDS, SPLIT_A: 300.0, SPLIT_B: 11.0})
-    assert traffic.traffic.rate(SPOUT, SPLIT_B) == pytest.approx(100.0)
-    assert traffic.traffic.rate(SPLIT_B, COUNT_A) == pytest.approx(300.0), "as its component sends for each tuple"
-    assert demand.raw_millicores[SPLIT_A] == demand.raw_millicores[SPLIT_B] == pytest.approx(150.0)
+    """As much as both need now, idling included: CPU neither comes nor goes."""
+    all_to_a = shared(APART, BESIDE_A)[0].traffic
+    rates = {(a, b): rate for a, b, rate in all_to_a.pairs()}
+    seen, demand = shared(BESIDE_A, APART, rates, {**NEEDS, SPLIT_A: 300.0, SPLIT_B: 11.0})
+    assert seen.traffic.rate(SPOUT, SPLIT_B) == pytest.approx(100.0)
+    assert seen.traffic.rate(SPLIT_B, COUNT_A) == pytest.approx(300.0), "as its component sends for each tuple"
+    assert demand.raw_millicores[SPLIT_A] == demand.raw_millicores[SPLIT_B] == pytest.approx(155.5)
+
+
+def test_a_trickle_tells_nothing_of_what_more_would_bring() -> None:
+    """Emitted by the clock, or worked off: 50 tuples a second for half a tuple received."""
+    rates = {**EVEN, (SPOUT, SPLIT_A): 199.5, (SPOUT, SPLIT_B): 0.5, (SPLIT_B, COUNT_A): 50.0, (SPLIT_B, COUNT_B): 0.0}
+    seen, _ = shared(BESIDE_A, APART, rates)
+    assert seen.traffic.rate(SPLIT_B, COUNT_A) == pytest.approx(100.0 * 350.0 / 200.0)
+
+
+def test_who_sends_for_the_first_time_sends_to_whom_is_near() -> None:
+    chain = graph_topology(
+        "chain",
+        {"spout": 1, "a": 2, "b": 2},
+        [Edge("spout", "default", "a", "shuffle"), Edge("a", "default", "b", "shuffle")],
+    )
+    spout, a1, a2, b1, b2 = chain.executors
+    here = placed(chain, {"spout": "s1", "a": ["s1", "s2"], "b": ["s1", "s2"]})
+    seen = snapshot([chain], supervisors(2), here, rates={(spout, a1): 100.0, (a1, b1): 100.0})
+    there = Assignment({**here, spout: slot("s2")})
+    traffic = ShuffleShares.of(seen, Demand({}, {}), {"chain"}).under(there)[0].traffic
+    assert [(source, target) for source, target, _ in traffic.pairs()] == [(spout, a2), (a2, b2)]
+
+
+def test_nobody_needs_more_than_a_thread_has() -> None:
+    """Spouts that held tuples back let a need look as large as it likes; what is given bounds it."""
+    needs = {**NEEDS, SPLIT_A: 3000.0, SPLIT_B: 0.0}
+    shares = shares_of(BESIDE_A, {(SPOUT, SPLIT_A): 200.0}, needs)
+    given = replace(shares.demand, millicores={**shares.demand.millicores, SPLIT_A: 1000.0}, room_millicores={})
+    demand = ShuffleShares.of(shares.snapshot, given, {"words"}).under(Assignment(placed(WORDS, APART)))[1]
+    assert demand.of_now().room_millicores[SPLIT_A] == demand.of_now().room_millicores[SPLIT_B] == pytest.approx(500.0)
 
 
 def test_where_nothing_changes_the_very_same_is_given_back() -> None:

@@ -7,11 +7,12 @@ swaps, each looked at in the same way. Of that and the assignment in force, the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import combinations
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, cycle, islice, zip_longest
 
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot, in_order
 from storm_operator.core.placement.adaptive import SMALLEST_GAIN, place_adaptive
+from storm_operator.core.placement.inventory import existing_slots
 from storm_operator.core.placement.objective import cost_seen, prices_of, see, stateful_executors
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.shuffle_shares import ShuffleShares
@@ -29,6 +30,7 @@ MOST_EXECUTORS = 1_000
 """Of the cluster: above, what is found by the rates in force has to do, so that plans are made within the second."""
 
 TotalCost = Callable[[Assignment], float]
+Change = Callable[[Assignment], Mapping[Executor, WorkerSlot]]
 
 
 def place_adaptive_as_shared(
@@ -47,66 +49,81 @@ def place_adaptive_as_shared(
     found = list(_searched_anew(first, shares, settings))
     if len(found) == 1:
         return first
-    best = min(found, key=total_of)
-    best = _mended(best, total_of, snapshot, settings)
+    best = _mended(min(found, key=total_of), total_of, shares, settings)
     in_force = snapshot.assignment
-    if in_force.slot_of.keys() == best.slot_of.keys() and not _is_cheaper(total_of(best), total_of(in_force)):
+    if _can_stay(snapshot, best, settings) and not _is_cheaper(total_of(best), total_of(in_force)):
         return in_force
     return best
 
 
+def _can_stay(snapshot: ClusterSnapshot, proposal: Assignment, settings: PlacementSettings) -> bool:
+    """Whether all that may be moved have a place, on a supervisor that is there."""
+    there, slot_of = existing_slots(snapshot), snapshot.assignment.slot_of
+    return all(slot_of.get(e) in there for e in proposal.slot_of if e.topology_id in settings.movable)
+
+
 def _searched_anew(first: Assignment, shares: ShuffleShares, settings: PlacementSettings) -> Iterator[Assignment]:
     """`first`, and what is found by the rates that the one before would bring; it alone if it brings no other rates."""
-    found: Assignment | Infeasible = first
-    for _ in range(MOST_ROUNDS):
-        if isinstance(found, Infeasible):
-            return
-        yield found
-        snapshot, demand = shares.under(found)
+    known = [first]
+    yield first
+    while len(known) < MOST_ROUNDS:
+        snapshot, demand = shares.under(known[-1])
         if snapshot is shares.snapshot:
             return
         found = place_adaptive(snapshot, demand, settings)
+        if isinstance(found, Infeasible) or found in known:
+            return
+        known.append(found)
+        yield found
 
 
-def _mended(
-    start: Assignment, total_of: TotalCost, snapshot: ClusterSnapshot, settings: PlacementSettings
-) -> Assignment:
-    """`start` after the changes that lower its cost, the first such one each time."""
+def _mended(start: Assignment, total_of: TotalCost, shares: ShuffleShares, settings: PlacementSettings) -> Assignment:
+    """`start` after each change that lowers its cost, in turn until none does or there were too many."""
     best, least = start, total_of(start)
+    changes = _changes(start, shares, settings)
     tries = min(MOST_TRIES, TRIES_EXECUTORS // len(start.slot_of))
-    is_better = True
-    while is_better:
-        is_better = False
-        for moves in _changes(best, snapshot, settings):
-            tries -= 1
-            if tries < 0:
-                return best
-            changed = best.with_moves(moves)
-            total = total_of(changed)
-            if _is_cheaper(total, least):
-                best, least, is_better = changed, total, True
-                break
+    in_vain = 0
+    for change in islice(cycle(changes), tries):
+        changed = best.with_moves(change(best))
+        total = total_of(changed)
+        in_vain += 1
+        if _is_cheaper(total, least):
+            best, least, in_vain = changed, total, 0
+        elif in_vain >= len(changes):
+            break
     return best
 
 
-def _changes(
-    assignment: Assignment, snapshot: ClusterSnapshot, settings: PlacementSettings
-) -> Iterator[dict[Executor, WorkerSlot]]:
-    """One executor to another worker of its kind, or two that change places; kinds: topology, with state or without."""
+def _changes(start: Assignment, shares: ShuffleShares, settings: PlacementSettings) -> Sequence[Change]:
+    """One executor to another worker of its kind, and two of a kind that change places, in turn.
+
+    Kinds are topology, and with state or without. Those come first that are where most CPU is wanted.
+    """
+    snapshot, demand = shares.under(start)
+    wanted = see(snapshot, start, demand, settings).wanted_millicores
     stateful = stateful_executors(snapshot)
     kinds: dict[tuple[str, bool], list[Executor]] = {}
-    for executor in in_order(assignment.slot_of):
-        if executor.topology_id in settings.movable:
-            kinds.setdefault((executor.topology_id, executor in stateful), []).append(executor)
+    for executor in sorted(
+        in_order(e for e in start.slot_of if e.topology_id in settings.movable),
+        key=lambda executor: -wanted.get(start.slot_of[executor].supervisor_id, 0.0),
+    ):
+        kinds.setdefault((executor.topology_id, executor in stateful), []).append(executor)
+    moves: list[Change] = []
+    swaps: list[Change] = []
     for executors in kinds.values():
-        slots = list(dict.fromkeys(assignment.slot_of[executor] for executor in executors))
-        for executor in executors:
-            yield from ({executor: slot} for slot in slots if slot != assignment.slot_of[executor])
-    for executors in kinds.values():
-        for a, b in combinations(executors, 2):
-            at_a, at_b = assignment.slot_of[a], assignment.slot_of[b]
-            if at_a != at_b and a.component != b.component:
-                yield {a: at_b, b: at_a}
+        slots = list(dict.fromkeys(start.slot_of[executor] for executor in executors))
+        moves.extend(_move(e, slot) for e in executors for slot in slots if slot != start.slot_of[e])
+        swaps.extend(_swap(a, b) for a, b in combinations(executors, 2) if a.component != b.component)
+    in_turn = (change for pair in zip_longest(moves, swaps) for change in pair)
+    return [change for change in in_turn if change is not None]
+
+
+def _move(executor: Executor, slot: WorkerSlot) -> Change:
+    return lambda _: {executor: slot}
+
+
+def _swap(a: Executor, b: Executor) -> Change:
+    return lambda assignment: {a: assignment.slot_of[b], b: assignment.slot_of[a]}
 
 
 def _is_cheaper(total: float, other: float) -> bool:

@@ -68,7 +68,7 @@ def shares_of(
 )
 def test_receivers_nearby_get_everything(then: Places, to_a: float, to_b: float) -> None:
     traffic = shared(APART, then)[0].traffic
-    assert (traffic.rate(SPOUT, SPLIT_A), traffic.rate(SPOUT, SPLIT_B)) == (pytest.approx(to_a), pytest.approx(to_b))
+    assert [traffic.rate(SPOUT, SPLIT_A), traffic.rate(SPOUT, SPLIT_B)] == pytest.approx([to_a, to_b])
     assert traffic.total() == pytest.approx(sum(EVEN.values()))
 
 
@@ -155,7 +155,7 @@ def test_tasks_count_and_not_executors() -> None:
     seen = snapshot([topology], supervisors(2), here, rates={(spout, one): 400.0})
     there = Assignment(placed(topology, {"spout": "s1", "bolt": "s2"}))
     traffic = ShuffleShares.of(seen, Demand({}, {}), {topology.id}).under(there)[0].traffic
-    assert (traffic.rate(spout, one), traffic.rate(spout, three)) == (pytest.approx(100.0), pytest.approx(300.0))
+    assert [traffic.rate(spout, one), traffic.rate(spout, three)] == pytest.approx([100.0, 300.0])
 
 
 def test_circles_and_large_topologies_keep_their_rates() -> None:

@@ -160,7 +160,7 @@ def test_the_command_plays_a_scenario_and_keeps_its_reports(tmp_path: Path) -> N
 
 
 def test_a_learned_profile_is_played_beside_whatever_its_age_and_cluster(tmp_path: Path) -> None:
-    document = yaml.safe_load(EXAMPLE.read_text()) | {"durationSeconds": 60, "faults": []}
+    document = yaml.safe_load(EXAMPLE.read_text()) | {"durationSeconds": 60, "warmUpSeconds": 0, "faults": []}
     (tmp_path / "short.yaml").write_text(yaml.safe_dump(document))
     topologies = {
         topology.name: {c.name: component(season(100.0, 1000.0)) for c in topology.components}

@@ -26,7 +26,8 @@ pytestmark = [pytest.mark.functional, pytest.mark.timeout(900)]
 WORDS, SCATTERED, HOT = "watched-words", "watched-scattered", "watched-hot"
 SOME = ["--rate", "steady:80", "--parallelism", "split=2,count=2", "--workers", "1"]
 HEAVY = ["--rate", "steady:100", "--cpu-micros", "split=40000", "--workers", "1"]
-SLOW_MACHINE_MILLICORES = 250.0
+SLOW_MACHINE_MILLICORES = 400.0
+"""Far less than the load needs, and enough for the agent there to answer each second."""
 FAST_MACHINE_MILLICORES = 8000.0
 AT_ONCE = {
     "separation": "Never",

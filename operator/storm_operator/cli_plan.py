@@ -101,6 +101,7 @@ def propose(snapshot: ClusterSnapshot, settings: Settings) -> Proposal:
         scheduling=replace(scheduling, minimum_periods=1),  # a file has the periods that it has
         movable=movable,
         restart_seconds=DecisionMemory().restart_seconds,
+        resources=settings.resources,
     )
     every_seconds = period_of(scheduling.policy, scheduling.parameters)
     asked = snapshot if every_seconds is None else as_if_due(snapshot, every_seconds)

@@ -208,6 +208,7 @@ class ControlLoop:
             movable=frozenset(group.topology_ids),
             restart_seconds=self.memory.decisions.restart_seconds,
             priority=priority,
+            resources=group.resources,
         )
         demand = with_assumed_needs(snapshot, demand, settings)
         proposal = policy_named(group.scheduling.policy)(snapshot, demand, settings)

@@ -187,12 +187,8 @@ def _peaks(
 
 def _growth(topology: Topology, component: str, history: Sequence[LoadPeriod], scheduling: SchedulingSettings) -> float:
     """How many times its present load the component has when a plan of now has lived its life; at least 1."""
-    window = history[-scheduling.history_periods :]
-    points = [(at, load.arrived_per_second) for at, load in measured_loads(topology, component, window)]
-    if not points or points[-1][1] < LEAST_PER_SECOND:
-        return 1.0
-    more = sure_slope(points) * scheduling.expected_life_seconds
-    return min(MOST_GROWTH, 1.0 + more / points[-1][1])
+    points = _arrivals(topology, component, history[-scheduling.history_periods :])
+    return _grown(points, sure_slope(points) * scheduling.expected_life_seconds)
 
 
 def _growth_soon(topology: Topology, component: str, history: Sequence[LoadPeriod]) -> float:
@@ -200,13 +196,22 @@ def _growth_soon(topology: Topology, component: str, history: Sequence[LoadPerio
 
     The later half must rise by itself: a line through a step rises too.
     """
-    window = history[-STEADY_PERIODS:]
-    points = [(at, load.arrived_per_second) for at, load in measured_loads(topology, component, window)]
-    if len(points) < LEAST_STEADY_POINTS or points[-1][1] < LEAST_PER_SECOND:
+    points = _arrivals(topology, component, history[-STEADY_PERIODS:])
+    if len(points) < LEAST_STEADY_POINTS:
         return 1.0
-    ahead_seconds = AHEAD * (points[-1][0] - points[0][0])
     rise = min(sure_slope(points), sure_slope(points[len(points) // 2 :]))
-    return min(MOST_GROWTH, 1.0 + rise * ahead_seconds / points[-1][1])
+    return _grown(points, rise * AHEAD * (points[-1][0] - points[0][0]))
+
+
+def _arrivals(topology: Topology, component: str, window: Sequence[LoadPeriod]) -> list[tuple[float, float]]:
+    return [(at, load.arrived_per_second) for at, load in measured_loads(topology, component, window)]
+
+
+def _grown(points: Sequence[tuple[float, float]], more_per_second: float) -> float:
+    """How many times the newest of `points` it is with so many tuples per second more."""
+    if not points or points[-1][1] < LEAST_PER_SECOND:
+        return 1.0
+    return min(MOST_GROWTH, 1.0 + more_per_second / points[-1][1])
 
 
 def sure_slope(points: Sequence[tuple[float, float]]) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from storm_operator.core.decision import Move, PlanCause, Prediction
+from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
@@ -132,16 +132,18 @@ def examine_proposal(
         or _relieved_memory(needed, needed_then),
         overfull_megabytes=needed_then.overfull_megabytes,
         overloaded_millicores=needed_then.overloaded_millicores,
-        limits_millicores={e: _limit(e, demand, demand_then) for e in target.slot_of if e in demand.millicores},
+        limits_millicores={
+            e: _limit(e, demand, demand_then, settings) for e in target.slot_of if e in demand.millicores
+        },
     )
 
 
-def _limit(executor: Executor, now: Demand, then: Demand) -> float:
-    """What it is given now; where tuples come to it with the change, what that keeps room for, in whole millicores."""
+def _limit(executor: Executor, now: Demand, then: Demand, settings: PlacementSettings) -> float:
+    """What it is given now; where tuples come to it with the change, what it is given for the room that they take."""
     limit, room = now.millicores[executor], then.room_millicores.get(executor, 0.0)
     if room <= now.room_millicores.get(executor, 0.0):
         return limit
-    return max(limit, math.ceil(room))
+    return max(limit, allocation(room, settings.resources))
 
 
 def _with_what_is_borne(settings: PlacementSettings) -> PlacementSettings:

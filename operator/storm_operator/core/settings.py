@@ -171,9 +171,11 @@ class PlacementSettings:
 
     `movable` topologies may be changed; all others are obstacles that keep their place and their demand. `priority`
     is by topology id; it matters where supervisors are too small. Without it a topology has the lowest one there is.
+    `resources` say what executors that come to need more are given.
     """
 
     scheduling: SchedulingSettings = field(default_factory=SchedulingSettings)
     movable: frozenset[str] = frozenset()
     restart_seconds: float = 8.0
     priority: Mapping[str, int] = field(default_factory=dict)
+    resources: ResourceSettings = field(default_factory=ResourceSettings)

@@ -76,12 +76,11 @@ class ShuffleShares:
         changed = [(flows, blocks) for flows, blocks in shared if blocks is not flows.blocks]
         if not changed:
             return self.snapshot, self.demand
-        traffic = self.snapshot.traffic.with_blocks(
-            [
-                (flows.executors[source], flows.executors[target], block)
-                for flows, blocks in changed
-                for (source, target), block in blocks.items()
-            ]
+        traffic = self.snapshot.traffic.with_changes(
+            (flows.executors[source], flows.executors[target], block - flows.blocks[source, target])
+            for flows, blocks in changed
+            for (source, target), block in blocks.items()
+            if block is not flows.blocks[source, target]
         )
         return replace(self.snapshot, traffic=traffic), _demand_anew(self.demand, changed)
 

@@ -99,35 +99,18 @@ class TrafficMatrix:
         found[np.ix_(at_rows, at_columns)] = self._rates[rows][:, columns].toarray()
         return found
 
-    def with_blocks(self, blocks: Iterable[tuple[Sequence[Executor], Sequence[Executor], Floats]]) -> TrafficMatrix:
-        """The same matrix with other rates between these executors: (sources, targets, rates as `block` has them).
-
-        Two sides of blocks are the same executors or have none in common, as components have it.
-        """
-        side_of = np.full(len(self.executors), NOWHERE, dtype=np.int64)
-        numbers: dict[int, int] = {}
-
-        def number_of(rows: Ints) -> int:
-            number = numbers.setdefault(int(rows[0]), len(numbers))
-            side_of[rows] = number
-            return number
-
-        pairs: list[tuple[int, int]] = []
-        parts: list[tuple[Ints, Ints, Floats]] = []
-        for senders, receivers, per_second in blocks:
+    def with_changes(self, blocks: Iterable[tuple[Sequence[Executor], Sequence[Executor], Floats]]) -> TrafficMatrix:
+        """The same matrix with other rates between some: (sources, targets, by how much those of `block` change)."""
+        parts = [self.flows()]
+        for senders, receivers, change in blocks:
             (rows, at_rows), (columns, at_columns) = (self._rows_among(side) for side in (senders, receivers))
-            if len(rows) and len(columns):
-                pairs.append((number_of(rows), number_of(columns)))
-                rates = per_second[np.ix_(at_rows, at_columns)].ravel()
-                parts.append((np.repeat(rows, len(columns)), np.tile(columns, len(rows)), rates))
-        sources, targets, rates = self.flows()
-        replaced = np.array([a * len(numbers) + b for a, b in pairs], dtype=np.int64)
-        a, b = side_of[sources], side_of[targets]
-        kept = (a == NOWHERE) | (b == NOWHERE) | ~np.isin(a * len(numbers) + b, replaced)
-        whole = [(sources[kept], targets[kept], rates[kept]), *parts]
-        sources, targets, rates = (np.concatenate([part[side] for part in whole]) for side in range(3))
-        some = rates > 0.0
-        return TrafficMatrix.from_arrays(self.executors, sources[some], targets[some], rates[some])
+            rates = change[np.ix_(at_rows, at_columns)].ravel()
+            parts.append((np.repeat(rows, len(columns)), np.tile(columns, len(rows)), rates))
+        changed = TrafficMatrix.from_arrays(
+            self.executors, *(np.concatenate(side) for side in zip(*parts, strict=True))
+        )
+        changed._rates.eliminate_zeros()
+        return changed
 
     def _rows_among(self, executors: Sequence[Executor]) -> tuple[Ints, Ints]:
         """The rows of those of `executors` that the matrix has, and their positions in `executors`."""

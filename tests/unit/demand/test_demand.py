@@ -120,16 +120,16 @@ def test_where_one_executor_is_skewed_each_gets_what_it_uses() -> None:
 
 
 def test_between_noise_and_skew_shares_pass_from_even_to_own() -> None:
-    """Four of five at work are a quarter above the mean, now a little more and now a little less."""
+    """Where the busiest is a quarter above the mean, a little more or less use changes shares by as little."""
     loads = [component_load(100, cpu=200)]
-    a, b = (
+    less, more = (
         estimate_demand(picture(loads, used), None, PAPER, 5)
-        for used in ([62.0, 62.0, 61.0, 15.0], [61.0, 62.0, 62.0, 15.0])
+        for used in ([62.0, 62.0, 62.0, 14.0], [63.0, 62.0, 61.0, 14.0])
     )
-    for executor, other in zip(WORKERS, (WORKERS[2], WORKERS[1], WORKERS[0], WORKERS[3]), strict=True):
-        assert a.raw_millicores[executor] == pytest.approx(b.raw_millicores[other], rel=0.02)
-    assert 15.0 < a.raw_millicores[WORKERS[3]] < 50.0
-    assert sum(a.raw_millicores[e] for e in WORKERS) == pytest.approx(200.0)
+    for executor in WORKERS:
+        assert more.raw_millicores[executor] == pytest.approx(less.raw_millicores[executor], abs=4.0)
+    assert 14.0 < less.raw_millicores[WORKERS[3]] < 50.0
+    assert sum(less.raw_millicores[e] for e in WORKERS) == pytest.approx(200.0)
 
 
 def test_noise_is_not_skew() -> None:

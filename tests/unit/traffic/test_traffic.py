@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from builders import chain_topology, even_traffic
@@ -27,3 +28,11 @@ def test_the_traffic_within_a_topology_leaves_out_its_neighbours_by_name() -> No
     within = TrafficMatrix(rates).within("words")
     assert within.executors == topologies[1].executors
     assert {(a, b): rate for a, b, rate in within.pairs()} == even_traffic(topologies[1], 10.0)
+
+
+def test_changes_add_up_take_away_and_leave_all_others() -> None:
+    spout, *splits = chain_topology("words", ("spout", 1), ("split", 3)).executors
+    matrix = TrafficMatrix({(spout, split): 10.0 for split in splits} | {(splits[0], spout): 1.0})
+    changed = matrix.with_changes([([spout], splits[:2], np.array([[5.0, -10.0]]))])
+    assert list(changed.pairs()) == [(spout, splits[0], 15.0), (spout, splits[2], 10.0), (splits[0], spout, 1.0)]
+    assert matrix.rate(spout, splits[1]) == 10.0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
@@ -142,6 +144,21 @@ def test_plots_show_what_the_tables_have(known: Known) -> None:
     assert list(gaps.data[0].y) == [180.0]
     hours = [moment.hour for moment in gaps.layout.xaxis.autorangeoptions.include]
     assert hours == [23, 5], "all of the recorded time is there"
+
+
+def test_a_season_is_a_table_bin_by_bin_as_it_is_plotted(known: Known) -> None:
+    season = json.dumps({"bin_seconds": 1800.0, "expected_per_second": [10.0, 40.0], "ready_per_second": [12.0, 44.0]})
+    names = {"topology_name": ["words"] * 2, "component": ["count", "split"], "forecaster": ["season", "line"]}
+    frame = pd.DataFrame({**names, "season": [season, None]})
+    section = by_name({**known, "seasons": replace(known["seasons"], frame=frame, total=2)})["seasons"]
+    columns = ["component", "hour_of_cycle", "expected_per_second", "ready_per_second"]
+    assert section.frame[columns].to_numpy().tolist() == [
+        ["count", 0.0, 10.0, 12.0],
+        ["count", 0.5, 40.0, 44.0],
+    ]
+    (plot,) = section.plots
+    assert plot.layout.title.text == "words/count"
+    assert {line.name: list(line.y) for line in plot.data} == {"ready for": [12.0, 44.0], "expected": [10.0, 40.0]}
 
 
 def test_of_an_empty_lake_each_section_names_the_job_that_has_not_run(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from storm_pipeline.reporting.section import Known, Section, named, plain
 LEAST_HOURS = 6
 """Of fewer, a line by the hour says nothing."""
 MOST_SEASONS = 6
+BIN = ("hour_of_cycle", "expected_per_second", "ready_per_second")
 NO_PLAN = "no plan with enough periods before and after it was put in force"
 
 
@@ -74,18 +75,32 @@ def _forecasts(known: Known) -> Section:
 
 def _seasons(known: Known) -> Section:
     found = known["seasons"]
-    seasonal = found.frame[found.frame["season"].notna()]
+    bins = season_bins(found.frame[found.frame["season"].notna()])
     plots = []
-    for label, text in list(zip(_labels(seasonal), seasonal["season"], strict=True))[:MOST_SEASONS]:
-        season = json.loads(text)
-        hours = [index * season["bin_seconds"] / 3600.0 for index in range(len(season["expected_per_second"]))]
+    for names, own in list(bins.groupby(["topology_name", "component"], sort=False))[:MOST_SEASONS]:
+        hours = own["hour_of_cycle"].tolist()
         figure = go.Figure()
-        figure.add_scatter(x=hours, y=season["ready_per_second"], name="ready for", line={"width": 1})
-        figure.add_scatter(x=hours, y=season["expected_per_second"], name="expected", line={"width": 1})
-        plots.append(named(figure.update_layout(title=label), "hours into the cycle", "tuples per second"))
-    words = "What is learned of a day, and published."
+        figure.add_scatter(x=hours, y=own["ready_per_second"].tolist(), name="ready for", line={"width": 1})
+        figure.add_scatter(x=hours, y=own["expected_per_second"].tolist(), name="expected", line={"width": 1})
+        plots.append(
+            named(figure.update_layout(title="/".join(map(str, names))), "hours into the cycle", "tuples per second")
+        )
+    words = "What is learned of a day, bin by bin, and published."
     nothing = found.nothing("forecast", "no component has a season")
-    return Section("seasons", "Loads that come again", words, plots, seasonal.drop(columns="season"), nothing)
+    return Section("seasons", "Loads that come again", words, plots, bins, nothing)
+
+
+def season_bins(seasonal: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the table `seasons`, each a row for every bin of its season instead of JSON."""
+    whose = [str(name) for name in seasonal.columns if name != "season"]
+    rows = [
+        (*own, number * season["bin_seconds"] / 3600.0, expected, ready)
+        for *own, season in zip(*(seasonal[name] for name in whose), map(json.loads, seasonal["season"]), strict=True)
+        for number, (expected, ready) in enumerate(
+            zip(season["expected_per_second"], season["ready_per_second"], strict=True)
+        )
+    ]
+    return pd.DataFrame(rows, columns=[*whose, *BIN])
 
 
 def _effects(known: Known) -> Section:

@@ -17,14 +17,21 @@ from learning_scene import CYCLE_SECONDS, lake_of
 from s3_server import BUCKET, KEYS, s3_server
 from storm_operator.core.history_tables import EXECUTORS, PERIODS, PLANS
 from storm_operator.history.files import Files
-from storm_pipeline.jobs import forecast, profile, report
+from storm_pipeline import gold
+from storm_pipeline.jobs import evaluate, forecast, profile, report, tune
 from storm_pipeline.jobs.ingest import Intake
 from storm_pipeline.jobs.report import check_output
-from storm_pipeline.lake import Lake, lake_at, read
+from storm_pipeline.jobs.traffic import TrafficJob
+from storm_pipeline.lake import Lake, days_of, lake_at, read
 from storm_pipeline.publishing import compose_profile, read_findings
 from storm_pipeline.reporting.page import write_report
-from storm_pipeline.schemas import GAPS
+from storm_pipeline.schemas import GAPS, SILVER, TRAFFIC
+from storm_pipeline.transforms.effects import Around
 from storm_pipeline.transforms.forecasts import Cycle
+from storm_pipeline.tuning.candidates import candidates
+from storm_pipeline.tuning.halving import Ladder, climb, standings
+from storm_pipeline.tuning.reading import read_recording
+from storm_pipeline.tuning.replay import Prices
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +81,27 @@ def test_what_is_learned_and_told_lies_in_an_object_store(spark: SparkSession, b
     told = Files.at(f"{bucket}/learned")
     assert b"What components cost" in told.open("report.html").read()
     assert told.open("component-profile.csv").read().startswith(b"topology_name,component,")
+
+
+def test_traffic_effects_and_settings_are_found_in_an_object_store(
+    spark: SparkSession, bucket: str, tmp_path: Path
+) -> None:
+    here = lake_of(spark, tmp_path, periods=24)
+    fs.copy_files(f"{here.root}/silver", f"{bucket}/lake/silver")
+    lake = lake_at(f"{bucket}/lake")
+    pairs = SILVER["pairs"]
+    for day in days_of(spark, lake.silver(pairs.name), pairs):
+        TrafficJob(spark, lake).do_day(day, lambda _: None)
+    minutes = read(spark, lake.gold("traffic_executor"), TRAFFIC["executor"]).where("window = '1 minute'")
+    recorded = read(spark, here.silver(pairs.name), pairs).selectExpr("sum(tuples_per_second * period_seconds)")
+    assert minutes.selectExpr("sum(tuples)").collect()[0][0] == pytest.approx(recorded.collect()[0][0])
+    evaluate.run(spark, lake, LEARNED_CLUSTER, Around(60.0, 2))
+    assert read(spark, lake.gold(gold.LEAGUE.name), gold.LEAGUE).count() == 1
+    recording = read_recording(spark, lake, LEARNED_CLUSTER, 0.05)
+    ladder = Ladder(recording.seconds, rungs=1, keep=2, finalists=2, replays=1, least_seconds=60.0)
+    outcomes = climb(candidates(2, 0), ladder, 0, tune.play_on(spark, recording, Prices(), lambda _: None))
+    tune.write(spark, lake, recording, outcomes, standings(outcomes, ladder))
+    assert read(spark, lake.gold(gold.TUNING_ADVICE.name), gold.TUNING_ADVICE).count() >= 2
 
 
 def test_a_report_is_written_to_an_object_store(bucket: str) -> None:

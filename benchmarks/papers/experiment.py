@@ -69,13 +69,13 @@ def play(scenario: Scenario, contestant: Contestant) -> Run:
         if limits:
             stage.engine.cluster.set_limits(topology.id, limits)
     run = Run(stage.report(contestant.name), stage)
-    before = stage.engine.totals.copy()
+    before = stage.engine.totals.summed()
     for _ in range(whole_periods(scenario.duration_seconds, scenario.period_seconds)):
         began = stage.engine.now
         stage.run_period(specs)
         if began >= scenario.warm_up_seconds:
             _note(run, before, stage.engine.now - began)
-        before = stage.engine.totals.copy()
+        before = stage.engine.totals.summed()
     run.report = stage.report(contestant.name)
     return run
 

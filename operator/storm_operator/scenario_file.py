@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from storm_operator.adapters.resource_rules import check_rules
 from storm_operator.adapters.resource_schema import InvalidResource, check_schema, topology_schema, with_defaults
-from storm_operator.adapters.resource_settings import resource_settings, scheduling_settings
+from storm_operator.adapters.resource_settings import parallelism_spec, resource_settings, scheduling_settings
 from storm_operator.core.snapshot import Distances
-from storm_operator.core.topology_spec import AdoptSource, TopologySpec
+from storm_operator.core.topology_spec import AdoptSource, ParallelismSpec, TopologySpec
 from storm_operator.simulated_loop import Scenario
 from storm_operator.simulator.load import LoadShape
 from storm_operator.simulator.load_text import parse_load
@@ -43,6 +45,7 @@ WORKLOADS: Mapping[str, Callable[..., SimulatedTopology]] = {
 }
 TOPOLOGY_FIELDS = {
     "parallelism": "parallelism",
+    "tasks": "tasks",
     "cpuMs": "cpu_ms",
     "stages": "stages",
     "workers": "num_workers",
@@ -52,10 +55,10 @@ TOPOLOGY_FIELDS = {
     "replaysFailed": "replays_failed",
     "sourceKeepsBacklog": "source_keeps_backlog",
 }
-FIXED_COUNTS = (
-    "executor counts do not follow the load in simulations (spec.parallelism): "
-    "topologies[].parallelism gives whole numbers of executors by component"
-)
+COUNTS = ("parallelism", "tasks")
+"""Of a topology, by component."""
+SECTIONS = ("scheduling", "resources", "parallelism")
+"""As in a StormTopology's spec."""
 SUPERVISOR_FIELDS = ("count", "capacityMillicores", "slots", "availability", "threadSpeed")
 
 
@@ -85,12 +88,11 @@ def read_scenario(path: Path) -> ScenarioFile:
 def parse_scenario(document: object, name: str) -> ScenarioFile:
     """The scenario in a parsed document, called `name` unless it says otherwise. Raises `InvalidScenario`."""
     given = _mapping(document, "the document")
-    if "parallelism" in given:
-        raise InvalidScenario(f"parallelism: {FIXED_COUNTS}")
     known = ("name", "durationSeconds", "warmUpSeconds", "periodSeconds", "seed", "supervisors", "roundTripMs")
-    _only(given, (*known, "topologies", "faults", "scheduling", "resources"), "the document")
+    _only(given, (*known, "topologies", "faults", *SECTIONS), "the document")
     try:
         topologies = tuple(_topology(one, at) for at, one in enumerate(_list(given, "topologies"), start=1))
+        _check_differ([topology.name for topology in topologies])
         model = ClusterModel(
             supervisors=_supervisors(given.get("supervisors", 4)),
             topologies=topologies,
@@ -99,6 +101,7 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
         )
         scheduling = scheduling_settings(_section_of_spec(given, "scheduling"))
         resources = resource_settings(_section_of_spec(given, "resources"))
+        parallelism = _parallelism(given, topologies)
     except InvalidResource as error:  # it names the field as in a StormTopology
         raise InvalidScenario(str(error).removeprefix("spec.")) from error
     except (ValueError, TypeError) as error:
@@ -112,9 +115,27 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
         seed=int(_number(given, "seed", 0.0)),
     )
     specs = {
-        t.name: TopologySpec(t.name, AdoptSource(), scheduling=scheduling, resources=resources) for t in topologies
+        topology.name: TopologySpec(
+            topology.name, AdoptSource(), scheduling=scheduling, resources=resources, parallelism=own
+        )
+        for topology, own in zip(topologies, parallelism, strict=True)
     }
     return ScenarioFile(scenario, specs)
+
+
+def _parallelism(given: Mapping[str, Any], topologies: Sequence[SimulatedTopology]) -> list[ParallelismSpec]:
+    """For each topology the section with what is said of its components."""
+    whole = parallelism_spec(_section_of_spec(given, "parallelism"))
+    if whole.workers is not None:
+        raise InvalidScenario("parallelism.workers: simulated workers stay as many as topologies[].workers says")
+    names = [{component.name for component in t.as_topology().components} for t in topologies]
+    unknown = sorted(whole.components.keys() - set().union(*names))
+    if unknown:
+        raise InvalidScenario(f"parallelism.components.{unknown[0]}: no topology has such a component")
+    return [
+        replace(whole, components={name: asked for name, asked in whole.components.items() if name in own})
+        for own in names
+    ]
 
 
 def _section_of_spec(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -123,6 +144,7 @@ def _section_of_spec(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     schema = topology_schema()["properties"]["spec"]["properties"][name]
     check_schema({name: section}, {"properties": {name: schema}})
     filled: Mapping[str, Any] = with_defaults(section, schema)
+    check_rules({name: filled}, {"properties": {name: schema}})
     return filled
 
 
@@ -167,17 +189,36 @@ def _topology(given: object, number: int) -> SimulatedTopology:
     if workload not in WORKLOADS:
         raise InvalidScenario(f"{where}.workload is {workload!r}: one of {', '.join(WORKLOADS)} is right")
     name = str(fields.get("name", workload))
-    _check_counts(_mapping(fields.get("parallelism", {}), f"{where}.parallelism"), f"{where}.parallelism")
     settings = {TOPOLOGY_FIELDS[key]: value for key, value in fields.items() if key in TOPOLOGY_FIELDS}
     if "load" in fields:
         settings["load"] = _load(str(fields["load"]), where)
-    return WORKLOADS[workload](topology_id=f"{name}-{number}", name=name, **settings)
+    counts = {field: _mapping(fields[field], f"{where}.{field}") for field in COUNTS if field in fields}
+    for field, numbers in counts.items():
+        _check_counts(numbers, f"{where}.{field}")
+    topology = WORKLOADS[workload](topology_id=f"{name}-{number}", name=name, **settings)
+    for field, numbers in counts.items():
+        _check_names(numbers, topology, f"{where}.{field}")
+    return topology
+
+
+def _check_names(counts: Mapping[str, Any], topology: SimulatedTopology, where: str) -> None:
+    """Components of the reference chain are named by kind, without their numbers."""
+    known = {component.name.rstrip(string.digits) for component in topology.components}
+    unknown = sorted(counts.keys() - known)
+    if unknown:
+        raise InvalidScenario(f"{where}.{unknown[0]}: one of {', '.join(sorted(known))} is right")
+
+
+def _check_differ(names: Sequence[str]) -> None:
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise InvalidScenario(f"topologies[{at}].name is {name!r}, as of one before: each needs its own")
 
 
 def _check_counts(counts: Mapping[str, Any], where: str) -> None:
     for component, count in counts.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise InvalidScenario(f"{where}.{component} is {count!r}: {FIXED_COUNTS}")
+            raise InvalidScenario(f"{where}.{component} is {count!r}: a whole number of 1 or more is right")
 
 
 def _load(text: str, where: str) -> LoadShape:

@@ -60,6 +60,7 @@ class SimulatedCluster:
         self.meter = Meter(engine, EPOCH_SECONDS)
         self._plans: dict[str, Plan] = {}
         self._rounds: list[float] = []
+        self._resizes: list[tuple[float, str, Mapping[str, int]]] = []
         self._next_round = self._timings.scheduling_seconds
 
     @property
@@ -79,6 +80,12 @@ class SimulatedCluster:
         now = self.clock.now() - EPOCH_SECONDS
         self.engine.cluster.paused_until[topology_id] = now + REBALANCE_SECONDS + self._timings.spout_pause_seconds
         self._rounds.append(now + REBALANCE_SECONDS)
+
+    def change_counts(self, topology: str, executors: Mapping[str, int]) -> None:
+        """See `executor_counts.ChangeCounts`: a rebalance that also says how many executors components are to have."""
+        topology_id = next(one.id for one in self.engine.topologies if one.name == topology)
+        self.rebalance(topology_id)
+        self._resizes.append((self._rounds[-1], topology_id, executors))
 
     def activate(self, topology_id: str) -> None:
         self.engine.cluster.inactive.discard(topology_id)
@@ -152,8 +159,23 @@ class SimulatedCluster:
             self._rounds = [at for at in self._rounds if at > due]
             if due >= self._next_round:
                 self._next_round += self._timings.scheduling_seconds
+            self._change_due_counts(due)
             self._put_plans_in_force()
         self.engine.advance_to(until)
+
+    def _change_due_counts(self, due: float) -> None:
+        for at, topology_id, executors in self._resizes:
+            if at <= due:
+                self.engine.resize(topology_id, executors)
+                self._forget_former_executors(topology_id)
+        self._resizes = [resize for resize in self._resizes if resize[0] > due]
+
+    def _forget_former_executors(self, topology_id: str) -> None:
+        """The plan in force says nothing of executors that come to have the same tasks again."""
+        plan = self._plans.get(topology_id)
+        if plan is not None:
+            there = {e: slot for e, slot in plan.target.slot_of.items() if e in self.engine.row_of}
+            self._plans[topology_id] = replace(plan, target=Assignment(there))
 
     def _put_plans_in_force(self) -> None:
         live = {supervisor.id for supervisor in self.engine.cluster.live_supervisors(self.engine.now)}

@@ -13,6 +13,7 @@ from storm_operator.core.placement.even import deal_out, interleaved_free_slots
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.executor_counts import ExecutorCounts
 from storm_operator.loop_ports import NoProfiles, ProfileSource
 from storm_operator.simulated_cluster import EPOCH_SECONDS, MemoryJournal, SimulatedCluster, whole_periods
 from storm_operator.simulation_report import PlanSummary, Point, SimulationReport, Sums, TopologyPoint
@@ -110,23 +111,28 @@ class SimulatedStage:
             period_seconds=scenario.period_seconds,
             profiles=profiles or NoProfiles(),
         )
+        self.counts = ExecutorCounts(self._hear_of_counts)
+        self._heard: list[str] = []
         self.points: list[Point] = []
         self._plans_made = 0
         self._next_pass = EPOCH_SECONDS
         self._history: tuple[LoadPeriod, ...] = ()
-        self._counted_from = self.engine.totals.copy()
+        self._counted_from = self.engine.totals.summed()
         self._restarts_before = 0
-        self._last = self.engine.totals.copy()
+        self._last = self.engine.totals.summed()
         self._last_at = 0.0
 
     def run_period(self, specs: Mapping[str, TopologySpec] | None) -> ClusterSnapshot | None:
         """Simulate until the next period is over, and let the loop have its pass if there is something to manage."""
         self._next_pass = max(self._next_pass + self.scenario.period_seconds, self.cluster.clock.now())
         self.cluster.clock.sleep_until(self._next_pass)
-        totals, at = self.engine.totals.copy(), self.engine.now
+        totals, at = self.engine.totals.summed(), self.engine.now
         if specs:
             report = self.loop.run_once(specs)
-            snapshot, decision = report.snapshot, "; ".join(_described(made) for _, made in report.decisions)
+            self._heard.clear()
+            self.counts.follow(specs, report, self.loop, self.cluster.change_counts)
+            decisions = [_described(made) for _, made in report.decisions]
+            snapshot, decision = report.snapshot, "; ".join([*decisions, *self._heard])
         else:
             snapshot, decision = self.cluster.meter.read(self._history), ""
             self._history = snapshot.history
@@ -138,7 +144,7 @@ class SimulatedStage:
         return snapshot
 
     def report(self, policy: str) -> SimulationReport:
-        counted = self.engine.totals.since(self._counted_from)
+        counted = self.engine.totals.summed().since(self._counted_from)
         return SimulationReport(
             scenario=self.scenario.name,
             policy=policy,
@@ -148,6 +154,9 @@ class SimulatedStage:
             plans=tuple(_plan_summary(record) for record in self.notes.records.values()),
             sums=_sums(counted, self.engine.cluster.restarts - self._restarts_before),
         )
+
+    def _hear_of_counts(self, topology: str, reason: str, message: str, warning: bool) -> None:
+        self._heard.append(f"{topology}: {message}")
 
     def _new_plan_id(self, now_seconds: float) -> str:
         self._plans_made += 1
@@ -170,6 +179,7 @@ class SimulatedStage:
                 latency_p99_ms=rates.latency.p99_ms if rates.latency else None,
                 workers=len(slots),
                 supervisors=len({slot.supervisor_id for slot in slots}),
+                executors=len(snapshot.topology(topology.id).executors),
             )
         return Point(
             at_seconds=snapshot.taken_at_seconds - EPOCH_SECONDS,

@@ -36,6 +36,7 @@ def play_beside_page(
 ) -> SimulatedStage:
     """Play `scenario` until its end or until the pace is stopped; the stage as it ended."""
     stage = SimulatedStage(scenario, page.watcher)
+    stage.counts.onlooker = page.watcher.on_held_resizes
     page.proposals = lambda: stage.loop.memory.proposals
     for _ in range(whole_periods(scenario.duration_seconds, scenario.period_seconds)):
         if pace.stop.is_set():

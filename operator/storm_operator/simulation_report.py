@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class TopologyPoint:
     latency_p99_ms: float | None
     workers: int
     supervisors: int
+    executors: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,8 @@ def test_a_report_survives_its_file_and_the_same_seed_gives_the_same_one() -> No
     report = simulate(played, specs())
     assert SimulationReport.from_json(report.to_json()) == report
     assert simulate(played, specs()) == report
-    with pytest.raises(ValueError, match="no simulation report of version 1"):
-        SimulationReport.from_json('{"version": 2}')
+    with pytest.raises(ValueError, match="no simulation report of version 2"):
+        SimulationReport.from_json('{"version": 1}')
 
 
 def test_even_start_is_where_storm_places_them() -> None:

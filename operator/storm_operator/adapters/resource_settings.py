@@ -1,4 +1,4 @@
-"""`spec.scheduling` and `spec.resources` of a StormTopology, valid by its schema and with defaults, as settings."""
+"""Sections of a StormTopology's spec, valid by its schema and with defaults: scheduling, resources, parallelism."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from storm_operator.core.settings import (
     ResourceSettings,
     SchedulingSettings,
 )
+from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec
 
 S = TypeVar("S", SchedulingSettings, ResourceSettings)
 
@@ -35,6 +36,17 @@ def scheduling_settings(given: Mapping[str, Any]) -> SchedulingSettings:
 
 def resource_settings(given: Mapping[str, Any]) -> ResourceSettings:
     return _settings(ResourceSettings, given)
+
+
+def parallelism_spec(given: Mapping[str, Any]) -> ParallelismSpec:
+    return ParallelismSpec(
+        mode=ParallelismMode(given["mode"]),
+        components={
+            name: ComponentParallelism(**{bound: int(value) for bound, value in component.items()})
+            for name, component in given.get("components", {}).items()
+        },
+        workers=int(given["workers"]) if "workers" in given else None,
+    )
 
 
 def _settings(kind: type[S], given: Mapping[str, Any]) -> S:

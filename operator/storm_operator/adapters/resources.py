@@ -18,17 +18,14 @@ from storm_operator.adapters.resource_schema import (
     topology_schema,
     with_defaults,
 )
-from storm_operator.adapters.resource_settings import resource_settings, scheduling_settings
+from storm_operator.adapters.resource_settings import parallelism_spec, resource_settings, scheduling_settings
 from storm_operator.core.nimbus_name import NIMBUS_PORT
 from storm_operator.core.topology_spec import (
     AdoptSource,
-    ComponentParallelism,
     ConfigMapKey,
     DeletionPolicy,
     FluxSource,
     JarSource,
-    ParallelismMode,
-    ParallelismSpec,
     ScaleLimits,
     StatefulSpec,
     TopologySource,
@@ -96,7 +93,7 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
         suspend=spec["suspend"],
         nimbus=_nimbus(spec.get("nimbus")),
         supervisors=_scale_limits(spec.get("supervisors")),
-        parallelism=_parallelism(spec["parallelism"]),
+        parallelism=parallelism_spec(spec["parallelism"]),
         priority=int(spec["priority"]),
         kill_wait_seconds=int(spec["killWaitSeconds"]),
         deletion_policy=DeletionPolicy(spec["deletionPolicy"]) if "deletionPolicy" in spec else None,
@@ -167,14 +164,3 @@ def _scale_limits(given: Mapping[str, Any] | None) -> ScaleLimits | None:
     if given is None:
         return None
     return ScaleLimits(int(given["minimum"]), int(given["maximum"]), given.get("statefulSet"))
-
-
-def _parallelism(given: Mapping[str, Any]) -> ParallelismSpec:
-    return ParallelismSpec(
-        mode=ParallelismMode(given["mode"]),
-        components={
-            name: ComponentParallelism(**{bound: int(value) for bound, value in component.items()})
-            for name, component in given.get("components", {}).items()
-        },
-        workers=int(given["workers"]) if "workers" in given else None,
-    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -53,16 +54,23 @@ class ClusterState:
     version: int = 0
     limits_version: int = 0
     restarts: int = 0
-    restore_seconds: Mapping[Executor, float] = field(default_factory=dict)
     _without_slot: dict[Executor, WorkerSlot] = field(default_factory=dict)
     """Executors that Nimbus has found no slot for, and where they were last."""
     _outages: dict[str, Outage] = field(default_factory=dict)
     _next_pid: int = FIRST_PID
     _random: np.random.Generator = field(init=False)
+    _restore_seconds: Mapping[tuple[str, str], float] = field(init=False)
+    """By topology id and component."""
     _next_scheduling_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self._random = np.random.default_rng((self.seed, 1))
+        self._restore_seconds = {
+            (topology.id, component.name): component.state_restore_seconds
+            for topology in self.model.topologies
+            for component in topology.components
+            if component.stateful
+        }
 
     def place(self, assignment: Assignment, now_seconds: float, immediately: bool = False) -> frozenset[Executor]:
         """Put `assignment` in force. Workers whose executors change are new processes; returns the executors of those
@@ -83,6 +91,26 @@ class ClusterState:
             self.assignment, self.workers = assignment, workers
             self.version += 1
         return frozenset(executor for worker in ended.values() for executor in worker.executors)
+
+    def resize(self, model: ClusterModel, topology_id: str, now_seconds: float) -> frozenset[Executor]:
+        """Go on with `model`, in which the topology has other executors, as Nimbus does at a rebalance with numbers.
+
+        Executors that there still are keep their place; a new one goes to the topology's worker that has fewest.
+        Returns the executors of workers that end, as `place` does.
+        """
+        self.model = model
+        there = {e for t in model.topologies if t.id == topology_id for e in t.as_topology().executors}
+        self.set_limits(topology_id, {e: own for e, own in self.limits.get(topology_id, {}).items() if e in there})
+        kept, slots = _of_those_there(self.assignment.slot_of, topology_id, there)
+        without, last_slots = _of_those_there(self._without_slot, topology_id, there)
+        joined = kept if slots else without
+        fullness = Counter(dict.fromkeys(slots or last_slots, 0))
+        fullness.update(slot for executor, slot in joined.items() if executor.topology_id == topology_id)
+        for executor in sorted(there - kept.keys() - without.keys()):
+            joined[executor] = min(fullness, key=lambda slot: (fullness[slot], slot))
+            fullness[joined[executor]] += 1
+        self._without_slot = without
+        return self.place(Assignment(kept), now_seconds)
 
     def running_workers(self, now_seconds: float) -> Mapping[WorkerSlot, Worker]:
         return {
@@ -204,10 +232,18 @@ class ClusterState:
         """A new process, once its supervisor has learned of it, it is up and the state of its executors is restored."""
         self.restarts += 1
         timings = self.model.timings
-        restore = max((self.restore_seconds.get(executor, 0.0) for executor in executors), default=0.0)
+        restore = max(self._restore_seconds.get((e.topology_id, e.component), 0.0) for e in executors)
         delay = timings.notice_seconds + timings.worker_start_seconds + restore
         return Worker(self._new_pid(), executors, now_seconds + delay)
 
     def _new_pid(self) -> int:
         self._next_pid += 1
         return self._next_pid
+
+
+def _of_those_there(
+    slot_of: Mapping[Executor, WorkerSlot], topology_id: str, there: Collection[Executor]
+) -> tuple[dict[Executor, WorkerSlot], frozenset[WorkerSlot]]:
+    """`slot_of` without executors that the topology has no longer, and all slots that it had."""
+    kept = {e: slot for e, slot in slot_of.items() if e.topology_id != topology_id or e in there}
+    return kept, frozenset(slot for e, slot in slot_of.items() if e.topology_id == topology_id)

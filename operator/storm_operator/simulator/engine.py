@@ -7,7 +7,8 @@ shared max-min within a supervisor. What that means for the trees that began in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from storm_operator.simulator.arrays import ratio, times, total_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.conditions import Conditions, ConditionsReader
 from storm_operator.simulator.cpu import fair_levels
+from storm_operator.simulator.heirs import heirs
 from storm_operator.simulator.model import ClusterModel
 from storm_operator.simulator.roots import Sampler
 from storm_operator.simulator.routing import Places, Routing, places, route
@@ -32,15 +34,23 @@ LEAST_CAPACITY_SHARE = 0.02
 """What network threads and idling leave to executors at least, as a share of the supervisor's CPU."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
-    """What happened since somebody began to keep it and cannot be told from totals.
+    """What somebody keeps from `begun_at` on, and how totals and queues were then.
 
-    `flows` are tuples executed by each executor under each routing: traffic pairs follow from them.
+    `flows` are tuples executed by each executor under each routing: traffic pairs follow from them. Where there are
+    other executors than before, the record begins anew: figures of executors that are gone compare with nothing.
     """
 
+    begun_at: float
+    totals: Totals
+    queue: Floats
     flows: list[tuple[Routing, Floats]]
-    finished: list[Finished]
+    finished: list[Finished] = field(default_factory=list)
+
+    def become(self, other: Record) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(other, name))
 
 
 class Engine:
@@ -56,18 +66,11 @@ class Engine:
     ) -> None:
         self.model = model
         self.step_seconds = step_seconds
-        self.wiring: Wiring = wire(model.topologies)
         self.where: Places = places(model.supervisors, model.distances)
-        self.topologies = tuple(sorted(model.topologies, key=lambda topology: topology.id))
-        self.row_of = {executor: row for row, executor in enumerate(self.wiring.executors)}
         self.cluster = ClusterState(model, seed)
-        self.cluster.restore_seconds = {
-            executor: float(self.wiring.restore_seconds[row]) for executor, row in self.row_of.items()
-        }
-        random = np.random.default_rng((seed, 2))
-        sampler = Sampler(self.wiring, self.where, model.costs, random)
-        self.trees = Trees(self.topologies, self.wiring, sampler, random, drawn_trees)
-        self._conditions = ConditionsReader(model, self.cluster, self.wiring, self.where)
+        self._random = np.random.default_rng((seed, 2))
+        self._drawn_trees = drawn_trees
+        self._wire()
         size, topologies = self.wiring.size, len(self.topologies)
         self.now = 0.0
         self.queue: Floats = np.zeros(size)
@@ -75,11 +78,8 @@ class Engine:
         """Tuples that wait on average although the executor keeps up: Little's law on the mean wait."""
         self.totals = Totals.zero(size, topologies, len(self.where.supervisor_ids))
         self._records: list[Record] = []
-        self.sources = Sources(self.topologies, self.wiring)
-        self._emission_share = self.sources.shares_of_trees()
         self._carried: Floats = np.zeros(size)
         self._levels: Floats = np.full(len(self.where.supervisor_ids), np.inf)
-        self._routed_version = -1
         self.routing: Routing
         self.cluster.place(assignment, 0.0, immediately=True)
         self._reroute()
@@ -91,9 +91,13 @@ class Engine:
 
     def record(self) -> Record:
         """A record that is kept from now on, in addition to those that are kept already."""
-        record = Record([(self.routing, np.zeros(self.wiring.size))], [])
+        record = self._new_record()
         self._records.append(record)
         return record
+
+    def _new_record(self) -> Record:
+        flows = [(self.routing, np.zeros(self.wiring.size))]
+        return Record(self.now, self.totals.copy(), self.queue.copy(), flows)
 
     def stop(self, record: Record) -> None:
         """`record` need not be kept any longer."""
@@ -114,6 +118,37 @@ class Engine:
         """Put `assignment` in force now."""
         self.lose(self.cluster.place(assignment, self.now))
         self._reroute()
+
+    def resize(self, topology_id: str, executors: Mapping[str, int]) -> None:
+        """Give components of a topology other numbers of executors now; see `ClusterState.resize`."""
+        topologies = tuple(t.with_executors(executors) if t.id == topology_id else t for t in self.model.topologies)
+        self.model = replace(self.model, topologies=topologies)
+        self.lose(self.cluster.resize(self.model, topology_id, self.now))
+        before, trees, sources = self.wiring, self.trees, self.sources
+        self._wire()
+        passed_on = heirs(before.executors, self.wiring.executors)
+        self.trees.take_over(trees, passed_on)
+        self.sources.take_over(sources, passed_on)
+        self.totals = self.totals.passed_on(passed_on.shares)
+        self.queue = times(passed_on.shares, self.queue)
+        self.stationary_queue = times(passed_on.shares, self.stationary_queue)
+        self._carried = times(passed_on.shares, self._carried)
+        self._reroute()
+        for record in self._records:
+            record.become(self._new_record())
+
+    def _wire(self) -> None:
+        """All that depends on which executors there are."""
+        model, cluster = self.model, self.cluster
+        self.topologies = tuple(sorted(model.topologies, key=lambda topology: topology.id))
+        self.wiring: Wiring = wire(model.topologies)
+        self.row_of = {executor: row for row, executor in enumerate(self.wiring.executors)}
+        sampler = Sampler(self.wiring, self.where, model.costs, self._random)
+        self.trees = Trees(self.topologies, self.wiring, sampler, self._random, self._drawn_trees)
+        self.sources = Sources(self.topologies, self.wiring)
+        self._emission_share = self.sources.shares_of_trees()
+        self._conditions = ConditionsReader(model, cluster, self.wiring, self.where)
+        self._routed_version = -1
 
     def _reroute(self) -> None:
         if self.cluster.version != self._routed_version:

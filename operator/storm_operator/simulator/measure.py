@@ -32,9 +32,6 @@ class Meter:
 
     def __init__(self, engine: Engine, epoch_seconds: float = 0.0) -> None:
         self._engine, self._epoch = engine, epoch_seconds
-        self._read_at = engine.now
-        self._totals = engine.totals.copy()
-        self._queue = engine.queue.copy()
         self._record = engine.record()
 
     def close(self) -> None:
@@ -55,8 +52,8 @@ class Meter:
         is when its worker does not run. Reading twice within a second gives empty rates: nothing can be said.
         """
         engine = self._engine
-        seconds = engine.now - self._read_at
-        counted = engine.totals.since(self._totals)
+        seconds = engine.now - self._record.begun_at
+        counted = engine.totals.since(self._record.totals)
         missing = self._missing(seconds)
         loads = self._loads(counted, seconds, missing)
         topologies = engine.wiring.topologies
@@ -86,10 +83,8 @@ class Meter:
         return snapshot
 
     def _begin_anew(self) -> None:
-        engine = self._engine
-        self._read_at, self._totals, self._queue = engine.now, engine.totals.copy(), engine.queue.copy()
-        engine.stop(self._record)
-        self._record = engine.record()
+        self._engine.stop(self._record)
+        self._record = self._engine.record()
 
     def _missing(self, seconds: float) -> dict[Executor, WorkerSlot]:
         """Placed executors without two readings of one process, sorted, with their slots."""
@@ -97,7 +92,7 @@ class Meter:
         missing: dict[Executor, WorkerSlot] = {}
         for slot, worker in engine.cluster.workers.items():
             since = worker.runs_from_seconds
-            known = since <= self._read_at and not engine.cluster.is_dead(slot.supervisor_id, engine.now)
+            known = since <= self._record.begun_at and not engine.cluster.is_dead(slot.supervisor_id, engine.now)
             if not known or seconds < LEAST_PERIOD_SECONDS:
                 missing |= dict.fromkeys(worker.executors, slot)
         return dict(sorted(missing.items())) if missing else missing
@@ -117,7 +112,7 @@ class Meter:
         if seconds < LEAST_PERIOD_SECONDS:
             return {}
         waiting = engine.queue + engine.stationary_queue
-        growth = np.where(engine.wiring.is_spout, 0.0, (engine.queue - self._queue) / seconds)
+        growth = np.where(engine.wiring.is_spout, 0.0, (engine.queue - self._record.queue) / seconds)
         executed = counted.executed / seconds
         emitted = executed * emitted_per_tuple(engine.wiring)
         limited = {executor for limits in engine.cluster.limits.values() for executor in limits}

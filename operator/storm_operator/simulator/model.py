@@ -6,7 +6,8 @@ thing behaves, which an observer can only measure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge, Executor, Supervisor, Topology
@@ -103,12 +104,23 @@ class SimulatedTopology:
     replays_once: bool = False
     source_keeps_backlog: bool = False
     load_aware: bool = True
+    acker_tasks: int | None = None
+    """None: as many as `ackers`."""
 
     def component(self, name: str) -> SimulatedComponent:
         for component in self.components:
             if component.name == name:
                 return component
         raise KeyError(f"topology {self.name} has no component {name!r}")
+
+    def with_executors(self, executors: Mapping[str, int]) -> SimulatedTopology:
+        """The same with other numbers of executors by component, ackers too; tasks are as many as they were."""
+        components = tuple(
+            replace(c, executors=executors.get(c.name, c.executors), tasks=c.tasks or c.executors)
+            for c in self.components
+        )
+        ackers = executors.get(ACKER_COMPONENT, self.ackers)
+        return replace(self, components=components, ackers=ackers, acker_tasks=self.acker_tasks or self.ackers)
 
     def as_topology(self) -> Topology:
         """What Nimbus shows: components (ackers included), edges, executors with tasks numbered as Storm does."""
@@ -118,7 +130,7 @@ class SimulatedTopology:
         ]
         executors_of = {c.name: c.executors for c in self.components}
         if self.ackers:
-            components.insert(0, Component(ACKER_COMPONENT, ComponentKind.ACKER, self.ackers))
+            components.insert(0, Component(ACKER_COMPONENT, ComponentKind.ACKER, self.acker_tasks or self.ackers))
             executors_of[ACKER_COMPONENT] = self.ackers
         executors: list[Executor] = []
         first = 1

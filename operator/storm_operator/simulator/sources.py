@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from storm_operator.core.arrays import Floats, Ints
-from storm_operator.simulator.arrays import ratio, total_by
+from storm_operator.simulator.arrays import ratio, times, total_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.conditions import Conditions
+from storm_operator.simulator.heirs import Heirs
 from storm_operator.simulator.load import LoadShape
 from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, SimulatedTopology
 from storm_operator.simulator.routing import Routing
@@ -25,13 +26,18 @@ class Sources:
         self._topologies, self._wiring = topologies, wiring
         self._keeps_backlog = np.array([t.source_keeps_backlog for t in topologies])[wiring.topology_of]
         self._loads = self._spout_loads()
-        tasks = total_by(wiring.topology_of, wiring.is_spout, len(topologies))
+        tasks = total_by(wiring.topology_of, wiring.is_spout * wiring.tasks, len(topologies))
         self._most_pending = tasks * np.array([t.max_spout_pending or 0 for t in topologies])
         self._limited = [n for n, topology in enumerate(topologies) if topology.max_spout_pending is not None]
         self.backlog: Floats = np.zeros(wiring.size)
         self.replays: Floats = np.zeros(wiring.size)
         self.begun: Floats = np.zeros(len(topologies))
         """Trees that each topology began in the last step."""
+
+    def take_over(self, earlier: Sources, heirs: Heirs) -> None:
+        """Go on with what waits to be sent by former executors."""
+        self.backlog, self.replays = times(heirs.shares, earlier.backlog), times(heirs.shares, earlier.replays)
+        self.begun = earlier.begun
 
     def offered(self, begin: float, step: float) -> Floats:
         """Tuples that come to each spout executor in this step."""

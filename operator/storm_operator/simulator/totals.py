@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from storm_operator.core.arrays import Floats
+from storm_operator.simulator.arrays import Matrix, times
+
+BY_EXECUTOR = ("executed", "arrived", "lost", "executor_cpu_ms", "throttled_ms")
 
 
 @dataclass(slots=True)
@@ -37,7 +41,7 @@ class Totals:
     @classmethod
     def zero(cls, executors: int, topologies: int, supervisors: int) -> Totals:
         counts = {"executor": executors, "topology": topologies, "supervisor": supervisors}
-        kinds = ["executor"] * 5 + ["topology"] * 6 + ["supervisor"] * 3
+        kinds = ["executor"] * len(BY_EXECUTOR) + ["topology"] * 6 + ["supervisor"] * 3
         return cls(*(np.zeros(counts[kind]) for kind in kinds))
 
     def copy(self) -> Totals:
@@ -45,3 +49,17 @@ class Totals:
 
     def since(self, earlier: Totals) -> Totals:
         return Totals(*(getattr(self, entry.name) - getattr(earlier, entry.name) for entry in fields(self)))
+
+    def summed(self) -> Totals:
+        """With all executors as one: what is to be compared with a time at which there may be others."""
+        return self._with_executors(lambda amounts: np.array([amounts.sum()]))
+
+    def passed_on(self, heirs: Matrix) -> Totals:
+        """For other executors, which take over these in the shares that the columns of `heirs` have."""
+        return self._with_executors(lambda amounts: times(heirs, amounts))
+
+    def _with_executors(self, change: Callable[[Floats], Floats]) -> Totals:
+        changed = self.copy()
+        for name in BY_EXECUTOR:
+            setattr(changed, name, change(getattr(changed, name)))
+        return changed

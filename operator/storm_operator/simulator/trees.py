@@ -8,6 +8,7 @@ import numpy as np
 
 from storm_operator.core.arrays import Floats, Ints
 from storm_operator.simulator.arrays import ratio, total_by
+from storm_operator.simulator.heirs import Heirs
 from storm_operator.simulator.model import SimulatedTopology
 from storm_operator.simulator.roots import Delays, Pending, Sampler
 from storm_operator.simulator.routing import Routing
@@ -44,6 +45,11 @@ class Trees:
         self.pending = Pending()
         self.mean_seconds: Floats = np.zeros(len(topologies))
         """How long the trees of each topology that began last will be pending."""
+
+    def take_over(self, earlier: Trees, heirs: Heirs) -> None:
+        """Go on with the trees of former executors."""
+        self.pending, self.mean_seconds = earlier.pending, earlier.mean_seconds
+        self.pending.spout = heirs.of_first_task[self.pending.spout]
 
     def begin(
         self, emitted: Floats, replayed_share: Floats, routing: Routing, delays: Delays, begin: float, step: float

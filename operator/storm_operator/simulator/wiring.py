@@ -32,11 +32,12 @@ class Wiring:
     """(topology id, component) by component number."""
     level_of: Ints
     """Longest way from a spout; ackers come after everything else. Cycles count as one level."""
+    tasks: Floats
+    """How many each executor has."""
     is_spout: Flags
     is_acker: Flags
     cpu_ms: Floats
     cpu_deviation: Floats
-    restore_seconds: Floats
     load_share: Floats
     """Which part of its spout's load an executor is offered; 0 for all others."""
 
@@ -103,6 +104,7 @@ def wire(topologies: tuple[SimulatedTopology, ...]) -> Wiring:
         component_of=component_of,
         component_names=tuple(names),
         level_of=_levels(ordered, executors),
+        tasks=np.array([float(len(executor.tasks)) for executor in executors]),
         is_acker=np.array([e.component == ACKER_COMPONENT for e in executors], dtype=bool),
         **columns,
         **sorted_pairs,
@@ -116,9 +118,7 @@ def wire(topologies: tuple[SimulatedTopology, ...]) -> Wiring:
 
 def _executor_columns(topologies: tuple[SimulatedTopology, ...], executors: tuple[Executor, ...]) -> dict[str, Any]:
     size = len(executors)
-    columns: dict[str, Any] = {
-        name: np.zeros(size) for name in ("cpu_ms", "cpu_deviation", "restore_seconds", "load_share")
-    }
+    columns: dict[str, Any] = {name: np.zeros(size) for name in ("cpu_ms", "cpu_deviation", "load_share")}
     columns["is_spout"] = np.zeros(size, dtype=bool)
     components = {(t.id, c.name): c for t in topologies for c in t.components}
     seen: dict[tuple[str, str], int] = {}
@@ -128,7 +128,6 @@ def _executor_columns(topologies: tuple[SimulatedTopology, ...], executors: tupl
             continue
         columns["cpu_ms"][row] = component.cpu_ms_per_tuple
         columns["cpu_deviation"][row] = component.cpu_deviation
-        columns["restore_seconds"][row] = component.state_restore_seconds if component.stateful else 0.0
         if component.kind is ComponentKind.SPOUT:
             key = (executor.topology_id, executor.component)
             at = seen[key] = seen.get(key, -1) + 1

@@ -1,5 +1,5 @@
 """The papers' own workloads, parametrised; where a real topology exists (examples/workloads) components, groupings and
-the skew of keys are the same.
+the skew of keys are the same. Tasks are as many as executors where they are not given.
 
 Paper numbers are those of the project's docs: 000 Aniello et al., 001 Cardellini et al., 004 Liu et al.
 """
@@ -34,6 +34,7 @@ def word_count(
     cpu_ms: Millis = NO_CPU,
     topology_id: str = "wordcount-1",
     name: str = "wordcount",
+    tasks: Numbers = NONE_GIVEN,
     **settings: object,
 ) -> SimulatedTopology:
     """sentences -> split (shuffle) -> count (fields, stateful); five words a sentence, some much more frequent."""
@@ -44,9 +45,9 @@ def word_count(
         topology_id,
         name,
         [
-            _spout("sentences", executors, cpu_ms, _shape(load)),
-            _bolt("split", executors, cpu_ms),
-            _bolt("count", executors, cpu_ms, stateful=True),
+            _spout("sentences", executors, cpu_ms, _shape(load), tasks),
+            _bolt("split", executors, cpu_ms, tasks),
+            _bolt("count", executors, cpu_ms, tasks, stateful=True),
         ],
         [
             SimulatedEdge("sentences", "split"),
@@ -55,7 +56,7 @@ def word_count(
                 "count",
                 Grouping.FIELDS,
                 WORDS_PER_SENTENCE,
-                shares=fields_shares(words, share_of, executors["count"]),
+                shares=fields_shares(words, share_of, tasks.get("count", executors["count"])),
             ),
         ],
         settings,
@@ -68,24 +69,29 @@ def http_monitor(
     cpu_ms: Millis = NO_CPU,
     topology_id: str = "http-monitor-1",
     name: str = "http-monitor",
+    tasks: Numbers = NONE_GIVEN,
     **settings: object,
 ) -> SimulatedTopology:
     """004, figure 5: requests -> retrieve -> {country, isp, prefix} -> a statistic each (fields, stateful) -> alarm."""
     branches = [component for part in HTTP_PARTS for component in (part, f"stat-{part}")]
     executors = {"requests": 1, "retrieve": 2, **dict.fromkeys(branches, 2), "alarm": 1, **parallelism}
-    components = [_spout("requests", executors, cpu_ms, _shape(load)), _bolt("retrieve", executors, cpu_ms)]
+    components = [
+        _spout("requests", executors, cpu_ms, _shape(load), tasks),
+        _bolt("retrieve", executors, cpu_ms, tasks),
+    ]
     edges = [SimulatedEdge("requests", "retrieve")]
     for part in HTTP_PARTS:
         keys, shares = _http_keys(part)
-        components += [_bolt(part, executors, cpu_ms), _bolt(f"stat-{part}", executors, cpu_ms, stateful=True)]
+        stat = f"stat-{part}"
+        components += [_bolt(part, executors, cpu_ms, tasks), _bolt(stat, executors, cpu_ms, tasks, stateful=True)]
         edges += [
             SimulatedEdge("retrieve", part),
             SimulatedEdge(
-                part, f"stat-{part}", Grouping.FIELDS, shares=fields_shares(keys, shares, executors[f"stat-{part}"])
+                part, stat, Grouping.FIELDS, shares=fields_shares(keys, shares, tasks.get(stat, executors[stat]))
             ),
-            SimulatedEdge(f"stat-{part}", "alarm", tuples_per_tuple=0.01),
+            SimulatedEdge(stat, "alarm", tuples_per_tuple=0.01),
         ]
-    return _topology(topology_id, name, [*components, _bolt("alarm", executors, cpu_ms)], edges, settings)
+    return _topology(topology_id, name, [*components, _bolt("alarm", executors, cpu_ms, tasks)], edges, settings)
 
 
 def reference_chain(
@@ -96,11 +102,13 @@ def reference_chain(
     variance: float = 0.2,
     topology_id: str = "reference-chain-1",
     name: str = "reference-chain",
+    tasks: Numbers = NONE_GIVEN,
     **settings: object,
 ) -> SimulatedTopology:
     """000, section 4.1: a spout, simple (shuffle) and stateful (fields) bolts in turn, last a bolt that acks.
 
-    Parallelism and CPU go by kind. A bolt passes half of the values on and sends a constant of its own for the others.
+    Parallelism, CPU and tasks go by kind. A bolt passes half of the values on and sends a constant of its own for the
+    others.
     """
     executors = {"spout": 4, "simple": 3, "stateful": 2, "ack": 3, **parallelism}
     kinds = ["spout", *("simple" if stage % 2 == 0 else "stateful" for stage in range(2, stages)), "ack"]
@@ -113,6 +121,7 @@ def reference_chain(
                 component,
                 SPOUT if kind == "spout" else BOLT,
                 executors[kind],
+                tasks.get(kind),
                 cpu_ms_per_tuple=cpu_ms.get(kind, 0.0),
                 stateful=kind == "stateful",
                 load=shape,
@@ -133,6 +142,7 @@ def grand_challenge_query1(
     cpu_ms: Millis = NO_CPU,
     topology_id: str = "grand-challenge-query1-1",
     name: str = "grand-challenge-query1",
+    tasks: Numbers = NONE_GIVEN,
     **settings: object,
 ) -> SimulatedTopology:
     """000, section 4.2: 32 sensors at 200 Hz -> speed (shuffle) -> analysis (fields by player, stateful)."""
@@ -141,9 +151,9 @@ def grand_challenge_query1(
         topology_id,
         name,
         [
-            _spout("sensor", executors, cpu_ms, _shape(load)),
-            _bolt("speed", executors, cpu_ms),
-            _bolt("analysis", executors, cpu_ms, stateful=True),
+            _spout("sensor", executors, cpu_ms, _shape(load), tasks),
+            _bolt("speed", executors, cpu_ms, tasks),
+            _bolt("analysis", executors, cpu_ms, tasks, stateful=True),
         ],
         [SimulatedEdge("sensor", "speed"), SimulatedEdge("speed", "analysis", Grouping.FIELDS)],
         settings,
@@ -160,8 +170,8 @@ def source_to_consumer(
 ) -> SimulatedTopology:
     """001, section 4: a source of 10 tuples/s, five operators one after the other, a consumer; tuples resent once."""
     names = ["source", *(f"operator{number}" for number in range(1, components + 1)), "consumer"]
-    parts = [_spout("source", {"source": 1}, {}, _shape(load))]
-    parts += [_bolt(part, {part: 1}, {part: cpu_ms}) for part in names[1:]]
+    parts = [_spout("source", {"source": 1}, {}, _shape(load), {})]
+    parts += [_bolt(part, {part: 1}, {part: cpu_ms}, {}) for part in names[1:]]
     edges = [SimulatedEdge(source, target) for source, target in itertools.pairwise(names)]
     return _topology(topology_id, name, parts, edges, {"replays_failed": True, "replays_once": True, **settings})
 
@@ -198,12 +208,12 @@ def _shape(load: LoadShape | float) -> LoadShape:
     return Constant(float(load)) if isinstance(load, int | float) else load
 
 
-def _spout(name: str, executors: Numbers, cpu_ms: Millis, load: LoadShape) -> SimulatedComponent:
-    return SimulatedComponent(name, SPOUT, executors[name], cpu_ms_per_tuple=cpu_ms.get(name, 0.0), load=load)
+def _spout(name: str, executors: Numbers, cpu_ms: Millis, load: LoadShape, tasks: Numbers) -> SimulatedComponent:
+    return SimulatedComponent(name, SPOUT, executors[name], tasks.get(name), cpu_ms.get(name, 0.0), load=load)
 
 
-def _bolt(name: str, executors: Numbers, cpu_ms: Millis, stateful: bool = False) -> SimulatedComponent:
-    return SimulatedComponent(name, BOLT, executors[name], cpu_ms_per_tuple=cpu_ms.get(name, 0.0), stateful=stateful)
+def _bolt(name: str, executors: Numbers, cpu_ms: Millis, tasks: Numbers, stateful: bool = False) -> SimulatedComponent:
+    return SimulatedComponent(name, BOLT, executors[name], tasks.get(name), cpu_ms.get(name, 0.0), stateful=stateful)
 
 
 def _topology(

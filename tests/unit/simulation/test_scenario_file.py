@@ -89,14 +89,31 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
             {"scheduling": {"parameters": {"nope": 1}}},
             "^scheduling\\.parameters\\.nope = 1: policy adaptive has no such",
         ),
-        ({"parallelism": {"mode": "Auto"}}, "^parallelism: executor counts do not follow the load in simulations"),
+        ({"parallelism": {"mode": "Automatic"}}, "^parallelism\\.mode is 'Automatic'"),
         (
-            {"topologies": [{"workload": "wordcount", "parallelism": {"mode": "Auto"}}]},
-            r"^topologies\[0\]\.parallelism\.mode is 'Auto': executor counts do not follow the load .*whole numbers",
+            {"parallelism": {"components": {"sieve": {"executors": 4}}}},
+            "^parallelism\\.components\\.sieve: no topology",
         ),
         (
-            {"topologies": [{"workload": "wordcount", "parallelism": {"split": {"minimum": 2}}}]},
-            r"^topologies\[0\]\.parallelism\.split is \{'minimum': 2\}: executor counts",
+            {"parallelism": {"components": {"split": {"minimum": 4}}}},
+            "minimum and maximum of components need mode Auto",
+        ),
+        (
+            {"topologies": [{"workload": "wordcount"}, {"workload": "wordcount"}]},
+            r"^topologies\[1\]\.name is 'wordcount', as of one before",
+        ),
+        ({"parallelism": {"workers": 3}}, "^parallelism\\.workers: simulated workers stay as many as"),
+        (
+            {"topologies": [{"workload": "wordcount", "parallelism": {"mode": "Auto"}}]},
+            r"^topologies\[0\]\.parallelism\.mode is 'Auto': a whole number of 1 or more is right",
+        ),
+        (
+            {"topologies": [{"workload": "wordcount", "tasks": {"sieve": 8}}]},
+            r"^topologies\[0\]\.tasks\.sieve: one of count, sentences, split is right",
+        ),
+        (
+            {"topologies": [{"workload": "wordcount", "tasks": {"split": 1}}]},
+            "^component split: tasks = 1; at least its 2 executors",
         ),
         ({"supervisors": "zero"}, f"^supervisors is 'zero': {SUPERVISORS}"),
         ({"supervisors": True}, f"^supervisors is True: {SUPERVISORS}"),

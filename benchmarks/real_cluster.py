@@ -237,10 +237,9 @@ class Arena:
         deadline = time.monotonic() + longest_settling(policy, self.limit_seconds)
         while not is_calm(reports, passes) and (time.monotonic() < deadline or loop.has_pending_plan):
             reports.append(self._pass(specs, PERIOD_SECONDS))
-        plans = [f"{record.plan.id} {record.state.value}" for record in loop.memory.records]
-        self.console.log(
-            f"{policy}: {'calm' if is_calm(reports, passes) else 'NOT calm'} after {len(reports)} passes; {plans}"
-        )
+        plans = [f"{one.plan.id} {one.state.value}: {one.plan.reason}" for one in loop.memory.records]
+        calm = "calm" if is_calm(reports, passes) else "NOT calm"
+        self.console.log("\n".join([f"{policy}: {calm} after {len(reports)} passes; plans so far:", *plans]))
         last = [made for _, made in reports[-1].decisions if isinstance(made, Hold)]
         self.console.log("; ".join(f"{hold.reason.value}: {hold.message}" for hold in last))
 

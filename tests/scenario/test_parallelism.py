@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -27,9 +28,7 @@ SOME = 4
 """One executor of each of the three components, and an acker."""
 
 
-def played(
-    load: LoadShape, seconds: float, parallelism: ParallelismSpec = AUTO, mode: Mode = Mode.ENFORCE
-) -> SimulationReport:
+def played(load: LoadShape, seconds: float, parallelism: ParallelismSpec = AUTO, **scheduling: Any) -> SimulationReport:
     """A sentence costs its one splitter 2 ms: 500 a second are all that a core can do."""
     topology = word_count(
         load,
@@ -40,7 +39,9 @@ def played(
         max_spout_pending=1000,
     )
     model = ClusterModel(machines(3, 4000.0), (topology,), Distances({}, default_ms=4.0))
-    spec = TopologySpec("wordcount", AdoptSource(), scheduling=SchedulingSettings(mode=mode), parallelism=parallelism)
+    spec = TopologySpec(
+        "wordcount", AdoptSource(), scheduling=SchedulingSettings(**scheduling), parallelism=parallelism
+    )
     return simulate(Scenario("words", model, seconds, step_seconds=1.0), {"wordcount": spec})
 
 
@@ -70,10 +71,17 @@ def test_they_are_not_given_more_than_the_user_allows() -> None:
 
 def test_they_go_again_long_after_the_load_has() -> None:
     load = Step(((0.0, 1200.0), (600.0, 100.0)))
-    numbers = executors(played(load, 1800.0))
+    numbers = executors(played(load, 1800.0, room_peak_seconds=300.0))
     assert max(numbers) > SOME
     assert numbers[62] == max(numbers), "not at the first period with less"
     assert numbers[-1] < max(numbers)
+
+
+def test_nobody_is_taken_away_between_two_peaks() -> None:
+    peaks = [(300.0 * number, 1200.0 if number % 2 else 100.0) for number in range(6)]
+    numbers = executors(played(Step(tuple(peaks)), 1800.0))
+    assert all(a <= b for a, b in pairwise(numbers))
+    assert numbers[-1] > SOME
 
 
 def test_noise_changes_no_number_twice() -> None:
@@ -84,7 +92,7 @@ def test_noise_changes_no_number_twice() -> None:
 
 
 def test_who_only_watches_changes_none_and_says_so() -> None:
-    report = played(Constant(1200.0), 300.0, AUTO, Mode.OBSERVE)
+    report = played(Constant(1200.0), 300.0, mode=Mode.OBSERVE)
     assert set(executors(report)) == {SOME}
     assert any("by load executors should be split" in point.decision for point in report.points)
 

@@ -167,8 +167,8 @@ def _by_load(topology: Topology, component: Component, demand: Demand, ceiling_m
         # The only task of an executor is its hot key's: others cannot take it over, they can only bear the rest.
         if more > present or any(len(executor.tasks) > 1 for executor in crowded):
             return max(present + 1, more)
-    # Down late: by the most that was needed lately, not by what is needed at this moment.
-    lately = {executor: max(need, demand.peak_millicores.get(executor, need)) for executor, need in needs.items()}
+    # Down late: by the most that was needed within an hour, as room is kept. The next peak would bring them back.
+    lately = {executor: max(need, demand.room_peak_millicores.get(executor, need)) for executor, need in needs.items()}
     enough = max(1, math.ceil(math.fsum(lately.values()) / target))
     has_room = _fullest_of(enough, component.tasks, lately) < full
     return enough if enough * SHRINK_FACTOR <= present and has_room else present

@@ -132,7 +132,7 @@ def test_load_that_asks_for_more_than_there_are_tasks_gets_one_for_each() -> Non
 def test_auto_goes_down_by_the_most_that_was_needed_lately() -> None:
     words = topology(4)
     raw = dict.fromkeys(words.executors, 100.0)
-    busy_lately = Demand(raw, raw, peak_millicores=dict.fromkeys(words.executors, 800.0))
+    busy_lately = Demand(raw, raw, room_peak_millicores=dict.fromkeys(words.executors, 800.0))
     assert wanted_parallelism(words, auto(minimum=1), busy_lately, CEILING) == Resize({})
 
 

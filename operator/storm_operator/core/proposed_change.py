@@ -115,7 +115,7 @@ def examine_proposal(
     coming = see_demand(snapshot, in_force, demand.of_coming(), borne)
     coming_then = see_demand(snapshot_then, then, demand_then.of_coming(), borne)
     cost_before, cost_after = (cost_seen(snapshot, seen, prices) for seen in (coming, coming_then))
-    saved = cost_before.running - cost_after.running - _unnoticed_relief(snapshot, coming, coming_then, prices)
+    saved = cost_before.running - cost_after.running - _unnoticed_relief(snapshot, needed, needed_then, prices)
     return ProposedChange(
         base=base,
         target=target,
@@ -144,7 +144,8 @@ def _unnoticed_relief(
     """What a relief of CPU would save, in tuple-ms/s, that is smaller than what measuring can tell: it saves nothing.
 
     Where all supervisors are full, one of them always has a little too much. It is a relief when the overload of all
-    falls, or the fullest supervisor is less full, by `LEAST_RELIEF_FRACTION` of a supervisor.
+    falls, or the fullest supervisor is less full, by `LEAST_RELIEF_FRACTION` of a supervisor. Both are as needed now: a
+    rise that is believed in was told from noise already.
     """
     capacity_of = {s.id: s.cpu_capacity_millicores for s in snapshot.supervisors if s.cpu_capacity_millicores}
     relieved = _counted_overload(in_force) - _counted_overload(then)

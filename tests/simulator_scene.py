@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from storm_operator.core.model import Assignment, ComponentKind, Executor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, Distances
 from storm_operator.simulator.engine import Engine
@@ -70,3 +72,12 @@ def played(model: ClusterModel, seconds: float, warm_up: float = 0.0, **more: fl
 
 def executor(model: ClusterModel, component: str, topology: int = 0) -> Executor:
     return model.topologies[topology].as_topology().executors_of(component)[0]
+
+
+def check_conservation(running: Engine) -> None:
+    """Every tuple is executed, waits or is lost; every tree is acked, failed or pending."""
+    totals, bolts = running.totals, ~running.wiring.is_spout
+    gone = totals.executed + totals.lost + running.queue
+    assert gone[bolts] == pytest.approx(totals.arrived[bolts], rel=1e-9, abs=1e-6)
+    pending = running.trees.pending.count(len(running.topologies))
+    assert totals.acked + totals.failed + pending == pytest.approx(totals.emitted, rel=1e-9, abs=1e-6)

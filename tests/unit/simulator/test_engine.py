@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator_scene import all_on, cluster, engine, executor, played, spout_and_bolts
+from simulator_scene import all_on, check_conservation, cluster, engine, executor, played, spout_and_bolts
 from storm_operator.core.model import Assignment, WorkerSlot
 from storm_operator.simulated_loop import even_start
 from storm_operator.simulator.engine import Engine
@@ -13,14 +13,6 @@ from storm_operator.simulator.load import Constant, Noisy, Step
 from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import Costs
 from storm_operator.simulator.workloads import http_monitor, reference_chain, word_count
-
-
-def check_conservation(running: Engine) -> None:
-    totals, bolts = running.totals, ~running.wiring.is_spout
-    gone = totals.executed + totals.lost + running.queue
-    assert gone[bolts] == pytest.approx(totals.arrived[bolts], rel=1e-9, abs=1e-6)
-    pending = running.trees.pending.count(len(running.topologies))
-    assert totals.acked + totals.failed + pending == pytest.approx(totals.emitted, rel=1e-9, abs=1e-6)
 
 
 def test_every_tuple_is_executed_waits_or_is_lost_also_when_workers_restart_under_overload() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator_scene import all_on, cluster, machines, spout_and_bolts
+from simulator_scene import all_on, check_conservation, cluster, machines, spout_and_bolts
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, WorkerSlot
 from storm_operator.simulated_cluster import EPOCH_SECONDS, SimulatedCluster
 from storm_operator.simulator.engine import Engine
@@ -27,14 +27,6 @@ def with_spare_tasks(per_second: float, cpu_ms: float, tasks: int = 4, **setting
 
 def of_component(running: Engine, name: str) -> list[tuple[int, int]]:
     return [(e.task_start, e.task_end) for e in running.wiring.executors if e.component == name]
-
-
-def check_conservation(running: Engine) -> None:
-    totals, bolts = running.totals, ~running.wiring.is_spout
-    gone = totals.executed + totals.lost + running.queue
-    assert gone[bolts] == pytest.approx(totals.arrived[bolts], rel=1e-9, abs=1e-6)
-    pending = running.trees.pending.count(len(running.topologies))
-    assert totals.acked + totals.failed + pending == pytest.approx(totals.emitted, rel=1e-9, abs=1e-6)
 
 
 def test_more_executors_take_over_the_tasks_and_get_through_what_one_could_not() -> None:

@@ -7,7 +7,7 @@ gives the same plan. Units live in names (`_millicores`, `_per_second`, `_second
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from operator import attrgetter
 from types import MappingProxyType
@@ -254,6 +254,14 @@ class Demand:
     def of_coming(self) -> Demand:
         """With room for what is needed now, and for the growth that is sure to go on while a plan lasts."""
         return replace(self, room_millicores=self._bare_needs() | dict(self.coming_millicores))
+
+    def among(self, executors: Iterable[Executor]) -> Demand:
+        """What of it concerns `executors`."""
+        chosen = frozenset(executors)
+        parts = {part.name: {e: v for e, v in getattr(self, part.name).items() if e in chosen} for part in fields(self)}
+        # Whom there is no room for counts nothing: left out, it would be given room for its bare needs.
+        parts["room_millicores"] = {e: self.room_millicores.get(e, 0.0) for e in parts["millicores"]}
+        return Demand(**parts)
 
     def total(self, executors: Iterable[Executor]) -> float:
         """The room for `executors` together, in millicores; an executor without a demand counts nothing."""

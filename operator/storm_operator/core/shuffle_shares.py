@@ -17,15 +17,14 @@ Topologies with cycles, and those too large for it, keep the rates in force.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
-import numpy.typing as npt
 
-from storm_operator.core.arrays import NOWHERE, Floats
-from storm_operator.core.model import ACKER_COMPONENT, Assignment, Demand, Executor, Topology
+from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, Demand, Executor, Topology, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot
 
 LOCAL_FIRST = frozenset({"shuffle", "local_or_shuffle", "localOrShuffle"})
@@ -44,7 +43,6 @@ TRICKLE = 0.05
 LEAST_CHANGE = 0.02
 """Of what an executor received: less is rounding."""
 
-Flags = npt.NDArray[np.bool_]
 Pair = tuple[str, str]
 Blocks = Mapping[Pair, Floats]
 """Tuples per second between two components: a row for each sender, a column for each receiver."""
@@ -62,7 +60,8 @@ class ShuffleShares:
     def of(cls, snapshot: ClusterSnapshot, demand: Demand, topology_ids: Collection[str]) -> ShuffleShares:
         """`demand` is as executors share the tuples now; only the topologies named share theirs anew."""
         asked = (topology for topology in snapshot.topologies if topology.id in topology_ids)
-        flows = (_flows_of(topology, snapshot, demand) for topology in asked)
+        needs = demand.of_now().room_millicores
+        flows = (_flows_of(topology, snapshot, needs) for topology in asked)
         return cls(snapshot, demand, tuple(found for found in flows if found is not None))
 
     def under(self, assignment: Assignment) -> tuple[ClusterSnapshot, Demand]:
@@ -71,8 +70,7 @@ class ShuffleShares:
         `assignment` covers all executors that run; the snapshot's own stays the one in force. In the demand, needs
         and room go with the tuples, to what a thread has at most; what is given (`Demand.millicores`) is never less.
         """
-        in_force = self.snapshot.assignment
-        shared = [(flows, _shared_anew(flows, in_force, assignment)) for flows in self._flows]
+        shared = [(flows, _shared_anew(flows, assignment)) for flows in self._flows]
         changed = [(flows, blocks) for flows, blocks in shared if blocks is not flows.blocks]
         if not changed:
             return self.snapshot, self.demand
@@ -84,34 +82,87 @@ class ShuffleShares:
         )
         return replace(self.snapshot, traffic=traffic), _demand_anew(self.demand, changed)
 
+    def of_topology(self, topology_id: str) -> ShuffleShares:
+        """The same of one topology alone: `under` then takes and gives what concerns its executors, and no others."""
+        snapshot, slot_of = self.snapshot, self.snapshot.assignment.slot_of
+        (topology,) = (one for one in snapshot.topologies if one.id == topology_id)
+        alone = replace(
+            snapshot,
+            topologies=(topology,),
+            traffic=snapshot.traffic.within(topology_id),
+            assignment=Assignment({e: slot_of[e] for e in topology.executors if e in slot_of}),
+        )
+        own = tuple(flows for flows in self._flows if flows.topology_id == topology_id)
+        return ShuffleShares(alone, self.demand.among(topology.executors), own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seats:
+    """Where the executors of a component live: numbers that are alike in the same worker, and on the same supervisor.
+
+    NOWHERE where one has no place.
+    """
+
+    workers: Ints
+    supervisors: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _NearFirst:
+    """Two components of which the one sends to the nearest of the other, as it is under the assignment in force."""
+
+    reach: Flags
+    """Whom each sender (row) sends to."""
+    is_new: Flags
+    """Who was not seen to send: nobody knows to whom, but by its reach."""
+    keeps_to_reach: bool
+    """Whether they were seen to send as they should."""
+    tasks: Floats
+    """Of each receiver."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Flows:
     """What a topology's components send each other under the assignment in force."""
 
+    topology_id: str
     executors: Mapping[str, tuple[Executor, ...]]
     """By component, senders before receivers."""
+    slot_of: Mapping[Executor, WorkerSlot]
+    """Where they live."""
     blocks: Blocks
-    local_first: frozenset[Pair]
+    near_first: Mapping[Pair, _NearFirst]
+    received: Mapping[str, Floats]
+    """Tuples per second that each executor of the component receives."""
     needs: Mapping[str, Floats]
     """Millicores of each executor by component; 0 where unknown."""
 
-    def received(self, blocks: Blocks, name: str) -> Floats:
-        """Tuples per second that each executor of the component receives."""
-        total = np.zeros(len(self.executors[name]))
-        for (_, to), block in blocks.items():
-            if to == name:
-                total += block.sum(axis=0)
-        return total
+    def inputs(self, name: str) -> list[Pair]:
+        return [pair for pair in self.blocks if pair[1] == name]
+
+    def received_under(self, blocks: Blocks, name: str) -> Floats:
+        """As `received`, with other `blocks`."""
+        inputs = self.inputs(name)
+        if all(blocks[pair] is self.blocks[pair] for pair in inputs):
+            return self.received[name]
+        return _received(blocks, name, len(self.executors[name]))
 
 
-def _flows_of(topology: Topology, snapshot: ClusterSnapshot, demand: Demand) -> _Flows | None:
+def _received(blocks: Blocks, name: str, count: int) -> Floats:
+    total = np.zeros(count)
+    for (_, to), block in blocks.items():
+        if to == name:
+            total += block.sum(axis=0)
+    return total
+
+
+def _flows_of(topology: Topology, snapshot: ClusterSnapshot, needs: Mapping[Executor, float]) -> _Flows | None:
     """None where no placement changes who gets what, or the topology is one that keeps its rates."""
     groupings: dict[Pair, set[str]] = {}
     for edge in topology.edges:
         if edge.source != ACKER_COMPONENT:
             groupings.setdefault((edge.source, edge.target), set()).add(edge.grouping)
-    local_first = frozenset(pair for pair, names in groupings.items() if names <= LOCAL_FIRST)
+    local_first = [pair for pair, names in groupings.items() if names <= LOCAL_FIRST]
     order = _in_order_of_flow(groupings)
     if not local_first or not order:
         return None
@@ -119,19 +170,33 @@ def _flows_of(topology: Topology, snapshot: ClusterSnapshot, demand: Demand) -> 
     pairs = sum(len(executors[source]) * len(executors[target]) for source, target in groupings)
     if pairs > MOST_PAIRS or len(topology.executors) > MOST_EXECUTORS:
         return None
-    needs = demand.of_now().room_millicores
     whole = snapshot.traffic.block(topology.executors, topology.executors)
     row_of = {executor: row for row, executor in enumerate(topology.executors)}
     rows_of = {name: [row_of[executor] for executor in own] for name, own in executors.items()}
+    blocks = {(source, target): whole[np.ix_(rows_of[source], rows_of[target])] for source, target in groupings}
+    in_force = snapshot.assignment.slot_of
+    seats = _seats(executors, in_force)
     return _Flows(
+        topology_id=topology.id,
         executors=executors,
-        blocks={(source, target): whole[np.ix_(rows_of[source], rows_of[target])] for source, target in groupings},
-        local_first=local_first,
+        slot_of={e: in_force[e] for own in executors.values() for e in own if e in in_force},
+        blocks=blocks,
+        near_first={
+            (source, target): _near_first(
+                blocks[source, target], _in_reach(seats[source], seats[target]), _tasks(executors[target])
+            )
+            for source, target in local_first
+        },
+        received={name: _received(blocks, name, len(own)) for name, own in executors.items()},
         needs={
             name: np.array([needs.get(executor, 0.0) for executor in own], dtype=np.float64)
             for name, own in executors.items()
         },
     )
+
+
+def _near_first(block: Floats, reach: Flags, tasks: Floats) -> _NearFirst:
+    return _NearFirst(reach, block.sum(axis=1) == 0.0, _keeps_to_reach(block, reach, tasks), tasks)
 
 
 def _in_order_of_flow(pairs: Mapping[Pair, object]) -> tuple[str, ...]:
@@ -145,18 +210,20 @@ def _in_order_of_flow(pairs: Mapping[Pair, object]) -> tuple[str, ...]:
         return ()
 
 
-def _shared_anew(flows: _Flows, in_force: Assignment, then: Assignment) -> Blocks:
+def _shared_anew(flows: _Flows, then: Assignment) -> Blocks:
     """Component after component as tuples flow; `flows.blocks` itself where nobody receives anything else."""
-    if all(in_force.slot_of.get(e) == then.slot_of.get(e) for own in flows.executors.values() for e in own):
+    slot_of = then.slot_of
+    if all(flows.slot_of.get(e) == slot_of.get(e) for own in flows.executors.values() for e in own):
         return flows.blocks
+    seats = _seats(flows.executors, slot_of)
     blocks = dict(flows.blocks)
     changed = False
     for name in flows.executors:
-        for pair in [pair for pair in blocks if pair[1] == name and pair in flows.local_first]:
-            shared = _share(flows, blocks, pair, in_force, then)
+        for pair in [pair for pair in flows.inputs(name) if pair in flows.near_first]:
+            shared = _share(flows, blocks, pair, _in_reach(seats[pair[0]], seats[pair[1]]))
             changed |= shared is not blocks[pair]
             blocks[pair] = shared
-        before, after = flows.received(flows.blocks, name), flows.received(blocks, name)
+        before, after = flows.received[name], flows.received_under(blocks, name)
         if _differ(before, after):
             changed = True
             for pair in [pair for pair in blocks if pair[0] == name]:
@@ -164,42 +231,46 @@ def _shared_anew(flows: _Flows, in_force: Assignment, then: Assignment) -> Block
     return blocks if changed else flows.blocks
 
 
-def _share(flows: _Flows, blocks: Blocks, pair: Pair, in_force: Assignment, then: Assignment) -> Floats:
-    """What `pair` exchanges then; the block itself where each sender has the receivers in reach that it had.
-
-    Of who sends for the first time nobody knows to whom, but by its reach.
-    """
-    senders, receivers = (flows.executors[name] for name in pair)
-    block, tasks = blocks[pair], _tasks(receivers)
-    reach_now, reach_then = (_in_reach(at, senders, receivers) for at in (in_force, then))
+def _share(flows: _Flows, blocks: Blocks, pair: Pair, reach: Flags) -> Floats:
+    """What `pair` exchanges with those in `reach`; the block itself where each sender has them in reach already."""
+    block, known = blocks[pair], flows.near_first[pair]
     sent = block.sum(axis=1)
-    measured = flows.blocks[pair]
-    is_new = measured.sum(axis=1) == 0.0
-    other = ((reach_now != reach_then).any(axis=1) | is_new) & (sent > 0.0)
-    if not other.any() or not _keeps_to_reach(measured, reach_now, tasks):
+    other = ((reach != known.reach).any(axis=1) | known.is_new) & (sent > 0.0)
+    if not other.any() or not known.keeps_to_reach:
         return block
-    near, wide = (
-        np.where(other[:, None], _spread(sent, reach, tasks), block) for reach in (reach_then, np.ones_like(reach_then))
-    )
-    needs, before = flows.needs[pair[1]], flows.received(flows.blocks, pair[1])
-    needed = _gone_with_tuples(needs, before, flows.received({**blocks, pair: near}, pair[1]))
-    return wide if needed.max() > max(FULL_MILLICORES, needs.max()) else near
+    near = np.where(other[:, None], _spread(sent, reach, known.tasks), block)
+    needs, before = flows.needs[pair[1]], flows.received[pair[1]]
+    needed = _gone_with_tuples(needs, before, flows.received_under({**blocks, pair: near}, pair[1]))
+    if needed.max() <= max(FULL_MILLICORES, needs.max()):
+        return near
+    return np.where(other[:, None], _spread(sent, np.ones_like(reach), known.tasks), block)
 
 
-def _in_reach(assignment: Assignment, senders: Sequence[Executor], receivers: Sequence[Executor]) -> Flags:
+def _seats(executors: Mapping[str, Sequence[Executor]], slot_of: Mapping[Executor, WorkerSlot]) -> Mapping[str, _Seats]:
+    """By component."""
+    workers: dict[WorkerSlot | None, int] = {None: NOWHERE}
+    supervisors: dict[str | None, int] = {None: NOWHERE}
+    found: dict[str, _Seats] = {}
+    for name, own in executors.items():
+        slots = [slot_of.get(executor) for executor in own]
+        at_worker = [workers.setdefault(slot, len(workers)) for slot in slots]
+        hosts = [None if slot is None else slot.supervisor_id for slot in slots]
+        at_supervisor = [supervisors.setdefault(host, len(supervisors)) for host in hosts]
+        found[name] = _Seats(np.array(at_worker, dtype=np.int64), np.array(at_supervisor, dtype=np.int64))
+    return found
+
+
+def _in_reach(senders: _Seats, receivers: _Seats) -> Flags:
     """Whom each sender sends to: those of its worker, or else of its supervisor, or else all."""
-    slots = [[assignment.slot_of.get(executor) for executor in side] for side in (senders, receivers)]
-    same_worker = _same(*slots)
-    same_host = _same(*([slot and slot.supervisor_id for slot in side] for side in slots))
+    same_worker = _same(senders.workers, receivers.workers)
+    same_host = _same(senders.supervisors, receivers.supervisors)
     reach: Flags = np.where(np.any(same_host, axis=1, keepdims=True), same_host, True)
     return np.where(np.any(same_worker, axis=1, keepdims=True), same_worker, reach)
 
 
-def _same(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> Flags:
-    """Which of `theirs` (columns) are at the place of each of `ours` (rows); None is no place."""
-    numbers: dict[Hashable, int] = {}
-    a, b = (np.array([numbers.setdefault(place, len(numbers)) for place in side]) for side in (ours, theirs))
-    same: Flags = (a[:, None] == b) & (a != numbers.get(None, NOWHERE))[:, None]
+def _same(ours: Ints, theirs: Ints) -> Flags:
+    """Which of `theirs` (columns) are at the place of each of `ours` (rows); NOWHERE is no place."""
+    same: Flags = (ours[:, None] == theirs) & (ours != NOWHERE)[:, None]
     return same
 
 
@@ -241,7 +312,7 @@ def _demand_anew(demand: Demand, changed: Sequence[tuple[_Flows, Blocks]]) -> De
     expected = dict(demand.coming_millicores)
     for flows, blocks in changed:
         for name, executors in flows.executors.items():
-            before, after = flows.received(flows.blocks, name), flows.received(blocks, name)
+            before, after = flows.received[name], flows.received_under(blocks, name)
             if not _differ(before, after) or any(executor not in bare for executor in executors):
                 continue
             for old, new in ((bare, needs), (demand.room_millicores, room), (coming, expected)):

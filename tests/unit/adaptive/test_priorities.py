@@ -108,11 +108,11 @@ def test_obstacles_keep_their_place_whatever_their_priority() -> None:
 
 
 def test_overload_counts_ten_times_for_each_step_of_priority() -> None:
-    assignment = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"}).assignment
+    wanted = {"high": {"s1": 800.0}, "low": {"s1": 800.0}, "lower": {"s2": 800.0}}
     room = {"s1": 900.0, "s2": 900.0}
-    assert outranking_millicores(assignment, NEEDS, room, {"high": 9, "low": 4}) == 700.0 * (RANK_FACTOR - 1) / 2
-    assert outranking_millicores(assignment, NEEDS, room, ALIKE) == 0.0
-    assert outranking_millicores(assignment, NEEDS, {"s1": 1600.0, "s2": 900.0}, RISING) == 0.0
+    assert outranking_millicores(wanted, room, {"high": 9, "low": 4}) == 700.0 * (RANK_FACTOR - 1) / 2
+    assert outranking_millicores(wanted, room, ALIKE) == 0.0
+    assert outranking_millicores(wanted, {"s1": 1600.0, "s2": 900.0}, RISING) == 0.0
 
 
 def test_the_objective_prices_who_goes_short() -> None:

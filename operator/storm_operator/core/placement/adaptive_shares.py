@@ -8,12 +8,13 @@ swaps, each looked at in the same way. Of that and the assignment in force, the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations, cycle, islice, zip_longest
+from itertools import combinations, cycle, zip_longest
 
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot, in_order
 from storm_operator.core.placement.adaptive import SMALLEST_GAIN, place_adaptive
 from storm_operator.core.placement.inventory import existing_slots
-from storm_operator.core.placement.objective import cost_seen, prices_of, see, stateful_executors
+from storm_operator.core.placement.objective import see, stateful_executors
+from storm_operator.core.placement.shared_costs import SharedCosts
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.shuffle_shares import ShuffleShares
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -22,7 +23,7 @@ MOST_ROUNDS = 3
 """Of searching anew: after that, shares go in circles."""
 
 MOST_TRIES = 400
-"""Changes that mending looks at, where each takes about a millisecond."""
+"""Changes that mending looks at: each takes a fraction of a millisecond, or a few where a topology is large."""
 TRIES_EXECUTORS = 20_000
 """Tries times executors of the cluster: where there are many, each try takes longer."""
 
@@ -40,15 +41,11 @@ def place_adaptive_as_shared(
     first = place_adaptive(snapshot, demand, settings)
     if isinstance(first, Infeasible) or first == snapshot.assignment or len(first.slot_of) > MOST_EXECUTORS:
         return first
-    shares, prices = ShuffleShares.of(snapshot, demand, settings.movable), prices_of(snapshot, settings)
-
-    def total_of(assignment: Assignment) -> float:
-        then, needed = shares.under(assignment)
-        return cost_seen(then, see(then, assignment, needed, settings), prices).total
-
+    shares = ShuffleShares.of(snapshot, demand, settings.movable)
     found = list(_searched_anew(first, shares, settings))
     if len(found) == 1:
         return first
+    total_of = SharedCosts(shares, settings).total
     best = _mended(min(found, key=total_of), total_of, shares, settings)
     in_force = snapshot.assignment
     if _can_stay(snapshot, best, settings) and not _is_cheaper(total_of(best), total_of(in_force)):
@@ -82,15 +79,19 @@ def _mended(start: Assignment, total_of: TotalCost, shares: ShuffleShares, setti
     best, least = start, total_of(start)
     changes = _changes(start, shares, settings)
     tries = min(MOST_TRIES, TRIES_EXECUTORS // len(start.slot_of))
-    in_vain = 0
-    for change in islice(cycle(changes), tries):
-        changed = best.with_moves(change(best))
-        total = total_of(changed)
+    tried = in_vain = 0
+    for change in cycle(changes):
+        if tried == tries or in_vain == len(changes):
+            break
         in_vain += 1
+        moves = change(best)
+        if all(best.slot_of[executor] == slot for executor, slot in moves.items()):
+            continue
+        tried += 1
+        changed = best.with_moves(moves)
+        total = total_of(changed)
         if _is_cheaper(total, least):
             best, least, in_vain = changed, total, 0
-        elif in_vain >= len(changes):
-            break
     return best
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, read_only
 from storm_operator.core.placed_traffic import PlacedTraffic, place_traffic
 from storm_operator.core.placement.capacity import declared_memory_mb, memory_capacities
-from storm_operator.core.placement.priorities import outranking_millicores
+from storm_operator.core.placement.priorities import are_ranked, outranking_millicores
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead
@@ -157,21 +157,27 @@ def _cpu_seen(
 ) -> tuple[Mapping[str, float], float, float]:
     """What is wanted of each supervisor, the overload, and what that counts on top for priority; in millicores."""
     wanted, room = wanted_millicores(assignment, demand), room_for_executors(snapshot, settings)
-    overload = _excess(wanted, room)
-    outranking = outranking_millicores(assignment, demand, room, settings.priority) if overload else 0.0
-    return wanted, overload, outranking
+    overload = excess(wanted, room)
+    if not overload or not are_ranked(settings.priority):
+        return wanted, overload, 0.0
+    return wanted, overload, outranking_millicores(_wanted_by_topology(assignment, demand), room, settings.priority)
 
 
 def cost_seen(snapshot: ClusterSnapshot, seen: SeenAssignment, prices: Prices) -> Cost:
     """As `cost_of`, from what is known already."""
     return Cost(
         network=seen.traffic.network_usage(prices.between_workers_ms),
-        overload=(seen.overloaded_millicores + seen.outranking_millicores) * prices.per_overloaded_millicore
-        + seen.overfull_megabytes * prices.per_overfull_megabyte,
+        overload=overload_cost(
+            seen.overloaded_millicores + seen.outranking_millicores, seen.overfull_megabytes, prices
+        ),
         supervisors=len(seen.assignment.used_supervisors()) * prices.per_supervisor,
-        restarts=_restarts(snapshot.assignment, seen.assignment, prices),
-        losses=_losses(seen.assignment, prices),
+        restarts=restarts_of(snapshot.assignment, seen.assignment, prices),
+        losses=losses_of(seen.assignment, prices),
     )
+
+
+def overload_cost(overloaded_millicores: float, overfull_megabytes: float, prices: Prices) -> float:
+    return overloaded_millicores * prices.per_overloaded_millicore + overfull_megabytes * prices.per_overfull_megabyte
 
 
 def restart_cost(snapshot: ClusterSnapshot, base: Assignment, target: Assignment, settings: PlacementSettings) -> float:
@@ -180,7 +186,7 @@ def restart_cost(snapshot: ClusterSnapshot, base: Assignment, target: Assignment
     Times `expected_life_seconds` it is the one-off cost in tuple-ms; divided by what the target saves per second
     (`Cost.running`), that gives the payback time in seconds.
     """
-    return _restarts(base, target, prices_of(snapshot, settings))
+    return restarts_of(base, target, prices_of(snapshot, settings))
 
 
 def restarted_workers(base: Assignment, target: Assignment) -> tuple[WorkerSlot, ...]:
@@ -199,7 +205,7 @@ def overloaded_millicores(
     snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
 ) -> float:
     """Demand beyond what placement may fill, summed over the supervisors of the snapshot."""
-    return _excess(wanted_millicores(assignment, demand), room_for_executors(snapshot, settings))
+    return excess(wanted_millicores(assignment, demand), room_for_executors(snapshot, settings))
 
 
 def wanted_millicores(assignment: Assignment, demand: Demand) -> Mapping[str, float]:
@@ -212,19 +218,37 @@ def wanted_millicores(assignment: Assignment, demand: Demand) -> Mapping[str, fl
     return wanted
 
 
+def _wanted_by_topology(assignment: Assignment, demand: Demand) -> Mapping[str, Mapping[str, float]]:
+    """As `wanted_millicores`, what each topology wants."""
+    wanted: dict[str, dict[str, float]] = {}
+    for slot, executors in assignment.workers().items():
+        for executor in executors:
+            of_topology = wanted.setdefault(executor.topology_id, {})
+            need = demand.room_millicores.get(executor, 0.0)
+            of_topology[slot.supervisor_id] = of_topology.get(slot.supervisor_id, 0.0) + need
+    return wanted
+
+
 def overfull_megabytes(snapshot: ClusterSnapshot, assignment: Assignment) -> float:
     """Declared memory beyond what supervisors declare, summed over them; 0 where nobody declares any."""
+    wanted = wanted_megabytes(snapshot, assignment)
+    return excess(wanted, memory_capacities(snapshot)) if wanted else 0.0
+
+
+def wanted_megabytes(snapshot: ClusterSnapshot, assignment: Assignment) -> Mapping[str, float]:
+    """Declared memory on each supervisor; empty where nobody declares any."""
     declared = declared_memory_mb(snapshot)
     if not declared:
-        return 0.0
+        return {}
     wanted: dict[str, float] = {}
     for slot, executors in assignment.workers().items():
         megabytes = sum(declared.get(executor, 0.0) for executor in executors)
         wanted[slot.supervisor_id] = wanted.get(slot.supervisor_id, 0.0) + megabytes
-    return _excess(wanted, memory_capacities(snapshot))
+    return wanted
 
 
-def _losses(assignment: Assignment, prices: Prices) -> float:
+def losses_of(assignment: Assignment, prices: Prices) -> float:
+    """What is lost on supervisors that do not always answer, in tuple-ms/s."""
     if not any(prices.loss_ms.values()):
         return 0.0
     return sum(
@@ -234,11 +258,13 @@ def _losses(assignment: Assignment, prices: Prices) -> float:
     )
 
 
-def _excess(wanted: Mapping[str, float], usable: Mapping[str, float]) -> float:
+def excess(wanted: Mapping[str, float], usable: Mapping[str, float]) -> float:
+    """What is wanted beyond what is usable, summed over the supervisors that `usable` names."""
     return sum(max(0.0, wanted.get(supervisor_id, 0.0) - usable[supervisor_id]) for supervisor_id in sorted(usable))
 
 
-def _restarts(base: Assignment, target: Assignment, prices: Prices) -> float:
+def restarts_of(base: Assignment, target: Assignment, prices: Prices) -> float:
+    """As `restart_cost`, at known prices."""
     workers = target.workers()
     return sum(
         prices.restart_of.get(executor, 0.0)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from storm_operator.core.model import Assignment, Demand
-
 RANK_FACTOR = 10.0
 """So many millicores may go short for one of the next higher priority not to."""
 
@@ -22,26 +20,30 @@ def weight_of_topologies(priority: Mapping[str, int]) -> Mapping[str, float]:
 
 
 def outranking_millicores(
-    assignment: Assignment, demand: Demand, room_millicores: Mapping[str, float], priority: Mapping[str, int]
+    wanted_millicores: Mapping[str, Mapping[str, float]],
+    room_millicores: Mapping[str, float],
+    priority: Mapping[str, int],
 ) -> float:
-    """What the overload of `assignment` counts beyond its own millicores, summed over supervisors.
+    """What overload counts beyond its own millicores, summed over supervisors.
 
-    `room_millicores` is what executors may fill of each supervisor, by id.
+    `wanted_millicores` is by topology what it wants of each supervisor; `room_millicores` is what executors may fill of
+    each supervisor, by id.
     """
-    if len(set(priority.values())) < 2:
-        return 0.0
     weights = weight_of_topologies(priority)
     wanted: dict[str, float] = {}
     weighted: dict[str, float] = {}
-    for slot, executors in assignment.workers().items():
-        at = slot.supervisor_id
-        for executor in executors:
-            need = demand.room_millicores.get(executor, 0.0)
+    for topology_id, needs in wanted_millicores.items():
+        for at, need in needs.items():
             wanted[at] = wanted.get(at, 0.0) + need
-            weighted[at] = weighted.get(at, 0.0) + need * (weights.get(executor.topology_id, 1.0) - 1.0)
+            weighted[at] = weighted.get(at, 0.0) + need * (weights.get(topology_id, 1.0) - 1.0)
     total = 0.0
     for at in sorted(wanted.keys() & room_millicores.keys()):
         excess = wanted[at] - room_millicores[at]
         if excess > 0.0:
             total += excess * weighted[at] / wanted[at]
     return total
+
+
+def are_ranked(priority: Mapping[str, int]) -> bool:
+    """Whether there are different priorities: else overload counts alike for all."""
+    return len(set(priority.values())) > 1

@@ -16,7 +16,10 @@ from typing import Protocol
 
 from storm_operator.agent.machine_cgroup import MILLICORES, CgroupError, MachineCgroup, throttled_seconds
 
-PERIOD_US = 20_000  # short, so that a throttled thread is never away for long
+PERIOD_US = 100_000
+"""The kernel's own default. A thread may use what one period left in the next (`allow_burst`), so the longer the period
+the longer the bursts that get through: at 20 ms threads well below their limit wait many times as long
+(docs/benchmarks.md, "The period of CPU limits")."""
 LONGEST_PERIOD_US = 1_000_000  # the kernel's bounds: period 1 ms to 1 s, quota at least 1 ms
 SHORTEST_QUOTA_US = 1_000
 REMOVE_ATTEMPTS = 20
@@ -38,7 +41,7 @@ class Bandwidth:
 def bandwidth_for(millicores: float, ceiling_millicores: float | None) -> Bandwidth:
     """What to write for a limit: at most the ceiling (version 1 refuses a child above its parent).
 
-    Limits below 50 millicores get a longer period, because the kernel refuses quotas under 1 ms.
+    Limits below 10 millicores get a longer period, because the kernel refuses quotas under 1 ms.
     """
     allowed = millicores if ceiling_millicores is None else min(millicores, ceiling_millicores)
     quota_us = int(PERIOD_US * allowed / MILLICORES)

@@ -17,7 +17,7 @@ from storm_operator.simulator.load import LoadShape
 ACK_STREAMS = {"init": "__ack_init", "ack": "__ack_ack"}
 MILLICORES_PER_CORE = 1000.0
 MS_PER_SECOND = 1000.0
-LIMIT_PERIOD_SECONDS = 0.02
+LIMIT_PERIOD_SECONDS = 0.1
 """How often an executor's CPU limit is filled up again: the period of its cgroup's quota."""
 STORM_RECEIVE_QUEUE = 32768
 

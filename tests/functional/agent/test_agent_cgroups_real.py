@@ -72,8 +72,8 @@ def test_limit_is_changed_in_place(machine_v1: Path, busy_process: BusyProcess) 
     cgroups = version_1(machine_v1)
     cgroups.create("one")
     cgroups.add_thread("one", busy_process.first_tid)
-    # From 20 ms to a longer period and back: the kernel checks quota and period against the parent at each write.
-    for bandwidth in (Bandwidth(30_000, 20_000), Bandwidth(1_000, 100_000), Bandwidth(10_000, 20_000)):
+    # From 100 ms to a longer period and back: the kernel checks quota and period against the parent at each write.
+    for bandwidth in (Bandwidth(150_000, 100_000), Bandwidth(1_000, 200_000), Bandwidth(50_000, 100_000)):
         cgroups.limit("one", bandwidth)
         assert (machine_v1 / "one/cpu.cfs_quota_us").read_text().strip() == str(bandwidth.quota_us)
         assert (machine_v1 / "one/cpu.cfs_period_us").read_text().strip() == str(bandwidth.period_us)

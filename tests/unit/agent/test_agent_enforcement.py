@@ -83,13 +83,13 @@ GROUP_2 = f"storm-executor@sup-1@{TOPOLOGY}@6700@2-2"
 GROUP_3 = f"storm-executor@sup-1@{TOPOLOGY}@6700@3-3"
 
 
-def test_bandwidth_is_of_20_ms() -> None:
-    assert bandwidth_for(400, None) == Bandwidth(8_000, 20_000)
-    assert bandwidth_for(400, 300) == Bandwidth(6_000, 20_000)
+def test_bandwidth_is_of_100_ms() -> None:
+    assert bandwidth_for(400, None) == Bandwidth(40_000, 100_000)
+    assert bandwidth_for(400, 300) == Bandwidth(30_000, 100_000)
 
 
 def test_small_limits_get_a_longer_period() -> None:
-    assert bandwidth_for(10, None) == Bandwidth(1_000, 100_000)
+    assert bandwidth_for(5, None) == Bandwidth(1_000, 200_000)
     assert bandwidth_for(0.1, None) == Bandwidth(1_000, 1_000_000)
 
 
@@ -133,7 +133,7 @@ def test_changes_lead_from_what_is_to_what_should_be(
 def test_only_executors_with_a_thread_and_a_limit_get_a_group() -> None:
     cgroups = FakeCgroups()
     enforcer(cgroups).enforce([worker({2: 20, 3: None, 4: 40})], limits({2: 100, 3: 100, 9: 100}))
-    assert cgroups.groups == {GROUP_2: (Bandwidth(2_000, 20_000), [20])}
+    assert cgroups.groups == {GROUP_2: (Bandwidth(10_000, 100_000), [20])}
 
 
 def test_the_limit_is_there_before_the_thread_and_nothing_is_written_twice() -> None:
@@ -227,7 +227,7 @@ def test_version_2_writes_cpu_max(tmp_path: Path) -> None:
     cgroups.limit("g", bandwidth_for(800, cgroups.ceiling_millicores()))
     cgroups.add_thread("g", 42)
     assert (group / "cgroup.type").read_text() == "threaded"
-    assert (group / "cpu.max").read_text() == "10000 20000"
+    assert (group / "cpu.max").read_text() == "50000 100000"
     assert (group / "cgroup.threads").read_text() == "42"
 
 

@@ -10,10 +10,9 @@ from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.simulator.arrays import ratio, times, total_by
 from storm_operator.simulator.conditions import Conditions, quota_share
 from storm_operator.simulator.cpu import (
-    HIGHEST_STATIONARY_LOAD,
+    held_back,
     mean_wait_seconds,
     stretch_by_others,
-    wait_behind_limit,
 )
 from storm_operator.simulator.model import LIMIT_PERIOD_SECONDS, MILLICORES_PER_CORE, MS_PER_SECOND, Costs
 from storm_operator.simulator.roots import Delays
@@ -82,23 +81,33 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
     stretch = stretch_by_others(others, conditions.cores[place])
     service = routing.cpu_ms / conditions.speed_millicores * stretch
     # While its supervisor is silent an executor gets nothing; what waits is worked off at its full rate afterwards.
-    most = np.where(conditions.silent_seconds > 0.0, conditions.speed_millicores, conditions.most_millicores)
-    share = np.minimum(most, work.levels[place])
-    rate = np.minimum(share / np.maximum(routing.cpu_ms, 1e-9), 1.0 / np.maximum(service, 1e-12))
-    rate = np.maximum(rate, 1e-9)
+    silent = conditions.silent_seconds > 0.0
+    most = np.where(silent, conditions.speed_millicores, conditions.most_millicores)
+    rate = _rate(np.minimum(most, work.levels[place]), routing.cpu_ms, service)
+    free_rate = _rate(np.minimum(conditions.speed_millicores, work.levels[place]), routing.cpu_ms, service)
     arrivals = work.arrived / work.seconds
-    wait = mean_wait_seconds(arrivals, rate, deviation)
-    load = np.clip(arrivals / rate, 0.0, HIGHEST_STATIONARY_LOAD)
-    wait += routing.batch * load / (1.0 - load) / rate  # queue M^X/G/1; what a batch waits for itself is in `roots`
-    burst = conditions.most_millicores * LIMIT_PERIOD_SECONDS / np.maximum(routing.cpu_ms, 1e-9)
-    wait *= np.where(conditions.has_limit, wait_behind_limit(load, burst, deviation), 1.0)
+    quota = conditions.most_millicores * LIMIT_PERIOD_SECONDS / np.maximum(routing.cpu_ms, 1e-9)
+    is_held = conditions.has_limit & (conditions.most_millicores > 0.0)
+    held = np.where(is_held, held_back(arrivals / rate, quota, deviation, routing.batch), 0.0)
+    wait = _between(held, *(mean_wait_seconds(arrivals, at, deviation, routing.batch) for at in (free_rate, rate)))
+    chance = _between(held, *(np.clip(arrivals / at, 0.0, 1.0) for at in (free_rate, rate)))
     backlog = work.mean_queue / rate
     wait *= ratio(wait, wait + backlog, 1.0)  # with a backlog nobody ever finds the executor free: no chance is left
     return Delays(
         backlog=backlog + conditions.silent_seconds,
         wait=wait,
-        busy=np.clip(arrivals / rate, 0.0, 1.0),
+        busy=chance,
         service=service,
         deviation=deviation,
         is_down=conditions.is_down,
     )
+
+
+def _rate(millicores: Floats, cpu_ms: Floats, service_seconds: Floats) -> Floats:
+    """Tuples per second that the share of a core and the time that one takes allow."""
+    rate = np.minimum(millicores / np.maximum(cpu_ms, 1e-9), 1.0 / np.maximum(service_seconds, 1e-12))
+    return np.maximum(rate, 1e-9)
+
+
+def _between(share: Floats, none: Floats, whole: Floats) -> Floats:
+    return none + share * (whole - none)

@@ -56,22 +56,29 @@ def stretch_by_others(others_utilisation: Floats, cores: Floats) -> Floats:
     return 1.0 + waiting / (np.maximum(cores, 1.0) * (1.0 - busy))
 
 
-def mean_wait_seconds(arrivals_per_second: Floats, service_rate: Floats, deviation: Floats) -> Floats:
-    """Mean wait in the queue of M/G/1 (Pollaczek and Khinchine) for services of mean 1/`service_rate`.
+def mean_wait_seconds(
+    arrivals_per_second: Floats, service_rate: Floats, deviation: Floats, batch: Floats | float = 0.0
+) -> Floats:
+    """Mean wait in the queue of M^X/G/1 (Pollaczek and Khinchine) for services of mean 1/`service_rate`.
 
-    `deviation` is the standard deviation of the service over its mean. Close to saturation the formula knows no bound,
-    while a queue needs time to grow: there the simulation's own backlog takes over.
+    `deviation` is the standard deviation of the service over its mean, `batch` as in `held_back`: of tuples that come
+    together the first one's wait, since what they wait for each other is in `roots`. Close to saturation the formula
+    knows no bound, while a queue needs time to grow: there the simulation's own backlog takes over.
     """
     rate = np.maximum(service_rate, 1e-12)
     load = np.clip(arrivals_per_second / rate, 0.0, HIGHEST_STATIONARY_LOAD)
-    return load / (1.0 - load) * (1.0 + deviation**2) / (2.0 * rate)
+    return load / (1.0 - load) * (1.0 + deviation**2 + 2.0 * batch) / (2.0 * rate)
 
 
-def wait_behind_limit(load: Floats, tuples_per_period: Floats, deviation: Floats) -> Floats:
-    """The share of M/G/1's wait that is left when a thread may use its quota in bursts, `tuples_per_period` at once.
+def held_back(load: Floats, tuples_per_period: Floats, deviation: Floats, batch: Floats) -> Floats:
+    """How much of what a server of the limit's own speed adds to the wait is left when the quota may be used at once.
 
-    A thread is only held back when the work of a server of the limit's own speed would exceed what a period's quota
-    lets through at once; the tail of that work is exponential (Kingman's heavy-traffic approximation).
+    A fraction, at `load` of that server. A thread is held back only when the work that such a server would have waiting
+    exceeds what the thread may use at once after idling: two quotas at the begin of a period (the burst is as large as
+    the quota), one at its end, on average over the period; `tuples_per_period` is one. The tail of that work is
+    exponential (Kingman's heavy-traffic approximation), and the longer the more tuples come together (`batch`, half of
+    what the mean square of their number over its mean exceeds 1 by). Within a factor of 1.7 of a quota played out.
     """
-    decay = 2.0 * (1.0 - np.clip(load, 0.0, HIGHEST_STATIONARY_LOAD)) / (1.0 + deviation**2)
-    return np.exp(-decay * tuples_per_period)
+    decay = 2.0 * (1.0 - np.clip(load, 0.0, HIGHEST_STATIONARY_LOAD)) / (1.0 + deviation**2 + 2.0 * batch)
+    one_quota = np.maximum(decay * tuples_per_period, 1e-9)
+    return np.exp(-one_quota) * -np.expm1(-one_quota) / one_quota

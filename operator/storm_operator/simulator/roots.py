@@ -30,7 +30,7 @@ class Delays:
     wait: Floats
     """Mean of the random wait beyond that."""
     busy: Floats
-    """Probability that there is such a wait: the executor's utilisation."""
+    """Probability that there is such a wait: the executor's utilisation, of its limit as far as that holds it back."""
     service: Floats
     deviation: Floats
     is_down: Flags

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from storm_operator.simulator.cpu import fair_levels, mean_wait_seconds, stretch_by_others, wait_behind_limit
+from storm_operator.agent.cgroups import PERIOD_US
+from storm_operator.simulator.cpu import fair_levels, held_back, mean_wait_seconds, stretch_by_others
+from storm_operator.simulator.model import LIMIT_PERIOD_SECONDS
 
 
 def levels(wanted: list[float], groups: list[int], capacity: list[float]) -> list[float]:
@@ -48,8 +51,76 @@ def test_others_on_one_core_stretch_as_processor_sharing_does() -> None:
     assert 1.0 < four[0] < 1.2
 
 
+def test_the_simulated_period_of_limits_is_the_agents() -> None:
+    assert round(1e6 * LIMIT_PERIOD_SECONDS) == PERIOD_US
+
+
 def test_a_limit_that_lets_bursts_through_makes_nobody_wait() -> None:
-    wait = wait_behind_limit(np.array([0.5, 0.5, 0.98]), np.array([0.1, 20.0, 0.1]), np.zeros(3))
-    assert wait[0] > 0.9
-    assert wait[1] < 1e-6
-    assert wait[2] > wait[0]
+    none = np.zeros(3)
+    held = held_back(np.array([0.5, 0.5, 0.98]), np.array([0.05, 20.0, 0.05]), none, none)
+    assert held[0] > 0.8
+    assert held[1] < 1e-6
+    assert held[2] > held[0]
+
+
+@pytest.mark.parametrize(
+    ("load", "tuple_seconds", "deviation", "limit", "together"),
+    [
+        (0.7, 0.005, 0.0, 0.2, 1),
+        (0.85, 0.005, 0.0, 0.2, 1),
+        (0.85, 0.005, 0.0, 0.4, 1),
+        (0.85, 0.001, 1.0, 0.2, 1),
+        (0.9, 0.001, 1.0, 0.4, 1),
+        (0.7, 0.005, 1.0, 0.4, 1),
+        (0.85, 0.005, 1.0, 0.2, 1),
+        (0.5, 0.02, 0.0, 0.2, 1),
+        (0.7, 0.001, 0.0, 0.2, 10),
+        (0.85, 0.001, 0.0, 0.4, 10),
+    ],
+)
+def test_the_wait_behind_a_limit_is_that_of_the_kernels_quota(
+    load: float, tuple_seconds: float, deviation: float, limit: float, together: int
+) -> None:
+    """What the limit adds to the wait, within a factor of 1.7; tuples come alone or `together`."""
+    quota, came = limit * LIMIT_PERIOD_SECONDS, arrivals(load * limit / tuple_seconds, together)
+    exact = wait_at_quota(came, tuple_seconds, deviation, quota) - wait_at_quota(came, tuple_seconds, deviation, np.inf)
+    batch = (together - 1) / 2
+    held = held_back(*(np.array([one]) for one in (load, quota / tuple_seconds, deviation, batch)))[0]
+    free, behind = (waiting(load * limit, share, tuple_seconds, deviation, batch) for share in (1.0, limit))
+    assert exact / 1.7 < held * (behind - free) < 1.7 * exact
+
+
+def waiting(work: float, share: float, tuple_seconds: float, deviation: float, batch: float) -> float:
+    """At `share` of a core."""
+    given = (work / tuple_seconds, share / tuple_seconds, deviation, batch)
+    return float(mean_wait_seconds(*(np.array([one]) for one in given))[0])
+
+
+def arrivals(per_second: float, together: int) -> npt.NDArray[np.float64]:
+    """Times at which 80,000 tuples come, by chance, so many at once."""
+    times = np.cumsum(np.random.default_rng(1).exponential(together / per_second, 80_000 // together))
+    return np.repeat(times, together)
+
+
+def wait_at_quota(came: npt.NDArray[np.float64], tuple_seconds: float, deviation: float, quota: float) -> float:
+    """The mean wait for a thread that may use `quota` in each period and what the last one left, played out.
+
+    Of tuples that come together, that of the first.
+    """
+    period, left, refill, now = LIMIT_PERIOD_SECONDS, 2.0 * quota, LIMIT_PERIOD_SECONDS, 0.0
+    works = tuple_seconds * (1.0 - deviation + deviation * np.random.default_rng(2).exponential(1.0, len(came)))
+    waits = []
+    for at, work in zip(came.tolist(), works.tolist(), strict=True):
+        begun, now, todo = now, max(now, at), work
+        while True:
+            if now >= refill:
+                periods = int((now - refill) / period) + 1
+                left, refill = min(2.0 * quota, left + periods * quota), refill + periods * period
+            run = min(todo, left, refill - now)
+            now, todo, left = now + run, todo - run, left - run
+            if todo <= 1e-12:
+                break
+            now = refill  # nothing is left of the quota, or the period is over
+        waits.append((at, max(0.0, begun - at), now - max(begun, at) - work))
+    first = {at: index for index, (at, _, _) in reversed(list(enumerate(waits)))}
+    return float(np.mean([waits[index][1] + waits[index][2] for index in first.values()]))

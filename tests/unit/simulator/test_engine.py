@@ -89,6 +89,32 @@ def test_a_limit_holds_one_executor_back_and_no_other() -> None:
     assert loads[executor(model, "b2")].executed_per_second == pytest.approx(85.0, rel=0.01)
 
 
+def wait_ms(limit: float | None, *neighbours: float) -> float:
+    """The mean wait in front of a bolt that takes 28 tuples/s of 5 ms; `neighbours` are other bolts' ms."""
+    model = cluster(spout_and_bolts(28.0, 5.0, *neighbours))
+    running = engine(model)
+    if limit is not None:
+        running.cluster.set_limits("t-1", {executor(model, "b1"): limit})
+    running.advance_to(20.0)
+    row = running.wiring.executors.index(executor(model, "b1"))
+    return float(1000.0 * running.stationary_queue[row] / 28.0)
+
+
+def test_behind_a_limit_a_tuple_waits_as_without_unless_it_is_used_up() -> None:
+    free = wait_ms(None)
+    assert free == pytest.approx(5.0 * 0.14 / 0.86 / 2.0, rel=0.01)  # M/D/1
+    assert wait_ms(1500.0) == pytest.approx(free)  # more than a thread has
+    assert wait_ms(500.0) == pytest.approx(free, rel=0.02)
+    assert wait_ms(200.0) - free == pytest.approx(0.76, rel=0.7)  # played out: test_cpu
+    assert wait_ms(160.0) > 10.0 * wait_ms(200.0)
+
+
+def test_a_limit_takes_nothing_from_the_wait_that_contention_makes() -> None:
+    crowded = wait_ms(None, 40.0, 40.0)
+    assert crowded > 2.0 * wait_ms(None)
+    assert wait_ms(1000.0, 40.0, 40.0) == pytest.approx(crowded)
+
+
 def test_reserved_cpu_that_is_not_needed_and_needed_cpu_that_is_not_reserved_are_counted() -> None:
     model = cluster(spout_and_bolts(50.0, 10.0, 10.0), supervisors=1)
     running = engine(model)

@@ -1,8 +1,8 @@
 """What a learned profile is worth on a daily load with spikes: days 1 to 7 are learned from, 8 to 14 judged.
 
-Two parts, both with the operator's own functions. The demand path plays real days, second by second of load, through
-history, forecast and demand alone. The whole loop plays compressed days on the simulator, with queues and limits;
-nobody is moved. Under- and over-provisioned CPU-seconds; the last line is JSON.
+All with the operator's own functions. The demand path plays real days, second by second of load, through history,
+forecast and demand alone. The whole loop plays days on the simulator, with queues and limits, compressed and (which
+takes half an hour for a load) whole; nobody is moved. Under- and over-provisioned CPU-seconds; the last line is JSON.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import statistics
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
 from profile_gain.demand_path import STAGES, Provided, provided
 from profile_gain.learning import learn, profile_of
-from profile_gain.whole_loop import play_loop
+from profile_gain.whole_loop import WHOLE, LoopCase, play_loop
 
 from storm_operator.core.damped_trend import damped_trend
 from storm_operator.core.learned_profile import SEASONAL
@@ -36,6 +36,7 @@ LINE, TREND, LEARNED = "Liu's regression", "damped trend", "learned profile"
 Row = dict[str, Any]
 Case = tuple[int, int, int]
 """Seed, days learned from, days judged."""
+Played = TypeVar("Played", Case, LoopCase)
 
 
 def play_demand(case: Case) -> list[Row]:
@@ -108,7 +109,8 @@ def _cell(spread: Sequence[float], form: str) -> str:
 
 def main(
     seeds: Annotated[int, typer.Option(help="Loads of the demand path.")] = 5,
-    loop_seeds: Annotated[int, typer.Option(help="Loads of the whole loop; 0 leaves it out.")] = 3,
+    loop_seeds: Annotated[int, typer.Option(help="Loads of the whole loop on compressed days; 0 leaves it out.")] = 3,
+    whole_seeds: Annotated[int, typer.Option(help="Loads of the whole loop on whole days: half an hour each.")] = 0,
     learned_days: Annotated[int, typer.Option(help="Days to learn from.")] = 7,
     judged_days: Annotated[int, typer.Option(help="Days to judge on, after those.")] = 7,
     workers: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
@@ -116,7 +118,8 @@ def main(
 ) -> None:
     """Play everything and write results.json and table.md."""
     rows = _all(play_demand, [(seed, learned_days, judged_days) for seed in range(seeds)], workers)
-    rows += _all(play_loop, [(seed, learned_days, judged_days) for seed in range(loop_seeds)], workers)
+    rows += _all(play_loop, [LoopCase(seed, learned_days, judged_days) for seed in range(loop_seeds)], workers)
+    rows += _all(play_loop, [LoopCase(seed, learned_days, judged_days, WHOLE) for seed in range(whole_seeds)], workers)
     output.mkdir(parents=True, exist_ok=True)
     (output / "results.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
     (output / "table.md").write_text(table(rows) + "\n", encoding="utf-8")
@@ -126,10 +129,10 @@ def main(
         part: {name: row[name] for name in ("under_change_percent", "over_change_percent")}
         for part, row in learned.items()
     }
-    print(json.dumps({"seeds": seeds, "loop_seeds": loop_seeds, "against_line": figures}))
+    print(json.dumps({"seeds": seeds, "loop_seeds": loop_seeds, "whole_seeds": whole_seeds, "against_line": figures}))
 
 
-def _all(work: Callable[[Case], list[Row]], cases: Sequence[Case], workers: int) -> list[Row]:
+def _all(work: Callable[[Played], list[Row]], cases: Sequence[Played], workers: int) -> list[Row]:
     rows: list[Row] = []
     with ProcessPoolExecutor(max_workers=workers) as pool:
         for found in pool.map(work, cases):

@@ -69,6 +69,7 @@ verify: venv ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
 	$(BIN)/python .ci/metric_reference.py --check
+	$(BIN)/python .ci/policy_reference.py --check
 	$(BIN)/python .ci/history_reference.py --check
 	$(BIN)/python .ci/openapi.py --check
 	diff -r crds charts/storm-operator/crds
@@ -79,6 +80,7 @@ verify: venv ## What is generated or copied is what it was made from
 manifests: venv ## Make what is made or copied: reference pages, dashboards, the chart's copies of CRDs, rules and dashboards
 	$(BIN)/python .ci/crd_reference.py
 	$(BIN)/python .ci/metric_reference.py
+	$(BIN)/python .ci/policy_reference.py
 	$(BIN)/python .ci/history_reference.py
 	$(BIN)/python .ci/openapi.py
 	cp crds/*.yaml charts/storm-operator/crds/
@@ -96,7 +98,7 @@ golden-record: setup ## Another recording of a real run, for `make golden`
 ##@ Measure
 .PHONY: bench bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-reaction bench-league bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers \
+  bench-scrape bench-limit-period bench-reaction bench-league bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers \
   bench-real \
   bench-dashboards bench-pipeline bench-page page-pictures
 bench: bench-plan-all bench-optimum bench-papers bench-reaction bench-real ## How good the plans are, all of it: tables, and pictures into docs/images (hours)
@@ -113,6 +115,8 @@ bench-isolation: setup ## Two topologies on one supervisor, one turns greedy: wi
 bench-separation: setup ## Stateful and stateless workers apart or together: what each costs and saves
 	$(BIN)/python benchmarks/separation.py
 
+bench-limit-period: venv ## How long a real thread waits behind its CPU limit, by the limit's period; the last line is JSON
+	$(BIN)/python benchmarks/limit_period.py $(LIMIT_OPTIONS)
 bench-scrape: venv ## A scrape of an agent with 200 executors and 5,000 pairs: time and bytes (SCRAPE_OPTIONS)
 	$(BIN)/python benchmarks/scrape.py $(SCRAPE_OPTIONS)
 

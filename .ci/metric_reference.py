@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from reference_page import keep
+
 from storm_operator.metric_contract import AGENT_METRICS, Kind, Metric
 from storm_operator.metric_contract.decisions import DECISION_METRICS
 from storm_operator.metric_contract.load import SUPERVISOR_METRICS, TOPOLOGY_METRICS
@@ -92,15 +94,5 @@ def row(metric: Metric) -> tuple[str, ...]:
     )
 
 
-def main() -> int:
-    if "--check" not in sys.argv:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
-        return 0
-    print(f"{PAGE.name} is not what the metrics contract says: run `make manifests`", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(keep(PAGE, page(), "the metrics contract says"))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eventually import eventually
+
 from kube_cluster import KubeCluster
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.submission import storm_options
@@ -49,6 +51,10 @@ class StormOnNode:
             "nimbus": NIMBUS,
         }
         self._helm_install(OPERATOR, root / "charts" / "storm-operator", OPERATOR_NAMESPACE, operator)
+        # Pods are ready before Nimbus has heard of their supervisors. A topology that is submitted then lands on those
+        # that it knows, and there may be nothing to plan.
+        with self.nimbus() as nimbus:
+            eventually(lambda: len(nimbus.cluster_info().supervisors) == supervisors, "Nimbus knows all supervisors")
 
     def uninstall(self) -> None:
         self.kube.helm("uninstall", OPERATOR, "-n", OPERATOR_NAMESPACE, "--ignore-not-found", "--wait", INSTALL_TIMEOUT)

@@ -48,10 +48,17 @@ def words(storm: StormOnNode) -> str:
         "floorMillicores": EACH_MILLICORES,
         "ceilingMillicores": EACH_MILLICORES,
     }
+    # What a first try has left may have a plan that failed, and none will follow that is verified.
+    storm.kube.kubectl("delete", "stormtopology", "words", "-n", NAMESPACE, "--ignore-not-found", "--timeout=120s")
     storm.apply(word_count("words", resources={**each, "enforcement": "Pod"}))
-    eventually(lambda: storm.status("words").get("phase") == "Running", "it is submitted and runs")
-    eventually(lambda: storm.rebalances("Verified"), "a plan is in force and verified")
-    eventually(lambda: storm.is_ready("words"), "it is ready")
+
+    def seen() -> str:
+        plans = {plan["metadata"]["name"]: plan.get("status") for plan in storm.all("stormrebalances")}
+        return f"{storm.status('words')} {plans}\n{storm.logs()}"
+
+    eventually(lambda: storm.status("words").get("phase") == "Running", "it is submitted and runs", seen=seen)
+    eventually(lambda: storm.rebalances("Verified"), "a plan is in force and verified", seen=seen)
+    eventually(lambda: storm.is_ready("words"), "it is ready", seen=seen)
     return "words"
 
 

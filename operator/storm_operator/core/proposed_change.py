@@ -10,6 +10,7 @@ from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
+from storm_operator.core.placement.bearable import BUSY_FRACTION, with_what_is_borne
 from storm_operator.core.placement.objective import Prices, SeenAssignment, cost_seen, prices_of, see, see_demand
 from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors
 from storm_operator.core.prediction import predict_change
@@ -17,9 +18,6 @@ from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.shuffle_shares import ShuffleShares
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead
-
-BUSY_FRACTION = 0.95
-"""A supervisor that uses this share of its capacity is overloaded, whatever its demand is thought to be."""
 
 LEAST_RELIEF_FRACTION = 0.05
 """Of a supervisor's capacity. Where all are full, what is measured says no better who has how much too much: to shift
@@ -109,7 +107,7 @@ def examine_proposal(
     then = see(snapshot_then, whole, demand_then, settings)
     before, after = predict_change(snapshot, in_force, then, {move.executor.topology_id for move in diff.moves})
     prices = prices_of(snapshot, settings)
-    borne = _with_what_is_borne(settings)
+    borne = with_what_is_borne(settings)
     needed = see_demand(snapshot, in_force, demand.of_now(), borne)
     needed_then = see_demand(snapshot_then, then, demand_then.of_now(), borne)
     coming = see_demand(snapshot, in_force, demand.of_coming(), borne)
@@ -171,13 +169,6 @@ def _limit(executor: Executor, now: Demand, then: Demand, settings: PlacementSet
     if room <= now.room_millicores.get(executor, 0.0):
         return limit
     return max(limit, allocation(room, settings.resources))
-
-
-def _with_what_is_borne(settings: PlacementSettings) -> PlacementSettings:
-    """What is in force may fill more than a plan would: any overload outprices restarts, the slightest too."""
-    scheduling = settings.scheduling
-    borne = max(scheduling.headroom_fraction, BUSY_FRACTION)
-    return replace(settings, scheduling=replace(scheduling, headroom_fraction=borne))
 
 
 def _in_free_slots(snapshot: ClusterSnapshot, target: Assignment) -> Assignment:

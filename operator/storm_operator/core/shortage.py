@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from storm_operator.core.model import Demand, Executor, Supervisor
-from storm_operator.core.proposed_change import BUSY_FRACTION
+from storm_operator.core.placement.bearable import BUSY_FRACTION
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead

@@ -5,6 +5,8 @@ objective of `objective.py`, restarts included. Several starts are improved by t
 result wins: the assignment in force, and a multilevel partition, relabelled onto the present slots and as it is. Ties
 go to the earlier start, so that the assignment in force wins when nothing is gained.
 
+Where nobody lacks what is needed, and only room is missing that a plan would leave, what is in force stays.
+
 Rules: one worker (two when separated) for each topology on a supervisor, ports that exist and are not held by
 obstacles. CPU is kept within the headroom wherever the search finds room, since overload outprices all else; when the
 demand does not fit, overload is as small as it can be made, and falls on low priorities first. Separation yields when
@@ -16,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.placement.bearable import only_makes_room
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.multilevel import partition
@@ -68,9 +71,18 @@ def _place_together(snapshot: ClusterSnapshot, demand: Demand, settings: Placeme
     best: tuple[Problem, Settled] | None = None
     for problem in feasible:
         for found in _placements(problem):
+            if best is None and _is_in_order(problem):
+                from_home = to_assignment(problem, found.place, snapshot.assignment)
+                if only_makes_room(snapshot, from_home, demand, settings):
+                    return snapshot.assignment
             if best is None or found.total < best[1].total - SMALLEST_GAIN * (1.0 + abs(best[1].total)):
                 best = problem, found
     return snapshot.assignment if best is None else to_assignment(best[0], best[1].place, snapshot.assignment)
+
+
+def _is_in_order(problem: Problem) -> bool:
+    """Whether all live in workers as the rules have them. In large clusters a search costs no more than to ask."""
+    return _patience(problem) > 0 and bool(problem.settled.all())
 
 
 def _placements(problem: Problem) -> Iterator[Settled]:

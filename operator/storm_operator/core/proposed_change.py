@@ -9,8 +9,7 @@ from storm_operator.core.decision import Move, PlanCause, Prediction
 from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Supervisor
-from storm_operator.core.placed_traffic import rows_of_topologies
-from storm_operator.core.placement.bearable import BUSY_FRACTION, with_what_is_borne
+from storm_operator.core.placement.bearable import BUSY_FRACTION, network_of_others, with_what_is_borne
 from storm_operator.core.placement.objective import Prices, SeenAssignment, cost_seen, prices_of, see, see_demand
 from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors
 from storm_operator.core.prediction import predict_change
@@ -120,7 +119,7 @@ def examine_proposal(
         diff=diff,
         before=before,
         after=after,
-        running_cost=cost_before.running - _network_of_others(snapshot, in_force, prices, settings),
+        running_cost=cost_before.running - network_of_others(snapshot, in_force, prices, settings),
         saved_cost=saved,
         payback_seconds=(
             cost_after.restarts * settings.scheduling.expected_life_seconds / saved if saved > 0.0 else None
@@ -185,15 +184,6 @@ def _changed_part(
     base = Assignment({e: slot for e, slot in in_force.slot_of.items() if e in existing})
     changed = {executor.topology_id for executor in moved_executors(base, proposal)} & settings.movable
     return base.restricted_to(changed), proposal.restricted_to(changed)
-
-
-def _network_of_others(
-    snapshot: ClusterSnapshot, in_force: SeenAssignment, prices: Prices, settings: PlacementSettings
-) -> float:
-    """What the network of the topologies that must not move costs: no plan can lower it, no gain is measured by it."""
-    others = {topology.id for topology in snapshot.topologies} - settings.movable
-    traffic = in_force.traffic.within(rows_of_topologies(snapshot.traffic, others))
-    return traffic.network_usage(prices.between_workers_ms)
 
 
 def _without_place(moves: tuple[Move, ...], snapshot: ClusterSnapshot) -> Trouble | None:

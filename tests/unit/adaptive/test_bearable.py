@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from placement_cases import Case, placed_or_fail, random_case
+from placement_cases import Case, measured_example, placed_or_fail, random_case
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.placement.adaptive_shares import place_adaptive_as_shared
-from storm_operator.core.placement.objective import overloaded_millicores
-from storm_operator.core.settings import Separation
+from storm_operator.core.placement.bearable import bearable
+from storm_operator.core.placement.objective import cost_of, overloaded_millicores
+from storm_operator.core.settings import Separation, Trigger
+from storm_operator.core.snapshot import Distances
 
 SEEDS = range(8)
 FULL = 1.1
@@ -80,3 +82,34 @@ def test_workers_are_kept_apart_whatever_that_costs(seed: int) -> None:
     for executors in apart.snapshot.assignment.workers().values():
         topology = case.snapshot.topology(executors[0].topology_id)
         assert len({topology.component(e.component).stateful for e in executors}) == 1
+
+
+def test_where_all_that_could_be_saved_is_too_little_nothing_is_proposed() -> None:
+    """Both executors' components live on one supervisor, in two workers: the hop between these is all there is."""
+    case = measured_example(Separation.AUTO)
+    distances = Distances({}, default_ms=4.0, worker_hop_ms=1.3)
+    case = replace(case, snapshot=replace(case.snapshot, distances=distances))
+    apart = case.in_force(proposed(case.under(separation=Separation.ALWAYS)))
+    apart = replace(apart, settings=replace(apart.settings, restart_seconds=1.0))
+    running = cost_of(apart.snapshot, apart.snapshot.assignment, apart.demand, apart.settings)
+    most_percent = 100.0 * running.network / running.running
+    eager, reluctant = (apart.under(minimum_gain_percent=most_percent + more) for more in (-0.1, 0.1))
+    assert len(proposed(eager).workers()) == 1
+    assert proposed(reluctant) == apart.snapshot.assignment
+    assert len(proposed(reluctant.under(trigger=Trigger.POLICY)).workers()) == 1
+
+
+@pytest.mark.parametrize("slack", [1.5, 2.5])
+def test_what_a_search_finds_was_thought_possible(slack: float) -> None:
+    found = 0
+    for seed in range(40):
+        case = random_case(seed, obstacles=False, slack=slack).under(minimum_gain_percent=0.0)
+        in_force = bearable(case.snapshot, case.demand, case.settings)
+        saving = in_force.saving_of(proposed(case)) if in_force else None
+        if saving and saving.saved_cost > 0.0:
+            found += 1
+            asked = case.under(minimum_gain_percent=100.0 * saving.saved_cost / saving.running_cost - 1e-6)
+            able = bearable(case.snapshot, case.demand, asked.settings)
+            assert able
+            assert not able.cannot_pay, seed
+    assert found >= 10

@@ -5,7 +5,7 @@ objective of `objective.py`, restarts included. Several starts are improved by t
 result wins: the assignment in force, and a multilevel partition, relabelled onto the present slots and as it is. Ties
 go to the earlier start, so that the assignment in force wins when nothing is gained.
 
-Where nobody lacks what is needed, and only room is missing that a plan would leave, what is in force stays.
+Where nobody lacks what is needed, what is in force stays unless something can pay (`bearable`).
 
 Rules: one worker (two when separated) for each topology on a supervisor, ports that exist and are not held by
 obstacles. CPU is kept within the headroom wherever the search finds room, since overload outprices all else; when the
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
-from storm_operator.core.placement.bearable import only_makes_room
+from storm_operator.core.placement.bearable import bearable
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.multilevel import partition
@@ -68,12 +68,15 @@ def _place_together(snapshot: ClusterSnapshot, demand: Demand, settings: Placeme
         if not _has_slots(unseparated):
             return Infeasible(_too_few_slots(unseparated))
         feasible = [unseparated]
+    in_force = bearable(snapshot, demand, settings) if any(map(_is_in_order, feasible)) else None
+    if in_force and in_force.cannot_pay:
+        return snapshot.assignment
     best: tuple[Problem, Settled] | None = None
     for problem in feasible:
         for found in _placements(problem):
-            if best is None and _is_in_order(problem):
+            if in_force and best is None and _is_in_order(problem):
                 from_home = to_assignment(problem, found.place, snapshot.assignment)
-                if only_makes_room(snapshot, from_home, demand, settings):
+                if in_force.saving_of(from_home).only_makes_room:
                     return snapshot.assignment
             if best is None or found.total < best[1].total - SMALLEST_GAIN * (1.0 + abs(best[1].total)):
                 best = problem, found

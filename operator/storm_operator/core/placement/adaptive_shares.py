@@ -12,6 +12,7 @@ from itertools import combinations, cycle, zip_longest
 
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot, in_order
 from storm_operator.core.placement.adaptive import SMALLEST_GAIN, place_adaptive
+from storm_operator.core.placement.bearable import bearable
 from storm_operator.core.placement.inventory import existing_slots
 from storm_operator.core.placement.objective import see, stateful_executors
 from storm_operator.core.placement.shared_costs import SharedCosts
@@ -40,6 +41,9 @@ def place_adaptive_as_shared(
     """The cheapest assignment found by the rates that it would bring itself; `Infeasible` as `place_adaptive`."""
     first = place_adaptive(snapshot, demand, settings)
     if isinstance(first, Infeasible) or first == snapshot.assignment or len(first.slot_of) > MOST_EXECUTORS:
+        return first
+    now = bearable(snapshot, demand, settings) if _can_stay(snapshot, first, settings) else None
+    if now and now.saving_of(first).is_too_small(settings):
         return first
     shares = ShuffleShares.of(snapshot, demand, settings.movable)
     found = list(_searched_anew(first, shares, settings))

@@ -1,15 +1,27 @@
 """What the assignment in force may bear: more than a plan would fill, so that load may rise and fall under it.
 
-A plan leaves room; what runs already is in trouble only when it lacks what it needs now or surely comes to need.
+A plan leaves room; what runs already is in trouble only when it lacks what it needs now or surely comes to need. Where
+nobody lacks anything a plan must pay, and what `decide` would refuse need not be searched for.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import itertools
+import math
+from dataclasses import dataclass, replace
 
 from storm_operator.core.model import Assignment, Demand
-from storm_operator.core.placement.objective import cost_seen, prices_of, see
-from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.placed_traffic import rows_of_topologies
+from storm_operator.core.placement.objective import (
+    Prices,
+    SeenAssignment,
+    cost_seen,
+    prices_of,
+    room_for_executors,
+    see,
+    wanted_millicores,
+)
+from storm_operator.core.settings import PlacementSettings, Trigger
 from storm_operator.core.snapshot import ClusterSnapshot
 
 BUSY_FRACTION = 0.95
@@ -23,17 +35,78 @@ def with_what_is_borne(settings: PlacementSettings) -> PlacementSettings:
     return replace(settings, scheduling=replace(scheduling, headroom_fraction=borne))
 
 
-def only_makes_room(snapshot: ClusterSnapshot, found: Assignment, demand: Demand, settings: PlacementSettings) -> bool:
-    """Whether nobody lacks anything in force, where all have a place, and `found` saves less than its restarts cost."""
+def network_of_others(
+    snapshot: ClusterSnapshot, in_force: SeenAssignment, prices: Prices, settings: PlacementSettings
+) -> float:
+    """What the network of the topologies that must not move costs: no plan can lower it, no gain is measured by it."""
+    others = {topology.id for topology in snapshot.topologies} - settings.movable
+    traffic = in_force.traffic.within(rows_of_topologies(snapshot.traffic, others))
+    return traffic.network_usage(prices.between_workers_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What a change would save of what runs, and what its restarts cost, in tuple-ms/s."""
+
+    running_cost: float
+    """In force, without the network of topologies that must not move."""
+    saved_cost: float
+    restarts: float
+
+    @property
+    def only_makes_room(self) -> bool:
+        """Whether its restarts cost as much as it saves, or more."""
+        return self.saved_cost <= self.restarts
+
+    def is_too_small(self, settings: PlacementSettings) -> bool:
+        """Whether `decide` refuses so small a gain."""
+        scheduling = settings.scheduling
+        least = scheduling.minimum_gain_percent / 100.0 * self.running_cost
+        return scheduling.trigger is Trigger.GAIN and self.saved_cost < least
+
+
+class Bearable:
+    """The assignment in force, seen by what is needed now or surely soon: nobody lacks anything."""
+
+    def __init__(
+        self, snapshot: ClusterSnapshot, seen: SeenAssignment, demand: Demand, settings: PlacementSettings
+    ) -> None:
+        self._snapshot, self._seen, self._demand, self._settings = snapshot, seen, demand, settings
+        self._prices = prices_of(snapshot, settings)
+        self._running = cost_seen(snapshot, seen, self._prices).running
+        self._of_others = network_of_others(snapshot, seen, self._prices, settings)
+
+    @property
+    def cannot_pay(self) -> bool:
+        """Whether a plan would save too little if it left no network at all, on as few supervisors as can be."""
+        least = self._of_others + self._fewest_supervisors() * self._prices.per_supervisor
+        return self._saving(least, restarts=0.0).is_too_small(self._settings)
+
+    def saving_of(self, found: Assignment) -> Saving:
+        """At the present shares."""
+        borne, coming = with_what_is_borne(self._settings), self._demand.of_coming()
+        after = cost_seen(self._snapshot, see(self._snapshot, found, coming, borne), self._prices)
+        return self._saving(after.running, after.restarts)
+
+    def _saving(self, running_then: float, restarts: float) -> Saving:
+        return Saving(self._running - self._of_others, self._running - running_then, restarts)
+
+    def _fewest_supervisors(self) -> int:
+        """That a plan could fill with all the room that is wanted, if executors came in any size."""
+        wanted = math.fsum(wanted_millicores(self._snapshot.assignment, self._demand).values())
+        rooms = sorted(room_for_executors(self._snapshot, self._settings).values(), reverse=True)
+        filled = itertools.accumulate(rooms)
+        return next((number for number, room in enumerate(filled, start=1) if room >= wanted), len(rooms))
+
+
+def bearable(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Bearable | None:
+    """The assignment in force of a cluster in which all have a place; None where anybody lacks anything."""
     if _is_any_busy(snapshot):
-        return False
-    borne, coming = with_what_is_borne(settings), demand.of_coming()
-    in_force = see(snapshot, snapshot.assignment, coming, borne)
-    if in_force.overloaded_millicores or in_force.overfull_megabytes:
-        return False
-    prices = prices_of(snapshot, settings)
-    then = see(snapshot, found, coming, borne)
-    return cost_seen(snapshot, then, prices).total >= cost_seen(snapshot, in_force, prices).total
+        return None
+    seen = see(snapshot, snapshot.assignment, demand.of_coming(), with_what_is_borne(settings))
+    if seen.overloaded_millicores or seen.overfull_megabytes:
+        return None
+    return Bearable(snapshot, seen, demand, settings)
 
 
 def _is_any_busy(snapshot: ClusterSnapshot) -> bool:

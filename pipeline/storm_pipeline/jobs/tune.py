@@ -32,6 +32,8 @@ from storm_pipeline.tuning.replay import Outcome, Prices, Try, insist_on_playabl
 
 TRIES_IN_A_TASK = 4
 """Small tasks even out; each costs Spark some milliseconds, and a try takes hundreds."""
+FEW_TRIES = 64
+"""These are the long ones, of the late rounds: each is a task of its own."""
 Told = Callable[[str], None]
 
 
@@ -98,7 +100,7 @@ def play_on(spark: SparkSession, recording: Recording, prices: Prices, told: Tol
 
     def play_all(tries: Sequence[Try]) -> list[Outcome]:
         context = spark.sparkContext
-        tasks = max(1, min(len(tries), max(2 * context.defaultParallelism, len(tries) // TRIES_IN_A_TASK)))
+        tasks = max(1, min(len(tries), max(FEW_TRIES, len(tries) // TRIES_IN_A_TASK)))
         told(f"round {tries[0].rung + 1}: {len(tries)} replays of {tries[0].seconds:,.0f} s of history")
         return context.parallelize(tries, tasks).map(lambda one: replay(recording, one, prices)).collect()
 

@@ -182,7 +182,7 @@ def test_auto_leaves_apart_what_is_apart_where_the_change_does_not_pay() -> None
     case = measured_example(Separation.AUTO)
     distances = Distances({}, default_ms=4.0, worker_hop_ms=1.3)
     case = replace(case, snapshot=replace(case.snapshot, distances=distances))
-    apart = case.in_force(place(case.under(separation=Separation.ALWAYS))).under(minimum_gain_percent=0.0)
+    apart = case.in_force(place(case.under(separation=Separation.ALWAYS)))
     assert cheaper_together(apart.snapshot, apart.settings) == {"example"}
     assert place(apart) == apart.snapshot.assignment
     quick = replace(apart, settings=replace(apart.settings, restart_seconds=1.0))

@@ -5,8 +5,6 @@ objective of `objective.py`, restarts included. Several starts are improved by t
 result wins: the assignment in force, and a multilevel partition, relabelled onto the present slots and as it is. Ties
 go to the earlier start, so that the assignment in force wins when nothing is gained.
 
-Where nobody lacks what is needed, what is in force stays unless something can pay (`bearable`).
-
 Rules: one worker (two when separated) for each topology on a supervisor, ports that exist and are not held by
 obstacles. CPU is kept within the headroom wherever the search finds room, since overload outprices all else; when the
 demand does not fit, overload is as small as it can be made, and falls on low priorities first. Separation yields when
@@ -16,6 +14,7 @@ there are not enough slots for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.bearable import bearable
@@ -43,22 +42,30 @@ PATIENCE_EDGES = 400_000
 """Kicks in vain, times pairs of executors with traffic, until the search ends: so much time is affordable."""
 
 
-def place_adaptive(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
+def place_adaptive(
+    snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, *, if_it_pays: bool = False
+) -> Assignment | Infeasible:
     """The cheapest assignment found; `Infeasible` only when there are not enough slots, whatever is given up.
+
+    With `if_it_pays` what is in force stays where nobody lacks anything and no plan would gain enough for `decide`
+    (`bearable`): that is told with little searching or none.
 
     The search counts every overloaded millicore alike. Where that leaves topologies short that others should go short
     for, they are placed by priority instead, if that is cheaper.
     """
-    together = _place_together(snapshot, demand, settings)
+    place = partial(_place_together, if_it_pays=if_it_pays)
+    together = place(snapshot, demand, settings)
     if isinstance(together, Infeasible) or not leaves_higher_priorities_short(snapshot, together, demand, settings):
         return together
-    in_turn = place_tier_by_tier(_place_together, snapshot, demand, settings)
+    in_turn = place_tier_by_tier(place, snapshot, demand, settings)
     if isinstance(in_turn, Infeasible):
         return together
     return min((together, in_turn), key=lambda found: cost_of(snapshot, found, demand, settings).total)
 
 
-def _place_together(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
+def _place_together(
+    snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, *, if_it_pays: bool
+) -> Assignment | Infeasible:
     problems = [
         build_problem(snapshot, demand, settings, together) for together in ways_to_separate(snapshot, settings)
     ]
@@ -68,7 +75,8 @@ def _place_together(snapshot: ClusterSnapshot, demand: Demand, settings: Placeme
         if not _has_slots(unseparated):
             return Infeasible(_too_few_slots(unseparated))
         feasible = [unseparated]
-    in_force = bearable(snapshot, demand, settings) if any(map(_is_in_order, feasible)) else None
+    may_stay = if_it_pays and any(map(_is_in_order, feasible))
+    in_force = bearable(snapshot, demand, settings) if may_stay else None
     if in_force and in_force.cannot_pay:
         return snapshot.assignment
     best: tuple[Problem, Settled] | None = None

@@ -39,7 +39,7 @@ def place_adaptive_as_shared(
     snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings
 ) -> Assignment | Infeasible:
     """The cheapest assignment found by the rates that it would bring itself; `Infeasible` as `place_adaptive`."""
-    first = place_adaptive(snapshot, demand, settings)
+    first = place_adaptive(snapshot, demand, settings, if_it_pays=True)
     if isinstance(first, Infeasible) or first == snapshot.assignment or len(first.slot_of) > MOST_EXECUTORS:
         return first
     now = bearable(snapshot, demand, settings) if _can_stay(snapshot, first, settings) else None

@@ -100,7 +100,7 @@ def play_on(spark: SparkSession, recording: Recording, prices: Prices, told: Tol
 
     def play_all(tries: Sequence[Try]) -> list[Outcome]:
         context = spark.sparkContext
-        tasks = max(1, min(len(tries), max(FEW_TRIES, len(tries) // TRIES_IN_A_TASK)))
+        tasks = max(1, min(len(tries), max(FEW_TRIES, 2 * context.defaultParallelism, len(tries) // TRIES_IN_A_TASK)))
         told(f"round {tries[0].rung + 1}: {len(tries)} replays of {tries[0].seconds:,.0f} s of history")
         return context.parallelize(tries, tasks).map(lambda one: replay(recording, one, prices)).collect()
 

@@ -58,7 +58,7 @@ def test_adopted_topology_is_managed_and_outlives_its_resource(
 ) -> None:
     submissions = len(kubelet.started)
     scene.apply(scene.topology(FOUND, adopt={}))
-    *_, verified = eventually(lambda: scene.rebalances("Verified"), "it is planned for")
+    (verified,) = eventually(lambda: scene.rebalances("Verified"), "it is planned for")
     assert verified["spec"]["topologies"] == [found]
     assert not is_spread(by_hand.assignment(FOUND))
 

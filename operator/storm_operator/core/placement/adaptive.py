@@ -14,7 +14,6 @@ there are not enough slots for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.bearable import bearable
@@ -47,24 +46,25 @@ def place_adaptive(
 ) -> Assignment | Infeasible:
     """The cheapest assignment found; `Infeasible` only when there are not enough slots, whatever is given up.
 
-    With `if_it_pays` what is in force stays where nobody lacks anything and no plan would gain enough for `decide`
-    (`bearable`): that is told with little searching or none.
+    With `if_it_pays` little is searched for where nobody lacks anything and no plan could gain enough for `decide`
+    (`bearable`), and what is in force stays where the first look saves nothing.
 
     The search counts every overloaded millicore alike. Where that leaves topologies short that others should go short
     for, they are placed by priority instead, if that is cheaper.
     """
-    place = partial(_place_together, if_it_pays=if_it_pays)
-    together = place(snapshot, demand, settings)
-    if isinstance(together, Infeasible) or not leaves_higher_priorities_short(snapshot, together, demand, settings):
+    together = _place_together(snapshot, demand, settings, if_it_pays=if_it_pays)
+    if isinstance(together, Infeasible) or together is snapshot.assignment:
         return together
-    in_turn = place_tier_by_tier(place, snapshot, demand, settings)
+    if not leaves_higher_priorities_short(snapshot, together, demand, settings):
+        return together
+    in_turn = place_tier_by_tier(_place_together, snapshot, demand, settings)
     if isinstance(in_turn, Infeasible):
         return together
     return min((together, in_turn), key=lambda found: cost_of(snapshot, found, demand, settings).total)
 
 
 def _place_together(
-    snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, *, if_it_pays: bool
+    snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, *, if_it_pays: bool = False
 ) -> Assignment | Infeasible:
     problems = [
         build_problem(snapshot, demand, settings, together) for together in ways_to_separate(snapshot, settings)
@@ -76,15 +76,14 @@ def _place_together(
             return Infeasible(_too_few_slots(unseparated))
         feasible = [unseparated]
     may_stay = if_it_pays and any(map(_is_in_order, feasible))
-    in_force = bearable(snapshot, demand, settings) if may_stay else None
-    if in_force and in_force.cannot_pay:
-        return snapshot.assignment
+    standing = bearable(snapshot, demand, settings) if may_stay else None
+    is_hopeless = standing is not None and standing.is_beyond_gain
     best: tuple[Problem, Settled] | None = None
     for problem in feasible:
-        for found in _placements(problem):
-            if in_force and best is None and _is_in_order(problem):
+        for found in _from_home(problem) if is_hopeless else _placements(problem):
+            if standing and best is None and _is_in_order(problem):
                 from_home = to_assignment(problem, found.place, snapshot.assignment)
-                if in_force.saving_of(from_home).only_makes_room:
+                if standing.saving_of(from_home).is_none:
                     return snapshot.assignment
             if best is None or found.total < best[1].total - SMALLEST_GAIN * (1.0 + abs(best[1].total)):
                 best = problem, found
@@ -94,6 +93,12 @@ def _place_together(
 def _is_in_order(problem: Problem) -> bool:
     """Whether all live in workers as the rules have them. In large clusters a search costs no more than to ask."""
     return _patience(problem) > 0 and bool(problem.settled.all())
+
+
+def _from_home(problem: Problem) -> Iterator[Settled]:
+    """What is better next to the assignment in force, at a glance."""
+    if len(problem.executors):
+        yield settle(problem, search_of(problem), problem.home, patience=0)
 
 
 def _placements(problem: Problem) -> Iterator[Settled]:

@@ -12,7 +12,7 @@ from itertools import combinations, cycle, zip_longest
 
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot, in_order
 from storm_operator.core.placement.adaptive import SMALLEST_GAIN, place_adaptive
-from storm_operator.core.placement.bearable import bearable
+from storm_operator.core.placement.bearable import is_beyond_gain
 from storm_operator.core.placement.inventory import existing_slots
 from storm_operator.core.placement.objective import see, stateful_executors
 from storm_operator.core.placement.shared_costs import SharedCosts
@@ -42,8 +42,7 @@ def place_adaptive_as_shared(
     first = place_adaptive(snapshot, demand, settings, if_it_pays=True)
     if isinstance(first, Infeasible) or first == snapshot.assignment or len(first.slot_of) > MOST_EXECUTORS:
         return first
-    now = bearable(snapshot, demand, settings) if _can_stay(snapshot, first, settings) else None
-    if now and now.saving_of(first).is_too_small(settings):
+    if _can_stay(snapshot, first, settings) and is_beyond_gain(snapshot, demand, settings):
         return first
     shares = ShuffleShares.of(snapshot, demand, settings.movable)
     found = list(_searched_anew(first, shares, settings))

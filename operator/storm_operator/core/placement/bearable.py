@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from storm_operator.core.model import Assignment, Demand
@@ -19,13 +20,14 @@ from storm_operator.core.placement.objective import (
     prices_of,
     room_for_executors,
     see,
-    wanted_millicores,
 )
 from storm_operator.core.settings import PlacementSettings, Trigger
 from storm_operator.core.snapshot import ClusterSnapshot
 
 BUSY_FRACTION = 0.95
 """A supervisor that uses this share of its capacity is overloaded, whatever its demand is thought to be."""
+
+ROUNDING = 1e-9
 
 
 def with_what_is_borne(settings: PlacementSettings) -> PlacementSettings:
@@ -46,23 +48,18 @@ def network_of_others(
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """What a change would save of what runs, and what its restarts cost, in tuple-ms/s."""
+    """What a change would save of what runs, in tuple-ms/s."""
 
     running_cost: float
     """In force, without the network of topologies that must not move."""
     saved_cost: float
-    restarts: float
 
     @property
-    def only_makes_room(self) -> bool:
-        """Whether its restarts cost as much as it saves, or more."""
-        return self.saved_cost <= self.restarts
+    def is_none(self) -> bool:
+        return self.saved_cost <= 0.0
 
-    def is_too_small(self, settings: PlacementSettings) -> bool:
-        """Whether `decide` refuses so small a gain."""
-        scheduling = settings.scheduling
-        least = scheduling.minimum_gain_percent / 100.0 * self.running_cost
-        return scheduling.trigger is Trigger.GAIN and self.saved_cost < least
+    def is_below(self, percent: float) -> bool:
+        return self.saved_cost < percent / 100.0 * self.running_cost
 
 
 class Bearable:
@@ -77,36 +74,56 @@ class Bearable:
         self._of_others = network_of_others(snapshot, seen, self._prices, settings)
 
     @property
-    def cannot_pay(self) -> bool:
-        """Whether a plan would save too little if it left no network at all, on as few supervisors as can be."""
+    def is_beyond_gain(self) -> bool:
+        """Whether a plan would gain too little even if it left no network at all, on as few supervisors as can be."""
         least = self._of_others + self._fewest_supervisors() * self._prices.per_supervisor
-        return self._saving(least, restarts=0.0).is_too_small(self._settings)
+        return self._saving(least).is_below(self._settings.scheduling.minimum_gain_percent)
 
     def saving_of(self, found: Assignment) -> Saving:
         """At the present shares."""
         borne, coming = with_what_is_borne(self._settings), self._demand.of_coming()
-        after = cost_seen(self._snapshot, see(self._snapshot, found, coming, borne), self._prices)
-        return self._saving(after.running, after.restarts)
+        return self._saving(cost_seen(self._snapshot, see(self._snapshot, found, coming, borne), self._prices).running)
 
-    def _saving(self, running_then: float, restarts: float) -> Saving:
-        return Saving(self._running - self._of_others, self._running - running_then, restarts)
+    def _saving(self, running_then: float) -> Saving:
+        return Saving(self._running - self._of_others, self._running - running_then)
 
     def _fewest_supervisors(self) -> int:
-        """That a plan could fill with all the room that is wanted, if executors came in any size."""
-        wanted = math.fsum(wanted_millicores(self._snapshot.assignment, self._demand).values())
-        rooms = sorted(room_for_executors(self._snapshot, self._settings).values(), reverse=True)
-        filled = itertools.accumulate(rooms)
+        """That could give all the room that any can give, if executors came in any size."""
+        rooms = room_for_executors(self._snapshot, self._settings)
+        wanted = self._room_wanted(rooms)
+        filled = itertools.accumulate(sorted(rooms.values(), reverse=True))
         return next((number for number, room in enumerate(filled, start=1) if room >= wanted), len(rooms))
+
+    def _room_wanted(self, rooms: Mapping[str, float]) -> float:
+        """In millicores: of no executor more than the largest supervisor has, of who must not move what theirs have."""
+        largest = max(rooms.values(), default=0.0)
+        movable, fixed = 0.0, dict.fromkeys(rooms, 0.0)
+        for executor, slot in self._snapshot.assignment.slot_of.items():
+            want = min(largest, self._demand.room_millicores.get(executor, 0.0))
+            if executor.topology_id in self._settings.movable:
+                movable += want
+            elif slot.supervisor_id in fixed:
+                fixed[slot.supervisor_id] += want
+        return (1.0 - ROUNDING) * (movable + math.fsum(min(rooms[at], want) for at, want in fixed.items()))
 
 
 def bearable(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Bearable | None:
-    """The assignment in force of a cluster in which all have a place; None where anybody lacks anything."""
-    if _is_any_busy(snapshot):
+    """The assignment in force of a cluster in which all have a place.
+
+    None where anybody lacks anything, or where plans need not gain anything (`scheduling.trigger: Policy`).
+    """
+    if settings.scheduling.trigger is not Trigger.GAIN or _is_any_busy(snapshot):
         return None
     seen = see(snapshot, snapshot.assignment, demand.of_coming(), with_what_is_borne(settings))
     if seen.overloaded_millicores or seen.overfull_megabytes:
         return None
     return Bearable(snapshot, seen, demand, settings)
+
+
+def is_beyond_gain(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> bool:
+    """Whether nobody lacks anything, and no plan could gain enough for `decide`."""
+    standing = bearable(snapshot, demand, settings)
+    return standing is not None and standing.is_beyond_gain
 
 
 def _is_any_busy(snapshot: ClusterSnapshot) -> bool:

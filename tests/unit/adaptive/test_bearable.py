@@ -113,7 +113,7 @@ def searched_to_the_end(
 
 
 def varied_case(seed: int) -> Case:
-    """Most near a good placement, under other traffic; some with more room wanted, some that must not move, some ranked."""
+    """Most near a good placement, under other traffic; some want more room, some must not move, some are ranked."""
     rng = random.Random(seed)
     case = random_case(seed, slack=rng.choice([FULL, 1.5, 3.0]))
     if seed % 3:

@@ -9,7 +9,7 @@ from storm_operator.core.decision import Move, PlanCause, Prediction
 from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Supervisor
-from storm_operator.core.placement.bearable import BUSY_FRACTION, network_of_others, with_what_is_borne
+from storm_operator.core.placement.bearable import is_busy, network_of_others, with_what_is_borne
 from storm_operator.core.placement.objective import Prices, SeenAssignment, cost_seen, prices_of, see, see_demand
 from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors
 from storm_operator.core.prediction import predict_change
@@ -239,7 +239,7 @@ def _overload_of(
     if need > capacity:
         what = f"supervisor {supervisor.host} needs {need:.0f} of {capacity:.0f} millicores"
         return Trouble(what, PlanCause.OVERLOAD, is_urgent=True)
-    if used >= BUSY_FRACTION * capacity:
+    if is_busy(supervisor, snapshot):
         what = f"supervisor {supervisor.host} uses {used:.0f} of {capacity:.0f} millicores"
         return Trouble(what, PlanCause.OVERLOAD, is_urgent=True)
     if need > usable:

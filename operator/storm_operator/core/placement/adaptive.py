@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
-from storm_operator.core.placement.bearable import bearable
+from storm_operator.core.placement.bearable import Bearable, bearable
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.multilevel import partition
@@ -81,10 +81,8 @@ def _place_together(
     best: tuple[Problem, Settled] | None = None
     for problem in feasible:
         for found in _from_home(problem) if is_hopeless else _placements(problem):
-            if standing and best is None and _is_in_order(problem):
-                from_home = to_assignment(problem, found.place, snapshot.assignment)
-                if standing.saving_of(from_home).is_none:
-                    return snapshot.assignment
+            if best is None and standing and _saves_nothing(found, problem, standing, snapshot.assignment):
+                return snapshot.assignment
             if best is None or found.total < best[1].total - SMALLEST_GAIN * (1.0 + abs(best[1].total)):
                 best = problem, found
     return snapshot.assignment if best is None else to_assignment(best[0], best[1].place, snapshot.assignment)
@@ -93,6 +91,11 @@ def _place_together(
 def _is_in_order(problem: Problem) -> bool:
     """Whether all live in workers as the rules have them. In large clusters a search costs no more than to ask."""
     return _patience(problem) > 0 and bool(problem.settled.all())
+
+
+def _saves_nothing(from_home: Settled, problem: Problem, standing: Bearable, in_force: Assignment) -> bool:
+    """Whether the first look only makes room, where what is in force is as the rules have it."""
+    return _is_in_order(problem) and standing.saving_of(to_assignment(problem, from_home.place, in_force)).is_none
 
 
 def _from_home(problem: Problem) -> Iterator[Settled]:

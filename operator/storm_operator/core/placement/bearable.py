@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from storm_operator.core.model import Assignment, Demand
+from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
 from storm_operator.core.placement.objective import (
     Prices,
@@ -112,7 +112,7 @@ def bearable(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSetti
 
     None where anybody lacks anything, or where plans need not gain anything (`scheduling.trigger: Policy`).
     """
-    if settings.scheduling.trigger is not Trigger.GAIN or _is_any_busy(snapshot):
+    if settings.scheduling.trigger is not Trigger.GAIN or any(is_busy(s, snapshot) for s in snapshot.supervisors):
         return None
     seen = see(snapshot, snapshot.assignment, demand.of_coming(), with_what_is_borne(settings))
     if seen.overloaded_millicores or seen.overfull_megabytes:
@@ -126,10 +126,8 @@ def is_beyond_gain(snapshot: ClusterSnapshot, demand: Demand, settings: Placemen
     return standing is not None and standing.is_beyond_gain
 
 
-def _is_any_busy(snapshot: ClusterSnapshot) -> bool:
-    used = snapshot.supervisor_cpu_millicores
-    return any(
-        used.get(s.id, 0.0) >= BUSY_FRACTION * s.cpu_capacity_millicores
-        for s in snapshot.supervisors
-        if s.cpu_capacity_millicores
-    )
+def is_busy(supervisor: Supervisor, snapshot: ClusterSnapshot) -> bool:
+    """Whether it uses nearly all that it has, as far as that is known."""
+    capacity = supervisor.cpu_capacity_millicores
+    used = snapshot.supervisor_cpu_millicores.get(supervisor.id, 0.0)
+    return bool(capacity) and used >= BUSY_FRACTION * (capacity or 0.0)

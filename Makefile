@@ -26,11 +26,9 @@ PIPELINE_MASTER ?= local[*]
 pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, learned from, and gone by: tables and a report in build/pipeline-demo (a quarter of an hour)
 	rm -rf $(PIPELINE_DEMO)
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo.yaml --history $(PIPELINE_DEMO)/bronze
-	set -e; for job in ingest traffic profile \
+	$(BIN)/storm-pipeline run $(PIPELINE_DEMO) --master '$(PIPELINE_MASTER)' ingest traffic profile \
 	  "forecast --cycle 600 --bin 10 --theta 50 --valid-days 3650 --publish $(PIPELINE_DEMO)/profile.json" evaluate \
-	  "report --output $(PIPELINE_DEMO)/report"; do \
-	  echo "== storm-pipeline $$job"; set -- $$job; name=$$1; shift; \
-	  $(BIN)/storm-pipeline $$name $(PIPELINE_DEMO) "$$@" --master '$(PIPELINE_MASTER)'; done
+	  "report --output $(PIPELINE_DEMO)/report"
 	@echo "== what was learned, half an hour later: with it and without"
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo-later.yaml --profile $(PIPELINE_DEMO)/profile.json
 

@@ -7,7 +7,6 @@ data, so that a long run can be done in parts (`--phases`). On a machine that ot
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -27,6 +26,8 @@ from storm_operator.core.history_tables import EXECUTORS, PAIRS
 GIGABYTE = 1e9
 LOOK_SECONDS = 0.2
 MASTER = "local[2]"
+MADE = ("silver", "gold", "checkpoints")
+"""Folders of a lake that jobs write."""
 QUERY = """
 SELECT count(*), sum(tuples) FROM (
   SELECT epoch_ms(period_end) // 60000 AS minute, topology_id, source_task, target_task,
@@ -93,7 +94,7 @@ def ingest(folder: Path) -> Answer:
     from storm_pipeline.lake import Lake
     from storm_pipeline.spark import open_session
 
-    for made in ("silver", "gold", "checkpoints"):
+    for made in MADE:
         shutil.rmtree(folder / made, ignore_errors=True)
     spark = open_session("bench", spark_settings())
     kept = []
@@ -121,12 +122,24 @@ def tables(folder: Path) -> Answer:
 
 
 def profile(folder: Path) -> Answer:
+    return command_line("profile", str(folder), "--master", MASTER)
+
+
+def together(folder: Path) -> Answer:
+    """Ingest, traffic and profile in one session, as somebody would run them; its start counts."""
+    for made in MADE:
+        shutil.rmtree(folder / made, ignore_errors=True)
+    return command_line("run", str(folder), "ingest", "traffic", "profile", "--master", MASTER)
+
+
+def command_line(*words: str) -> Answer:
+    """A command of `storm-pipeline` in this process, whose Java lives on until its CPU-seconds have been read."""
+    from storm_pipeline.cli import app
+
     started()
-    done = subprocess.run(
-        [sys.executable, "-m", "storm_pipeline", "profile", str(folder), "--master", MASTER], check=True
-    )
+    app(list(words), standalone_mode=False)
     ended()
-    return done.returncode, 0.0
+    return 0, 0.0
 
 
 PHASES: dict[str, Callable[[Path], Answer]] = {
@@ -136,8 +149,8 @@ PHASES: dict[str, Callable[[Path], Answer]] = {
     "ingest": ingest,
     "tables": tables,
     "profile": profile,
+    "together": together,
 }
-TOGETHER = ("ingest", "tables", "profile")
 AGREE = ("traffic", "duckdb", "polars", "tables")
 _clock: dict[str, float] = {}
 
@@ -202,8 +215,6 @@ def summary(folder: Path) -> dict[str, Any]:
     ):
         raise SystemExit(f"engines disagree: {[(one['groups'], one['tuples']) for one in agreed]}")
     rates = {name: rows / one["seconds"] for name, one in found.items()}
-    together = [found[name] for name in TOGETHER if name in found]
-    complete = all(name in found for name in TOGETHER)
     return {
         "rows": rows,
         "executor_rows": rows_of(folder / "bronze", EXECUTORS),
@@ -211,7 +222,7 @@ def summary(folder: Path) -> dict[str, Any]:
         "rows_per_second": rates.get("traffic"),
         "duckdb_rows_per_second": rates.get("duckdb"),
         "polars_rows_per_second": rates.get("polars"),
-        "pipeline_rows_per_second": rows / sum(one["seconds"] for one in together) if complete else None,
+        "pipeline_rows_per_second": rates.get("together"),
         "without_profile_rows_per_second": (
             rows / sum(found[name]["seconds"] for name in ("ingest", "tables")) if "tables" in found else None
         ),
@@ -238,8 +249,6 @@ def main() -> None:
         generate(folder / "bronze", given.rows)
         (folder / "generated").touch()
     for name in given.phases:
-        if name == "profile" and importlib.util.find_spec("storm_pipeline.jobs.profile") is None:
-            continue
         command = [sys.executable, "-m", "pipeline.bench_pipeline", "--rows", str(given.rows)]
         subprocess.run([*command, "--folder", str(given.folder), "--in-process", name], check=True)
         result = json.loads((folder / f"{name}.json").read_text())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from storm_operator.lazy_commands import LazyCommand, lazy_program
+from typing import Any
+
+from storm_operator.lazy_commands import LazyCommand, lazy_program, load_command
 
 PROGRAM = "storm-pipeline"
 
@@ -16,11 +18,17 @@ JOBS: dict[str, LazyCommand] = {
     ),
     "tune": LazyCommand("storm_pipeline.jobs.tune:tune", "Replays history over a grid of settings."),
     "report": LazyCommand("storm_pipeline.jobs.report:report", "One page over all of it."),
+    "run": LazyCommand("storm_pipeline.jobs.run:run", "Several of these in one Spark session, which is faster."),
     "backfill": LazyCommand("storm_pipeline.jobs.backfill:backfill", "Bronze tables from a Prometheus server."),
     "jars": LazyCommand("storm_pipeline.jars:jars", "Fetch what Spark needs for Delta tables."),
 }
 
 app = lazy_program(PROGRAM, JOBS, "Learns from the history of storm-operator, on Apache Spark.")
+
+
+def load_job(name: str) -> Any:
+    """The command of a job, a name of `JOBS`."""
+    return load_command(PROGRAM, name, JOBS[name])
 
 
 def main() -> None:

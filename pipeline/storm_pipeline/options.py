@@ -125,14 +125,14 @@ def spark_job(
     figures: Callable[[], Mapping[str, Labelled]] = dict,
     sources: Sources = nothing_read,
 ) -> Iterator[SparkSession]:
-    """A session for one job; what Spark complains of is said in a sentence. The session ends with the job.
+    """`session_for` one job, and what is told of the job when it ends.
 
     `figures` are told to Prometheus at the end, beside how long the job took, what it read (`sources`, asked when it is
     done) and what it made (`metrics.told`).
     """
     made: dict[str, Labelled] = {}
     started_seconds = time.time()
-    with told(name, lambda: {**made, **figures()}), _session(name, for_lake(settings, lake), console) as spark:
+    with told(name, lambda: {**made, **figures()}), session_for(name, settings, lake, console) as spark:
         yield spark
         if is_told():
             made.update(figures_of(spark, lake, name, started_seconds, sources))
@@ -144,10 +144,12 @@ def for_lake(settings: SparkSettings, lake: Lake) -> SparkSettings:
 
 
 @contextmanager
-def _session(name: str, settings: SparkSettings, console: Console) -> Iterator[SparkSession]:
+def session_for(name: str, settings: SparkSettings, lake: Lake, console: Console) -> Iterator[SparkSession]:
+    """The session that is open already, or one that ends here; what Spark complains of is said in a sentence."""
+    shared = SparkSession.getActiveSession() is not None
     try:
         with console.status(f"{name}: Spark starts"):
-            spark = open_session(name, settings)
+            spark = open_session(name, for_lake(settings, lake))
     except JarsError as error:
         console.print(f"[red]{error}[/]", soft_wrap=True)
         raise typer.Exit(1) from error
@@ -161,4 +163,5 @@ def _session(name: str, settings: SparkSettings, console: Console) -> Iterator[S
         console.print(f"[red]{name}:[/] {first}", soft_wrap=True, markup=True)
         raise typer.Exit(1) from error
     finally:
-        spark.stop()
+        if not shared:
+            spark.stop()

@@ -1,0 +1,57 @@
+"""`storm-pipeline run`: several jobs one after the other in one Spark session, which starts and warms up once."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from storm_pipeline.cli import JOBS, PROGRAM, load_job
+from storm_pipeline.lake import lake_at
+from storm_pipeline.options import Conf, Heap, LakeRoot, Master, OffHeap, session_for, settings_of
+
+USUAL = ("ingest", "traffic", "profile", "forecast", "evaluate")
+CANNOT = ("run", "backfill", "jars")
+"""Commands that have no Spark session to share."""
+Called = tuple[Any, typer.Context]
+"""A job's command and its options, read."""
+
+
+def run(
+    lake: LakeRoot,
+    jobs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="JOB...",
+            help=f"Jobs, in order; with options in quotes: 'forecast --days 28'. Usual: {' '.join(USUAL)}.",
+        ),
+    ] = None,
+    master: Master = "local[*]",
+    heap: Heap = "2g",
+    off_heap: OffHeap = "2g",
+    conf: Conf = None,
+) -> None:
+    """Several jobs in one Spark session: most of what a job costs on little data is to start and warm up Spark.
+
+    All options are read before the first job starts. The first job that fails ends the run; another run goes on there.
+    """
+    console = Console(highlight=False)
+    settings = settings_of(master, heap, off_heap, conf)
+    called = [parse_job(text, lake) for text in jobs or USUAL]
+    with session_for("run", settings, lake_at(lake), console):
+        for command, context in called:
+            console.rule(str(context.info_name), align="left")
+            with context:
+                command.invoke(context)
+
+
+def parse_job(text: str, lake: str) -> Called:
+    """The job that `text` (a name, with options behind it) calls on `lake`; a usage error names what is wrong."""
+    name, *options = shlex.split(text) or [""]
+    if name not in JOBS or name in CANNOT:
+        allowed = ", ".join(job for job in JOBS if job not in CANNOT)
+        raise typer.BadParameter(f"JOB: {text!r} must be one of {allowed}, with its options behind it")
+    command = load_job(name)
+    return command, command.make_context(f"{PROGRAM} {name}", [lake, *options])

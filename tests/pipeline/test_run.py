@@ -1,0 +1,61 @@
+"""Several jobs in one Spark session, as the command line runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+from history_scene import record
+from storm_pipeline.cli import app
+from storm_pipeline.gold import COMPONENT_PROFILE
+from storm_pipeline.lake import Lake, exists, read
+from storm_pipeline.progress import DONE
+from storm_pipeline.schemas import TRAFFIC
+
+PERIODS = 4
+
+
+def invoked(lake: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, ["run", str(lake), *words])
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    record(tmp_path / "bronze", periods=PERIODS)
+    return tmp_path
+
+
+def test_each_job_goes_by_what_the_one_before_has_made_and_by_its_own_options(spark: SparkSession, lake: Path) -> None:
+    done = invoked(lake, "ingest", "traffic --heaviest-pairs 3", "profile")
+    assert done.exit_code == 0, done.output
+    titles = [line.split()[1] for line in done.output.splitlines() if line.startswith("storm-pipeline ")]
+    assert titles == ["ingest", "traffic", "profile"]
+    made = Lake(str(lake))
+    assert read(spark, made.gold("traffic_executor"), TRAFFIC["executor"]).count() > 0
+    assert read(spark, made.gold(COMPONENT_PROFILE.name), COMPONENT_PROFILE).count() > 0
+    assert [row["source"].split()[-1] for row in read(spark, made.gold(DONE.name), DONE).collect()] == [
+        "heaviest_pairs:3"
+    ]
+
+
+def test_a_session_that_was_open_before_stays_open(spark: SparkSession, lake: Path) -> None:
+    assert invoked(lake, "ingest").exit_code == 0
+    assert spark.range(3).count() == 3
+
+
+def test_the_first_job_that_fails_ends_the_run(spark: SparkSession, lake: Path) -> None:
+    done = invoked(lake, "ingest", "profile --cluster red", "traffic")
+    assert done.exit_code == 2
+    assert "'red' is not in" in done.output
+    assert exists(spark, Lake(str(lake)).silver("pairs"))
+    assert not exists(spark, Lake(str(lake)).gold("traffic_executor"))
+
+
+def test_nothing_is_done_when_a_later_job_is_called_wrongly(spark: SparkSession, lake: Path) -> None:
+    done = invoked(lake, "ingest", "traffic --heaviest-pairs none")
+    assert done.exit_code == 2
+    assert "--heaviest-pairs" in done.output
+    assert not exists(spark, Lake(str(lake)).silver("pairs"))

@@ -1,0 +1,40 @@
+"""What `storm-pipeline run` takes for a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from storm_pipeline.cli import app
+from storm_pipeline.jobs.run import USUAL, parse_job
+
+
+def test_a_name_alone_has_the_options_that_the_job_has_by_itself() -> None:
+    _, context = parse_job("traffic", "lake")
+    assert context.params["lake"] == "lake"
+    assert (context.params["heaviest_pairs"], context.params["again"]) == (20, False)
+
+
+def test_options_come_behind_the_name_as_a_shell_would_read_them() -> None:
+    _, context = parse_job("ingest --history 'my history' --files-in-batch 3", "lake")
+    assert (context.params["history"], context.params["files_in_batch"]) == ("my history", 3)
+
+
+def test_all_usual_jobs_can_be_called() -> None:
+    assert [parse_job(name, "lake")[1].params["lake"] for name in USUAL] == ["lake"] * len(USUAL)
+
+
+@pytest.mark.parametrize("text", ["ingst", "", "run", "jars", "backfill --from 2026-01-01"])
+def test_what_is_no_job_with_a_session_is_refused_by_its_name(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match=f"JOB: {text!r} must be one of ingest, traffic,"):
+        parse_job(text, "lake")
+
+
+@pytest.mark.parametrize("text", ["traffic --agein", "traffic --heaviest-pairs 0"])
+def test_options_are_read_before_spark_starts(text: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["run", str(tmp_path), "ingest", text])
+    assert done.exit_code == 2
+    assert text.split()[1] in done.output

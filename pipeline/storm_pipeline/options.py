@@ -145,17 +145,9 @@ def for_lake(settings: SparkSettings, lake: Lake) -> SparkSettings:
 
 @contextmanager
 def session_for(name: str, settings: SparkSettings, lake: Lake, console: Console) -> Iterator[SparkSession]:
-    """The session that is open already, or one that ends here; what Spark complains of is said in a sentence."""
-    shared = SparkSession.getActiveSession() is not None
-    try:
-        with console.status(f"{name}: Spark starts"):
-            spark = open_session(name, for_lake(settings, lake))
-    except JarsError as error:
-        console.print(f"[red]{error}[/]", soft_wrap=True)
-        raise typer.Exit(1) from error
-    except PySparkException as error:  # a --master or --heap that Java refuses: it has said why, above
-        console.print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")
-        raise typer.Exit(1) from error
+    """The session that is open, as it is, or one that ends here; what Spark complains of is said in a sentence."""
+    shared = SparkSession.getActiveSession()
+    spark = shared or _opened(name, for_lake(settings, lake), console)
     try:
         yield spark
     except PySparkException as error:
@@ -163,5 +155,17 @@ def session_for(name: str, settings: SparkSettings, lake: Lake, console: Console
         console.print(f"[red]{name}:[/] {first}", soft_wrap=True, markup=True)
         raise typer.Exit(1) from error
     finally:
-        if not shared:
+        if shared is None:
             spark.stop()
+
+
+def _opened(name: str, settings: SparkSettings, console: Console) -> SparkSession:
+    try:
+        with console.status(f"{name}: Spark starts"):
+            return open_session(name, settings)
+    except JarsError as error:
+        console.print(f"[red]{error}[/]", soft_wrap=True)
+        raise typer.Exit(1) from error
+    except PySparkException as error:  # a --master or --heap that Java refuses: it has said why, above
+        console.print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")
+        raise typer.Exit(1) from error

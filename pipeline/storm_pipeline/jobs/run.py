@@ -15,6 +15,8 @@ from storm_pipeline.options import Conf, Heap, LakeRoot, Master, OffHeap, sessio
 USUAL = ("ingest", "traffic", "profile", "forecast", "evaluate")
 CANNOT = ("run", "backfill", "jars")
 """Commands that have no Spark session to share."""
+OF_SPARK = {"master": "--master", "heap": "--heap", "off_heap": "--off-heap", "conf": "--conf"}
+"""Options that all jobs of a run have in common, as they share its session."""
 Called = tuple[Any, typer.Context]
 """A job's command and its options, read."""
 
@@ -54,4 +56,16 @@ def parse_job(text: str, lake: str) -> Called:
         allowed = ", ".join(job for job in JOBS if job not in CANNOT)
         raise typer.BadParameter(f"JOB: {text!r} must be one of {allowed}, with its options behind it")
     command = load_job(name)
-    return command, command.make_context(f"{PROGRAM} {name}", [lake, *options])
+    context = command.make_context(f"{PROGRAM} {name}", [lake, *options])
+    for parameter, option in OF_SPARK.items():
+        if _is_given(context, parameter):
+            raise typer.BadParameter(
+                f"JOB: {text!r} has {option}, but its session is the run's: give it before the jobs"
+            )
+    return command, context
+
+
+def _is_given(context: typer.Context, parameter: str) -> bool:
+    """On the command line; environment variables are the run's as well."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"

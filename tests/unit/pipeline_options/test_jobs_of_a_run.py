@@ -33,6 +33,17 @@ def test_what_is_no_job_with_a_session_is_refused_by_its_name(text: str) -> None
         parse_job(text, "lake")
 
 
+@pytest.mark.parametrize("option", ["--master local[1]", "--heap 1g", "--off-heap 1g", "--conf spark.a=b"])
+def test_what_is_the_run_s_own_is_no_option_of_one_of_its_jobs(option: str) -> None:
+    with pytest.raises(typer.BadParameter, match=f"has {option.split()[0]}, but its session is the run's"):
+        parse_job(f"traffic {option}", "lake")
+
+
+def test_a_master_of_the_environment_is_the_run_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_MASTER", "local[1]")
+    assert parse_job("traffic", "lake")[1].params["master"] == "local[1]"
+
+
 @pytest.mark.parametrize("text", ["traffic --agein", "traffic --heaviest-pairs 0"])
 def test_options_are_read_before_spark_starts(text: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["run", str(tmp_path), "ingest", text])

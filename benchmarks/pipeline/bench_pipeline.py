@@ -137,8 +137,10 @@ def command_line(*words: str) -> Answer:
     from storm_pipeline.cli import app
 
     started()
-    app(list(words), standalone_mode=False)
+    failed = app(list(words), standalone_mode=False)
     ended()
+    if failed:
+        raise SystemExit(f"storm-pipeline {' '.join(words)} ended with {failed}")
     return 0, 0.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -42,7 +43,7 @@ def run(
     console = Console(highlight=False)
     settings = settings_of(master, heap, off_heap, conf)
     called = [parse_job(text, lake) for text in jobs or USUAL]
-    with session_for("run", settings, lake_at(lake), console):
+    with session_for("run", settings, lake_at(lake, _history_of(called)), console):
         for command, context in called:
             console.rule(str(context.info_name), align="left")
             with context:
@@ -51,7 +52,12 @@ def run(
 
 def parse_job(text: str, lake: str) -> Called:
     """The job that `text` (a name, with options behind it) calls on `lake`; a usage error names what is wrong."""
-    name, *options = shlex.split(text) or [""]
+    try:
+        name, *options = shlex.split(text) or [""]
+    except ValueError as error:  # a quotation that does not end
+        raise typer.BadParameter(
+            f"JOB: {text!r} must be a job and its options, as a shell reads them: {error}"
+        ) from error
     if name not in JOBS or name in CANNOT:
         allowed = ", ".join(job for job in JOBS if job not in CANNOT)
         raise typer.BadParameter(f"JOB: {text!r} must be one of {allowed}, with its options behind it")
@@ -63,6 +69,11 @@ def parse_job(text: str, lake: str) -> Called:
                 f"JOB: {text!r} has {option}, but its session is the run's: give it before the jobs"
             )
     return command, context
+
+
+def _history_of(called: Sequence[Called]) -> str | None:
+    """Where a job says that recorded history is: Spark must be able to reach that, too."""
+    return next((context.params["history"] for _, context in called if context.params.get("history")), None)
 
 
 def _is_given(context: typer.Context, parameter: str) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from storm_pipeline.cli import app
+from storm_pipeline.jobs import run as jobs_run
 from storm_pipeline.jobs.run import USUAL, parse_job
 
 
@@ -31,6 +33,22 @@ def test_all_usual_jobs_can_be_called() -> None:
 def test_what_is_no_job_with_a_session_is_refused_by_its_name(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=f"JOB: {text!r} must be one of ingest, traffic,"):
         parse_job(text, "lake")
+
+
+def test_a_quotation_that_does_not_end_is_told_with_its_job() -> None:
+    with pytest.raises(typer.BadParameter, match="No closing quotation"):
+        parse_job("ingest --history 'my history", "lake")
+
+
+@pytest.mark.parametrize(("history", "is_away"), [("s3://bucket/recorded", True), ("recorded", False)])
+def test_spark_is_started_so_that_it_reaches_recorded_history(
+    history: str, is_away: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_for = Mock(side_effect=typer.Exit(3))
+    monkeypatch.setattr(jobs_run, "session_for", session_for)
+    assert CliRunner().invoke(app, ["run", str(tmp_path), f"ingest --history {history}"]).exit_code == 3
+    lake = session_for.call_args.args[2]
+    assert lake.is_in_object_store == is_away
 
 
 @pytest.mark.parametrize("option", ["--master local[1]", "--heap 1g", "--off-heap 1g", "--conf spark.a=b"])

@@ -10,6 +10,8 @@ from playwright.sync_api import sync_playwright
 CHROMIUM = Path("/usr/bin/chromium")
 INSTALL = "apt-get install --no-install-recommends chromium"
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+PATIENCE_MS = 180_000.0
+"""All dashboards are one page of several megabytes: on a busy machine it has taken more than a browser's usual 30 s."""
 
 
 def take(page: Path, uids: Sequence[str], folder: Path) -> list[str]:
@@ -21,6 +23,7 @@ def take(page: Path, uids: Sequence[str], folder: Path) -> list[str]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         tab = browser.new_page(viewport={"width": 1520, "height": 1000})
+        tab.set_default_timeout(PATIENCE_MS)
         tab.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
         tab.on("pageerror", lambda error: complaints.append(str(error)))
         tab.goto(page.resolve().as_uri())

@@ -96,7 +96,7 @@ golden-record: setup ## Another recording of a real run, for `make golden`
 ##@ Measure
 .PHONY: bench bench-plan bench-plan-all bench-hook bench-apply bench-isolation bench-separation bench-idle \
   bench-many bench-placement bench-optimum bench-simulator bench-calibration bench-growth bench-first-tuple \
-  bench-scrape bench-limit-period bench-reaction bench-league bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers \
+  bench-scrape bench-limit-period bench-shared-cores bench-reaction bench-league bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers \
   bench-real \
   bench-dashboards bench-pipeline bench-page page-pictures
 bench: bench-plan-all bench-optimum bench-papers bench-reaction bench-real ## How good the plans are, all of it: tables, and pictures into docs/images (hours)
@@ -115,6 +115,10 @@ bench-separation: setup ## Stateful and stateless workers apart or together: wha
 
 bench-limit-period: venv ## How long a real thread waits behind its CPU limit, by the limit's period; the last line is JSON
 	$(BIN)/python benchmarks/limit_period.py $(LIMIT_OPTIONS)
+
+bench-shared-cores: venv ## How much longer a real thread takes because others use its cores; the last line is JSON
+	$(BIN)/python benchmarks/shared_cores.py $(SHARED_OPTIONS)
+
 bench-scrape: venv ## A scrape of an agent with 200 executors and 5,000 pairs: time and bytes (SCRAPE_OPTIONS)
 	$(BIN)/python benchmarks/scrape.py $(SCRAPE_OPTIONS)
 

@@ -76,9 +76,7 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
     busy = work.executed * routing.cpu_ms / work.seconds
     on_place = total_by(place, busy, len(capacity)) + conditions.idle_millicores
     on_place += times(routing.network_cpu_ms, work.executed) / work.seconds + costs.worker_cpu_share * on_place
-    others = np.maximum(on_place[place] - busy, 0.0) / np.maximum(capacity[place], 1e-9)
-    others *= quota_share(capacity, conditions.cores)[place]
-    stretch = stretch_by_others(others, conditions.cores[place])
+    stretch = _stretch(busy, on_place, place, conditions)
     service = routing.cpu_ms / conditions.speed_millicores * stretch
     # While its supervisor is silent an executor gets nothing; what waits is worked off at its full rate afterwards.
     silent = conditions.silent_seconds > 0.0
@@ -101,6 +99,21 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
         deviation=deviation,
         is_down=conditions.is_down,
     )
+
+
+def _stretch(busy_millicores: Floats, used_millicores: Floats, place: Ints, conditions: Conditions) -> Floats:
+    """By executor, how much longer a service takes because of others on the cores; `used` is by supervisor, of all.
+
+    What daemons and workers use beside executors counts as one thread more.
+    """
+    supervisors = len(used_millicores)
+    core = np.maximum(conditions.capacity_millicores / conditions.cores, MILLICORES_PER_CORE)
+    own, used = busy_millicores / core[place], used_millicores / core
+    beside = used - total_by(place, own, supervisors)
+    squares = total_by(place, own**2, supervisors) + beside * np.minimum(beside, 1.0)
+    others, cores = np.maximum(used[place] - own, 0.0), conditions.cores[place]
+    one_of_them = ratio(squares[place] - own**2, others, 0.0)
+    return stretch_by_others(others / cores, cores, one_of_them / cores)
 
 
 def _rate(millicores: Floats, cpu_ms: Floats, service_seconds: Floats) -> Floats:

@@ -10,6 +10,8 @@ from storm_operator.simulator.arrays import count_by, total_by
 UNLIMITED = np.inf
 HIGHEST_STATIONARY_LOAD = 0.98
 """Closer to saturation than this a queue needs longer to build up than anything stays the same."""
+LEAST_SEEN_IDLE = 0.02
+"""The same for threads that are too many to count."""
 
 
 def fair_levels(wanted: Floats, group_of: Ints, capacity: Floats) -> Floats:
@@ -45,15 +47,20 @@ def fair_levels(wanted: Floats, group_of: Ints, capacity: Floats) -> Floats:
     return levels
 
 
-def stretch_by_others(others_utilisation: Floats, cores: Floats) -> Floats:
+def stretch_by_others(others_utilisation: Floats, cores: Floats, own_share: Floats) -> Floats:
     """How much longer a thread takes because others use the same cores, at least 1.
 
     The mean slowdown of processor sharing on several servers, with Sakasegawa's approximation of the probability to
-    wait: exact for one core (1 / (1 - utilisation)).
+    wait, among few threads: none of them waits for itself, so that what it sees of the others' load lacks its own
+    (Bard and Schweitzer's approximation of mean value analysis). `own_share` is that: the share of all cores that one
+    of the others uses, on average over what they use. Where it is 0 they are many, and one core's stretch is
+    1 / (1 - utilisation); n threads that always run stretch it to n + 1. Held to real threads by
+    `benchmarks/shared_cores.py`.
     """
-    busy = np.clip(others_utilisation, 0.0, 0.95)
+    busy = np.clip(others_utilisation, 0.0, 1.0)
     waiting = busy ** (np.sqrt(2.0 * (cores + 1.0)) - 1.0)
-    return 1.0 + waiting / (np.maximum(cores, 1.0) * (1.0 - busy))
+    seen_idle = np.maximum(1.0 - busy + own_share, LEAST_SEEN_IDLE)
+    return 1.0 + waiting / (np.maximum(cores, 1.0) * seen_idle)
 
 
 def mean_wait_seconds(

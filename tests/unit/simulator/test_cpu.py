@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storm_operator.agent.cgroups import PERIOD_US
 from storm_operator.simulator.cpu import fair_levels, held_back, mean_wait_seconds, stretch_by_others
@@ -44,11 +46,32 @@ def test_wait_is_that_of_mm1_and_md1() -> None:
     assert mean_wait_seconds(np.array([8.0]), rate, np.array([0.0])) == pytest.approx(0.2)
 
 
-def test_others_on_one_core_stretch_as_processor_sharing_does() -> None:
-    one = stretch_by_others(np.array([0.0, 0.5, 0.75]), np.array([1.0, 1.0, 1.0]))
-    assert one == pytest.approx([1.0, 2.0, 4.0])
-    four = stretch_by_others(np.array([0.5]), np.array([4.0]))
-    assert 1.0 < four[0] < 1.2
+def stretch(utilisation: float, cores: float, one_of_them: float) -> float:
+    return float(stretch_by_others(np.array([utilisation]), np.array([cores]), np.array([one_of_them / cores]))[0])
+
+
+def test_many_others_on_one_core_stretch_as_processor_sharing_does() -> None:
+    assert [stretch(busy, 1.0, 0.0) for busy in (0.0, 0.5, 0.75)] == pytest.approx([1.0, 2.0, 4.0])
+    assert 1.0 < stretch(0.5, 4.0, 0.0) < 1.2
+
+
+@pytest.mark.parametrize("others", [1, 2, 7])
+def test_others_that_always_run_leave_a_core_in_turns(others: int) -> None:
+    assert stretch(1.0, 1.0, 1.0 / others) == pytest.approx(others + 1.0)
+
+
+@pytest.mark.parametrize(
+    ("cores", "others", "load", "measured"),
+    [(1, 2, 0.8, 2.01), (1, 4, 0.95, 4.27), (1, 4, 1.0, 4.32), (2, 4, 0.8, 1.96), (2, 8, 0.8, 2.42), (2, 8, 0.95, 4.1)],
+)
+def test_few_others_stretch_as_real_threads_do(cores: int, others: int, load: float, measured: float) -> None:
+    """Measured by benchmarks/shared_cores.py."""
+    assert stretch(load, cores, load * cores / others) == pytest.approx(measured, rel=0.2)
+
+
+@given(st.floats(0.0, 1.0), st.integers(1, 64), st.floats(0.001, 1.0))
+def test_few_others_stretch_less_than_many_and_never_help(busy: float, cores: int, one_of_them: float) -> None:
+    assert 1.0 <= stretch(busy, cores, one_of_them) <= stretch(busy, cores, 0.0)
 
 
 def test_the_simulated_period_of_limits_is_the_agents() -> None:

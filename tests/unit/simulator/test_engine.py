@@ -115,6 +115,15 @@ def test_a_limit_takes_nothing_from_the_wait_that_contention_makes() -> None:
     assert wait_ms(1000.0, 40.0, 40.0) == pytest.approx(crowded)
 
 
+def test_on_a_full_core_who_wants_little_waits_for_as_many_turns_as_there_are_others() -> None:
+    model = cluster(spout_and_bolts(10.0, 1.0), spout_and_bolts(1000.0, 10.0, 10.0, topology_id="t-2"))
+    _, snapshot = played(model, 30.0, warm_up=10.0)
+    assert snapshot.supervisor_cpu_millicores["s1"] == pytest.approx(1000.0, rel=0.01)
+    latency = snapshot.rates["t-1"].latency
+    assert latency is not None
+    assert latency.p50_ms == pytest.approx(3.0, rel=0.1)  # 1 ms, in turns with two
+
+
 def test_reserved_cpu_that_is_not_needed_and_needed_cpu_that_is_not_reserved_are_counted() -> None:
     model = cluster(spout_and_bolts(50.0, 10.0, 10.0), supervisors=1)
     running = engine(model)

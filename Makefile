@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE = # empty: to compile all modules in each process
 PLUGIN_JAR := operator/storm-plugin/target/storm-plugin.jar
 WORKLOADS_JAR := examples/workloads/target/workloads.jar
 ALERTS_FIRE := tests/functional/monitoring/test_alerts_fire.py
-CONSTANT_LOAD := tests/scenario/test_constant_load.py
+LONG_SCENARIOS := tests/scenario/test_constant_load.py tests/scenario/test_saturation.py
 java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
 
 ##@ Start here
@@ -37,7 +37,7 @@ test: setup test-unit test-plugin test-pipeline test-functional test-alerts ## A
 ##@ Tests and checks
 .PHONY: test-unit test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
 test-unit: venv ## Pure Python tests, under a minute
-	$(BIN)/pytest tests/unit tests/scenario -q -n auto --dist worksteal --ignore $(CONSTANT_LOAD)
+	$(BIN)/pytest tests/unit tests/scenario -q -n auto --dist worksteal $(LONG_SCENARIOS:%=--ignore %)
 
 test-plugin: ## JUnit tests of the Storm plugin and the workloads
 	./mvnw -q -B -f operator/storm-plugin/pom.xml verify
@@ -47,7 +47,7 @@ test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two fi
 	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile --timeout 900  # a call into Spark that is cut short spoils its session for all later tests
 
 test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine, two files at a time; and long scenarios
-	$(BIN)/pytest tests/functional $(CONSTANT_LOAD) -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --timeout 900 --ignore $(ALERTS_FIRE)  # a test that waits in vain is to say for what
+	$(BIN)/pytest tests/functional $(LONG_SCENARIOS) -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --timeout 900 --ignore $(ALERTS_FIRE)  # a test that waits in vain is to say for what
 
 test-alerts: setup ## Each alert fired on a real cluster by causing its fault; alone, since alerts go by time
 	$(BIN)/pytest $(ALERTS_FIRE) -q -n 0 --reruns 1

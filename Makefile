@@ -116,7 +116,7 @@ bench-separation: setup ## Stateful and stateless workers apart or together: wha
 bench-limit-period: venv ## How long a real thread waits behind its CPU limit, by the limit's period; the last line is JSON
 	$(BIN)/python benchmarks/limit_period.py $(LIMIT_OPTIONS)
 
-bench-shared-cores: venv ## How much longer a real thread takes because others use its cores; the last line is JSON
+bench-shared-cores: venv ## How much longer a real thread takes because others use its cores; the last line is JSON (SHARED_OPTIONS)
 	$(BIN)/python benchmarks/shared_cores.py $(SHARED_OPTIONS)
 
 bench-scrape: venv ## A scrape of an agent with 200 executors and 5,000 pairs: time and bytes (SCRAPE_OPTIONS)

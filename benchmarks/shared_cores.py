@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.synchronize import Barrier
 from typing import Annotated
 
 import numpy as np
@@ -31,8 +32,7 @@ OWN_LOAD = 0.1
 ALWAYS = 1.0
 LOADS = (0.5, 0.8, 0.95, ALWAYS)
 OTHERS = {1: (1, 2, 4), 2: (2, 4, 8)}
-BEFORE_SECONDS = 0.3
-"""Others have begun by then."""
+LONGEST_START_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,9 @@ class Tuples:
         return took
 
 
-def _use(cores: int, tuples: Tuples) -> None:
+def _use(cores: int, tuples: Tuples, all_there: Barrier) -> None:
     """One of the others."""
+    all_there.wait(LONGEST_START_SECONDS)
     if tuples.load < ALWAYS:
         tuples.execute(cores)
         return
@@ -100,22 +101,26 @@ def crowded(crowd: Crowd, cost_seconds: float, seconds: float, seed: int) -> Ite
     """The others are there inside the block; they end by themselves, too."""
     load = crowd.load_of_one
     works = [Tuples(cost_seconds, load, seconds, 1000 * seed + n) for n in range(crowd.others)]
-    processes = [multiprocessing.Process(target=_use, args=(crowd.cores, work), daemon=True) for work in works]
-    for process in processes:
-        process.start()
+    all_there = multiprocessing.Barrier(crowd.others + 1)
+    processes = [
+        multiprocessing.Process(target=_use, args=(crowd.cores, work, all_there), daemon=True) for work in works
+    ]
     try:
+        for process in processes:
+            process.start()
+        all_there.wait(LONGEST_START_SECONDS)
         yield
     finally:
         for process in processes:
-            process.kill()
-            process.join()
+            if process.pid is not None:
+                process.kill()
+                process.join()
 
 
 def mean_stretch(pool: ProcessPoolExecutor, crowd: Crowd, cost_seconds: float, seconds: float, seed: int) -> float:
     """One turn."""
     tuples = Tuples(cost_seconds, OWN_LOAD, seconds, seed)
-    with crowded(crowd, cost_seconds, 2.0 * BEFORE_SECONDS + 2.0 * seconds, seed):
-        time.sleep(BEFORE_SECONDS)
+    with crowded(crowd, cost_seconds, 2.0 * seconds, seed):
         took = pool.submit(tuples.execute, crowd.cores).result()
     return statistics.fmean(took) / cost_seconds
 
@@ -137,7 +142,8 @@ def main(
     overhead = {cores: statistics.median(stretches[crowd]) - 1.0 for cores, crowd in alone.items()}
     measured = {crowd: [value - overhead[crowd.cores] for value in stretches[crowd]] for crowd in crowds}
     Console(stderr=True).print(table_of(measured))
-    print(json.dumps(summary_of(measured)))
+    alone_ms = {str(cores): round(cost_ms * beyond, 3) for cores, beyond in overhead.items()}
+    print(json.dumps(summary_of(measured) | {"taken_off_ms": alone_ms}))
 
 
 def table_of(measured: dict[Crowd, list[float]]) -> Table:

@@ -47,19 +47,19 @@ def fair_levels(wanted: Floats, group_of: Ints, capacity: Floats) -> Floats:
     return levels
 
 
-def stretch_by_others(others_utilisation: Floats, cores: Floats, own_share: Floats) -> Floats:
+def stretch_by_others(others_utilisation: Floats, cores: Floats, one_of_them: Floats) -> Floats:
     """How much longer a thread takes because others use the same cores, at least 1.
 
     The mean slowdown of processor sharing on several servers, with Sakasegawa's approximation of the probability to
     wait. Where others are few, each of them in turn waits for all but itself, so that the idle share that it sees has
-    its own use on top (Bard and Schweitzer's approximation of mean value analysis). `own_share` is that: the share of
+    its own use on top (Bard and Schweitzer's approximation of mean value analysis). `one_of_them` is that: the share of
     all cores that one of the others uses, on average over what they use. At 0 they are many, and one core's stretch is
     1 / (1 - utilisation); n threads that always run stretch it to n + 1. `benchmarks/shared_cores.py` holds it to real
     threads.
     """
     busy = np.clip(others_utilisation, 0.0, 1.0)
     waiting = busy ** (np.sqrt(2.0 * (cores + 1.0)) - 1.0)
-    seen_idle = np.maximum(1.0 - busy + own_share, LEAST_SEEN_IDLE)
+    seen_idle = np.maximum(1.0 - busy + one_of_them, LEAST_SEEN_IDLE)
     return np.asarray(1.0 + waiting / (np.maximum(cores, 1.0) * seen_idle), dtype=np.float64)
 
 

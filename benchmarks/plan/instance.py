@@ -7,8 +7,9 @@ four slots, CPU is filled to `use`, and in force is what Storm's Even scheduler 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 import numpy as np
 from plan.topologies import Floats, Flow, random_flow, sizes
@@ -40,6 +41,8 @@ NOW_SECONDS, PERIOD_SECONDS = 1000.0, 10.0
 class Scale:
     """What to generate. `use` is demand over capacity of the whole cluster; `zones` of equally many supervisors.
 
+    `distance_spread` is the standard deviation of the logarithm of each distance between two supervisors, as if agents
+    had measured them all; with 0 nobody did, beyond the zones.
     `supervisor_price` is a factor for the objective's weight of a supervisor in use; with 0 they are free.
     `restart_price` is a factor for its weights of restarts; with 0 a plan may tear everything up.
     `separation` is that of stateful and stateless executors: always is the harder task.
@@ -50,6 +53,7 @@ class Scale:
     seed: int = 1
     use: float = 0.7
     zones: int = 1
+    distance_spread: float = 0.0
     heterogeneous: bool = False
     supervisor_price: float = 1.0
     restart_price: float = 1.0
@@ -98,6 +102,12 @@ def add_scale_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--use", type=float, default=0.7, help="demand over capacity of the whole cluster")
     parser.add_argument("--zones", type=int, default=1)
+    parser.add_argument(
+        "--distance-spread",
+        type=float,
+        default=0.0,
+        help="every two supervisors are as far apart as an agent measures: standard deviation of the logarithm",
+    )
     parser.add_argument("--supervisor-price", type=float, default=1.0, help="a factor; 0: they are free")
     parser.add_argument("--restart-price", type=float, default=1.0, help="a factor; 0: from scratch")
     parser.add_argument(
@@ -117,6 +127,7 @@ def scale_from(options: argparse.Namespace) -> Scale:
         seed=options.seed,
         use=options.use,
         zones=options.zones,
+        distance_spread=options.distance_spread,
         heterogeneous=options.heterogeneous,
         supervisor_price=options.supervisor_price,
         restart_price=options.restart_price,
@@ -127,8 +138,8 @@ def scale_from(options: argparse.Namespace) -> Scale:
 def scale_arguments(scale: Scale) -> list[str]:
     """The command line that `scale_from` reads back."""
     arguments = ["--heterogeneous"] if scale.heterogeneous else []
-    names = ("executors", "supervisors", "seed", "use", "zones", "supervisor_price", "restart_price", "separation")
-    for name in names:
+    names = ("executors", "supervisors", "seed", "use", "zones", "distance_spread")
+    for name in (*names, "supervisor_price", "restart_price", "separation"):
         arguments += [f"--{name.replace('_', '-')}", str(getattr(scale, name))]
     return arguments
 
@@ -154,7 +165,7 @@ def make_instance(scale: Scale) -> Instance:
         assignment=even_assignment(topologies, machines),
         loads={executor: ExecutorLoad(cpu_millicores=cpu) for executor, cpu in millicores.items()},
         traffic=_traffic(executors, flows),
-        distances=_distances(machines, scale.zones),
+        distances=_distances(machines, scale),
         completeness=Completeness(len(executors)),
         rates={
             topology.id: TopologyRates(1000.0, 0.0, LatencySummary(20.0, 15.0, 60.0, 1e4)) for topology in topologies
@@ -213,12 +224,25 @@ def _supervisors(scale: Scale, demand: Floats, rng: np.random.Generator) -> tupl
     )
 
 
-def _distances(machines: Sequence[Supervisor], zones: int) -> Distances:
-    if zones == 1:
+def _distances(machines: Sequence[Supervisor], scale: Scale) -> Distances:
+    if scale.zones == 1 and not scale.distance_spread:
         return Distances({}, default_ms=SAME_ZONE_MS)
-    zone_of = {machine.id: at % zones for at, machine in enumerate(machines)}
-    same = {(a, b): SAME_ZONE_MS for a in zone_of for b in zone_of if a != b and zone_of[a] == zone_of[b]}
-    return Distances(same, default_ms=OTHER_ZONE_MS)
+    zone_of = {machine.id: at % scale.zones for at, machine in enumerate(machines)}
+    known = {
+        (a, b): SAME_ZONE_MS if zone_of[a] == zone_of[b] else OTHER_ZONE_MS
+        for a, b in permutations(zone_of, 2)
+        if scale.distance_spread or zone_of[a] == zone_of[b]
+    }
+    default_ms = SAME_ZONE_MS if scale.zones == 1 else OTHER_ZONE_MS
+    return Distances(_measured(known, scale), default_ms=default_ms)
+
+
+def _measured(known: Mapping[tuple[str, str], float], scale: Scale) -> Mapping[tuple[str, str], float]:
+    """What agents make of these distances: each of its own, the same in both directions."""
+    rng = np.random.default_rng((scale.seed, scale.supervisors))
+    factors = np.exp(rng.normal(0.0, scale.distance_spread, len(known))).tolist()
+    off = {pair: factor for pair, factor in zip(known, factors, strict=True) if pair[0] < pair[1]}
+    return {(a, b): ms * off[min(a, b), max(a, b)] for (a, b), ms in known.items()}
 
 
 def _traffic(executors: tuple[Executor, ...], flows: Sequence[Flow]) -> TrafficMatrix:

@@ -81,6 +81,16 @@ def test_unequal_supervisors_and_zones() -> None:
     assert snapshot.distances.between(first, third) < snapshot.distances.between(first, second)
 
 
+def test_measured_distances_are_all_different_and_near_what_they_are() -> None:
+    distances = make_instance(Scale(40, 4, zones=2, distance_spread=0.1)).snapshot.distances
+    assert len(distances.round_trip_ms) == 4 * 3
+    assert len(set(distances.round_trip_ms.values())) == 4 * 3 / 2
+    assert all(distances.round_trip_ms[b, a] == ms for (a, b), ms in distances.round_trip_ms.items())
+    known = make_instance(Scale(40, 4, zones=2)).snapshot.distances
+    for (a, b), ms in distances.round_trip_ms.items():
+        assert ms == pytest.approx(known.between_supervisors(a, b), rel=0.5)
+
+
 def test_a_busier_topology_changes_nobody_else(instance: Instance) -> None:
     before, after = instance.demand.millicores, instance.busier_topology(1.5).demand.millicores
     changed = {executor.topology_id for executor in before if after[executor] != before[executor]}
@@ -97,7 +107,7 @@ def test_executors_of_a_dead_supervisor_have_no_place(instance: Instance) -> Non
 
 
 def test_a_scale_survives_the_command_line() -> None:
-    scale = Scale(300, 20, 4, 0.8, 3, True, supervisor_price=0.0, restart_price=0.5, separation=Separation.AUTO)
+    scale = Scale(300, 20, 4, 0.8, 3, 0.1, True, supervisor_price=0.0, restart_price=0.5, separation=Separation.AUTO)
     parser = argparse.ArgumentParser()
     add_scale_options(parser)
     assert scale_from(parser.parse_args(scale_arguments(scale))) == scale

@@ -28,6 +28,7 @@ from storm_operator.core.placement.objective import (
     network_usage,
     overfull_megabytes,
     overloaded_millicores,
+    prices_of,
     restarted_workers,
 )
 from storm_operator.core.placement.search.arrays import search_of
@@ -183,7 +184,7 @@ def test_auto_leaves_apart_what_is_apart_where_the_change_does_not_pay() -> None
     distances = Distances({}, default_ms=4.0, worker_hop_ms=1.3)
     case = replace(case, snapshot=replace(case.snapshot, distances=distances))
     apart = case.in_force(place(case.under(separation=Separation.ALWAYS)))
-    assert cheaper_together(apart.snapshot, apart.settings) == {"example"}
+    assert cheaper_together(apart.snapshot, apart.settings, prices_of(apart.snapshot, apart.settings)) == {"example"}
     assert place(apart) == apart.snapshot.assignment
     quick = replace(apart, settings=replace(apart.settings, restart_seconds=1.0))
     assert len(place(quick).workers()) == 1

@@ -12,7 +12,7 @@ from optimum_cases import MOST_EXECUTORS, SHAPES, optimum_case
 from placement_cases import Case, burdened, large_case, measured_example, placed_or_fail, random_case
 from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
-from storm_operator.core.placement.objective import cost_of
+from storm_operator.core.placement.objective import cost_of, prices_of
 from storm_operator.core.placement.optimal import (
     OptimumResult,
     SolverMissing,
@@ -42,7 +42,7 @@ def total(case: Case, assignment: Assignment) -> float:
 
 
 def models_of(case: Case) -> list[ExactModel]:
-    ways = ways_to_separate(case.snapshot, case.settings)
+    ways = ways_to_separate(case.snapshot, case.settings, prices_of(case.snapshot, case.settings))
     models = [build_exact_model(case.snapshot, case.demand, case.settings, together) for together in ways]
     return [model for model in models if model.has_slots]
 

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.bearable import Bearable, bearable
-from storm_operator.core.placement.objective import cost_of
+from storm_operator.core.placement.objective import cost_of, prices_of
 from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.multilevel import partition
-from storm_operator.core.placement.search.problem import Problem, build_problem, to_assignment
+from storm_operator.core.placement.search.problem import Problem, build_problem, build_problems, to_assignment
 from storm_operator.core.placement.search.relabel import relabel
 from storm_operator.core.placement.search.settling import Settled, restless, settle
 from storm_operator.core.placement.separation import ways_to_separate
@@ -66,9 +66,8 @@ def place_adaptive(
 def _place_together(
     snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, *, if_it_pays: bool = False
 ) -> Assignment | Infeasible:
-    problems = [
-        build_problem(snapshot, demand, settings, together) for together in ways_to_separate(snapshot, settings)
-    ]
+    prices = prices_of(snapshot, settings)
+    problems = build_problems(snapshot, demand, settings, prices, ways_to_separate(snapshot, settings, prices))
     feasible = [problem for problem in problems if _has_slots(problem)]
     if not feasible:
         unseparated = build_problem(snapshot, demand, settings, settings.movable)

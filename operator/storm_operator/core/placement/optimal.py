@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
-from storm_operator.core.placement.objective import cost_of
+from storm_operator.core.placement.objective import cost_of, prices_of
 from storm_operator.core.placement.optimal_bounds import least_cost
 from storm_operator.core.placement.optimal_cpsat import solve_with_cpsat
 from storm_operator.core.placement.optimal_model import (
@@ -123,7 +123,7 @@ def solve_optimum(
 
 def _models(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> list[ExactModel]:
     """One for each way to separate for which there are slots; separation yields when there are none."""
-    ways = ways_to_separate(snapshot, settings)
+    ways = ways_to_separate(snapshot, settings, prices_of(snapshot, settings))
     models = [build_exact_model(snapshot, demand, settings, together) for together in ways]
     return [model for model in models if model.has_slots] or [
         build_exact_model(snapshot, demand, settings, settings.movable)

@@ -14,12 +14,14 @@ import numpy as np
 
 from storm_operator.core.arrays import NOWHERE
 from storm_operator.core.model import WorkerSlot
-from storm_operator.core.placement.objective import prices_of, stateful_executors
+from storm_operator.core.placement.objective import Prices, stateful_executors
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot
 
 
-def ways_to_separate(snapshot: ClusterSnapshot, settings: PlacementSettings) -> tuple[frozenset[str], ...]:
+def ways_to_separate(
+    snapshot: ClusterSnapshot, settings: PlacementSettings, prices: Prices
+) -> tuple[frozenset[str], ...]:
     """Which topologies live together: each way that the settings allow.
 
     Under `Auto` those for which that is cheaper; where some of them are separated in force, staying so is a way, too,
@@ -30,17 +32,16 @@ def ways_to_separate(snapshot: ClusterSnapshot, settings: PlacementSettings) -> 
         return (frozenset(),)
     if separation is Separation.NEVER:
         return (settings.movable,)
-    together = cheaper_together(snapshot, settings)
+    together = cheaper_together(snapshot, settings, prices)
     separated = together & _separated_in_force(snapshot)
     return (together, together - separated) if separated else (together,)
 
 
-def cheaper_together(snapshot: ClusterSnapshot, settings: PlacementSettings) -> frozenset[str]:
+def cheaper_together(snapshot: ClusterSnapshot, settings: PlacementSettings, prices: Prices) -> frozenset[str]:
     """The movable topologies whose hops between workers would cost more than the state that a restart loses.
 
     A topology of one kind of executors is among them: there is nothing to separate.
     """
-    prices = prices_of(snapshot, settings)
     lost: dict[str, float] = {}
     for executor, price in prices.state_of.items():
         lost[executor.topology_id] = lost.get(executor.topology_id, 0.0) + price

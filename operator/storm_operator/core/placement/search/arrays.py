@@ -42,7 +42,7 @@ def search_of(problem: Problem) -> Search:
         zone_ms=np.ascontiguousarray(problem.zone_ms),
     )
     homes = Homes(problem.home, problem.settled, problem.restart_price, problem.kept_group, problem.kept_size)
-    return Search(graph, machines, tariff_of(problem), homes, new_pull(machines))
+    return Search(graph, machines, tariff_of(problem), homes, new_pull(machines, len(graph.demand)))
 
 
 def with_bonds(problem: Problem, graph: Graph) -> Graph:
@@ -87,8 +87,8 @@ def tariff_of(problem: Problem) -> Tariff:
     )
 
 
-def new_pull(machines: Machines) -> Pull:
-    """Scratch for one search."""
+def new_pull(machines: Machines, vertices: int) -> Pull:
+    """Scratch for one search of at most so many vertices."""
     columns, zones = len(machines.room), len(machines.zone_ms)
     return Pull(
         np.zeros(columns),
@@ -97,5 +97,8 @@ def new_pull(machines: Machines) -> Pull:
         np.zeros(zones),
         np.zeros(columns, dtype=np.int64),
         np.zeros(zones, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(vertices),
+        np.zeros(vertices, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
     )

@@ -110,6 +110,11 @@ class Pull(NamedTuple):
     touched: Ints
     zones: Ints
     zone_count: Ints
+    nearer: Floats
+    """What the network of each vertex costs more on the supervisor that exchanges are looked for."""
+    nearer_as_of: Ints
+    """When that was found out: it holds until `as_of`, which counts, changes."""
+    as_of: Ints
 
 
 class Search(NamedTuple):

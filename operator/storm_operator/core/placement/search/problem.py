@@ -8,7 +8,7 @@ that workers keep the slot they have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,11 @@ from scipy import sparse
 from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
-from storm_operator.core.placement.objective import prices_of, room_for_executors, stateful_executors
+from storm_operator.core.placement.objective import Prices, prices_of, room_for_executors, stateful_executors
+from storm_operator.core.placement.search.zones import zones_of
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
-from storm_operator.core.snapshot import ClusterSnapshot, Distances
+from storm_operator.core.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,29 @@ class Problem:
         return self.loss_ms > (np.median(self.loss_ms) if len(self.loss_ms) else 0.0)
 
 
+def build_problems(
+    snapshot: ClusterSnapshot,
+    demand: Demand,
+    settings: PlacementSettings,
+    prices: Prices,
+    ways: Sequence[frozenset[str]],
+) -> list[Problem]:
+    """The problem of the movable topologies, once for each way: those that it names mix stateful and stateless."""
+    ungrouped = _ungrouped(snapshot, demand, settings, prices)
+    stateful = stateful_executors(snapshot)
+    return [_grouped(ungrouped, snapshot.assignment, stateful, together) for together in ways]
+
+
 def build_problem(
     snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, together: frozenset[str]
 ) -> Problem:
-    """The problem of the movable topologies; those in `together` mix stateful and stateless executors."""
+    """The problem where the topologies in `together` mix stateful and stateless executors."""
+    (problem,) = build_problems(snapshot, demand, settings, prices_of(snapshot, settings), (together,))
+    return problem
+
+
+def _ungrouped(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, prices: Prices) -> Problem:
+    """All of it but who shares a worker with whom, which is no group and no worker in force here."""
     movable = [topology for topology in snapshot.topologies if topology.id in settings.movable]
     executors = tuple(in_order(executor for topology in movable for executor in topology.executors))
     machines = sorted(snapshot.supervisors, key=lambda s: s.id)
@@ -90,23 +110,20 @@ def build_problem(
         if slot.supervisor_id in column:
             fixed_load[column[slot.supervisor_id]] += demand.room_millicores.get(executor, 0.0)
             fixed_in_use[column[slot.supervisor_id]] = True
-    prices = prices_of(snapshot, settings)
     usable = room_for_executors(snapshot, settings)
     megabytes, memory_of = declared_memory_mb(snapshot), memory_capacities(snapshot)
     fixed_memory = by_supervisor(snapshot, settings, megabytes) if megabytes else dict.fromkeys(column, 0.0)
-    group_of, groups = _groups(executors, stateful_executors(snapshot), together)
-    free_ports = tuple(tuple(sorted(slot.port for slot in machine.slots if slot not in held)) for machine in machines)
-    home, settled, kept_group, kept_size = _homes(snapshot.assignment, executors, column, free_ports, group_of)
-    zone_of, zone_ms = _zones(snapshot.distances, tuple(column))
+    zones = zones_of(snapshot.distances, tuple(column))
+    nobody = np.zeros(len(executors), dtype=np.int64)
     return Problem(
         executors=executors,
         supervisors=tuple(column),
         topology_of=_numbered([executor.topology_id for executor in executors]),
-        group_of=group_of,
-        groups=groups,
+        group_of=nobody,
+        groups=0,
         traffic=_traffic_between(snapshot, executors),
-        zone_of=zone_of,
-        zone_ms=zone_ms,
+        zone_of=zones.zone_of,
+        zone_ms=zones.between_ms,
         between_workers_ms=prices.between_workers_ms,
         demand=np.array([demand.room_millicores.get(executor, 0.0) for executor in executors], dtype=np.float64),
         usable=np.array([usable[machine.id] for machine in machines], dtype=np.float64),
@@ -117,15 +134,34 @@ def build_problem(
         share=np.array([prices.share_of.get(executor, 0.0) for executor in executors], dtype=np.float64),
         loss_ms=np.array([prices.loss_ms[machine.id] for machine in machines], dtype=np.float64),
         fixed_in_use=fixed_in_use,
-        free_ports=free_ports,
-        home=home,
-        settled=settled,
-        kept_group=kept_group,
-        kept_size=kept_size,
+        free_ports=tuple(tuple(sorted(slot.port for slot in at.slots if slot not in held)) for at in machines),
+        home=nobody + NOWHERE,
+        settled=nobody.astype(np.bool_),
+        kept_group=np.full((len(machines), 1), NOWHERE, dtype=np.int64),
+        kept_size=np.zeros((len(machines), 1), dtype=np.int64),
         restart_price=np.array([prices.restart_of.get(executor, 0.0) for executor in executors], dtype=np.float64),
         overload_price=prices.per_overloaded_millicore,
         overfull_price=prices.per_overfull_megabyte,
         supervisor_price=prices.per_supervisor,
+    )
+
+
+def _grouped(
+    problem: Problem, in_force: Assignment, stateful: frozenset[Executor], together: frozenset[str]
+) -> Problem:
+    """With its groups: topologies, of which those not in `together` are parted into stateful and stateless."""
+    names = [(e.topology_id, e in stateful and e.topology_id not in together) for e in problem.executors]
+    group_of = _numbered(names)
+    column = {supervisor_id: at for at, supervisor_id in enumerate(problem.supervisors)}
+    home, settled, kept_group, kept_size = _homes(in_force, problem.executors, column, problem.free_ports, group_of)
+    return replace(
+        problem,
+        group_of=group_of,
+        groups=len(set(names)),
+        home=home,
+        settled=settled,
+        kept_group=kept_group,
+        kept_size=kept_size,
     )
 
 
@@ -158,13 +194,6 @@ def _workers(problem: Problem, place: Ints) -> dict[int, list[frozenset[Executor
     return workers
 
 
-def _groups(
-    executors: tuple[Executor, ...], stateful: frozenset[Executor], together: frozenset[str]
-) -> tuple[Ints, int]:
-    names = [(e.topology_id, e in stateful and e.topology_id not in together) for e in executors]
-    return _numbered(names), len(set(names))
-
-
 def _numbered(names: Sequence[Any]) -> Ints:
     """Each name by its rank among the different ones."""
     number = {name: at for at, name in enumerate(sorted(set(names)))}
@@ -181,34 +210,6 @@ def _traffic_between(snapshot: ClusterSnapshot, executors: tuple[Executor, ...])
     size = len(executors)
     one_way = sparse.csr_array((rates[ours], (sources[ours], targets[ours])), shape=(size, size), dtype=np.float64)
     return sparse.csr_array(one_way + one_way.T)
-
-
-def _zones(distances: Distances, supervisors: tuple[str, ...]) -> tuple[Ints, Floats]:
-    """The zone of each supervisor, and the distances between zones: one zone where nothing was measured."""
-    size = len(supervisors)
-    column = {supervisor_id: at for at, supervisor_id in enumerate(supervisors)}
-    measured = [
-        (column[a], column[b], ms) for (a, b), ms in distances.round_trip_ms.items() if a in column and b in column
-    ]
-    if not measured:
-        return np.zeros(size, dtype=np.int64), np.full((1, 1), distances.typical_ms)
-    matrix = np.full((size, size), distances.default_ms)
-    rows, columns, ms = zip(*measured, strict=True)
-    matrix[list(rows), list(columns)] = ms
-    matrix = (matrix + matrix.T) / 2.0
-    zone_of = _alike(matrix)
-    members = [int(np.argmax(zone_of == zone)) for zone in range(int(zone_of.max()) + 1)]
-    return zone_of, matrix[members][:, members] + distances.worker_hop_ms
-
-
-def _alike(matrix: Floats) -> Ints:
-    """Which rows are the same, their own diagonal apart; fills the diagonal with the distance inside such a zone."""
-    size = len(matrix)
-    np.fill_diagonal(matrix, np.inf)
-    np.fill_diagonal(matrix, matrix.min(axis=1) if size > 1 else 0.0)
-    _, first, zone_of = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))
-    return np.asarray(rank[zone_of.ravel()], dtype=np.int64)
 
 
 def _homes(

@@ -68,6 +68,7 @@ def _exchange_all(search: Search, state: Partition, to_move: Flags, to_exchange:
     bonds_with = np.zeros(len(state.place))
     for column in range(len(state.load)):
         counted = np.zeros(0, dtype=np.int64)
+        search.pull.as_of[0] += 1
         for vertex in members_of(state, column):
             if not to_exchange[vertex] or state.place[vertex] != column:
                 continue
@@ -79,6 +80,7 @@ def _exchange_all(search: Search, state: Partition, to_move: Flags, to_exchange:
             if partner != NOWHERE:
                 _count_bonds(search, counted, bonds_with, 0.0)
                 counted = counted[:0]
+                search.pull.as_of[0] += 1
                 for one in (vertex, partner):
                     wake(search, to_move, one)
                     wake(search, to_exchange, one)
@@ -221,11 +223,32 @@ def _carry_out(search: Search, state: Partition, vertex: int, other: int, networ
 
 @leaf
 def _nearer(search: Search, state: Partition, vertex: int, column: int, than: int) -> float:
-    """What the network of `vertex` costs more on `column` than on `than`."""
-    found = survey(search, state, vertex)
-    network = network_at(search, column) - network_at(search, than)
-    forget(search, found)
-    return network
+    """What the network of `vertex` costs more on `column`, the one that exchanges are looked for, than on `than`.
+
+    The same vertices are asked for by all of `column`, so that what was found out is kept while nobody moves.
+    """
+    graph, pull = search.graph, search.pull
+    if pull.nearer_as_of[vertex] != pull.as_of[0]:
+        network = 0.0
+        for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
+            other = graph.neighbours[edge]
+            there = state.place[other]
+            if there != NOWHERE:
+                strangers = graph.group[vertex] != graph.group[other]
+                network += graph.rates[edge] * (
+                    _way(search, column, there, strangers) - _way(search, than, there, strangers)
+                )
+        pull.nearer[vertex] = network
+        pull.nearer_as_of[vertex] = pull.as_of[0]
+    return float(pull.nearer[vertex])
+
+
+@leaf
+def _way(search: Search, column: int, other: int, strangers: bool) -> float:
+    """Milliseconds from `column` to `other`, for vertices of the same group or of two."""
+    if column != other:
+        return search.machines.zone_ms[search.machines.zone[column], search.machines.zone[other]]
+    return search.tariff.between_workers_ms if strangers else 0.0
 
 
 @leaf

@@ -23,11 +23,12 @@ def relabel(problem: Problem, place: Ints) -> Ints:
     room = problem.usable - problem.fixed_load
     memory_room = problem.usable_memory - problem.fixed_memory
     ports = np.array([len(free) for free in problem.free_ports])
+    is_risky = problem.is_risky
     label = np.full(columns, NOWHERE, dtype=np.int64)
     taken = np.zeros(columns, dtype=np.bool_)
     for part, home in _by_overlap(problem, place, columns):
         fits = demand[part] <= room[home] + 1e-9 and memory[part] <= memory_room[home] + 1e-9
-        fits = fits and workers[part] <= ports[home] and not problem.is_risky[home]
+        fits = fits and workers[part] <= ports[home] and not is_risky[home]
         if label[part] == NOWHERE and not taken[home] and (fits or part == home):
             label[part] = home
             taken[home] = True

@@ -131,18 +131,7 @@ class TestOverHttp:
         assert asked("GET") == (405, 0)
 
 
-@pytest.mark.parametrize(
-    ("header", "token"),
-    [
-        ("Bearer abc.def", "abc.def"),
-        ("bearer  abc ", "abc"),
-        ("Basic abc", ""),
-        ("abc", ""),
-        ("Bearer", ""),
-        (None, ""),
-    ],
-)
-def test_the_token_is_what_authorization_bears(header: str | None, token: str) -> None:
+def test_the_token_is_what_authorization_bears() -> None:
     heard: list[tuple[str, str, str]] = []
 
     class Listens:
@@ -152,17 +141,19 @@ def test_the_token_is_what_authorization_bears(header: str | None, token: str) -
             heard.append((plan_id, verdict.value, token))
             return Answer(HTTPStatus.ACCEPTED, "heard")
 
+    token_of = {"Bearer abc.def": "abc.def", "bearer  abc ": "abc", "Basic abc": "", "abc": "", "Bearer": "", None: ""}
     server = serve_page(replace_approver(page_scene(passes=1).api, Listens()), "127.0.0.1", 0)
     try:
-        connection = HTTPConnection("127.0.0.1", int(server.server_address[1]), timeout=10)
-        headers = {"Content-Type": "application/json"} | ({"Authorization": header} if header else {})
-        connection.request("POST", "/api/v1/plans/p-1/verdict", b'{"verdict": "reject"}', headers)
-        assert connection.getresponse().status == 202
-        connection.close()
+        for header, token in token_of.items():
+            connection = HTTPConnection("127.0.0.1", int(server.server_address[1]), timeout=10)
+            headers = {"Content-Type": "application/json"} | ({"Authorization": header} if header else {})
+            connection.request("POST", "/api/v1/plans/p-1/verdict", b'{"verdict": "reject"}', headers)
+            assert connection.getresponse().status == 202
+            connection.close()
+            assert heard.pop() == ("p-1", "reject", token), header
     finally:
         server.shutdown()
         server.server_close()
-    assert heard == [("p-1", "reject", token)]
 
 
 def test_a_port_that_is_taken_is_said() -> None:

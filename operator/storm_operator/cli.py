@@ -19,6 +19,9 @@ COMMANDS: dict[str, LazyCommand] = {
     ),
     "explain": LazyCommand("storm_operator.cli_status:explain", "Why the last decision about a topology was made."),
     "plan": LazyCommand("storm_operator.cli_plan:plan", "Make a plan from a snapshot file: no cluster needed."),
+    "check": LazyCommand(
+        "storm_operator.cli_check:check", "Say whether StormTopology files are right: no cluster needed."
+    ),
     "simulate": LazyCommand(
         "storm_operator.simulate_command:simulate", "Play a scenario on a simulated cluster: no Storm, no Java."
     ),

@@ -26,6 +26,7 @@ FIGURES: Mapping[str, str] = {
     "overloaded_millicores": "CPU beyond headroom, millicores",
     "complete_latency_ms": "complete latency, ms",
 }
+COST = "Cost: network usage, CPU beyond headroom and supervisors in use, all priced in tuple-ms/s."
 
 
 def decision_document(decision: Decision, gap: Gap | None = None) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def _place(slot: WorkerSlot, hosts: Mapping[str, str]) -> str:
 
 
 def _figures_table(before: Prediction, after: Prediction) -> Table:
-    table = Table("", title="What it brings", title_justify="left")
+    table = Table("", title="What it brings", title_justify="left", caption=COST, caption_justify="left")
     table.add_column("now", justify="right")
     table.add_column("then", justify="right")
     for name, caption in FIGURES.items():

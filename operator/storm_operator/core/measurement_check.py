@@ -40,6 +40,8 @@ def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: Plac
 
 def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:
     """Before the first period is measured: that takes its time, but none is enough where nobody measures."""
+    if not snapshot.topologies:
+        return Hold(HoldReason.NO_CHANGE, "no topology runs: there is nothing to place")
     in_use = {snapshot.assignment.slot_of[executor].supervisor_id for executor in _running(snapshot, settings)}
     silent = sorted(
         supervisor.host

@@ -17,13 +17,22 @@ from storm_operator.demo.simulated import play_beside_page, play_simulated
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.simulated_page import DEFAULT_PACE
 
+OUTPUT, OUTPUT_SIMULATED = Path("build/demo"), Path("build/demo-simulated")
+"""Apart, so that neither report takes the place of the other."""
+
 
 def demo(
     minutes: Annotated[float, typer.Option(min=2.0, help="About how long it takes.")] = NORMAL_MINUTES,
     simulated: Annotated[
         bool, typer.Option("--simulated", help="On a simulated cluster: needs no Java and takes seconds.")
     ] = False,
-    output: Annotated[Path, typer.Option(help="Folder for report.html and report.json.")] = Path("build/demo"),
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for report.html and report.json.",
+            show_default="build/demo; with --simulated build/demo-simulated",
+        ),
+    ] = None,
     page: Annotated[
         bool, typer.Option("--page", help="With --simulated: at a pace to look at, beside the operator's page.")
     ] = False,
@@ -36,11 +45,12 @@ def demo(
     console = Console(highlight=False)
     if page and not simulated:
         raise typer.BadParameter("--page needs --simulated; beside a real cluster storm-operator standalone serves it")
+    folder = output or (OUTPUT_SIMULATED if simulated else OUTPUT)
     try:
         if page:
-            report = play_beside_page(minutes, output, console, page_port, pace)
+            report = play_beside_page(minutes, folder, console, page_port, pace)
         else:
-            report = play_simulated(minutes, output, console) if simulated else run_demo(minutes, output, console)
+            report = play_simulated(minutes, folder, console) if simulated else run_demo(minutes, folder, console)
     except (AdapterError, DemoError, LocalClusterError, PageUnavailable) as error:
         console.print(f"[red]the demo could not go on:[/] {error}")
         raise typer.Exit(1) from error

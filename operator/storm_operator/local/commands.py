@@ -40,7 +40,9 @@ def up(
     subnet: Annotated[str, typer.Option(help="A free /24.")] = "10.77.0.0/24",
     agents: Annotated[bool, typer.Option(help="An agent beside each supervisor.")] = True,
     plugin: Annotated[bool, typer.Option(help="Storm with the operator's scheduler and metrics.")] = True,
-    plugin_jar: Annotated[Path | None, typer.Option(help="The plugin's jar [default: built from the sources].")] = None,
+    plugin_jar: Annotated[
+        Path | None, typer.Option(help="The plugin's jar; without, it is built from the sources.")
+    ] = None,
     fallback: Annotated[str, typer.Option(help="Scheduler for what no plan places.")] = "default",
     exact_metrics: Annotated[bool, typer.Option(help="Count every tuple instead of sampling.")] = False,
     fast_start: Annotated[bool, typer.Option(help="Workers with C1 alone: start sooner, run slower.")] = False,

@@ -59,13 +59,14 @@ class LocalClusterSpec:
         if not 1 <= self.machines <= MAXIMUM_MACHINES:
             raise LocalClusterError(f"machines: {self.machines} must be 1 to {MAXIMUM_MACHINES}")
         if not 1 <= self.slots_per_machine <= 100:
-            raise LocalClusterError(f"slots_per_machine: {self.slots_per_machine} must be 1 to 100")
+            raise LocalClusterError(f"slots_per_machine (--slots): {self.slots_per_machine} must be 1 to 100")
         if self.capacity_millicores < 50:
             raise LocalClusterError(
-                f"capacity_millicores: {self.capacity_millicores} must be 50 or more, else no JVM starts"
+                f"capacity_millicores (--capacity-millicores): {self.capacity_millicores} must be 50 or more, "
+                "else no JVM starts"
             )
         if self.one_way_delay_ms < 0:
-            raise LocalClusterError(f"one_way_delay_ms: {self.one_way_delay_ms} must not be negative")
+            raise LocalClusterError(f"one_way_delay_ms (--delay-ms): {self.one_way_delay_ms} must not be negative")
         self.network()
 
     def network(self) -> ipaddress.IPv4Network:

@@ -99,7 +99,8 @@ AGENT_METRICS: tuple[Metric, ...] = (
         ("supervisor", "topology_id", "component", "executor"),
         SECONDS,
         "spout executor on the supervisor, times its buckets",
-        "Time from a spout's emit to the end of its tuple tree. Buckets are those of the worker's reporter.",
+        "Storm's complete latency: from an acker's first message about a tuple tree to its last. The spout's way to "
+        "the acker and the way back are no part of it. Buckets are those of the worker's reporter.",
     ),
     _agent("storm_worker_info", (*WORKER, "pid"), ONE, _WORKER, "A worker that runs here."),
     _agent("storm_worker_cpu_seconds_total", WORKER, SECONDS, _WORKER, "CPU time of the worker's process."),

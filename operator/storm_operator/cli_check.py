@@ -1,0 +1,72 @@
+"""`storm-operator check`: whether StormTopology files are right, by the CRD's schema and rules, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from storm_operator.adapters.resources import KIND, InvalidResource, parse_topology
+
+EXIT_WRONG = 2
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One StormTopology of a file, or the file itself where it cannot be read; `wrong` is None when it is right."""
+
+    path: Path
+    name: str
+    wrong: str | None = None
+
+
+def check(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them.")],
+) -> None:
+    """Say of each StormTopology whether the operator would take it, and if not, what is wrong; exit code 2 then.
+
+    Other kinds in a file are not looked at. What a cluster alone can tell is not checked: whether a jar, a ConfigMap or
+    a component of that name is there.
+    """
+    found = [checked for path in _files(paths) for checked in _check_file(path)]
+    for checked in found:
+        typer.echo(f"{checked.path}: {checked.wrong or f'{checked.name} is right'}", err=checked.wrong is not None)
+    if not found:
+        typer.echo(f"no {KIND} in {', '.join(map(str, paths))}", err=True)
+    if not found or any(checked.wrong for checked in found):
+        raise typer.Exit(EXIT_WRONG)
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+        else:
+            yield path
+
+
+def _check_file(path: Path) -> list[Checked]:
+    try:
+        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        return [Checked(path, path.name, f"cannot be read: {error}")]
+    except yaml.YAMLError as error:
+        return [Checked(path, path.name, f"not valid YAML: {' '.join(str(error).split())}")]
+    return [_check_document(path, document) for document in documents if _is_ours(document)]
+
+
+def _is_ours(document: object) -> bool:
+    """What is no resource at all was meant to be one of ours; what says that it is something else is not."""
+    return document is not None and (not isinstance(document, dict) or document.get("kind", KIND) == KIND)
+
+
+def _check_document(path: Path, document: object) -> Checked:
+    try:
+        return Checked(path, parse_topology(document, base_folder=path.parent).name)
+    except InvalidResource as error:
+        return Checked(path, path.name, str(error))

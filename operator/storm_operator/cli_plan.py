@@ -19,11 +19,11 @@ from storm_operator.core.placement.optimal import SolverMissing, gap_to_optimum
 from storm_operator.core.placement.registry import check_parameters, period_of, policy_named
 from storm_operator.core.placement.triggers import as_if_due
 from storm_operator.core.settings import PlacementSettings, Separation
-from storm_operator.core.settings_overrides import Settings, override_settings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.snapshot_document import InvalidSnapshot
 from storm_operator.core.snapshot_json import load_snapshot
 from storm_operator.plan_preview import decision_document, decision_view
+from storm_operator.settings_overrides import Settings, override_settings
 
 PREVIEW_PLAN_ID = "p-preview"
 EXIT_BAD_INPUT = 2

@@ -10,9 +10,13 @@ from typing import Any
 
 import yaml
 
-from storm_operator.adapters.resource_rules import check_rules
-from storm_operator.adapters.resource_schema import InvalidResource, check_schema, topology_schema, with_defaults
-from storm_operator.adapters.resource_settings import parallelism_spec, resource_settings, scheduling_settings
+from storm_operator.adapters.resource_schema import InvalidResource
+from storm_operator.adapters.resource_settings import (
+    checked_section,
+    parallelism_spec,
+    resource_settings,
+    scheduling_settings,
+)
 from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, ParallelismSpec, TopologySpec
 from storm_operator.simulated_loop import Scenario
@@ -140,12 +144,7 @@ def _parallelism(given: Mapping[str, Any], topologies: Sequence[SimulatedTopolog
 
 def _section_of_spec(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A section as a StormTopology's spec has it, checked and filled up by the very schema that checks those."""
-    section = _mapping(given.get(name, {}), name)
-    schema = topology_schema()["properties"]["spec"]["properties"][name]
-    check_schema({name: section}, {"properties": {name: schema}})
-    filled: Mapping[str, Any] = with_defaults(section, schema)
-    check_rules({name: filled}, {"properties": {name: schema}})
-    return filled
+    return checked_section(name, _mapping(given.get(name, {}), name))
 
 
 def _supervisors(given: object) -> tuple[SimulatedSupervisor, ...]:

@@ -7,7 +7,8 @@ from dataclasses import fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from storm_operator.adapters.resource_schema import InvalidResource
+from storm_operator.adapters.resource_rules import check_rules
+from storm_operator.adapters.resource_schema import InvalidResource, check_schema, topology_schema, with_defaults
 from storm_operator.core.cron import InvalidCron, parse_cron
 from storm_operator.core.excluded_windows import zone_named
 from storm_operator.core.placement.registry import check_parameters
@@ -22,6 +23,18 @@ from storm_operator.core.settings import (
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec
 
 S = TypeVar("S", SchedulingSettings, ResourceSettings)
+
+
+def checked_section(name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Section `name` of a spec by itself, checked as a StormTopology's is, and filled up with the CRD's defaults.
+
+    Raises `InvalidResource`; the path that it names begins with `name`.
+    """
+    schema = topology_schema()["properties"]["spec"]["properties"][name]
+    check_schema({name: given}, {"properties": {name: schema}})
+    filled: Mapping[str, Any] = with_defaults(given, schema)
+    check_rules({name: filled}, {"properties": {name: schema}})
+    return filled
 
 
 def scheduling_settings(given: Mapping[str, Any]) -> SchedulingSettings:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from storm_operator.core.settings_overrides import InvalidOverride
+from storm_operator.settings_overrides import InvalidOverride
 from storm_pipeline.gold import TUNING_ADVICE, TUNING_RUNS
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,

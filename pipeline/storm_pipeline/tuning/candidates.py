@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from storm_operator.core.placement.registry import check_parameters, policy_named
-from storm_operator.core.settings_overrides import InvalidOverride, Settings, override_settings
+from storm_operator.settings_overrides import InvalidOverride, Settings, override_settings
 
 Overrides = tuple[str, ...]
 """`key=value`, as `plan --set` takes them."""
@@ -72,13 +72,6 @@ def settings_of(overrides: Overrides) -> Settings:
         check_parameters(settings.scheduling.policy, settings.scheduling.parameters)
     except ValueError as error:
         raise InvalidOverride(str(error)) from error
-    divisors = {
-        "periodSeconds": settings.scheduling.period_seconds,
-        "thetaMillicores": settings.resources.theta_millicores,
-    }
-    for key, value in divisors.items():
-        if value < 1.0:
-            raise InvalidOverride(f"{key} is {value:g}: expected 1 or more")
     return settings
 
 

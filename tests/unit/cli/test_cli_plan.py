@@ -125,7 +125,9 @@ def test_separation_reaches_the_policy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--policy", "magic"], "no such policy; there are adaptive"),
+        (["--policy", "magic"], "policy is 'magic': one of adaptive, "),
+        (["--set", "thetaMillicores=0"], "plan: thetaMillicores is 0.0: is less than the minimum of 1"),
+        (["--set", "minimumCompleteness=2"], "plan: minimumCompleteness is 2.0: is greater than the maximum of 1"),
         (["--set", "coolDown"], "'coolDown' has no key or no value: KEY=VALUE is needed"),
         (["--policy", "t-storm", "--set", "gamma=2"], "'gamma' is no setting: did you mean parameters.gamma?"),
         (["--set", "colour=blue"], "'colour' is no setting: expected parameters.<name> or one of applyMethod"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storm_operator.core.settings import Enforcement, Mode
-from storm_operator.core.settings_overrides import InvalidOverride, Settings, override_settings, setting_names
+from storm_operator.settings_overrides import InvalidOverride, Settings, override_settings, setting_names
 
 
 def test_settings_of_every_kind() -> None:
@@ -38,7 +38,7 @@ def test_the_last_one_wins_and_the_defaults_stay() -> None:
 
 @pytest.mark.parametrize("name", setting_names())
 def test_every_name_that_is_offered_can_be_set(name: str) -> None:
-    values = ("1", "Always", "Gain", "Line", "Enforce", "Rebalance", "Pod")
+    values = ("1", "1000", "liu", "Always", "Gain", "Line", "Enforce", "Rebalance", "Pod")
     for value in values:
         try:
             override_settings(Settings(), [f"{name}={value}"])
@@ -82,3 +82,31 @@ def test_a_name_in_the_wrong_section_is_recognised(policy: str, key: str, meant:
 def test_numbers_are_finite_and_not_negative(value: str) -> None:
     with pytest.raises(InvalidOverride, match="expected a number of 0 or more"):
         override_settings(Settings(), [f"weights.stateLost={value}"])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ("thetaMillicores=0", "thetaMillicores is 0.0: is less than the minimum of 1"),
+        ("headroomFraction=0", "headroomFraction: must be at least 0.05; found 0.0"),
+        ("headroom_fraction=2", "headroomFraction is 2.0: is greater than the maximum of 1"),
+        ("ceilingMillicores=0", "ceilingMillicores is 0.0: is less than the minimum of 1"),
+        ("periodSeconds=0", "periodSeconds is 0.0: is less than the minimum of 1"),
+        ("historyPeriods=61", "historyPeriods is 61: is greater than the maximum of 60"),
+        ("minimumCompleteness=2", "minimumCompleteness is 2.0: is greater than the maximum of 1"),
+        (
+            "floorMillicores=900 ceilingMillicores=100",
+            "resources: floorMillicores must not be more than ceilingMillicores; "
+            "found floorMillicores 900.0 and ceilingMillicores 100.0",
+        ),
+    ],
+)
+def test_what_a_stormtopology_would_be_refused_for_is_refused(overrides: str, message: str) -> None:
+    with pytest.raises(InvalidOverride) as refused:
+        override_settings(Settings(), overrides.split())
+    assert str(refused.value) == message
+
+
+def test_settings_are_held_to_the_rules_when_all_are_laid_over() -> None:
+    changed = override_settings(Settings(), ["floorMillicores=1500", "ceilingMillicores=2000"])
+    assert (changed.resources.floor_millicores, changed.resources.ceiling_millicores) == (1500.0, 2000.0)

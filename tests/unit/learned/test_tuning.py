@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from storm_operator.core.settings import SchedulingSettings
-from storm_operator.core.settings_overrides import InvalidOverride
+from storm_operator.settings_overrides import InvalidOverride
 from storm_pipeline.jobs.tune import changed, verdict
 from storm_pipeline.tuning import candidates as tried
 from storm_pipeline.tuning.candidates import OF_POLICY, candidates, settings_of
@@ -47,7 +47,8 @@ def test_candidates_are_valid_all_different_and_the_present_ones_come_first() ->
     assert {settings_of(one).scheduling.policy for one in chosen} == set(OF_POLICY)
     assert all(settings_of(one).scheduling.period_seconds == 5.0 for one in chosen)
     assert candidates(100, 1) == candidates(100, 1) != candidates(100, 2)
-    for wrong in ("nonsense=1", "policy=best", "parameters.beta=1", "periodSeconds=0", "thetaMillicores=0.5"):
+    numbers = ("periodSeconds=0", "thetaMillicores=0.5", "headroomFraction=2", "ceilingMillicores=50")
+    for wrong in ("nonsense=1", "policy=best", "parameters.beta=1", *numbers):
         with pytest.raises(InvalidOverride):
             settings_of((wrong,))
 

@@ -1,4 +1,7 @@
-"""`key=value` texts laid over the default settings, for trying a policy with other numbers."""
+"""`key=value` texts laid over the default settings, for trying a policy with other numbers.
+
+What results is held to the StormTopology's schema and rules, as a file or a cluster would be.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from storm_operator.adapters.resource_schema import InvalidResource
+from storm_operator.adapters.resource_settings import checked_section
 from storm_operator.core.placement.registry import POLICIES, parameters_of
 from storm_operator.core.settings import ObjectiveWeights, ResourceSettings, SchedulingSettings
 
@@ -31,13 +36,16 @@ def override_settings(settings: Settings, overrides: Iterable[str]) -> Settings:
     """`settings` with each `key=value` of `overrides` laid over them, in order.
 
     Keys are field names as StormTopology has them (`coolDownSeconds`) or as the code has them (`cool_down_seconds`);
-    `weights.<name>` is a price of the objective and `parameters.<name>` a number of the policy's own.
+    `weights.<name>` is a price of the objective and `parameters.<name>` a number of the policy's own. Raises
+    `InvalidOverride`, also where a StormTopology with the same settings would be refused.
     """
     for text in overrides:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not key or not value:
             raise InvalidOverride(f"{text!r} has no key or no value: KEY=VALUE is needed, e.g. coolDownSeconds=0")
         settings = _overridden(settings, key, value)
+    _check_section("scheduling", settings.scheduling)
+    _check_section("resources", settings.resources)
     return settings
 
 
@@ -65,6 +73,14 @@ def _overridden(settings: Settings, key: str, value: str) -> Settings:
         return replace(settings, resources=replace(resources, **{name: _like(getattr(resources, name), key, value)}))
     right = _meant(key, scheduling.policy) or f"expected parameters.<name> or one of {', '.join(setting_names())}"
     raise InvalidOverride(f"{key!r} is no setting: {right}")
+
+
+def _check_section(section: str, settings: SchedulingSettings | ResourceSettings) -> None:
+    given = {_camel(name): getattr(settings, name) for name in _names(type(settings))}
+    try:
+        checked_section(section, given)
+    except InvalidResource as error:
+        raise InvalidOverride(str(error).removeprefix(f"{section}.")) from error  # keys have no section
 
 
 def _meant(key: str, policy: str) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,24 @@ from storm_operator.adapters.resource_settings import (
 )
 from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, ParallelismSpec, TopologySpec
-from storm_operator.simulated_loop import Scenario
+from storm_operator.scenario_fields import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    InvalidScenario,
+    Reader,
+    by_name,
+    flag,
+    mapping,
+    number,
+    only,
+    read,
+    sequence,
+    text,
+    whole,
+)
+from storm_operator.simulated_cluster import whole_periods
+from storm_operator.simulated_loop import Scenario, even_start
 from storm_operator.simulator.load import LoadShape
 from storm_operator.simulator.load_text import parse_load
 from storm_operator.simulator.model import (
@@ -47,27 +65,27 @@ WORKLOADS: Mapping[str, Callable[..., SimulatedTopology]] = {
     "grand-challenge-query1": grand_challenge_query1,
     "application": source_to_consumer,
 }
-TOPOLOGY_FIELDS = {
-    "parallelism": "parallelism",
-    "tasks": "tasks",
-    "cpuMs": "cpu_ms",
-    "stages": "stages",
-    "workers": "num_workers",
-    "ackers": "ackers",
-    "maxSpoutPending": "max_spout_pending",
-    "messageTimeoutSeconds": "message_timeout_seconds",
-    "replaysFailed": "replays_failed",
-    "sourceKeepsBacklog": "source_keeps_backlog",
+TOPOLOGY_FIELDS: Mapping[str, tuple[str, Reader]] = {
+    "parallelism": ("parallelism", by_name(whole(1))),
+    "tasks": ("tasks", by_name(whole(1))),
+    "cpuMs": ("cpu_ms", by_name(NOT_NEGATIVE)),
+    "stages": ("stages", whole(2)),
+    "workers": ("num_workers", whole(1)),
+    "ackers": ("ackers", whole(0)),
+    "maxSpoutPending": ("max_spout_pending", whole(1)),
+    "messageTimeoutSeconds": ("message_timeout_seconds", POSITIVE),
+    "replaysFailed": ("replays_failed", flag),
+    "sourceKeepsBacklog": ("source_keeps_backlog", flag),
 }
-COUNTS = ("parallelism", "tasks")
-"""Of a topology, by component."""
+"""What workloads call them, and their readers."""
+BY_COMPONENT = ("parallelism", "tasks", "cpuMs")
+AT_LEAST_1 = number("a number of 1 or more", lambda value: value >= 1.0)
+"""As scheduling.periodSeconds."""
 SECTIONS = ("scheduling", "resources", "parallelism")
 """As in a StormTopology's spec."""
 SUPERVISOR_FIELDS = ("count", "capacityMillicores", "slots", "availability", "threadSpeed")
-
-
-class InvalidScenario(Exception):
-    """The file is no scenario; the message names the field, the value and what would be right."""
+FAULT_FIELDS = {"dies": (), "slows": ("factor",), "availability": ("availability",)}
+"""By kind, beside those that all have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +109,17 @@ def read_scenario(path: Path) -> ScenarioFile:
 
 def parse_scenario(document: object, name: str) -> ScenarioFile:
     """The scenario in a parsed document, called `name` unless it says otherwise. Raises `InvalidScenario`."""
-    given = _mapping(document, "the document")
+    given = mapping(document, "the document")
     known = ("name", "durationSeconds", "warmUpSeconds", "periodSeconds", "seed", "supervisors", "roundTripMs")
-    _only(given, (*known, "topologies", "faults", *SECTIONS), "the document")
+    only(given, (*known, "topologies", "faults", *SECTIONS), "the document")
     try:
-        topologies = tuple(_topology(one, at) for at, one in enumerate(_list(given, "topologies"), start=1))
+        topologies = tuple(_topology(one, at) for at, one in enumerate(_topology_list(given), start=1))
         _check_differ([topology.name for topology in topologies])
         model = ClusterModel(
             supervisors=_supervisors(given.get("supervisors", 4)),
             topologies=topologies,
-            distances=Distances({}, default_ms=_number(given, "roundTripMs", 1.0)),
-            faults=tuple(_fault(one, f"faults[{at}]") for at, one in enumerate(given.get("faults", ()))),
+            distances=Distances({}, default_ms=read(given, "roundTripMs", NOT_NEGATIVE, 1.0)),
+            faults=tuple(_fault(one, f"faults[{at}]") for at, one in enumerate(read(given, "faults", sequence, ()))),
         )
         scheduling = scheduling_settings(_section_of_spec(given, "scheduling"))
         resources = resource_settings(_section_of_spec(given, "resources"))
@@ -111,13 +129,15 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
     except (ValueError, TypeError) as error:
         raise InvalidScenario(str(error)) from error
     scenario = Scenario(
-        name=str(given.get("name", name)),
+        name=read(given, "name", text, name),
         model=model,
-        duration_seconds=_number(given, "durationSeconds", 600.0),
-        period_seconds=_number(given, "periodSeconds", scheduling.period_seconds),
-        warm_up_seconds=_number(given, "warmUpSeconds", 0.0),
-        seed=int(_number(given, "seed", 0.0)),
+        duration_seconds=read(given, "durationSeconds", POSITIVE, 600.0),
+        period_seconds=read(given, "periodSeconds", AT_LEAST_1, scheduling.period_seconds),
+        warm_up_seconds=read(given, "warmUpSeconds", NOT_NEGATIVE, 0.0),
+        seed=read(given, "seed", whole(0), 0),
     )
+    _check_times(scenario)
+    _check_slots(model)
     specs = {
         topology.name: TopologySpec(
             topology.name, AdoptSource(), scheduling=scheduling, resources=resources, parallelism=own
@@ -144,66 +164,110 @@ def _parallelism(given: Mapping[str, Any], topologies: Sequence[SimulatedTopolog
 
 def _section_of_spec(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A section as a StormTopology's spec has it, checked and filled up by the very schema that checks those."""
-    return checked_section(name, _mapping(given.get(name, {}), name))
+    return checked_section(name, mapping(given.get(name, {}), name))
+
+
+def _check_times(scenario: Scenario) -> None:
+    """Some period is counted, and each fault begins before the end."""
+    duration, period = scenario.duration_seconds, scenario.period_seconds
+    last = whole_periods(duration, period) * period
+    if last <= 0.0:
+        raise InvalidScenario(f"durationSeconds is {duration:g}: a period of {period:g} seconds or more is right")
+    if scenario.warm_up_seconds >= last:
+        right = f"less than {last:g}, when the last period of durationSeconds ends, is right"
+        raise InvalidScenario(f"warmUpSeconds is {scenario.warm_up_seconds:g}: {right}")
+    for at, fault in enumerate(scenario.model.faults):
+        if fault.at_seconds >= duration:
+            right = f"less than durationSeconds, {duration:g}, is right"
+            raise InvalidScenario(f"faults[{at}].atSeconds is {fault.at_seconds:g}: {right}")
+
+
+def _check_slots(model: ClusterModel) -> None:
+    try:
+        even_start(model)
+    except ValueError as error:
+        slots = sum(len(supervisor.ports) for supervisor in model.supervisors)
+        raise InvalidScenario(f"supervisors have {slots} slots together: {error}") from error
 
 
 def _supervisors(given: object) -> tuple[SimulatedSupervisor, ...]:
     machines: list[SimulatedSupervisor] = []
-    for fields in _supervisor_groups(given):
-        _only(fields, SUPERVISOR_FIELDS, "supervisors")
-        for _ in range(int(_number(fields, "count", 1.0))):
+    for group, where in _supervisor_groups(given):
+        only(group, SUPERVISOR_FIELDS, where)
+        for _ in range(read(group, "count", whole(0), 1, where)):
             name = f"supervisor-{len(machines) + 1}"
             machines.append(
                 SimulatedSupervisor(
                     name,
                     name,
-                    tuple(range(FIRST_PORT, FIRST_PORT + int(_number(fields, "slots", 4.0)))),
-                    _number(fields, "capacityMillicores", 1000.0),
-                    thread_speed=_number(fields, "threadSpeed", 1.0),
-                    availability=_number(fields, "availability", 1.0),
+                    tuple(range(FIRST_PORT, FIRST_PORT + read(group, "slots", whole(1), 4, where))),
+                    read(group, "capacityMillicores", POSITIVE, 1000.0, where),
+                    thread_speed=read(group, "threadSpeed", POSITIVE, 1.0, where),
+                    availability=read(group, "availability", SHARE, 1.0, where),
                 )
             )
     return tuple(machines)
 
 
-def _supervisor_groups(given: object) -> Sequence[Mapping[str, Any]]:
-    """A number, a mapping of `SUPERVISOR_FIELDS`, or a list of such mappings."""
+def _supervisor_groups(given: object) -> Sequence[tuple[Mapping[str, Any], str]]:
+    """A number, a mapping of `SUPERVISOR_FIELDS`, or a list of such mappings; each with its path."""
     if isinstance(given, list):
-        return [_mapping(one, f"supervisors[{at}]") for at, one in enumerate(given)]
+        return [(mapping(one, f"supervisors[{at}]"), f"supervisors[{at}]") for at, one in enumerate(given)]
     if isinstance(given, dict):
-        return [given]
+        return [(given, "supervisors")]
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return [{"count": given}]
+        return [({"count": given}, "supervisors")]
     raise InvalidScenario(
         f"supervisors is {given!r}: a number of 0 or more, a mapping with any of {', '.join(SUPERVISOR_FIELDS)}, "
         "or a list of such mappings is right"
     )
 
 
-def _topology(given: object, number: int) -> SimulatedTopology:
-    where = f"topologies[{number - 1}]"
-    fields = _mapping(given, where)
-    _only(fields, ("workload", "name", "load", *TOPOLOGY_FIELDS), where)
-    workload = str(fields.get("workload"))
+def _topology_list(given: Mapping[str, Any]) -> Sequence[object]:
+    value = given.get("topologies")
+    if not isinstance(value, list) or not value:
+        raise InvalidScenario(f"topologies is {value!r}: a list of at least one is right")
+    return value
+
+
+def _topology(given: object, number_of_it: int) -> SimulatedTopology:
+    where = f"topologies[{number_of_it - 1}]"
+    told = mapping(given, where)
+    workload = str(told.get("workload"))
     if workload not in WORKLOADS:
         raise InvalidScenario(f"{where}.workload is {workload!r}: one of {', '.join(WORKLOADS)} is right")
-    name = str(fields.get("name", workload))
-    settings = {TOPOLOGY_FIELDS[key]: value for key, value in fields.items() if key in TOPOLOGY_FIELDS}
-    if "load" in fields:
-        settings["load"] = _load(str(fields["load"]), where)
-    counts = {field: _mapping(fields[field], f"{where}.{field}") for field in COUNTS if field in fields}
-    for field, numbers in counts.items():
-        _check_counts(numbers, f"{where}.{field}")
-    topology = WORKLOADS[workload](topology_id=f"{name}-{number}", name=name, **settings)
-    for field, numbers in counts.items():
-        _check_names(numbers, topology, f"{where}.{field}")
+    readers = _readers_of(workload)
+    only(told, ("workload", "name", "load", *readers), f"{where} ({workload})")
+    name = read(told, "name", text, workload, where)
+    settings = {
+        TOPOLOGY_FIELDS[field][0]: read(told, field, reader, None, where)
+        for field, reader in readers.items()
+        if field in told
+    }
+    if "load" in told:
+        settings["load"] = _load(str(told["load"]), where)
+    try:
+        topology = WORKLOADS[workload](topology_id=f"{name}-{number_of_it}", name=name, **settings)
+    except ValueError as error:
+        raise InvalidScenario(f"{where}, {error}") from error
+    for field in BY_COMPONENT:
+        if isinstance(told.get(field), dict):
+            _check_names(told[field], topology, f"{where}.{field}")
     return topology
 
 
-def _check_names(counts: Mapping[str, Any], topology: SimulatedTopology, where: str) -> None:
+def _readers_of(workload: str) -> Mapping[str, Reader]:
+    """Of the fields that the workload takes: not all have stages, or executors to choose; some have one CPU for all."""
+    own = inspect.signature(WORKLOADS[workload]).parameters
+    taken = {*own, *(entry.name for entry in fields(SimulatedTopology))}
+    readers = {field: reader for field, (name, reader) in TOPOLOGY_FIELDS.items() if name in taken}
+    return readers | ({} if isinstance(own["cpu_ms"].default, Mapping) else {"cpuMs": NOT_NEGATIVE})
+
+
+def _check_names(given: Mapping[str, Any], topology: SimulatedTopology, where: str) -> None:
     """Components of the reference chain are named by kind, without their numbers."""
     known = {component.name.rstrip(string.digits) for component in topology.components}
-    unknown = sorted(counts.keys() - known)
+    unknown = sorted(given.keys() - known, key=str)
     if unknown:
         raise InvalidScenario(f"{where}.{unknown[0]}: one of {', '.join(sorted(known))} is right")
 
@@ -214,12 +278,6 @@ def _check_differ(names: Sequence[str]) -> None:
             raise InvalidScenario(f"topologies[{at}].name is {name!r}, as of one before: each needs its own")
 
 
-def _check_counts(counts: Mapping[str, Any], where: str) -> None:
-    for component, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise InvalidScenario(f"{where}.{component} is {count!r}: a whole number of 1 or more is right")
-
-
 def _load(text: str, where: str) -> LoadShape:
     try:
         return parse_load(text)
@@ -228,42 +286,16 @@ def _load(text: str, where: str) -> LoadShape:
 
 
 def _fault(given: object, where: str) -> Fault:
-    fields = _mapping(given, where)
-    _only(fields, ("kind", "supervisor", "atSeconds", "untilSeconds", "factor", "availability"), where)
-    supervisor, at = str(fields.get("supervisor")), _number(fields, "atSeconds", 0.0)
-    until = _number(fields, "untilSeconds", 0.0) if "untilSeconds" in fields else None
-    match fields.get("kind"):
-        case "dies":
-            return SupervisorDies(supervisor, at, until)
-        case "slows":
-            return SupervisorSlows(supervisor, at, _number(fields, "factor", 0.5), until)
-        case "availability":
-            return AvailabilityDrops(supervisor, at, _number(fields, "availability", 0.85), until)
-        case other:
-            raise InvalidScenario(f"{where}.kind is {other!r}: one of dies, slows, availability is right")
-
-
-def _mapping(given: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(given, dict):
-        raise InvalidScenario(f"{where} is {type(given).__name__}: a mapping is right")
-    return given
-
-
-def _list(given: Mapping[str, Any], field: str) -> Sequence[object]:
-    value = given.get(field)
-    if not isinstance(value, list) or not value:
-        raise InvalidScenario(f"{field} is {value!r}: a list of at least one is right")
-    return value
-
-
-def _only(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise InvalidScenario(f"{where} has the unknown field {unknown[0]!r}: only {', '.join(known)} are known")
-
-
-def _number(given: Mapping[str, Any], field: str, default: float) -> float:
-    value = given.get(field, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise InvalidScenario(f"{field} is {value!r}: a number of 0 or more is right")
-    return float(value)
+    told = mapping(given, where)
+    kind = str(told.get("kind"))
+    if kind not in FAULT_FIELDS:
+        raise InvalidScenario(f"{where}.kind is {kind!r}: one of {', '.join(FAULT_FIELDS)} is right")
+    only(told, ("kind", "supervisor", "atSeconds", "untilSeconds", *FAULT_FIELDS[kind]), f"{where} ({kind})")
+    supervisor, at = str(told.get("supervisor")), read(told, "atSeconds", NOT_NEGATIVE, 0.0, where)
+    later = number(f"a number of more than atSeconds, {at:g},", lambda value: value > at)
+    until = read(told, "untilSeconds", later, None, where)
+    if kind == "dies":
+        return SupervisorDies(supervisor, at, until)
+    if kind == "slows":
+        return SupervisorSlows(supervisor, at, read(told, "factor", SHARE, 0.5, where), until)
+    return AvailabilityDrops(supervisor, at, read(told, "availability", SHARE, 0.85, where), until)

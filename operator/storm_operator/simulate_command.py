@@ -22,7 +22,8 @@ from storm_operator.core.placement.registry import POLICIES
 from storm_operator.core.schema_errors import InvalidDocument
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.scenario_file import InvalidScenario, ScenarioFile, read_scenario
+from storm_operator.scenario_fields import InvalidScenario
+from storm_operator.scenario_file import ScenarioFile, read_scenario
 from storm_operator.simulated_cluster import EPOCH_SECONDS, AgelessProfile
 from storm_operator.simulated_loop import Scenario
 from storm_operator.simulated_loop import simulate as play

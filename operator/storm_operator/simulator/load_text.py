@@ -38,28 +38,54 @@ def _steps(match: re.Match[str]) -> LoadShape:
         found = STEP_TO.fullmatch(part)
         if found is None:
             raise ValueError(f"load step {part!r}: RATE@SECONDS is right, e.g. 600@60")
+        before = steps[-1][0]
+        if float(found[2]) <= before:
+            raise ValueError(f"load step {part!r}: a time after {before:g} s, when the one before begins, is right")
         steps.append((float(found[2]), float(found[1])))
-    return _repeated(Step(tuple(steps)), match[3])
+    return _repeated(Step(tuple(steps)), match[3], steps[-1][0])
 
 
-def _repeated(shape: LoadShape, period: str | None) -> LoadShape:
-    return shape if period is None else Periodic(shape, float(period))
+def _repeated(shape: LoadShape, period: str | None, held_seconds: float) -> LoadShape:
+    return shape if period is None else Periodic(shape, _seconds("period", period, held_seconds))
+
+
+def _seconds(what: str, text: str, least: float = 0.0) -> float:
+    seconds = float(text)
+    if seconds <= 0.0 or seconds < least:
+        right = f"{least:g} s, what it holds, or more" if least else "more than 0 s"
+        raise ValueError(f"load {what} '{text}s': {right} is right")
+    return seconds
+
+
+def _range(match: re.Match[str]) -> tuple[float, float]:
+    low, high = float(match[1]), float(match[2])
+    if high < low:
+        raise ValueError(f"load range '{match[1]}..{match[2]}': LOW..HIGH with LOW at most HIGH is right")
+    return low, high
+
+
+def _sine(match: re.Match[str]) -> LoadShape:
+    low, high = _range(match)
+    return Sine(low, high, _seconds("period", match[3]))
 
 
 def _random(match: re.Match[str]) -> LoadShape:
-    low, high = float(match[1]), float(match[2])
+    low, high = _range(match)
     each = (high - low) / LEVELS or 1.0
     fewest = round(low / each)
     most = fewest + (LEVELS if high > low else 0)
-    return RandomLevels(each, fewest, most, float(match[3]), int(match[4] or 0))
+    return RandomLevels(each, fewest, most, _seconds("period", match[3]), int(match[4] or 0))
 
 
 def _spike(match: re.Match[str]) -> LoadShape:
     base, high = float(match[1]), float(match[2])
-    if base <= 0.0:
-        start, length = float(match[3]), float(match[4])
-        return _repeated(Step(((0.0, 0.0), (start, high), (start + length, 0.0))), match[5])
-    return _repeated(Spiky(Constant(base), (float(match[3]),), float(match[4]), high / base), match[5])
+    start, length = float(match[3]), _seconds("length", match[4])
+    spike: LoadShape = (
+        Step(((start, high), (start + length, 0.0)))
+        if base <= 0.0
+        else Spiky(Constant(base), (start,), length, high / base)
+    )
+    return _repeated(spike, match[5], start + length)
 
 
 _FORMS: Mapping[str, tuple[str, str, Callable[[re.Match[str]], LoadShape]]] = {
@@ -72,7 +98,7 @@ _FORMS: Mapping[str, tuple[str, str, Callable[[re.Match[str]], LoadShape]]] = {
     "sine": (
         WAVE,
         "sine:LOW..HIGH/PERIODs, e.g. sine:100..500/120s",
-        lambda m: Sine(float(m[1]), float(m[2]), float(m[3])),
+        _sine,
     ),
     "random": (
         rf"{WAVE}(?:;seed=(\d{{1,18}}))?",

@@ -17,7 +17,8 @@ from storm_operator.core.learned_profile import LearnedProfile
 from storm_operator.core.learned_profile_json import dump_profile
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.scenario_file import InvalidScenario, parse_scenario, read_scenario
+from storm_operator.scenario_fields import InvalidScenario
+from storm_operator.scenario_file import parse_scenario, read_scenario
 from storm_operator.simulated_loop import Scenario, simulate
 from storm_operator.simulation_report import SimulationReport
 from storm_operator.simulator.load import Constant, Sine
@@ -73,7 +74,7 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
         ),
         ({"topologies": [{"workload": "wordcount", "load": "step:1,2@x"}]}, "^topologies\\[0\\]\\.load step '2@x'"),
         ({"duration": 5}, "unknown field 'duration'"),
-        ({"durationSeconds": -1}, "durationSeconds is -1: a number of 0 or more is right"),
+        ({"durationSeconds": -1}, "^durationSeconds is -1: a number of more than 0 is right"),
         ({"faults": [{"kind": "dies", "supervisor": "s9"}]}, "^faults\\[0\\]\\.supervisor: 's9' is no supervisor"),
         ({"faults": [FAULT, FAULT | {"supervisor": "s9"}]}, "^faults\\[1\\].*supervisor-1, supervisor-2, super"),
         (
@@ -113,17 +114,101 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
         ),
         (
             {"topologies": [{"workload": "wordcount", "tasks": {"split": 1}}]},
-            "^component split: tasks = 1; at least its 2 executors",
+            r"^topologies\[0\], component split: tasks = 1; at least its 2 executors",
         ),
         ({"supervisors": "zero"}, f"^supervisors is 'zero': {SUPERVISORS}"),
         ({"supervisors": True}, f"^supervisors is True: {SUPERVISORS}"),
         ({"supervisors": -1}, f"^supervisors is -1: {SUPERVISORS}"),
         ({"supervisors": [{}, 3]}, "^supervisors\\[1\\] is int: a mapping is right"),
+        ({"supervisors": {"count": -4}}, "^supervisors\\.count is -4: a whole number of 0 or more is right"),
+        ({"supervisors": [{}, {"slots": 1.5}]}, "^supervisors\\[1\\]\\.slots is 1.5: a whole number of 1 or more is"),
+        ({"supervisors": {"capacityMillicores": 0}}, "^supervisors\\.capacityMillicores is 0: a number of more than 0"),
+        ({"supervisors": {"availability": 1.5}}, "^supervisors\\.availability is 1.5: a number from 0 to 1 is right"),
+        ({"supervisors": 0}, "^supervisors have 0 slots together: topology wordcount needs at least one free slot"),
+        ({"name": ["x"]}, "^name is \\['x'\\]: a text is right"),
+        ({"seed": 1.5}, "^seed is 1.5: a whole number of 0 or more is right"),
+        ({"roundTripMs": float("nan")}, "^roundTripMs is nan: a number of 0 or more is right"),
+        ({"periodSeconds": 0}, "^periodSeconds is 0: a number of 1 or more is right"),
+        ({"durationSeconds": 0}, "^durationSeconds is 0: a number of more than 0 is right"),
+        ({"durationSeconds": 5}, "^durationSeconds is 5: a period of 10 seconds or more is right"),
+        (
+            {"durationSeconds": 1205, "warmUpSeconds": 6000},
+            "^warmUpSeconds is 6000: less than 1200, when the last period of durationSeconds ends, is right",
+        ),
+        ({"faults": 5}, "^faults is 5: a list is right"),
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidScenario, match=message):
         parse_scenario(smallest(**change), "x")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"messageTimeoutSeconds": "ten"}, ".messageTimeoutSeconds is 'ten': a number of more than 0 is right"),
+        ({"messageTimeoutSeconds": 0}, ".messageTimeoutSeconds is 0: a number of more than 0 is right"),
+        ({"maxSpoutPending": 0}, ".maxSpoutPending is 0: a whole number of 1 or more is right"),
+        ({"workers": 0}, ".workers is 0: a whole number of 1 or more is right"),
+        ({"ackers": "one"}, ".ackers is 'one': a whole number of 0 or more is right"),
+        ({"replaysFailed": "no"}, ".replaysFailed is 'no': true or false is right"),
+        ({"cpuMs": {"split": -0.2}}, ".cpuMs.split is -0.2: a number of 0 or more is right"),
+        ({"cpuMs": {"split": "0.2"}}, ".cpuMs.split is '0.2': a number of 0 or more is right"),
+        ({"cpuMs": {"sieve": 0.2}}, ".cpuMs.sieve: one of count, sentences, split is right"),
+        ({"cpuMs": 0.2}, ".cpuMs is float: a mapping is right"),
+        ({"name": ""}, ".name is '': a text is right"),
+        (
+            {"stages": 7},
+            " (wordcount) has the unknown field 'stages': only workload, name, load, parallelism, tasks, cpuMs, "
+            "workers, ackers, maxSpoutPending, messageTimeoutSeconds, replaysFailed, sourceKeepsBacklog are known",
+        ),
+        ({"workload": "reference-chain", "stages": 1}, ".stages is 1: a whole number of 2 or more is right"),
+        ({"workload": "application", "cpuMs": {"a": 1}}, ".cpuMs is {'a': 1}: a number of 0 or more is right"),
+        ({"load": "sine:50..500/0s"}, ".load period '0s': more than 0 s is right"),
+        ({"load": "step:100,200@60/30s"}, ".load period '30s': 60 s, what it holds, or more is right"),
+        (
+            {"load": "step:100,200@60,300@30"},
+            ".load step '300@30': a time after 60 s, when the one before begins, is right",
+        ),
+        ({"load": "random:500..50/10s"}, ".load range '500..50': LOW..HIGH with LOW at most HIGH is right"),
+        ({"load": "spike:200,900@60+0s"}, ".load length '0s': more than 0 s is right"),
+    ],
+)
+def test_what_is_wrong_in_a_topology_is_named_by_its_path(change: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidScenario) as refused:
+        parse_scenario({"topologies": [{"workload": "wordcount"} | change]}, "x")
+    assert str(refused.value) == f"topologies[0]{message}"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"atSeconds": 500, "untilSeconds": 20},
+            ".untilSeconds is 20: a number of more than atSeconds, 500, is right",
+        ),
+        ({"atSeconds": 600}, ".atSeconds is 600: less than durationSeconds, 600, is right"),
+        ({"atSeconds": "soon"}, ".atSeconds is 'soon': a number of 0 or more is right"),
+        ({"kind": "slows", "factor": 1.5}, ".factor is 1.5: a number from 0 to 1 is right"),
+        ({"kind": "availability", "availability": 85}, ".availability is 85: a number from 0 to 1 is right"),
+        (
+            {"factor": 0.5},
+            " (dies) has the unknown field 'factor': only kind, supervisor, atSeconds, untilSeconds are known",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_fault_is_named_by_its_path(change: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidScenario) as refused:
+        parse_scenario(smallest(faults=[FAULT | change]), "x")
+    assert str(refused.value) == f"faults[0]{message}"
+
+
+def test_fields_are_what_each_workload_takes() -> None:
+    chain = {"workload": "reference-chain", "stages": 4, "cpuMs": {"simple": 1}, "parallelism": {"ack": 2}}
+    application = {"workload": "application", "cpuMs": 2, "ackers": 0}
+    read = parse_scenario({"topologies": [chain, application]}, "x").scenario.model.topologies
+    assert [len(topology.components) for topology in read] == [4, 7]
+    assert [topology.components[1].cpu_ms_per_tuple for topology in read] == [1.0, 2.0]
 
 
 def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
@@ -144,6 +229,8 @@ def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
         ("spike:200,900@60+10s", 65.0, 900.0),
         ("spike:200,900@60+10s/100s", 170.5, 200.0),
         ("spike:0,900@60+10s", 65.0, 900.0),
+        ("spike:0,900@0+10s", 5.0, 900.0),
+        ("spike:0,900@60+10s/100s", 130.0, 0.0),
     ],
 )
 def test_loads_are_written_as_for_the_example_topologies(text: str, at: float, rate: float) -> None:
@@ -166,7 +253,7 @@ def test_other_loads_are_refused(text: str) -> None:
 
 
 def test_the_command_plays_a_scenario_and_keeps_its_reports(tmp_path: Path) -> None:
-    document = yaml.safe_load(EXAMPLE.read_text()) | {"durationSeconds": 60, "faults": []}
+    document = yaml.safe_load(EXAMPLE.read_text()) | {"durationSeconds": 60, "warmUpSeconds": 0, "faults": []}
     (tmp_path / "short.yaml").write_text(yaml.safe_dump(document))
     told = CliRunner().invoke(app, ["simulate", str(tmp_path / "short.yaml"), "--policy", "liu", "-f", str(tmp_path)])
     assert told.exit_code == 0, told.output

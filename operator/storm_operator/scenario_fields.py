@@ -1,0 +1,82 @@
+"""Fields of a scenario file: each reader takes a value and its path, and gives the value as what it should be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Reader = Callable[[object, str], Any]
+"""Raises `InvalidScenario`."""
+
+
+class InvalidScenario(Exception):
+    """The file is no scenario; the message names the field, the value and what would be right."""
+
+
+def read(given: Mapping[str, Any], field: str, reader: Reader, default: Any, where: str = "") -> Any:
+    """The field of the mapping at the path `where` ("": the document); `default` where it is left out."""
+    return reader(given[field], f"{where}.{field}".removeprefix(".")) if field in given else default
+
+
+def number(right: str, fits: Callable[[float], bool]) -> Reader:
+    """Of finite numbers those that fit, which are called `right`."""
+
+    def reader(value: object, path: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not fits(value):
+            raise InvalidScenario(f"{path} is {value!r}: {right} is right")
+        return float(value)
+
+    return reader
+
+
+NOT_NEGATIVE = number("a number of 0 or more", lambda value: value >= 0.0)
+POSITIVE = number("a number of more than 0", lambda value: value > 0.0)
+SHARE = number("a number from 0 to 1", lambda value: 0.0 <= value <= 1.0)
+
+
+def whole(least: int) -> Reader:
+    """A whole number of `least` or more."""
+
+    def reader(value: object, path: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InvalidScenario(f"{path} is {value!r}: a whole number of {least} or more is right")
+        return value
+
+    return reader
+
+
+def by_name(reader: Reader) -> Reader:
+    """A mapping, with each of its values read by `reader`."""
+    return lambda value, path: {name: reader(one, f"{path}.{name}") for name, one in mapping(value, path).items()}
+
+
+def flag(value: object, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidScenario(f"{path} is {value!r}: true or false is right")
+    return value
+
+
+def text(value: object, path: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidScenario(f"{path} is {value!r}: a text is right")
+    return value
+
+
+def mapping(value: object, path: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidScenario(f"{path} is {type(value).__name__}: a mapping is right")
+    return value
+
+
+def sequence(value: object, path: str) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise InvalidScenario(f"{path} is {value!r}: a list is right")
+    return value
+
+
+def only(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """Raises `InvalidScenario` for a field of `given`, at the path `where`, that is not known."""
+    unknown = sorted(set(given) - set(known), key=str)
+    if unknown:
+        raise InvalidScenario(f"{where} has the unknown field {unknown[0]!r}: only {', '.join(known)} are known")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from builders import chain_topology, component_load, even_traffic, history, latency, placed, snapshot, supervisors
+from storm_operator.adapters.nimbus.topology import GROUPINGS
 from storm_operator.core.model import (
     Assignment,
     Component,
@@ -38,10 +39,15 @@ from storm_operator.core.snapshot import (
 from storm_operator.core.snapshot_document import InvalidSnapshot
 from storm_operator.core.snapshot_json import dump_snapshot, load_snapshot, snapshot_schema
 from storm_operator.core.traffic import TrafficMatrix
+from storm_operator.core.view_from_metrics import UNKNOWN_GROUPING
+from storm_operator.simulator.model import Grouping
 
 REPOSITORY = Path(__file__).parents[3]
 EXAMPLES = sorted((REPOSITORY / "examples" / "snapshots").glob("*.json"))
 REFERENCE = REPOSITORY / "docs" / "reference" / "snapshot.md"
+
+EDGE: Mapping[str, Any] = snapshot_schema()["$defs"]["topology"]["properties"]["edges"]["items"]
+KNOWN_GROUPINGS: list[str] = EDGE["properties"]["grouping"]["enum"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -63,7 +69,7 @@ def topologies(draw: st.DrawFn, topology_id: str) -> Topology:
             executors.append(Executor(topology_id, task, task + count - 1, name))
             task += count
     some = st.sampled_from(sorted(sizes))
-    edges = draw(st.lists(st.builds(Edge, some, names, some, names), max_size=3))
+    edges = draw(st.lists(st.builds(Edge, some, names, some, st.sampled_from(KNOWN_GROUPINGS)), max_size=3))
     return Topology(
         topology_id, draw(names), tuple(components), tuple(edges), tuple(executors), draw(st.integers(0, 9))
     )
@@ -218,6 +224,7 @@ def with_value(path: str, value: object) -> str:
         ("topologies.0.components.0.kind", "operator", 'is "operator": expected one of "spout", "bolt", "acker"'),
         ("topologies.0.components.1.name", "spout", "topologies[0].components has 'spout' twice"),
         ("topologies.0.edges.0.target", "nobody", "edges[0].target is 'nobody': expected a component"),
+        ("topologies.0.edges.0.grouping", "shufle", '.grouping is "shufle": expected one of "shuffle", "local'),
         ("topologies.0.traffic.0.source", [9, 9], "traffic[0].source is [9, 9]: expected the tasks of an executor"),
         ("topologies.0.traffic.1", {"source": [1, 1], "target": [2, 2], "tuples_per_second": 1}, "is there twice"),
         ("topologies.0.name", "", 'topologies[0].name is "": expected a text that is not empty'),
@@ -233,6 +240,17 @@ def test_each_mistake_has_one_message_with_field_value_and_what_would_be_right(
     with pytest.raises(InvalidSnapshot, match=re.escape(message)) as caught:
         load_snapshot(with_value(path, value))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("slot", [{"supervisor_id": "died", "port": 6700}, {"supervisor_id": "s1", "port": 1}])
+def test_an_executor_may_be_where_there_is_no_supervisor_or_port_any_more(slot: dict[str, Any]) -> None:
+    read = load_snapshot(with_value("topologies.0.executors.0.slot", slot))
+    assert read.assignment.slot_of[read.topologies[0].executors[0]] == WorkerSlot(**slot)
+
+
+def test_every_grouping_that_edges_are_given_can_be_read() -> None:
+    given = {"custom" if name.startswith("custom") else name for name in GROUPINGS} | {"global", UNKNOWN_GROUPING}
+    assert set(KNOWN_GROUPINGS) == given | set(Grouping)
 
 
 def test_missing_field_is_named() -> None:

@@ -24,6 +24,8 @@ SESSION_TIMEOUT_SECONDS = 20.0
 LONGEST_RECONNECT_PAUSE_SECONDS = 5.0
 RESYNC_SECONDS = 30.0
 RETRY_SECONDS = 3.0
+UNANSWERED_SECONDS = 15.0
+"""ZooKeeper may come up later; one that has not answered after so long is perhaps not where it is said to be."""
 
 log = logging.getLogger(__name__)
 
@@ -81,12 +83,15 @@ class LimitsReader:
     """Follows `<root>/cpu-limits` in a thread of its own; `on_change` is called there after each change."""
 
     def __init__(self, hosts: str, root: str, on_change: Callable[[], None]) -> None:
+        self._hosts = hosts
         self._path = f"{root.rstrip('/')}/{LIMITS_NODE}"
         self._on_change = on_change
         self._limits: dict[str, dict[ExecutorKey, float]] = {}
         self._documents: dict[str, bytes] = {}
         self._look = threading.Event()
         self._stopped = threading.Event()
+        self._has_answered = False
+        self._complained = False
         forever = KazooRetry(max_tries=-1, delay=0.5, max_delay=LONGEST_RECONNECT_PAUSE_SECONDS)
         self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_SECONDS, connection_retry=forever)
         self._client.add_listener(self._on_state)
@@ -111,24 +116,45 @@ class LimitsReader:
         if state == KazooState.CONNECTED:
             self._look.set()
         elif not self._stopped.is_set():
+            self._complained = True
             log.warning("ZooKeeper connection is %s: keeping the CPU limits last known", state.lower())
 
     def _on_watch(self, _event: object) -> None:
         self._look.set()
 
     def _follow(self) -> None:
-        pause = RESYNC_SECONDS
+        pause = UNANSWERED_SECONDS
         while not self._stopped.is_set():
             self._look.wait(pause)
             self._look.clear()
             pause = RESYNC_SECONDS
-            if self._stopped.is_set() or not self._client.connected:
+            if self._stopped.is_set():
                 continue
+            if not self._client.connected:
+                self._note_unanswered()
+                continue
+            self._note_answer()
             try:
                 self._read_all()
             except (KazooException, KazooTimeoutError) as error:
                 log.warning("cannot read %s, trying again: %s", self._path, f"{type(error).__name__} {error}")
                 pause = RETRY_SECONDS
+
+    def _note_unanswered(self) -> None:
+        if not self._has_answered and not self._complained:
+            self._complained = True
+            log.warning(
+                "ZooKeeper %s has not answered for %.0f s, no CPU limits are known: check that it runs, and that its"
+                " address is right in --zookeeper",
+                self._hosts,
+                UNANSWERED_SECONDS,
+            )
+
+    def _note_answer(self) -> None:
+        self._has_answered = True
+        if self._complained:
+            self._complained = False
+            log.info("ZooKeeper %s answers: following its CPU limits", self._hosts)
 
     def _read_all(self) -> None:
         """Reads every topology's limits and leaves watches, so that the next change is seen at once."""

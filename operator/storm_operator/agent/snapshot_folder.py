@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from storm_operator.agent.worker_snapshot import SnapshotError, WorkerSnapshot, 
 
 LAST_WORDS_KEPT = 256
 HEAD_BYTES = 1024
+MISSING_SECONDS = 20.0  # a worker that has just started makes the folder within this
 PID_PATTERN = re.compile(rb'"pid"\s*:\s*(\d+)')
 TID_PATTERN = re.compile(rb'"tid"\s*:\s*(\d+|null)')
 STARTED_PATTERN = re.compile(rb'"started_at_ms"\s*:\s*([\d.]+)')
@@ -47,13 +49,17 @@ class _File:
 class SnapshotFolder:
     """Safe for threads: the loop that enforces limits and the scrapes share one."""
 
-    def __init__(self, folder: Path, is_writer_alive: IsWriterAlive) -> None:
+    def __init__(
+        self, folder: Path, is_writer_alive: IsWriterAlive, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._folder = folder
+        self._clock = clock
         self._lock = threading.RLock()
         self._is_writer_alive = is_writer_alive
         self._files: dict[str, _File] = {}
         self._last_words: deque[WorkerSnapshot] = deque(maxlen=LAST_WORDS_KEPT)
         self._complaint = ""
+        self._missing_since_seconds: float | None = None
 
     def workers(self) -> tuple[WorkerSnapshot, ...]:
         """What the living workers last wrote, by file name. Unreadable files are left out, each said once."""
@@ -101,12 +107,26 @@ class SnapshotFolder:
                         continue
                     present[entry.name] = ((stat.st_mtime_ns, stat.st_ino, stat.st_size), stat.st_mtime)
         except FileNotFoundError:
+            self._note_missing()
             return {}
         except OSError as error:
             self._complain(f"cannot read the metrics folder {self._folder}: {error.strerror}")
             return None
+        self._missing_since_seconds = None
+        if self._complaint:
+            log.info("the metrics folder %s is there and can be read", self._folder)
         self._complaint = ""
         return present
+
+    def _note_missing(self) -> None:
+        now = self._clock()
+        if self._missing_since_seconds is None:
+            self._missing_since_seconds = now
+        if now - self._missing_since_seconds >= MISSING_SECONDS:
+            self._complain(
+                f"the metrics folder {self._folder} is not there, nobody has written metrics: no worker has run here"
+                " yet, or the workers' storm_operator.metrics.dir is another"
+            )
 
     def _refresh_file(self, name: str, stamp: tuple[int, int, int], written_at_seconds: float) -> None:
         known = self._files.get(name)

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
 import json
+import logging
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kazoo.client import KazooState
 
-from storm_operator.agent.limits import ExecutorKey, LimitsError, parse_limits
+from storm_operator.agent import limits
+from storm_operator.agent.limits import ExecutorKey, LimitsError, LimitsReader, parse_limits
+
+HOSTS = "127.0.0.1:1"
 
 
 def document(**fields: Any) -> bytes:
@@ -35,3 +42,66 @@ def test_reads_millicores_per_executor() -> None:
 def test_names_the_field_that_is_wrong(text: bytes, message: str) -> None:
     with pytest.raises(LimitsError, match=message):
         parse_limits(text, "t-1")
+
+
+class SilentZooKeeper:
+    """A client of kazoo's whose ZooKeeper answers when the test says so; there are no limits in it."""
+
+    def __init__(self, **_: Any) -> None:
+        self.connected = False
+        self.asked = 0
+
+    def add_listener(self, listener: Callable[[str], None]) -> None:
+        self._tell = listener
+
+    def answer(self, connected: bool) -> None:
+        self.connected = connected
+        self._tell(KazooState.CONNECTED if connected else KazooState.SUSPENDED)
+
+    def get_children(self, path: str, watch: object) -> list[str]:
+        self.asked += 1
+        return []
+
+    def ensure_path(self, path: str) -> None: ...
+
+    def start_async(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_zookeeper_that_never_answers_is_said_once_and_so_is_its_first_answer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    client = SilentZooKeeper()
+    monkeypatch.setattr(limits, "KazooClient", lambda **_: client)
+    monkeypatch.setattr(limits, "UNANSWERED_SECONDS", 0.02)
+    monkeypatch.setattr(limits, "RESYNC_SECONDS", 0.02)
+    reader = LimitsReader(HOSTS, "/storm/storm-operator", lambda: None)
+    reader.start()
+    try:
+        _until(lambda: bool(caplog.records))
+        time.sleep(0.2)  # many looks later
+        ((_, level, words),) = caplog.record_tuples
+        assert level == logging.WARNING
+        assert f"ZooKeeper {HOSTS} has not answered" in words
+        assert "--zookeeper" in words
+        client.answer(True)
+        _until(lambda: client.asked > 1)
+        assert caplog.messages[1:] == [f"ZooKeeper {HOSTS} answers: following its CPU limits"]
+        client.answer(False)
+        client.answer(True)
+        _until(lambda: len(caplog.records) > 3)
+        assert "keeping the CPU limits last known" in caplog.messages[2]
+        assert caplog.messages[3:] == [f"ZooKeeper {HOSTS} answers: following its CPU limits"]
+    finally:
+        reader.stop()
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30.0
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

@@ -8,7 +8,7 @@ import pytest
 
 from agent_snapshots import executor_document, snapshot_document, write_snapshot
 from storm_operator.agent import worker_snapshot
-from storm_operator.agent.snapshot_folder import SnapshotFolder
+from storm_operator.agent.snapshot_folder import MISSING_SECONDS, SnapshotFolder
 
 
 class Living:
@@ -37,6 +37,31 @@ def parses(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 def test_missing_folder_is_empty(tmp_path: Path) -> None:
     assert SnapshotFolder(tmp_path / "none", Living()).workers() == ()
+
+
+def test_folder_that_stays_missing_is_said_once_and_so_is_its_coming(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    now = [100.0]
+    missing = tmp_path / "none"
+    folder = SnapshotFolder(missing, Living(4711), lambda: now[0])
+    for _ in range(int(MISSING_SECONDS)):
+        folder.threads()
+        now[0] += 1.0
+    assert caplog.text == "", "a worker may just be starting"
+    for _ in range(100):
+        folder.threads()
+        now[0] += 1.0
+    ((_, level, words),) = caplog.record_tuples
+    assert level == logging.WARNING
+    assert f"{missing} is not there" in words
+    assert "storm_operator.metrics.dir" in words
+    missing.mkdir()
+    write_snapshot(missing, snapshot_document())
+    assert len(folder.workers()) == len(folder.workers()) == 1
+    (_, (_, level, words)) = caplog.record_tuples
+    assert (level, words) == (logging.INFO, f"the metrics folder {missing} is there and can be read")
 
 
 def test_dead_workers_are_left_out(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.lifecycle_manager import LifecycleManager
 
 SUFFIXES = (".yaml", ".yml")
+KEPT_PLANS = 50
+"""Plans of which is known what was said; those before them are long over."""
 
 Say = Callable[[str], None]
 
@@ -97,6 +99,8 @@ class TerminalListener:
     last_problems: tuple[str, ...] = ()
     last_forecasters: dict[str, str] = field(default_factory=dict)
     """By topology id: what was said of its forecasts."""
+    last_words: dict[str, str] = field(default_factory=dict)
+    """By plan id: its state and message as last said."""
 
     def on_pass(self, report: PassReport) -> None:
         if report.snapshot is not None:
@@ -109,11 +113,14 @@ class TerminalListener:
         for topology_ids, decision in report.decisions:
             if isinstance(decision, Hold):
                 key, sentence = decision.reason.value, f"hold, {decision.reason.value}: {decision.message}"
+                told = False
             else:
                 key, sentence = assignment_hash(decision.target), f"plan {decision.id}: {decision.reason}"
+                told = decision.id in self.last_words  # the pass is over: its record went before
             if self.last_decisions.get(topology_ids) != key:
                 self.last_decisions[topology_ids] = key
-                self.say(sentence)
+                if not told:
+                    self.say(sentence)
 
     def _say_forecasters(self, report: PassReport) -> None:
         """Said when it changes, and not at all while no profile was ever given."""
@@ -125,8 +132,16 @@ class TerminalListener:
                 self.say(f"{topology.name}: forecast by {words}" if words else f"{topology.name}: no profile any more")
 
     def on_record(self, record: PlanRecord) -> None:
-        words = f"plan {record.plan.id}: {record.state.value}"
-        self.say(f"{words}; {record.message}" if record.message else words)
+        """A plan is saved more often than it changes: only what is new is said, the reason with its first line."""
+        words = f"; {record.message}" if record.message else ""
+        known = self.last_words.pop(record.plan.id, None)
+        self.last_words[record.plan.id] = now = f"{record.state.value}{words}"
+        if known is None:
+            for past in tuple(self.last_words)[:-KEPT_PLANS]:
+                del self.last_words[past]
+            self.say(f"plan {record.plan.id}: {record.state.value}: {record.plan.reason}{words}")
+        elif known != now:
+            self.say(f"plan {record.plan.id}: {now}")
 
 
 def describe_forecasters(topology_id: str, forecasts: Mapping[ComponentKey, LoadForecast]) -> str:

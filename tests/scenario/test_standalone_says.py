@@ -1,0 +1,49 @@
+"""What standalone's terminal shows of a plan: each state once, the reason with the first."""
+
+from __future__ import annotations
+
+from loop_scene import scene, with_mode
+from storm_operator.core.decision import Plan
+from storm_operator.core.settings import Mode
+from storm_operator.standalone import KEPT_PLANS, TerminalListener
+
+
+def test_each_state_of_a_plan_is_said_once_and_its_reason_first() -> None:
+    played, said = scene(), list[str]()
+    played.loop.listener = TerminalListener(said.append)
+    plan = played.run()
+    assert isinstance(plan, Plan)
+    played.observer.latency_ms = 2.0
+    for _ in range(4):
+        played.run()
+    first, second, *others = [sentence for sentence in said if sentence.startswith(f"plan {plan.id}: ")]
+    assert first == f"plan {plan.id}: Applying: {plan.reason}"
+    assert second == f"plan {plan.id}: Settling"
+    (last,) = others
+    assert last.startswith(f"plan {plan.id}: Verified; ")
+    assert len([sentence for sentence in said if plan.reason in sentence]) == 1
+
+
+def test_a_plan_that_waits_is_said_once_and_again_when_it_is_approved() -> None:
+    played, said = scene(), list[str]()
+    played.loop.listener = TerminalListener(said.append)
+    plan = played.run(with_mode(Mode.RECOMMEND))
+    assert isinstance(plan, Plan)
+    played.run(with_mode(Mode.RECOMMEND))
+    (proposed,) = said
+    assert proposed.startswith(f"plan {plan.id}: Proposed: {plan.reason}; ")
+    assert played.loop.desk.approve(plan.id, "ann")
+    assert said[1:] == [f"plan {plan.id}: Proposed; approved by ann; it begins with the next pass"]
+
+
+def test_only_so_many_plans_are_remembered() -> None:
+    played, said = scene(), list[str]()
+    terminal = TerminalListener(said.append)
+    played.run()
+    record = played.audience.records[0]
+    for number in range(2 * KEPT_PLANS):
+        terminal.last_words[f"p-{number}"] = ""
+    terminal.on_record(record)
+    assert len(terminal.last_words) == KEPT_PLANS
+    terminal.on_record(record)
+    assert len(said) == 1

@@ -15,7 +15,7 @@ from storm_operator.adapters.metrics.enforcement import EnforcementNoted
 from storm_operator.adapters.metrics.prometheus import PrometheusSource
 from storm_operator.adapters.metrics.scrape import ScrapeSource
 from storm_operator.adapters.metrics.source import MetricsSource
-from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.client import SEEDS_KEYS, NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.adapters.observer import SnapshotObserver
 from storm_operator.adapters.peer_calls import CallBook, NoBook, NotedConnection, NotedNodes
@@ -23,7 +23,7 @@ from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.storm_cluster import PlanJournal, StormCluster
 from storm_operator.adapters.submission import StormClientHome
 from storm_operator.adapters.worker_probe import AgentProbe
-from storm_operator.adapters.zookeeper import ZooKeeperSession
+from storm_operator.adapters.zookeeper import SERVERS_KEYS, ZooKeeperSession
 from storm_operator.apply import Applier
 from storm_operator.apply_ports import MachineLimits, NoMachineLimits
 from storm_operator.control_loop import ControlLoop, Listener
@@ -37,7 +37,10 @@ METRICS_RETENTION_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class ClusterConnection:
-    """Where one Storm cluster's parts are. `agents` gives URLs by supervisor host where they are not the usual ones."""
+    """Where one Storm cluster's parts are. `agents` gives URLs by supervisor host where they are not the usual ones.
+
+    `nimbus_named_by` and `zookeeper_named_by` say what the addresses were read from, for errors.
+    """
 
     nimbus: tuple[str, ...]
     zookeeper: str
@@ -47,6 +50,8 @@ class ClusterConnection:
     prometheus: str | None = None
     storm_home: Path | None = None
     storm_conf_dir: Path | None = None
+    nimbus_named_by: str = SEEDS_KEYS
+    zookeeper_named_by: str = SERVERS_KEYS
 
 
 class Machines(MachineLimits, Protocol):
@@ -109,8 +114,10 @@ def assemble(
     where calls to Nimbus, ZooKeeper, and agents or Prometheus are noted; None: nowhere.
     """
     book = calls or NoBook()
-    client = NimbusClient(connection.nimbus, connect=partial(NotedConnection, book=book))
-    session = ZooKeeperSession(connection.zookeeper)
+    client = NimbusClient(
+        connection.nimbus, named_by=connection.nimbus_named_by, connect=partial(NotedConnection, book=book)
+    )
+    session = ZooKeeperSession(connection.zookeeper, named_by=connection.zookeeper_named_by)
     nodes = NotedNodes(session, book)
     storm = StormCluster(client, nodes, connection.storm_root)
     store = PlanStore(nodes, connection.storm_root)

@@ -179,8 +179,12 @@ PassEnded = Callable[[float, bool, int, float], None]
 
 @dataclass(frozen=True, slots=True)
 class AroundPasses:
-    """What others do before each pass, and are told after it."""
+    """What others do before each pass, and are told after it.
 
+    `begin` comes once, before anything else is done: while it raises `AdapterError`, the cluster is waited for.
+    """
+
+    begin: Callable[[], None] = lambda: None
     before: Callable[[], None] = lambda: None
     after: Callable[[Mapping[str, TopologySpec], PassReport], object] = lambda *_: None
     ended: PassEnded = lambda *_: None
@@ -193,10 +197,10 @@ def run_forever(
     stop: threading.Event,
     say: Say,
     around: AroundPasses | None = None,
-) -> None:
-    """Pass after pass, one a period, until `stop` is set. Topologies are left running."""
+) -> bool:
+    """Pass after pass, one a period, until `stop` is set. Topologies are left running. Whether it ever began."""
     try:
-        _run_passes(folder, lifecycle, loop, stop, say, around or AroundPasses())
+        return _run_passes(folder, lifecycle, loop, stop, say, around or AroundPasses())
     finally:
         _release(loop, say)
 
@@ -215,8 +219,8 @@ def _run_passes(
     stop: threading.Event,
     say: Say,
     around: AroundPasses,
-) -> None:
-    recovered = False
+) -> bool:
+    begun = recovered = False
     obstacle = ""
     while not stop.is_set():
         started = time.monotonic()
@@ -224,6 +228,9 @@ def _run_passes(
         if specs:
             loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
         try:
+            if not begun:
+                around.begin()
+                begun = True
             if not recovered:
                 loop.recover()  # before anything else: a plan half in force must not meet another plan
                 recovered = True
@@ -240,6 +247,7 @@ def _run_passes(
                 say(f"waiting: {obstacle}")
         around.ended(time.monotonic() - started, failed, len(specs), loop.period_seconds)
         stop.wait(max(0.0, loop.period_seconds - (time.monotonic() - started)))
+    return begun
 
 
 def stop_on_signals() -> threading.Event:

@@ -124,19 +124,30 @@ def standalone(
         page.proposals = lambda: loop.memory.proposals
         stop = stop_on_signals()
         say(
-            f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C ends this, topologies are left running"
+            f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends this"
         )
         if page_port:
             _show(page, PageAddress(page_port, page_host), say)
         followed = TopologyFolder(folder, say, connection.nimbus)
         counts = ExecutorCounts(CountsTeller(say).tell, onlooker=page.watcher.on_held_resizes)
+
+        def begin() -> None:
+            """Only a cluster whose ZooKeeper and Nimbus answer is managed."""
+            assembly.store.read_journal()
+            assembly.client.leader()
+            say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C leaves topologies running")
+
         around = AroundPasses(
+            begin=begin,
             before=lambda: page.carry_out(loop.desk),
             after=lambda specs, report: counts.follow(specs, report, loop, assembly.change_counts),
             ended=told.pass_ended,
         )
-        run_forever(followed, assembly.lifecycle(say), loop, stop, say, around)
-    say("ended; topologies are left running under the plans in force")
+        begun = run_forever(followed, assembly.lifecycle(say), loop, stop, say, around)
+    if begun:
+        say("ended; topologies are left running under the plans in force")
+    else:
+        say("ended; the cluster was never reached, nothing was managed")
 
 
 def _serve(metrics: OperatorMetrics, port: int) -> BaseServer:
@@ -164,7 +175,24 @@ def _connection(
         return connection_to_local(local)
     if not nimbus or not zookeeper:
         raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
-    return ClusterConnection(nimbus=tuple(nimbus), zookeeper=zookeeper, **others)
+    for address in nimbus:
+        _check_address("--nimbus", address, address, "nimbus.example:6627")
+    servers, _, _ = zookeeper.partition("/")  # a path may follow, below which everything is
+    for address in servers.split(","):
+        _check_address("--zookeeper", zookeeper, address, "zookeeper.example:2181, several with commas between them")
+    return ClusterConnection(
+        nimbus=tuple(nimbus),
+        zookeeper=zookeeper,
+        nimbus_named_by="--nimbus",
+        zookeeper_named_by="--zookeeper",
+        **others,
+    )
+
+
+def _check_address(option: str, text: str, address: str, example: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise typer.BadParameter(f"{option}: {text!r} must be HOST:PORT, such as {example}")
 
 
 def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:

@@ -31,6 +31,7 @@ logging.getLogger("kazoo").setLevel(logging.CRITICAL + 1)
 
 LARGEST_NODE_BYTES = 1_000_000  # ZooKeeper's jute.maxbuffer is 1 MiB by default; beyond it the connection just breaks
 LONGEST_RECONNECT_PAUSE_SECONDS = 2
+SERVERS_KEYS = "storm.zookeeper.servers and storm.zookeeper.port"
 CONNECTION_TROUBLE = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, KazooTimeoutError)
 
 
@@ -54,7 +55,8 @@ class ZooKeeperSession:
     """Nodes of a real ZooKeeper. Thread-safe.
 
     `servers` is `host:port,host:port`. Nothing is asked before the first operation, which waits for the connection;
-    no operation takes longer than `timeout_seconds`. Lost sessions are replaced in the background.
+    no operation takes longer than `timeout_seconds`. Lost sessions are replaced in the background. `named_by` is what
+    the address was read from, for errors.
     """
 
     def __init__(
@@ -63,10 +65,12 @@ class ZooKeeperSession:
         *,
         timeout_seconds: float = 10.0,
         session_timeout_seconds: float = 10.0,
+        named_by: str = SERVERS_KEYS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._servers = servers
         self._timeout = timeout_seconds
+        self._named_by = named_by
         self._clock = clock
         self._connected = threading.Event()
         self._lock = threading.Lock()
@@ -142,7 +146,7 @@ class ZooKeeperSession:
                 raise AdapterError(f"ZooKeeper {self._servers} refuses to {what}: {reason}") from error
         raise ZooKeeperUnreachable(
             f"cannot {what}: ZooKeeper {self._servers} did not answer within {self._timeout:g} s ({trouble}); check "
-            "that it runs and that storm.zookeeper.servers and storm.zookeeper.port name it"
+            f"that it runs, and that its address is right in {self._named_by}"
         )
 
     def _start(self) -> None:

@@ -148,11 +148,17 @@ def test_cluster_that_is_not_there_is_said_and_waited_for(tmp_path: Path) -> Non
         assert operator.stdout is not None
         deadline = time.monotonic() + 60.0
         said = ""
-        while "127.0.0.1:9" not in said.split("managing", 1)[-1].split("\n", 2)[-1]:
+        while "--zookeeper" not in said:
             assert time.monotonic() < deadline, said
             said += operator.stdout.readline()
         assert operator.poll() is None, "it waits instead of ending"
+        assert "waiting: " in said
+        assert "managing" not in said
         assert "Traceback" not in said
+        operator.send_signal(signal.SIGINT)
+        rest, _ = operator.communicate(timeout=60)
+        assert "ended; the cluster was never reached, nothing was managed" in rest
+        assert operator.returncode == 0
     finally:
         operator.kill()
         operator.wait(timeout=10)

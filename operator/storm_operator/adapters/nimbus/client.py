@@ -37,6 +37,7 @@ from storm_operator.adapters.nimbus.connection import (
 from storm_operator.adapters.nimbus.leader import Connect, find_leader, is_ready, names, no_leader
 
 PAUSE_SECONDS = 0.5
+SEEDS_KEYS = "nimbus.seeds and nimbus.thrift.port"
 T = TypeVar("T")
 
 
@@ -46,6 +47,7 @@ class NimbusClient:
     Every method takes `patience_seconds`, the time within which failed attempts are repeated (None: the client's
     own). A call may outlast it by the few calls of its last attempt, each bounded by `call_timeout_seconds`. All
     methods raise `NimbusUnreachable`, `NotLeader` or `NotAuthorized`; those that name a topology, `TopologyNotAlive`.
+    `named_by` is what the seeds were read from, for errors.
 
     A call whose connection breaks before its answer is repeated, so a rebalance, activation or kill may reach Nimbus
     twice. That is harmless, but a repeated kill can find the topology gone: take `TopologyNotAlive` as done there.
@@ -57,6 +59,7 @@ class NimbusClient:
         *,
         call_timeout_seconds: float = 10.0,
         patience_seconds: float = 30.0,
+        named_by: str = SEEDS_KEYS,
         connect: Connect = ThriftConnection,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -66,6 +69,7 @@ class NimbusClient:
         self._seeds = tuple(NimbusAddress.parse(seed) if isinstance(seed, str) else seed for seed in seeds)
         self._call_timeout = call_timeout_seconds
         self._patience = patience_seconds
+        self._named_by = named_by
         self._connect = connect
         self._clock = clock
         self._sleep = sleep
@@ -224,8 +228,8 @@ class NimbusClient:
         if isinstance(failure, NotLeader):
             return failure
         return NimbusUnreachable(
-            f"Nimbus {names(self._seeds)} cannot be reached ({failure}); check that it runs and that nimbus.seeds and "
-            "nimbus.thrift.port name it"
+            f"Nimbus {names(self._seeds)} cannot be reached ({failure}); check that it runs, and that its address is "
+            f"right in {self._named_by}"
         )
 
 

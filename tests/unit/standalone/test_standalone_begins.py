@@ -1,0 +1,89 @@
+"""`storm-operator standalone` before it manages anything: addresses, and a cluster that does not answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from loop_scene import scene
+from storm_operator.adapters.errors import NimbusUnreachable, ZooKeeperUnreachable
+from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.zookeeper import ZooKeeperSession
+from storm_operator.assembly import assemble
+from storm_operator.cli import app
+from storm_operator.demo.recorder import Recorder
+from storm_operator.lifecycle_manager import LifecycleManager
+from storm_operator.standalone import AroundPasses, TopologyFolder, run_forever
+from storm_operator.standalone_command import _connection
+
+GOOD = {"--nimbus": "nimbus:6627", "--zookeeper": "zookeeper:2181"}
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "example"),
+    [
+        ("--nimbus", "foo", "nimbus.example:6627"),
+        ("--nimbus", "foo:", "nimbus.example:6627"),
+        ("--nimbus", "foo:70000", "nimbus.example:6627"),
+        ("--zookeeper", "bar", "zookeeper.example:2181"),
+        ("--zookeeper", "one:2181,two", "zookeeper.example:2181"),
+        ("--zookeeper", "bar/storm:1", "zookeeper.example:2181"),
+    ],
+)
+def test_address_without_a_port_is_refused_with_an_example(
+    option: str, text: str, example: str, tmp_path: Path
+) -> None:
+    words = [word for pair in (GOOD | {option: text}).items() for word in pair]
+    done = CliRunner().invoke(app, ["standalone", str(tmp_path), *words], env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert f"{option}: {text!r} must be HOST:PORT, such as {example}" in done.output
+
+
+def test_errors_name_the_options_that_gave_the_addresses() -> None:
+    connection = _connection(None, ["nimbus:6627"], "one:2181,two:2181/below")
+    assert (connection.nimbus_named_by, connection.zookeeper_named_by) == ("--nimbus", "--zookeeper")
+    assembly = assemble(connection, Recorder())
+    assembly.close()
+    session = ZooKeeperSession("127.0.0.1:1", timeout_seconds=0.2, named_by="--zookeeper")
+    with pytest.raises(ZooKeeperUnreachable, match=r"and that its address is right in --zookeeper$"):
+        session.get("/storm")
+    session.close()
+    client = NimbusClient(["127.0.0.1:1"], patience_seconds=0.0, named_by="--nimbus")
+    with pytest.raises(NimbusUnreachable, match=r"and that its address is right in --nimbus$"):
+        client.leader()
+
+
+@dataclass
+class NothingRuns:
+    """A Nimbus without topologies, which stops the loop when it is asked for them."""
+
+    stop: Callable[[], None]
+
+    def running(self) -> tuple[()]:
+        self.stop()
+        return ()
+
+
+@pytest.mark.parametrize("answers_at", [1, 3, None])
+def test_nothing_is_done_before_the_cluster_has_answered(answers_at: int | None, tmp_path: Path) -> None:
+    said, stop, tries = list[str](), threading.Event(), list[int]()
+    loop = scene().loop
+    loop.period_seconds = 0.01
+
+    def begin() -> None:
+        tries.append(1)
+        if len(tries) == 5:
+            stop.set()
+        if len(tries) != answers_at:
+            raise ZooKeeperUnreachable("no answer")
+
+    lifecycle = LifecycleManager(NothingRuns(stop.set), None, said.append)  # type: ignore[arg-type]
+    folder = TopologyFolder(tmp_path, said.append)
+    assert run_forever(folder, lifecycle, loop, stop, said.append, AroundPasses(begin)) is (answers_at is not None)
+    assert len(tries) == (answers_at or 5)
+    assert said == ([] if answers_at == 1 else ["waiting: no answer"])

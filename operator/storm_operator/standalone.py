@@ -11,6 +11,7 @@ from pathlib import Path
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.resources import InvalidResource, read_topology_file
+from storm_operator.adapters.standalone_lock import ManagedByAnother
 from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.decision import Hold
 from storm_operator.core.decision_memory import assignment_hash
@@ -23,6 +24,8 @@ from storm_operator.lifecycle_manager import LifecycleManager
 SUFFIXES = (".yaml", ".yml")
 KEPT_PLANS = 50
 """Plans of which is known what was said; those before them are long over."""
+FIRST_TRIES_SECONDS = 2.0
+"""So often a cluster that does not answer yet is asked, however long the period."""
 
 Say = Callable[[str], None]
 
@@ -185,6 +188,8 @@ class AroundPasses:
     """
 
     begin: Callable[[], None] = lambda: None
+    confirm: Callable[[], None] = lambda: None
+    """Comes last: raises `ManagedByAnother` when that is why `stop` was set."""
     before: Callable[[], None] = lambda: None
     after: Callable[[Mapping[str, TopologySpec], PassReport], object] = lambda *_: None
     ended: PassEnded = lambda *_: None
@@ -198,11 +203,22 @@ def run_forever(
     say: Say,
     around: AroundPasses | None = None,
 ) -> bool:
-    """Pass after pass, one a period, until `stop` is set. Topologies are left running. Whether it ever began."""
+    """Pass after pass, one a period, until `stop` is set. Topologies are left running. Whether it ever began.
+
+    Raises `ManagedByAnother`; the CPU limits in force are then that one's.
+    """
+    around = around or AroundPasses()
+    theirs = False
     try:
-        return _run_passes(folder, lifecycle, loop, stop, say, around or AroundPasses())
+        begun = _run_passes(folder, lifecycle, loop, stop, say, around)
+        around.confirm()
+    except ManagedByAnother:
+        theirs = True
+        raise
     finally:
-        _release(loop, say)
+        if not theirs:
+            _release(loop, say)
+    return begun
 
 
 def _release(loop: ControlLoop, say: Say) -> None:
@@ -246,7 +262,8 @@ def _run_passes(
                 obstacle = str(error)
                 say(f"waiting: {obstacle}")
         around.ended(time.monotonic() - started, failed, len(specs), loop.period_seconds)
-        stop.wait(max(0.0, loop.period_seconds - (time.monotonic() - started)))
+        pause_seconds = loop.period_seconds if begun else min(loop.period_seconds, FIRST_TRIES_SECONDS)
+        stop.wait(max(0.0, pause_seconds - (time.monotonic() - started)))
     return begun
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from socketserver import BaseServer
 from typing import Annotated, Any
@@ -11,7 +12,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.profile_file import ProfileFile
+from storm_operator.adapters.standalone_lock import SESSION_TIMEOUT_SECONDS, ManagedByAnother, StandaloneLock
+from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
@@ -29,6 +33,8 @@ from storm_operator.standalone import (
     run_forever,
     stop_on_signals,
 )
+
+LOCK_ANSWER_SECONDS = 5.0
 
 
 def standalone(
@@ -96,7 +102,10 @@ def standalone(
         storm_home=storm_home,
         storm_conf_dir=storm_conf_dir,
     )
+    stop = stop_on_signals()
+    say(f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends it")
     with ExitStack() as until_ended:
+        lock = until_ended.enter_context(_lock(connection, stop.set, say))
         listeners: list[Listener] = [TerminalListener(say)]
         if history is not None:
             settings = HistorySettings(history, history_cluster or local, history_days, history_gigabytes)
@@ -122,23 +131,20 @@ def standalone(
         until_ended.callback(assembly.close)
         loop = assembly.loop
         page.proposals = lambda: loop.memory.proposals
-        stop = stop_on_signals()
-        say(
-            f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends this"
-        )
         if page_port:
             _show(page, PageAddress(page_port, page_host), say)
         followed = TopologyFolder(folder, say, connection.nimbus)
         counts = ExecutorCounts(CountsTeller(say).tell, onlooker=page.watcher.on_held_resizes)
 
         def begin() -> None:
-            """Only a cluster whose ZooKeeper and Nimbus answer is managed."""
-            assembly.store.read_journal()
+            """Only a cluster whose ZooKeeper and Nimbus answer is managed, and that nobody else manages."""
+            lock.take()
             assembly.client.leader()
             say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C leaves topologies running")
 
         around = AroundPasses(
             begin=begin,
+            confirm=lock.check,
             before=lambda: page.carry_out(loop.desk),
             after=lambda specs, report: counts.follow(specs, report, loop, assembly.change_counts),
             ended=told.pass_ended,
@@ -147,7 +153,33 @@ def standalone(
     if begun:
         say("ended; topologies are left running under the plans in force")
     else:
-        say("ended; the cluster was never reached, nothing was managed")
+        say("ended; nothing was managed")
+
+
+@contextmanager
+def _lock(
+    connection: ClusterConnection, on_lost: Callable[[], None], say: Callable[[str], None]
+) -> Iterator[StandaloneLock]:
+    """The cluster's lock, taken if that is possible now; ends the program where another has it, or gets it later."""
+    connected = threading.Event()
+    session = ZooKeeperSession(
+        connection.zookeeper,
+        timeout_seconds=LOCK_ANSWER_SECONDS,
+        session_timeout_seconds=SESSION_TIMEOUT_SECONDS,
+        named_by=connection.zookeeper_named_by,
+        on_connected=connected.set,
+    )
+    lock = StandaloneLock(session, connected, on_lost, connection.storm_root)
+    try:
+        with suppress(AdapterError):  # the loop tries again, and says what is in the way
+            lock.take()
+        yield lock
+    except ManagedByAnother as error:
+        say(str(error))
+        raise typer.Exit(1) from None
+    finally:
+        lock.close()
+        session.close()
 
 
 def _serve(metrics: OperatorMetrics, port: int) -> BaseServer:

@@ -56,7 +56,7 @@ class ZooKeeperSession:
 
     `servers` is `host:port,host:port`. Nothing is asked before the first operation, which waits for the connection;
     no operation takes longer than `timeout_seconds`. Lost sessions are replaced in the background. `named_by` is what
-    the address was read from, for errors.
+    the address was read from, for errors. `on_connected` is called in another thread after each (re)connection.
     """
 
     def __init__(
@@ -66,11 +66,13 @@ class ZooKeeperSession:
         timeout_seconds: float = 10.0,
         session_timeout_seconds: float = 10.0,
         named_by: str = SERVERS_KEYS,
+        on_connected: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._servers = servers
         self._timeout = timeout_seconds
         self._named_by = named_by
+        self._on_connected = on_connected
         self._clock = clock
         self._connected = threading.Event()
         self._lock = threading.Lock()
@@ -115,6 +117,17 @@ class ZooKeeperSession:
         except NoNodeError:
             return ()
 
+    def enqueue(self, path: str, content: bytes) -> str:
+        """Adds a node that ends with the session, named `path` and a number higher than all before; its path.
+
+        Repeated after a lost answer it may leave two.
+        """
+
+        def start() -> Any:
+            return self._client.create_async(path, content, ephemeral=True, sequence=True, makepath=True)
+
+        return str(self._run(f"write {path}", start))
+
     def close(self) -> None:
         """Ends the session; the object cannot be used again."""
         with self._lock:
@@ -158,5 +171,6 @@ class ZooKeeperSession:
     def _on_state(self, state: str) -> None:
         if state == KazooState.CONNECTED:
             self._connected.set()
+            self._on_connected()
         else:
             self._connected.clear()

@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
+# noreset: else codes that end a colour stand before the next line, though nothing has one; style.color=never does not stop them.
+MVNW := MAVEN_OPTS="$$MAVEN_OPTS -Djansi.noreset=true" ./mvnw -q -B
 export PYTHONDONTWRITEBYTECODE = # empty: to compile all modules in each process is a tenth of the time of unit tests
 PLUGIN_JAR := operator/storm-plugin/target/storm-plugin.jar
 WORKLOADS_JAR := examples/workloads/target/workloads.jar
@@ -40,8 +42,8 @@ test-unit: venv ## Pure Python tests, under a minute
 	$(BIN)/pytest tests/unit tests/scenario -q -n auto --dist worksteal $(LONG_SCENARIOS:%=--ignore %)
 
 test-plugin: ## JUnit tests of the Storm plugin and the workloads
-	./mvnw -q -B -f operator/storm-plugin/pom.xml verify
-	./mvnw -q -B -f examples/workloads/pom.xml verify
+	$(MVNW) -f operator/storm-plugin/pom.xml verify
+	$(MVNW) -f examples/workloads/pom.xml verify
 
 test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two files at a time, each with a Spark session
 	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile --timeout 900  # a call into Spark that is cut short spoils its session for all later tests
@@ -215,6 +217,7 @@ packages: ## Debian packages for tests that need more than Python, Java, Maven a
 venv: .venv/installed
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
+	@echo "Python packages into .venv: a minute or two, some 2.5 GB"
 	$(BIN)/pip install -q -r requirements.lock
 	$(BIN)/pip install -q --no-deps -e .
 	$(BIN)/python -m storm_operator.machine_code
@@ -222,10 +225,10 @@ venv: .venv/installed
 
 jars: $(PLUGIN_JAR) $(WORKLOADS_JAR) ## Build the Storm plugin and the example topologies
 $(PLUGIN_JAR): $(call java_sources,operator/storm-plugin/src operator/storm-plugin/pom.xml)
-	./mvnw -q -B -f operator/storm-plugin/pom.xml package -DskipTests
+	$(MVNW) -f operator/storm-plugin/pom.xml package -DskipTests
 	@touch $@
 $(WORKLOADS_JAR): $(call java_sources,examples/workloads/src examples/workloads/pom.xml)
-	./mvnw -q -B -f examples/workloads/pom.xml package -DskipTests
+	$(MVNW) -f examples/workloads/pom.xml package -DskipTests
 	@touch $@
 
 spark-jars: venv ## Delta and S3 for Spark, from Maven into the user's cache

@@ -18,6 +18,8 @@ REACH_WORDS = {
     "between_supervisors": "between supervisors",
     "place_unknown": "place unknown",
 }
+REACH_COLORS = dict(zip(REACH_WORDS, ("#00cc96", "#636efa", "#ef553b", "#bab0ac"), strict=True))
+"""Of the plots' own palette: green stays where it is, red is what costs most; grey is not known."""
 EVEN = 1.0
 """The imbalance where all receivers get the same."""
 ROW_PIXELS = 26
@@ -34,8 +36,9 @@ def _reach_over_time(known: Known) -> Section:
         parts, tuples = go.Figure(), go.Figure()
         for name in _reached(frame):
             times, title = frame["window_start"].tolist(), REACH_WORDS[name]
-            parts.add_bar(x=times, y=(100.0 * frame[name]).tolist(), name=title)
-            tuples.add_bar(x=times, y=(frame["tuples"] * frame[name]).tolist(), name=title)
+            color = REACH_COLORS[name]
+            parts.add_bar(x=times, y=(100.0 * frame[name]).tolist(), name=title, marker_color=color)
+            tuples.add_bar(x=times, y=(frame["tuples"] * frame[name]).tolist(), name=title, marker_color=color)
         for figure, unit in ((parts, "% of all tuples"), (tuples, f"tuples in {window}")):
             plots.append(named(figure.update_layout(barmode="stack"), "time", unit))
     words = (
@@ -54,7 +57,8 @@ def _reach_of_topologies(known: Known) -> Section:
         figure = go.Figure()
         for name in _reached(frame):
             topologies, parts = frame["topology_id"].tolist(), (100.0 * frame[name]).tolist()
-            figure.add_bar(y=topologies, x=parts, name=REACH_WORDS[name], orientation="h")
+            color = REACH_COLORS[name]
+            figure.add_bar(y=topologies, x=parts, name=REACH_WORDS[name], orientation="h", marker_color=color)
         figure.update_layout(barmode="stack").update_yaxes(type="category", autorange="reversed")
         plots.append(named(figure, "% of the topology's tuples", "topology", _height(len(frame))))
     words = "The same over all that is recorded." + found.left_out("busiest", "topologies")

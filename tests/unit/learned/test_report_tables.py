@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from storm_pipeline.reporting.section import Found
 from storm_pipeline.reporting.texts import cells, heads
+from storm_pipeline.reporting.traffic import REACH_WORDS, TRAFFIC
 
 
 def test_columns_that_say_nothing_are_left_out() -> None:
@@ -23,3 +25,13 @@ def test_values_are_told_in_words() -> None:
         }
     )
     assert cells(frame) == [["yes", "0", "-", "none"], ["no", "0.25", "3", "too late: 2"]]
+
+
+def test_what_passes_between_supervisors_is_red_whichever_else_there_is() -> None:
+    frame = pd.DataFrame({"topology_id": ["words"], "window_start": [pd.Timestamp(0)], "window": ["1 minute"]})
+    frame = frame.assign(tuples=[100.0], **dict.fromkeys(REACH_WORDS, 0.0))
+    frame["between_workers"], frame["between_supervisors"] = 0.25, 0.75
+    known = {name: Found(frame, 1, is_made=True) for name in ("reach_over_time", "reach_of_topologies")}
+    plots = [plot for section in TRAFFIC[:2] for plot in section(known).plots]
+    colors = [{bar.name: bar.marker.color for bar in plot.data} for plot in plots]
+    assert colors == [{"between workers of a supervisor": "#636efa", "between supervisors": "#ef553b"}] * 3

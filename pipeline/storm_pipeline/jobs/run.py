@@ -28,7 +28,7 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="JOB...",
-            help=f"Jobs, in order; with options in quotes: 'forecast --days 28'. Usual: {' '.join(USUAL)}.",
+            help=f"Jobs, in order; with options in quotes: 'forecast --days 28'. Without any: {' '.join(USUAL)}.",
         ),
     ] = None,
     master: Master = "local[*]",

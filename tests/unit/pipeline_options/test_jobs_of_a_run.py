@@ -29,6 +29,11 @@ def test_all_usual_jobs_can_be_called() -> None:
     assert [parse_job(name, "lake")[1].params["lake"] for name in USUAL] == ["lake"] * len(USUAL)
 
 
+def test_the_help_says_which_jobs_are_run_when_none_is_named() -> None:
+    said = CliRunner().invoke(app, ["run", "--help"], terminal_width=200).output
+    assert f"Without any: {' '.join(USUAL)}." in " ".join(said.replace("│", " ").split())
+
+
 @pytest.mark.parametrize("text", ["ingst", "", "run", "jars", "backfill --from 2026-01-01"])
 def test_what_is_no_job_with_a_session_is_refused_by_its_name(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=f"JOB: {text!r} must be one of ingest, traffic,"):

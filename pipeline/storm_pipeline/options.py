@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -45,6 +48,9 @@ _LENGTH = r"(\d+\s+(millisecond|second|minute|hour|day)s?|\d+\.\d+\s+seconds?)"
 INTERVAL = re.compile(rf"\s*{_LENGTH}(\s+{_LENGTH})*\s*", re.ASCII | re.IGNORECASE)
 """What Spark takes as the interval of a trigger, in its plain form; only seconds may have a fraction."""
 SECONDS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+ENDING = (signal.SIGINT, signal.SIGTERM)
+STOP_SECONDS = 30.0
+"""Given to Spark to stop after a signal."""
 MEMORY = re.compile(r"0*[1-9]\d*[kmgt]", re.ASCII | re.IGNORECASE)
 """What Java and Spark both take: without a unit Java means bytes, and Spark not everywhere; `2gb` Java refuses."""
 
@@ -149,7 +155,8 @@ def session_for(name: str, settings: SparkSettings, lake: Lake, console: Console
     shared = SparkSession.getActiveSession()
     spark = shared or _opened(name, for_lake(settings, lake), console)
     try:
-        yield spark
+        with nullcontext() if shared else ended_by_signals(name, spark, console):
+            yield spark
     except PySparkException as error:
         first = str(error).strip().splitlines()[0]
         console.print(f"[red]{name}:[/] {first}", soft_wrap=True, markup=True)
@@ -157,6 +164,47 @@ def session_for(name: str, settings: SparkSettings, lake: Lake, console: Console
     finally:
         if shared is None:
             spark.stop()
+
+
+@contextmanager
+def ended_by_signals(name: str, spark: SparkSession, console: Console) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end what is done inside, and the program, with a sentence; a second one kills at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+
+    def on_signal(number: int, _: object) -> None:
+        heard.append(number)
+        for each in ENDING:
+            signal.signal(each, signal.SIG_DFL)
+        logging.disable()  # py4j tells of each answer that will not come
+        # A thread of its own, since this one's connection to Java may be waiting for an answer.
+        silencing = threading.Thread(target=_stop_silently, args=(spark,), daemon=True)
+        silencing.start()
+        silencing.join(STOP_SECONDS)
+        raise KeyboardInterrupt
+
+    before = {each: signal.signal(each, on_signal) for each in ENDING}
+    try:
+        yield
+    except BaseException as error:
+        if not heard:
+            raise
+        console.print(f"{name}: interrupted; what was committed stays, run it again to go on", soft_wrap=True)
+        raise typer.Exit(128 + heard[0]) from error
+    finally:
+        logging.disable(logging.NOTSET)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _stop_silently(spark: SparkSession) -> None:
+    """Without Spark's complaints about tasks that are cut short; a stream complains even so of what is gone."""
+    spark.sparkContext.setLogLevel("OFF")
+    for stream in spark.streams.active:
+        stream.stop()
+    spark.stop()
 
 
 def _opened(name: str, settings: SparkSettings, console: Console) -> SparkSession:

@@ -27,11 +27,12 @@ PIPELINE_DEMO := build/pipeline-demo
 PIPELINE_MASTER ?= local[*]
 pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, learned from, and gone by: tables and a report in build/pipeline-demo (some minutes)
 	rm -rf $(PIPELINE_DEMO)
+	@echo "== an hour that is recorded: loads step up to six times as high, the same each ten minutes, and a supervisor dies"
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo.yaml --history $(PIPELINE_DEMO)/bronze
 	$(BIN)/storm-pipeline run $(PIPELINE_DEMO) --master '$(PIPELINE_MASTER)' ingest traffic profile \
 	  "forecast --cycle 600 --bin 10 --theta 50 --valid-days 3650 --publish $(PIPELINE_DEMO)/profile.json" evaluate \
 	  "report --output $(PIPELINE_DEMO)/report"
-	@echo "== what was learned, half an hour later: with it and without"
+	@echo "== half an hour later, nobody is moved: CPU limits by the present load alone, and by what was learned"
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo-later.yaml --profile $(PIPELINE_DEMO)/profile.json
 
 test: setup test-unit test-plugin test-pipeline test-functional test-alerts ## All tests on this machine, set-up included

@@ -39,6 +39,11 @@ from storm_pipeline.transforms.effects import (
 from storm_pipeline.transforms.profiles import newest_states
 
 SOURCES = ("plans", "topologies", "forecasts", "executors")
+MEANING = (
+    "Mean latency and traffic between supervisors: the change from before a plan to when it was verified, median over "
+    "plans; less is better. Restarts and failed tuples: what all of them together cost."
+)
+"""What the table for a person shows."""
 
 
 def evaluate(
@@ -68,6 +73,7 @@ def evaluate(
             with console.status(f"plans of {name}"):
                 run(spark, tables, name, Around(around), *of_cluster)
             console.print(summary(spark, tables, name))
+            console.print(MEANING, soft_wrap=True)
 
 
 USUAL_AROUND = Around()
@@ -102,8 +108,7 @@ def run(
 
 def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
     """The league, for a person: changes are those that the operator itself measured when it verified a plan."""
-    title = f"policies of {cluster}: medians over plans, as measured when each was verified"
-    table = Table(title=title, title_justify="left", box=None)
+    table = Table(title=f"policies of {cluster}, by what plans brought", title_justify="left", box=None)
     table.add_column("policy")
     for name in (
         "plans",

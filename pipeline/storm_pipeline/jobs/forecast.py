@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from pyspark.sql import functions as f
 from rich.console import Console
 from rich.table import Table
 
+from storm_operator.core.learned_profile import SEASONAL
 from storm_operator.core.seasonal import bins_in
 from storm_operator.core.settings import Forecast
 from storm_pipeline.dates import Bounds
@@ -46,6 +48,11 @@ from storm_pipeline.transforms.components import component_periods
 from storm_pipeline.transforms.forecasts import Cycle, judged_components
 
 SOURCES = ("executors",)
+MEANING = (
+    "Each component's load was forecast on cycles held back: how far off that was, and the CPU that would have been "
+    "lacking or too much with limits set by it; beside it what Liu's regression (Line) would have lacked."
+)
+"""What the table for a person shows."""
 
 
 def forecast(
@@ -92,6 +99,7 @@ def forecast(
             with console.status(f"forecasts of {name}"):
                 run(spark, tables, name, season, *of_cluster)
             console.print(summary(spark, tables, name))
+            console.print(MEANING, soft_wrap=True)
             console.print(seasons_found(spark, tables, name, season), soft_wrap=True)
         publish(spark, tables, tuple(bounds), where, console)
 
@@ -115,7 +123,7 @@ def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
     found = rows.where(rows["cluster"] == cluster).orderBy("topology_name", "component", "forecaster").collect()
     for name in ("topology", "component", "best"):
         table.add_column(name, overflow="fold")
-    for name in ("error", "short", "over", "short by\nthe line"):
+    for name in ("mean\nerror", "CPU\nlacking", "CPU too\nmuch", "lacking\nby Line"):
         table.add_column(name, justify="right", no_wrap=True)
     for key in dict.fromkeys((row["topology_name"], row["component"]) for row in found):
         own = {row["forecaster"]: row for row in found if (row["topology_name"], row["component"]) == key}
@@ -126,13 +134,29 @@ def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
 
 
 def seasons_found(spark: SparkSession, lake: Lake, cluster: str, cycle: Cycle) -> str:
-    """How many components have a season, and what it takes."""
+    """How many components have a season, how many are forecast by it, and what it takes."""
     rows = read(spark, lake.gold(SEASONS.name), SEASONS)
-    own = rows.where(rows["cluster"] == cluster).select("season").collect()
-    known = sum(row["season"] is not None for row in own)
-    needed = f"{(FEWEST_CYCLES + 1) * cycle.cycle_seconds / 3600.0:,.4g} hours"
-    lacking = "" if known == len(own) else f"; it takes {FEWEST_CYCLES + 1} whole cycles of history ({needed})"
-    return f"{known} of {len(own)} components have a season to go by{lacking}"
+    own = rows.where(rows["cluster"] == cluster).select("season", "forecaster").collect()
+    has_season = [row["season"] is not None for row in own]
+    return seasons_in_words(has_season, [row["forecaster"] == SEASONAL for row in own], cycle.cycle_seconds)
+
+
+def seasons_in_words(has_season: Sequence[bool], is_best: Sequence[bool], cycle_seconds: float) -> str:
+    """`has_season` and `is_best`, one of each for a component: whether it has a season, and is forecast best by it."""
+    known, best = sum(has_season), sum(is_best)
+    found = f"{known} of {len(has_season)} components have a season"
+    if known < len(has_season):
+        needed = f"{(FEWEST_CYCLES + 1) * cycle_seconds / 3600.0:,.4g} hours"
+        found += f"; it takes {FEWEST_CYCLES + 1} whole cycles of history ({needed})"
+    if not known:
+        return found
+    found += f". With the published profile the operator forecasts {best} of them by it (best: {SEASONAL})."
+    if best == known:
+        return found
+    return (
+        f"{found} The other {known - best} stay with the forecaster of its settings: there the season does not leave "
+        "clearly less CPU lacking, or has more too much."
+    )
 
 
 def _cells(row: Row | None) -> tuple[str, str, str, str]:

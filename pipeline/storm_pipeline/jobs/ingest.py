@@ -38,6 +38,10 @@ from storm_pipeline.transforms.clean import gaps_of
 
 FILES_IN_BATCH = 200
 FOR_EVER = "36500d"
+MEANING = (
+    "Kept rows are in the clean tables, each once; rows set aside cannot be right, and are kept apart with the reason."
+)
+"""What the table for a person shows."""
 LEAST_SECONDS = 1
 """Between two looks for new tables and gaps."""
 Told = Callable[[str, int, dict[str, Tally]], None]
@@ -184,6 +188,8 @@ def ingest(
             with console.status("ingest") as status:
                 intake.run(spark, told, begun=lambda what: status.update(f"ingest: {what}"))
     console.print(report(totals) if totals else "nothing new")
+    if totals:
+        console.print(MEANING, soft_wrap=True)
 
 
 def figures_of(totals: Mapping[str, Tally]) -> Mapping[str, Labelled]:

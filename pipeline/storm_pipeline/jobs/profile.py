@@ -40,6 +40,11 @@ from storm_pipeline.transforms.components import component_periods
 from storm_pipeline.transforms.profiles import component_profile, newest_states, restart_times
 
 SOURCES = ("executors", "plans")
+MEANING = (
+    "Medians over all hours, ± how far periods spread: what a tuple costs, how many are emitted for one executed, and "
+    "how much longer queues get in a second (0: the component keeps up); and the CPU that 95% of periods do not exceed."
+)
+"""What the table for a person shows."""
 
 
 def profile(
@@ -72,6 +77,7 @@ def profile(
             with console.status(f"profile of {name}"):
                 run(spark, tables, name, *of_cluster)
             console.print(summary(spark, tables, name))
+            console.print(MEANING, soft_wrap=True)
         publish(spark, tables, tuple(bounds), where, console)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from storm_operator.assembly import Assembly, assemble
@@ -19,7 +20,7 @@ from storm_operator.demo.figures import PhaseFigures, headline, phase_figures
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report
 from storm_operator.demo.scenario import PERIOD_SECONDS, WORKLOADS, Durations, durations, specs
-from storm_operator.demo.view import picture, render
+from storm_operator.demo.view import PlainLines, picture, render
 from storm_operator.local.build import plugin_jar, workloads_jar
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterSpec
@@ -46,6 +47,12 @@ class Stage:
     status: str = ""
     mode: Mode = Mode.OBSERVE
     next_pass_at: float = field(default_factory=time.time)
+    told: Callable[[], None] = lambda: None
+    """Called when the status has changed, and after each pass."""
+
+    def enter(self, status: str) -> None:
+        self.status = status
+        self.told()
 
     def specs(self) -> dict[str, TopologySpec]:
         return specs(self.jar, {name: str(path) for name, path in self.rate_files.items()}, self.mode)
@@ -59,6 +66,7 @@ class Stage:
         time.sleep(max(0.0, self.next_pass_at - time.time()))
         self.next_pass_at = time.time() + PERIOD_SECONDS
         self.assembly.loop.run_once(self.specs())
+        self.told()
 
     def run_for(self, seconds: float) -> None:
         self.run_until(lambda: False, seconds)
@@ -145,35 +153,50 @@ def _stage(cluster: LocalCluster, recorder: Recorder, jar: str, measured_seconds
 def _play(stage: Stage, phases: Durations, console: Console) -> tuple[PhaseFigures, PhaseFigures]:
     stage.set_load(BASE)
     _submit(stage, console)
-    with Live(
-        console=console, get_renderable=lambda: render(stage.recorder, time.time(), stage.status), refresh_per_second=2
-    ):
-        stage.status = "warming up under Storm's own scheduler"
+    with show(stage, console):
+        stage.enter("warming up under Storm's own scheduler")
         stage.recorder.begin("warm-up", time.time())
         stage.run_for(phases.warm_up)
-        stage.status = "Storm's own scheduler (Even); storm-operator only watches"
+        stage.enter("Storm's own scheduler (Even); storm-operator only watches")
         baseline = stage.measure("Even", phases.measured)
 
-        stage.status = "storm-operator takes over: measures, plans, applies, verifies"
+        stage.enter("storm-operator takes over: measures, plans, applies, verifies")
         stage.recorder.begin("takeover", time.time())
         stage.mode = Mode.ENFORCE
         if not stage.run_until(stage.is_calm, phases.takeover_limit):
-            stage.status = "no plan was verified in time; measuring what there is"
-        stage.status = "managed by storm-operator, same load as under Even"
+            stage.enter("no plan was verified in time; measuring what there is")
+        stage.enter("managed by storm-operator, same load as under Even")
         managed = stage.measure("managed", phases.measured)
 
-        stage.status = "the load steps up: a supervisor is overloaded"
+        stage.enter("the load steps up: a supervisor is overloaded")
         stage.recorder.begin("load step", time.time())
         stage.set_load(PEAK)
         stage.run_for(phases.peak)
 
-        stage.status = "the load falls: supervisors are emptied"
+        stage.enter("the load falls: supervisors are emptied")
         stage.recorder.begin("load falls", time.time())
         stage.set_load(LOW)
         used = stage.supervisors_used()
         stage.run_until(lambda: stage.supervisors_used() < used and stage.is_calm(), phases.fall_limit)
         stage.recorder.end(time.time())
     return baseline, managed
+
+
+@contextmanager
+def show(stage: Stage, console: Console) -> Iterator[None]:
+    """The live view in a terminal; else lines meanwhile, and the view at the end."""
+
+    def view() -> RenderableType:
+        return render(stage.recorder, time.time(), stage.status)
+
+    if console.is_terminal:
+        with Live(console=console, get_renderable=view, refresh_per_second=2):
+            yield
+        return
+    lines = PlainLines(lambda line: console.print(line, soft_wrap=True))
+    stage.told = lambda: lines.tell(stage.recorder, time.time(), stage.status)
+    yield
+    console.print(view())
 
 
 def _submit(stage: Stage, console: Console) -> None:

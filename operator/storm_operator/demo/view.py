@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -17,15 +17,17 @@ from storm_operator.demo.recorder import Point, Recorder
 
 BARS = "▁▂▃▄▅▆▇█"
 COURSE_POINTS = 60
+SECONDS_BETWEEN_LINES = 30.0
 PICTURE_COLUMNS = 150
+HALF_A_PLAN_ID = len("p-20260101-")
+"""A narrow console has it in two lines: the second tells plans of one hour apart."""
 FONT_FACES = re.compile(r"@font-face\s*{[^}]*}")
 
 
 def render(recorder: Recorder, now_seconds: float, status: str) -> RenderableType:
     """The whole view, from what was recorded so far."""
     phase = recorder.phases[-1] if recorder.phases else None
-    elapsed = f"{now_seconds - phase.started_at_seconds:.0f} s" if phase else ""
-    title = f"storm-operator demo: {phase.title}  {elapsed}" if phase else "storm-operator demo"
+    title = f"storm-operator demo: {phase.title}  {_elapsed(recorder, now_seconds)}" if phase else "storm-operator demo"
     last = recorder.points[-1] if recorder.points else None
     parts: list[RenderableType] = [Text(status, style="dim")]
     if last is not None:
@@ -33,6 +35,41 @@ def render(recorder: Recorder, now_seconds: float, status: str) -> RenderableTyp
     if recorder.plans:
         parts.append(_plans(recorder))
     return Panel(Group(*parts), title=title, border_style="green")
+
+
+@dataclass(slots=True)
+class PlainLines:
+    """For a log: a line for each status, and every half minute one with the figures of now."""
+
+    say: Callable[[str], None]
+    status: str = ""
+    last_at_seconds: float = 0.0
+
+    def tell(self, recorder: Recorder, now_seconds: float, status: str) -> None:
+        """Called at any time; says something only where it is new or due."""
+        if status == self.status and now_seconds - self.last_at_seconds < SECONDS_BETWEEN_LINES:
+            return
+        if status != self.status:
+            self.say(status)
+        else:
+            figures = _in_a_line(recorder.points[-1]) if recorder.points else "nothing is measured yet"
+            self.say(f"  {recorder.phases[-1].title}, {_elapsed(recorder, now_seconds)}: {figures}")
+        self.status, self.last_at_seconds = status, now_seconds
+
+
+def _elapsed(recorder: Recorder, now_seconds: float) -> str:
+    """Since the phase began."""
+    return f"{now_seconds - recorder.phases[-1].started_at_seconds:.0f} s"
+
+
+def _in_a_line(point: Point) -> str:
+    parts = [f"{name} {_number(latency)} ms (median)" for name, latency in sorted(point.latency_p50_ms.items())]
+    parts.append(f"{_number(point.inter_supervisor_per_second)} tuples/s between supervisors")
+    return ", ".join([*parts, f"supervisors in use: {point.supervisors_used}"])
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.1f}"
 
 
 def _figures(points: Sequence[Point]) -> Table:
@@ -51,7 +88,7 @@ def _figures(points: Sequence[Point]) -> Table:
 
 def _row(table: Table, name: str, values: Sequence[float | None]) -> None:
     now = values[-1] if values else None
-    table.add_row(name, "unknown" if now is None else f"{now:,.1f}", Course(values))
+    table.add_row(name, _number(now), Course(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +123,8 @@ def _supervisors(point: Point) -> Table:
 
 def _plans(recorder: Recorder) -> Table:
     table = Table(title="plans", title_justify="left", box=None, pad_edge=False)
-    for heading in ("plan", "state", "moves", "restarts", "kept", "in force, s", "why"):
+    table.add_column("plan", overflow="fold", min_width=HALF_A_PLAN_ID)
+    for heading in ("state", "moves", "restarts", "kept", "in force, s", "why"):
         table.add_column(heading)
     for record in recorder.plans.values():
         seconds = record.seconds_to_in_force

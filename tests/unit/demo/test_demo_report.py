@@ -6,11 +6,13 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
 
 from builders import chain_topology, placed, snapshot, supervisors
+from kube_builders import plan, plan_record
 from storm_operator.control_loop import PassReport
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, SeriesWindow
@@ -18,7 +20,8 @@ from storm_operator.core.snapshot import LatencySummary
 from storm_operator.demo.figures import PhaseFigures, mixed_latency, ratios
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report
-from storm_operator.demo.view import picture, render, sparkline
+from storm_operator.demo.run import Stage, show
+from storm_operator.demo.view import PlainLines, picture, render, sparkline
 
 EVEN = PhaseFigures(LatencySummary(9.0, 8.0, 20.0, 1000.0), 1000.0, 300.0, 0.0, 4, 500.0)
 MANAGED = PhaseFigures(LatencySummary(3.0, 2.0, 10.0, 1000.0), 100.0, 303.0, 12.0, 1, 400.0)
@@ -104,6 +107,37 @@ def test_each_figure_is_one_line_that_fills_a_narrow_console(width: int) -> None
     first = next(at for at, line in enumerate(lines) if figures[0] in line)
     assert [name in line for name, line in zip(figures, lines[first:], strict=False)] == [True] * len(figures)
     assert all(line.removesuffix(" │").endswith("█") for line in lines[first : first + len(figures)])
+
+
+def test_plans_are_told_apart_in_a_narrow_console() -> None:
+    seen = recorder()
+    for number in (1, 2):
+        seen.on_record(plan_record(of=plan(f"p-20260101-120000-000{number}")))
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(render(seen, 1005.0, "watching"))
+    text = console.export_text()
+    assert [f"-000{number}" in text for number in (1, 2)] == [True, True]
+
+
+def test_a_log_has_a_line_for_each_status_and_one_each_half_minute() -> None:
+    said: list[str] = []
+    lines, seen = PlainLines(said.append), recorder()
+    for at in range(1000, 1075, 5):
+        lines.tell(seen, float(at), "watching" if at < 1040 else "managed")
+    assert said[::2] == ["watching", "managed"]
+    assert said[1].startswith("  Even, 40 s: ")
+    assert ", supervisors in use: " in said[1]
+    assert len(said) == 4
+
+
+def test_without_a_terminal_the_view_comes_at_the_end_and_ends_its_line() -> None:
+    shown = io.StringIO()
+    stage = Stage(Mock(), recorder(), "", {})
+    with show(stage, Console(file=shown, width=140)):
+        stage.enter("managed")
+        assert shown.getvalue() == "managed\n"
+    assert "storm-operator demo: Even" in shown.getvalue()
+    assert shown.getvalue().endswith("╯\n")
 
 
 def test_sparkline_leaves_a_gap_for_the_unknown() -> None:

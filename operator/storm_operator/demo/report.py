@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
+from plotly.colors import qualitative
 from plotly.subplots import make_subplots
 
 from storm_operator.demo.figures import PhaseFigures, phase_to_json, plan_to_report, ratios
 from storm_operator.demo.recorder import Point, Recorder
 
 PLOT_HEIGHT_PX = 1150
+MEASURED = (
+    "Measured in the phases Even and managed alone. What plans cost in the other phases, failed tuples among it, "
+    "stands with each plan below."
+)
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 1100px; color: #1c2733; padding: 0 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; width: 100%; }
@@ -74,7 +80,7 @@ def _supervisors_at(points: Sequence[Point], at_seconds: float | None) -> int | 
 
 
 def _page(report: dict[str, Any], recorder: Recorder, subject: str) -> str:
-    plots = _plots(recorder).to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False})
+    plots = plots_of(recorder).to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False})
     sections = [
         f"<h1>storm-operator: what it did to {html.escape(subject)}</h1>",
         _headline(report),
@@ -83,7 +89,7 @@ def _page(report: dict[str, Any], recorder: Recorder, subject: str) -> str:
         "<h2>Course</h2>",
         plots,
         "<h2>Plans: what moved, why, predicted and measured</h2>",
-        *[_plan(plan) for plan in report["plans"]],
+        *[plan_section(plan) for plan in report["plans"]],
         *[f"<p>{html.escape(note)}</p>" for note in report["notes"]],
     ]
     return (
@@ -118,10 +124,11 @@ def _comparison(report: dict[str, Any]) -> str:
         f"<td class='number'>{_number(figure(report['managed']))}</td></tr>"
         for name, figure in rows
     )
-    return f"<table><tr><th>figure</th><th>Even</th><th>storm-operator</th></tr>{body}</table>"
+    return f"<table><tr><th>figure</th><th>Even</th><th>storm-operator</th></tr>{body}</table><p>{MEASURED}</p>"
 
 
-def _plan(plan: dict[str, Any]) -> str:
+def plan_section(plan: dict[str, Any]) -> str:
+    """One of the report's plans, as HTML."""
     moves = "".join(
         f"<tr><td>{html.escape(move['executor'])}</td><td>{html.escape(move['topology'])}</td>"
         f"<td>{html.escape(move['from'] or 'unplaced')}</td><td>{html.escape(move['to'])}</td></tr>"
@@ -131,9 +138,8 @@ def _plan(plan: dict[str, Any]) -> str:
     predicted = plan["predicted"]
     facts = (
         f"in force after {_number(plan['seconds_to_in_force'])} s, moved executors at work "
-        f"{_number(plan['seconds_to_running'])} s later; {plan['workers_restarted']} workers restarted, "
-        f"{_number(plan['workers_kept'])} of {plan['workers_meant_to_be_kept']} kept their process; "
-        f"{_number(plan['failed_tuples'])} failed tuples; inter-supervisor traffic predicted "
+        f"{_number(plan['seconds_to_running'])} s later; {_workers(plan)}; "
+        f"failed tuples meanwhile: {_number(plan['failed_tuples'])}; inter-supervisor traffic predicted "
         f"{_number(predicted['inter_supervisor_tuples_per_second'])}, measured "
         f"{_number(measured.get('inter_supervisor_tuples_per_second'))} tuples/s"
     )
@@ -144,13 +150,21 @@ def _plan(plan: dict[str, Any]) -> str:
     )
 
 
+def _workers(plan: dict[str, Any]) -> str:
+    """Which restarted, and which of those that were to stay did."""
+    count, stay = plan["workers_restarted"], plan["workers_meant_to_be_kept"]
+    restarted = f"{count} worker{'' if count == 1 else 's'} restarted"
+    return f"{restarted}, {_number(plan['workers_kept'])} of {stay} kept their process" if stay else restarted
+
+
 def _number(value: float | None) -> str:
     if value is None:
         return "unknown"
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.2f}"
 
 
-def _plots(recorder: Recorder) -> go.Figure:
+def plots_of(recorder: Recorder) -> go.Figure:
+    """The run's course: a chart for each kind of figure, one above the other."""
     titles = (
         "complete latency, ms (log scale; solid: median, dotted: p99)",
         "throughput, acked tuples/s",
@@ -163,23 +177,38 @@ def _plots(recorder: Recorder) -> go.Figure:
     points = [point for point in recorder.points if point.at_seconds >= start]
     seconds = [point.at_seconds - start for point in points]
 
-    def line(row: int, name: str, values: Sequence[float | None], **style: Any) -> None:
-        figure.add_trace(go.Scatter(x=seconds, y=list(values), name=name, mode="lines", line=style), row=row, col=1)
+    names = sorted({name for point in points for name in point.latency_p50_ms})
+    hosts = sorted({host for point in points for host in point.cpu_millicores})
+    singles = ("between supervisors", "supervisors in use")
+    colors = dict(zip((*names, *hosts, *singles), itertools.cycle(qualitative.Plotly), strict=False))
 
-    for name in sorted({name for point in points for name in point.latency_p50_ms}):
-        line(1, f"{name} p50", [point.latency_p50_ms.get(name) for point in points])
-        line(1, f"{name} p99", [point.latency_p99_ms.get(name) for point in points], dash="dot", width=1)
+    def line(row: int, of: str, values: Sequence[float | None], title: str = "", **style: Any) -> None:
+        """`of` has one colour in all charts, which nothing else has."""
+        drawn = {"x": seconds, "y": list(values), "mode": "lines", "line": {"color": colors[of], **style}}
+        figure.add_trace(go.Scatter(**drawn, name=title or of, legend=_legend(row)), row=row, col=1)
+
+    for name in names:
+        line(1, name, [point.latency_p50_ms.get(name) for point in points], f"{name} p50")
+        line(1, name, [point.latency_p99_ms.get(name) for point in points], f"{name} p99", dash="dot", width=1)
         line(2, name, [point.throughput_per_second.get(name) for point in points])
-    line(3, "between supervisors", [point.inter_supervisor_per_second for point in points])
-    for host in sorted({host for point in points for host in point.cpu_millicores}):
+    line(3, singles[0], [point.inter_supervisor_per_second for point in points])
+    for host in hosts:
         line(4, host, [point.cpu_millicores.get(host) for point in points])
-    line(5, "supervisors", [point.supervisors_used for point in points], shape="hv")
+    line(5, singles[1], [point.supervisors_used for point in points], shape="hv")
+    for row in range(1, len(titles) + 1):
+        top = next(figure.select_yaxes(row=row, col=1)).domain[1]
+        figure.update_layout({_legend(row): {"y": top, "yanchor": "top", "x": 1.01}})
     _mark(figure, recorder, start)
     figure.update_yaxes(type="log", row=1, col=1)
     figure.update_yaxes(rangemode="tozero", row=5, col=1)
     figure.update_xaxes(title_text="seconds", row=len(titles), col=1)
     figure.update_layout(height=PLOT_HEIGHT_PX, margin={"t": 60, "l": 50, "r": 20}, template="plotly_white")
     return figure
+
+
+def _legend(row: int) -> str:
+    """Beside the chart of that row, of its lines alone."""
+    return "legend" if row == 1 else f"legend{row}"
 
 
 def _mark(figure: go.Figure, recorder: Recorder, start_seconds: float) -> None:

@@ -16,10 +16,11 @@ from kube_builders import plan, plan_record
 from storm_operator.control_loop import PassReport
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, SeriesWindow
+from storm_operator.core.plan_record import PlanState
 from storm_operator.core.snapshot import LatencySummary
 from storm_operator.demo.figures import PhaseFigures, mixed_latency, ratios
 from storm_operator.demo.recorder import Recorder
-from storm_operator.demo.report import write_report
+from storm_operator.demo.report import plan_section, plots_of, report_to_json, write_report
 from storm_operator.demo.run import Stage, show
 from storm_operator.demo.view import PlainLines, picture, render, sparkline
 
@@ -138,6 +139,29 @@ def test_without_a_terminal_the_view_comes_at_the_end_and_ends_its_line() -> Non
         assert shown.getvalue() == "managed\n"
     assert "storm-operator demo: Even" in shown.getvalue()
     assert shown.getvalue().endswith("╯\n")
+
+
+def test_a_plan_s_workers_are_counted_in_words() -> None:
+    seen = recorder()
+    seen.on_record(plan_record(PlanState.VERIFIED, plan(kept_workers=())))
+    (alone,) = report_to_json(seen, EVEN, MANAGED, ())["plans"]
+    assert "; 1 worker restarted; failed tuples meanwhile: " in plan_section(alone)
+    both = alone | {"workers_restarted": 2, "workers_kept": 1, "workers_meant_to_be_kept": 3}
+    assert "; 2 workers restarted, 1 of 3 kept their process; " in plan_section(both)
+
+
+def test_each_chart_has_its_own_legend_and_nothing_shares_a_colour() -> None:
+    seen = recorder()
+    point = replace(
+        seen.points[0],
+        latency_p50_ms={"chain": 1.0, "words": 1.0},
+        cpu_millicores={f"machine-{number}": 1.0 for number in range(1, 5)},
+    )
+    seen.points[:] = [point]
+    traces = plots_of(seen).data
+    assert [trace.legend for trace in traces[-6:]] == ["legend3", *["legend4"] * 4, "legend5"]
+    colors = {trace.name.split(" p")[0]: trace.line.color for trace in traces}
+    assert len(set(colors.values())) == len(colors) == 8
 
 
 def test_sparkline_leaves_a_gap_for_the_unknown() -> None:

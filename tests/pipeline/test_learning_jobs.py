@@ -138,6 +138,7 @@ def test_a_job_learns_from_the_last_days_alone_when_it_is_told_so(
     lake: Lake,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
     chosen: dict[str, Any],
     hours: set[int | None],
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_job_learns_from_the_last_days_alone_when_it_is_told_so(
     monkeypatch.setattr(profile, "spark_job", in_this_session)
     two_days = two_days_of(spark, lake, tmp_path)
     profile.profile(two_days.root, **chosen)
+    assert profile.MEANING in capsys.readouterr().out
     assert {row["hour_of_week"] for row in rows(spark, two_days, gold.COMPONENT_PROFILE)} == hours
 
 
@@ -199,7 +201,10 @@ def test_history_is_replayed_and_settings_are_recommended(spark: SparkSession, l
     assert to_count.tuples_per_tuple == pytest.approx(5.0, rel=0.02)
     ladder = Ladder(recording.seconds, rungs=2, keep=3, finalists=2, replays=2, least_seconds=60.0)
     chosen = candidates(4, 0)
-    outcomes = climb(chosen, ladder, 0, tune.play_on(spark, recording, Prices(), lambda _: None))
+    shown = io.StringIO()
+    terminal = Console(file=shown, force_terminal=True)
+    outcomes = climb(chosen, ladder, 0, tune.play_on(spark, recording, Prices(), lambda _: None, terminal))
+    assert f"{len(chosen)} of {len(chosen)} replays done" in shown.getvalue()
     tune.write(spark, lake, recording, outcomes, standings(outcomes, ladder))
     advice = sorted(rows(spark, lake, gold.TUNING_ADVICE), key=lambda row: row["rank"])
     assert [row["rank"] for row in advice] == list(range(1, len(advice) + 1))

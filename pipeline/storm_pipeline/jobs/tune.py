@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
+from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
@@ -35,6 +38,17 @@ TRIES_IN_A_TASK = 4
 FEW_TRIES = 64
 """These are the long ones, of the late rounds: each is a task of its own."""
 Told = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaysDone:
+    """How far a round is, for a person: `done` of `total` replays. Spark adds to it when a task ends."""
+
+    done: Accumulator[int]
+    total: int
+
+    def __rich__(self) -> str:
+        return f"{self.done.value:,} of {self.total:,} replays done"
 
 
 def tune(
@@ -84,7 +98,7 @@ def tune(
                 recording = read_recording(spark, tables, name, hours)
                 insist_on_playable(recording)
                 ladder = Ladder(recording.seconds, replays=replays)
-                outcomes = climb(chosen, ladder, seed, play_on(spark, recording, prices, console.print))
+                outcomes = climb(chosen, ladder, seed, play_on(spark, recording, prices, console.print, console))
             except InvalidRecording as error:
                 console.print(f"[red]{name}:[/] {error}", soft_wrap=True)
                 raise typer.Exit(1) from error
@@ -95,14 +109,24 @@ def tune(
         publish(spark, tables, clusters, where, console)
 
 
-def play_on(spark: SparkSession, recording: Recording, prices: Prices, told: Told) -> PlayAll:
-    """Plays tries on Spark's executors, and tells of each rung."""
+def play_on(
+    spark: SparkSession, recording: Recording, prices: Prices, told: Told, console: Console | None = None
+) -> PlayAll:
+    """Plays tries on Spark's executors, tells of each rung, and shows on a `console` how far it is."""
 
     def play_all(tries: Sequence[Try]) -> list[Outcome]:
         context = spark.sparkContext
         tasks = max(1, min(len(tries), max(FEW_TRIES, 2 * context.defaultParallelism, len(tries) // TRIES_IN_A_TASK)))
         told(f"round {tries[0].rung + 1}: {len(tries)} replays of {tries[0].seconds:,.0f} s of history")
-        return context.parallelize(tries, tasks).map(lambda one: replay(recording, one, prices)).collect()
+        done = context.accumulator(0)
+
+        def play(one: Try) -> Outcome:
+            outcome = replay(recording, one, prices)
+            done.add(1)
+            return outcome
+
+        with console.status(ReplaysDone(done, len(tries))) if console else nullcontext():
+            return context.parallelize(tries, tasks).map(play).collect()
 
     return play_all
 

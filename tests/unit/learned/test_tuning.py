@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
+from rich.console import Console
 
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.settings_overrides import InvalidOverride
-from storm_pipeline.jobs.tune import changed, verdict
+from storm_pipeline.jobs.tune import ReplaysDone, changed, verdict
 from storm_pipeline.tuning import candidates as tried
 from storm_pipeline.tuning.candidates import OF_POLICY, candidates, settings_of
 from storm_pipeline.tuning.halving import PRESENT, Ladder, Standing, climb, standings
@@ -164,3 +167,12 @@ def test_what_a_candidate_changes_is_told_and_what_stays_is_not() -> None:
 def test_the_present_settings_are_kept_unless_others_are_surely_better() -> None:
     assert verdict([standing(PRESENT, 0.0)], ()).startswith("keep the present settings")
     assert verdict([standing(2, 1.0, "policy=liu")], ()).startswith("keep the present settings")
+
+
+def test_how_far_a_round_is_is_read_anew_each_time_that_it_is_shown() -> None:
+    done = Mock(value=0)
+    shown = io.StringIO()
+    terminal = Console(file=shown, force_terminal=True, width=60)
+    with terminal.status(ReplaysDone(done, 1200)):
+        done.value = 1004
+    assert "1,004 of 1,200 replays done" in shown.getvalue()

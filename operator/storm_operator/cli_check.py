@@ -8,21 +8,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
-from storm_operator.adapters.resources import KIND, InvalidResource, parse_topology
+from storm_operator.adapters.resources import KIND, SUFFIXES, InvalidResource, parse_topology, read_documents
 
-EXIT_WRONG = 2
-SUFFIXES = (".yaml", ".yml")
+EXIT_BAD_INPUT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One StormTopology of a file, or the file itself where it cannot be read; `wrong` is None when it is right."""
+    """What is said of one StormTopology of a file, or of the file itself where it cannot be read."""
 
     path: Path
-    name: str
-    wrong: str | None = None
+    words: str
+    is_right: bool = False
 
 
 def check(
@@ -35,11 +33,11 @@ def check(
     """
     found = [checked for path in _files(paths) for checked in _check_file(path)]
     for checked in found:
-        typer.echo(f"{checked.path}: {checked.wrong or f'{checked.name} is right'}", err=checked.wrong is not None)
+        typer.echo(f"{checked.path}: {checked.words}", err=not checked.is_right)
     if not found:
         typer.echo(f"no {KIND} in {', '.join(map(str, paths))}", err=True)
-    if not found or any(checked.wrong for checked in found):
-        raise typer.Exit(EXIT_WRONG)
+    if not found or not all(checked.is_right for checked in found):
+        raise typer.Exit(EXIT_BAD_INPUT)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -52,11 +50,9 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _check_file(path: Path) -> list[Checked]:
     try:
-        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        return [Checked(path, path.name, f"cannot be read: {error}")]
-    except yaml.YAMLError as error:
-        return [Checked(path, path.name, f"not valid YAML: {' '.join(str(error).split())}")]
+        documents = read_documents(path)
+    except InvalidResource as error:
+        return [Checked(path, str(error))]
     return [_check_document(path, document) for document in documents if _is_ours(document)]
 
 
@@ -67,6 +63,7 @@ def _is_ours(document: object) -> bool:
 
 def _check_document(path: Path, document: object) -> Checked:
     try:
-        return Checked(path, parse_topology(document, base_folder=path.parent).name)
+        name = parse_topology(document, base_folder=path.parent).name
     except InvalidResource as error:
-        return Checked(path, path.name, str(error))
+        return Checked(path, str(error))
+    return Checked(path, f"{name} is right", is_right=True)

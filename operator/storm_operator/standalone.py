@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from storm_operator.adapters.errors import AdapterError
-from storm_operator.adapters.resources import InvalidResource, read_topology_file
+from storm_operator.adapters.resources import SUFFIXES, InvalidResource, read_topology_file
 from storm_operator.adapters.standalone_lock import ManagedByAnother
 from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.decision import Hold
@@ -21,7 +21,6 @@ from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.lifecycle_manager import LifecycleManager
 
-SUFFIXES = (".yaml", ".yml")
 KEPT_PLANS = 50
 """Plans of which is known what was said; those before them are long over."""
 FIRST_TRIES_SECONDS = 2.0

@@ -42,7 +42,7 @@ def played(load: LoadShape, seconds: float, parallelism: ParallelismSpec = AUTO,
     spec = TopologySpec(
         "wordcount", AdoptSource(), scheduling=SchedulingSettings(**scheduling), parallelism=parallelism
     )
-    return simulate(Scenario("words", model, seconds, step_seconds=2.0), {"wordcount": spec})
+    return simulate(Scenario("words", model, seconds, step_seconds=1.0), {"wordcount": spec})
 
 
 def executors(report: SimulationReport) -> list[int]:

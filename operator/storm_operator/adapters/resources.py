@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -35,15 +35,21 @@ from storm_operator.core.topology_spec import (
 __all__ = [
     "API_VERSION",
     "KIND",
+    "SUFFIXES",
     "InvalidResource",
     "crd_file",
     "parse_topology",
+    "read_documents",
     "read_topology_file",
     "topology_schema",
 ]
 
+T = TypeVar("T")
+
 API_VERSION = "storm-operator.dev/v1alpha1"
 KIND = "StormTopology"
+SUFFIXES = (".yaml", ".yml")
+"""Of the files in a folder that may describe topologies."""
 
 
 def read_topology_file(path: Path) -> TopologySpec:
@@ -52,17 +58,26 @@ def read_topology_file(path: Path) -> TopologySpec:
     Raises `InvalidResource`, whose message begins with the file's name.
     """
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidResource(f"{path.name}: cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise InvalidResource(f"{path.name}: not valid YAML: {' '.join(str(error).split())}") from error
-    try:
+        document = _parsed(path, yaml.safe_load)
         spec = parse_topology(document, base_folder=path.parent)
         refuse_kubernetes_only(document["spec"])
     except InvalidResource as error:
         raise InvalidResource(f"{path.name}: {error}") from error
     return spec
+
+
+def read_documents(path: Path) -> list[object]:
+    """All documents of a YAML file, of whatever kind. Raises `InvalidResource`."""
+    return _parsed(path, lambda text: list(yaml.safe_load_all(text)))
+
+
+def _parsed(path: Path, parse: Callable[[str], T]) -> T:
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidResource(f"cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise InvalidResource(f"not valid YAML: {' '.join(str(error).split())}") from error
 
 
 def parse_topology(document: object, base_folder: Path | None = None) -> TopologySpec:

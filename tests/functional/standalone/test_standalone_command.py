@@ -120,9 +120,11 @@ def test_folder_is_submitted_managed_followed_and_left_running(
 
 
 @contextmanager
-def standalone_on(cluster: LocalCluster, folder: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """One without topologies."""
+def standalone_on(cluster: LocalCluster, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """One whose folder of topologies is empty."""
     host, port = cluster.nimbus
+    folder = log.with_name(f"topologies-of-{log.name}")
+    folder.mkdir()
     program = [sys.executable, "-m", "storm_operator", "standalone", str(folder), "--page-port", "0"]
     program += ["--nimbus", f"{host}:{port}", "--zookeeper", cluster.zookeeper]
     with log.open("w") as output:
@@ -136,15 +138,17 @@ def standalone_on(cluster: LocalCluster, folder: Path, log: Path) -> Iterator[su
         operator.wait(timeout=10)
 
 
+def wait_until_it_manages(log: Path) -> None:
+    eventually(lambda: "managing" in log.read_text(), "it manages", seen=log.read_text)
+
+
 def test_second_is_refused_and_the_next_life_of_a_killed_one_is_not(
     storm_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "topologies"
-    folder.mkdir()
     logs = [tmp_path / f"log-{number}" for number in range(3)]
-    with standalone_on(storm_cluster, folder, logs[0]) as first:
-        eventually(lambda: "managing" in logs[0].read_text(), "the first manages", seen=logs[0].read_text)
-        with standalone_on(storm_cluster, folder, logs[1]) as second:
+    with standalone_on(storm_cluster, logs[0]) as first:
+        wait_until_it_manages(logs[0])
+        with standalone_on(storm_cluster, logs[1]) as second:
             assert second.wait(timeout=60) == 1
         refused = logs[1].read_text()
         assert f"manages this Storm cluster already: pid {first.pid} on {socket.gethostname()}; end that one" in refused
@@ -152,8 +156,8 @@ def test_second_is_refused_and_the_next_life_of_a_killed_one_is_not(
         assert "Traceback" not in refused
         assert first.poll() is None
     assert first.returncode == -signal.SIGKILL
-    with standalone_on(storm_cluster, folder, logs[2]) as third:
-        eventually(lambda: "managing" in logs[2].read_text(), "its next life manages", seen=logs[2].read_text)
+    with standalone_on(storm_cluster, logs[2]) as third:
+        wait_until_it_manages(logs[2])
         assert "waiting" not in logs[2].read_text(), "whoever is dead for certain is not waited for"
         third.send_signal(signal.SIGINT)
         assert third.wait(timeout=60) == 0
@@ -162,16 +166,14 @@ def test_second_is_refused_and_the_next_life_of_a_killed_one_is_not(
 def test_one_that_was_replaced_while_it_could_not_be_heard_says_so_and_ends(
     storm_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "topologies"
-    folder.mkdir()
     logs = [tmp_path / f"log-{number}" for number in range(2)]
     onlooker = ZooKeeperSession(storm_cluster.zookeeper)
-    with standalone_on(storm_cluster, folder, logs[0]) as first:
-        eventually(lambda: "managing" in logs[0].read_text(), "the first manages", seen=logs[0].read_text)
+    with standalone_on(storm_cluster, logs[0]) as first:
+        wait_until_it_manages(logs[0])
         first.send_signal(signal.SIGSTOP)
         eventually(lambda: not onlooker.children("/storm/storm-operator/standalone"), "its session has timed out")
-        with standalone_on(storm_cluster, folder, logs[1]) as second:
-            eventually(lambda: "managing" in logs[1].read_text(), "the second manages", seen=logs[1].read_text)
+        with standalone_on(storm_cluster, logs[1]) as second:
+            wait_until_it_manages(logs[1])
             first.send_signal(signal.SIGCONT)
             assert first.wait(timeout=120) == 1
             assert f"has taken over this Storm cluster, pid {second.pid} on" in logs[0].read_text()

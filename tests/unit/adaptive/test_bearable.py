@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -13,7 +13,7 @@ from placement_cases import Case, placed_or_fail, random_case
 from storm_operator.core.decide import DecisionMemory, decide
 from storm_operator.core.decision import Hold, Plan
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
-from storm_operator.core.placement import adaptive, adaptive_shares
+from storm_operator.core.placement import adaptive_shares
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.adaptive_shares import place_adaptive_as_shared
 from storm_operator.core.placement.bearable import bearable, is_beyond_gain
@@ -25,15 +25,6 @@ from storm_operator.core.traffic import TrafficMatrix
 SEEDS = range(8)
 FULL = 1.1
 """So little room that not every placement fits."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _little_patience() -> Iterator[None]:
-    """How much is searched for is the same for all that is compared here; the last percent is for other tests."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(adaptive, "MOST_PATIENCE", 200)
-        patched.setattr(adaptive, "GLANCE", 50)
-        yield
 
 
 def proposed(case: Case) -> Assignment:
@@ -103,11 +94,11 @@ def test_workers_are_kept_apart_whatever_that_costs(seed: int) -> None:
 
 def test_what_decide_would_carry_out_is_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search to the end, whatever can be gained, leads to no plan that the policy would not lead to."""
-    for percent, plans in decided_under((10.0, 30.0), range(20), monkeypatch).items():
+    for percent, plans in decided_under((10.0, 30.0), range(30), monkeypatch).items():
         for seed, (ours, to_the_end) in enumerate(plans):
             assert isinstance(ours, Plan) == isinstance(to_the_end, Plan), (percent, seed)
         planned = sum(isinstance(ours, Plan) for ours, _ in plans)
-        assert 4 <= planned <= 16, f"{percent}: both plans and holds were compared"
+        assert 5 <= planned <= 25, f"{percent}: both plans and holds were compared"
 
 
 def decided_under(

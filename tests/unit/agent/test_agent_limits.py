@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from eventually import eventually
 from kazoo.client import KazooState
 
 from storm_operator.agent import limits
@@ -48,14 +48,19 @@ class SilentZooKeeper:
     """A client of kazoo's whose ZooKeeper answers when the test says so; there are no limits in it."""
 
     def __init__(self, **_: Any) -> None:
-        self.connected = False
-        self.asked = 0
+        self.answers = False
+        self.looks = self.asked = 0
+
+    @property
+    def connected(self) -> bool:
+        self.looks += 1
+        return self.answers
 
     def add_listener(self, listener: Callable[[str], None]) -> None:
         self._tell = listener
 
     def answer(self, connected: bool) -> None:
-        self.connected = connected
+        self.answers = connected
         self._tell(KazooState.CONNECTED if connected else KazooState.SUSPENDED)
 
     def get_children(self, path: str, watch: object) -> list[str]:
@@ -82,26 +87,18 @@ def test_zookeeper_that_never_answers_is_said_once_and_so_is_its_first_answer(
     reader = LimitsReader(HOSTS, "/storm/storm-operator", lambda: None)
     reader.start()
     try:
-        _until(lambda: bool(caplog.records))
-        time.sleep(0.2)  # many looks later
+        eventually(lambda: client.looks > 10, "it looks again and again")
         ((_, level, words),) = caplog.record_tuples
         assert level == logging.WARNING
         assert f"ZooKeeper {HOSTS} has not answered" in words
         assert "--zookeeper" in words
         client.answer(True)
-        _until(lambda: client.asked > 1)
+        eventually(lambda: client.asked > 1, "limits are read")
         assert caplog.messages[1:] == [f"ZooKeeper {HOSTS} answers: following its CPU limits"]
         client.answer(False)
         client.answer(True)
-        _until(lambda: len(caplog.records) > 3)
+        eventually(lambda: len(caplog.records) > 3, "both are said")
         assert "keeping the CPU limits last known" in caplog.messages[2]
         assert caplog.messages[3:] == [f"ZooKeeper {HOSTS} answers: following its CPU limits"]
     finally:
         reader.stop()
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30.0
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from eventually import eventually
 
 from loop_scene import WORDS, scene
 from storm_operator.adapters.errors import AdapterError, MalformedDocument, ZooKeeperUnreachable
@@ -41,6 +42,7 @@ class FakeZooKeeper:
     nodes: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     count: int = 0
     answers: bool = True
+    refused: int = 0
 
     def expire(self, session: str) -> None:
         self.nodes = {path: node for path, node in self.nodes.items() if node[0] != session}
@@ -56,6 +58,7 @@ class FakeSession:
 
     def _ask(self) -> dict[str, tuple[str, bytes]]:
         if not self.zookeeper.answers:
+            self.zookeeper.refused += 1
             raise ZooKeeperUnreachable("no answer")
         return self.zookeeper.nodes
 
@@ -158,13 +161,10 @@ def test_the_lock_is_taken_again_after_a_lost_session(operator: Make, zookeeper:
     zookeeper.expire(f"{HERE}")
     zookeeper.answers = False
     holder.connected.set()
+    eventually(lambda: zookeeper.refused, "a look that is not answered")
     zookeeper.answers = True
     holder.connected.set()
-    deadline = threading.Event()
-    for _ in range(1000):
-        if zookeeper.nodes:
-            break
-        deadline.wait(0.01)
+    eventually(lambda: zookeeper.nodes, "the lock is taken again")
     assert zookeeper.holders() == [HERE]
     holder.lock.check()
     holder.lock.take()

@@ -68,8 +68,7 @@ class PlayedKubelet:
                 sys.stdout.write(f"the played kubelet: {trouble!r}\n")
 
     def _play_what_is_pending(self) -> None:
-        pods = json.loads(self.kube.kubectl("get", "pods", "-n", self.namespace, "-l", "job-name", "-o", "json"))
-        for pod in pods["items"]:
+        for pod in self.kube.objects("pods", self.namespace, labels="job-name"):
             if pod["status"]["phase"] == "Pending":
                 self._play(pod)
 
@@ -211,8 +210,7 @@ class Scene:
         return found[0] if found else None
 
     def all(self, kind: str) -> list[dict[str, Any]]:
-        answer = json.loads(self.kube.kubectl("get", kind, "-n", self.namespace, "-o", "json"))
-        return sorted(answer["items"], key=lambda body: str(body["metadata"]["name"]))
+        return sorted(self.kube.objects(kind, self.namespace), key=lambda body: str(body["metadata"]["name"]))
 
     def status(self, name: str) -> dict[str, Any]:
         body = self.get("stormtopologies", name)
@@ -251,9 +249,9 @@ class Scene:
         body = self.get("stormtopologies", name)
         if body is None:
             return []
-        answer = json.loads(self.kube.kubectl("get", "events", "-n", self.namespace, "-o", "json"))
         uid = body["metadata"]["uid"]
-        about = [event for event in answer["items"] if (event.get("involvedObject") or {}).get("uid") == uid]
+        seen = self.kube.objects("events", self.namespace)
+        about = [event for event in seen if (event.get("involvedObject") or {}).get("uid") == uid]
         return [event for event in about if event.get("reason") == reason]
 
     def is_gone(self, name: str) -> bool:

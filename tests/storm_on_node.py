@@ -67,9 +67,8 @@ class StormOnNode:
         patch = json.dumps({"spec": spec})
         self.kube.kubectl("patch", "stormtopology", name, "-n", NAMESPACE, "--type=merge", f"--patch={patch}")
 
-    def all(self, kind: str, *arguments: str, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
-        answer = json.loads(self.kube.kubectl("get", kind, "-n", namespace, "-o", "json", *arguments))
-        return list(answer["items"])
+    def all(self, kind: str, labels: str = "", namespace: str = NAMESPACE) -> list[dict[str, Any]]:
+        return self.kube.objects(kind, namespace, labels)
 
     def status(self, name: str) -> dict[str, Any]:
         found = [body for body in self.all("stormtopologies") if body["metadata"]["name"] == name]
@@ -84,7 +83,7 @@ class StormOnNode:
 
     def supervisors(self) -> list[dict[str, Any]]:
         """The supervisor pods that are not being deleted."""
-        pods = self.all("pods", "-l", SUPERVISORS)
+        pods = self.all("pods", SUPERVISORS)
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def wanted_millicores(self) -> dict[str, int]:
@@ -134,7 +133,7 @@ class StormOnNode:
     @contextmanager
     def nimbus(self) -> Iterator[NimbusClient]:
         """From this machine, at its pod's address."""
-        (pod,) = self.all("pods", "-l", "app.kubernetes.io/component=nimbus")
+        (pod,) = self.all("pods", "app.kubernetes.io/component=nimbus")
         client = NimbusClient([f"{pod['status']['podIP']}:6627"])
         try:
             yield client

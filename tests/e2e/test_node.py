@@ -90,8 +90,7 @@ def other(node: KubeCluster) -> Iterator[str]:
 
 
 def pod_status(cluster: KubeCluster, namespace: str) -> dict[str, Any]:
-    status: dict[str, Any] = json.loads(cluster.kubectl("get", "pod", "web", "-n", namespace, "-o", "json"))["status"]
-    return status
+    return dict(cluster.object("pods", "web", namespace)["status"])
 
 
 def succeeds(cluster: KubeCluster, *arguments: str) -> bool:

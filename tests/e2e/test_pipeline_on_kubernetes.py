@@ -76,7 +76,7 @@ def test_cron_job_turns_history_into_tables_with_executor_pods(installed: KubeCl
     events = installed.kubectl("get", "events", "-n", NAMESPACE, "-o", "jsonpath={.items[*].involvedObject.name}")
     assert any("-exec-" in name for name in events.split()), "Spark made no executor pod"
     eventually(
-        lambda: executors(installed) == "", "no executor outlives its application", seen=lambda: executors(installed)
+        lambda: executors(installed) == [], "no executor outlives its application", seen=lambda: executors(installed)
     )
     recorded = _rows(sorted((history / "executors").rglob("*.parquet")))
     assert recorded > 0
@@ -84,9 +84,9 @@ def test_cron_job_turns_history_into_tables_with_executor_pods(installed: KubeCl
     assert any((history / "lake" / "gold").iterdir())
 
 
-def executors(node: KubeCluster) -> str:
+def executors(node: KubeCluster) -> list[str]:
     """Names of their pods."""
-    return node.kubectl("get", "pods", "-n", NAMESPACE, "-l", "spark-role=executor", "-o", "name")
+    return [pod["metadata"]["name"] for pod in node.objects("pods", NAMESPACE, labels="spark-role=executor")]
 
 
 def run_out(node: KubeCluster, job: str) -> None:

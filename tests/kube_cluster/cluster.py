@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 import requests
@@ -22,12 +22,12 @@ from kube_cluster.errors import KubeClusterError
 from kube_cluster.layout import KubeLayout, read_layout, state_file
 from kube_cluster.lifecycle import bring_up, plan
 from kube_cluster.node.node import Node
+from kube_cluster.objects import ANSWER_SECONDS, answer_to, document_of, path_of
 from kube_cluster.sweep import take_down
 from kube_cluster.waiting import wait_for
 from storm_operator.local.processes import marked_processes
 
 READY_SECONDS = 240.0
-ANSWER_SECONDS = 15.0
 TOKEN_HOURS = 24
 
 
@@ -145,6 +145,18 @@ class KubeCluster:
         except KubeClusterError as reason:
             raise KubeClusterError(f"{reason}\n{self._last_words()}") from None
 
+    def objects(self, kind: str, namespace: str | None = None, labels: str = "") -> list[dict[str, Any]]:
+        """All objects of a kind (its plural name) in a namespace, or in the cluster; as administrator.
+
+        For loops that wait: see objects.py. Raises KubeClusterError with what the API server said.
+        """
+        query = {"labelSelector": labels} if labels else {}
+        return list(document_of(self._get(path_of(kind, namespace), query))["items"])
+
+    def object(self, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
+        """One object of a kind (its plural name); as `objects`."""
+        return document_of(self._get(path_of(kind, namespace, name)))
+
     def kubectl(self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None) -> str:  # noqa: A002 - as in subprocess
         """What kubectl prints. Raises KubeClusterError with what it said on stderr. By default as administrator."""
         command = [str(program_path("kubectl")), f"--cache-dir={self.layout.client_cache}", *arguments]
@@ -183,7 +195,7 @@ class KubeCluster:
         """The node, of a cluster that has one."""
         if not self.layout.node:
             raise KubeClusterError(f"cluster {self.name!r} has no node: KubeCluster(..., node=True)")
-        return Node(self.layout, self.kubectl, self._pid_of)
+        return Node(self.layout, self.kubectl, self.object, self._pid_of)
 
     def load_image(self, archive: Path) -> None:
         """Give the node an image, as `images.build_image` makes it; pods need `imagePullPolicy: Never`."""
@@ -194,16 +206,12 @@ class KubeCluster:
 
     def _answers(self, path: str) -> bool:
         try:
-            answer = requests.get(
-                self.url + path,
-                headers={"Authorization": f"Bearer {self.token}"},
-                verify=str(self.ca_file),
-                timeout=ANSWER_SECONDS,
-            )
-        except (OSError, requests.RequestException):
-            # No certificate yet, or nobody listens yet.
+            return self._get(path).ok
+        except KubeClusterError:
             return False
-        return answer.ok
+
+    def _get(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> requests.Response:
+        return answer_to(self.url + path, self.token, str(self.ca_file), query)
 
     def _explains(self, plural: str) -> bool:
         """Descriptions (OpenAPI) are published a little later than the resource itself."""

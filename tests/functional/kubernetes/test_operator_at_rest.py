@@ -159,7 +159,7 @@ spec: {{nimbus: "127.0.0.1:1", adopt: {{}}, scheduling: {{periodSeconds: 1}}}}
 
 
 def out_of_reach(kube: KubeCluster) -> list[str]:
-    found = json.loads(kube.kubectl("get", "stormtopologies", "-n", NAMESPACE, "-o", "json"))["items"]
+    found = kube.objects("stormtopologies", NAMESPACE)
     return [body["metadata"]["name"] for body in found if "ClusterUnreachable" in json.dumps(body.get("status", {}))]
 
 

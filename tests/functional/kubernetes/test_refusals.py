@@ -63,11 +63,11 @@ class Refused:
         self.care.news.tell_of({"words": TopologySpec("words", AdoptSource())}, SEEN)
 
     def events(self) -> list[tuple[str, str]]:
-        found = json.loads(self.kube.kubectl("get", "events", "-n", NAMESPACE, "-o", "json"))["items"]
+        found = self.kube.objects("events", NAMESPACE)
         return [(one["reason"], one["message"]) for one in found if one["source"].get("component") == "storm-operator"]
 
     def asked_for(self) -> str:
-        pod = json.loads(self.kube.kubectl("get", "pod", "storm-supervisor-0", "-n", NAMESPACE, "-o", "json"))
+        pod = self.kube.object("pods", "storm-supervisor-0", NAMESPACE)
         return str(pod["spec"]["containers"][0]["resources"]["limits"]["cpu"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -24,11 +23,18 @@ ANSWER_SECONDS = 5.0
 
 
 class Node:
-    """`kubectl` is the cluster's; `pid_of` tells a daemon's process id, None while it does not run."""
+    """`kubectl` and `object_of` are the cluster's; `pid_of` tells a daemon's process id, None while it does not run."""
 
-    def __init__(self, layout: KubeLayout, kubectl: Callable[..., str], pid_of: Callable[[str], int | None]) -> None:
+    def __init__(
+        self,
+        layout: KubeLayout,
+        kubectl: Callable[..., str],
+        object_of: Callable[..., dict[str, Any]],
+        pid_of: Callable[[str], int | None],
+    ) -> None:
         self._layout = layout
         self._kubectl = kubectl
+        self._object_of = object_of
         self._pid_of = pid_of
 
     def run(self, *command: str, stdin: Path | None = None) -> str:
@@ -56,7 +62,7 @@ class Node:
 
     def container_cgroup(self, namespace: str, pod: str, container: str, controller: str = "cpu") -> Path:
         """The folder of a running container's cgroup under a controller (of cgroup v1; v2 has one folder for all)."""
-        status = self._pod(namespace, pod)
+        status = self._object_of("pods", pod, namespace)
         ids = {each["name"]: each.get("containerID", "") for each in status["status"].get("containerStatuses", [])}
         identity = ids.get(container, "").rpartition("/")[2]
         if not identity:
@@ -86,13 +92,9 @@ class Node:
 
     def _is_ready(self) -> bool:
         try:
-            node = json.loads(self._kubectl("get", "node", self._layout.node_name, "-o", "json"))
+            node = self._object_of("nodes", self._layout.node_name)
             dns = requests.get(f"http://{self._layout.node_ip}:{DNS_READY_PORT}/ready", timeout=ANSWER_SECONDS)
         except (KubeClusterError, requests.RequestException):
             return False
         conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", [])}
         return conditions.get("Ready") == "True" and not node["spec"].get("taints") and dns.ok
-
-    def _pod(self, namespace: str, pod: str) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._kubectl("get", "pod", pod, "-n", namespace, "-o", "json"))
-        return answer

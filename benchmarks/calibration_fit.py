@@ -10,8 +10,9 @@ from calibration_cases import FIRST_PORT, MACHINE_MILLICORES, MACHINES, WORKLOAD
 from scipy.optimize import least_squares, nnls
 
 from storm_operator.core.arrays import Floats
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
-from storm_operator.core.snapshot import ClusterSnapshot, Distances
+from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.simulator.arrays import times
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter

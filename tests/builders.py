@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import (
     Assignment,
     Component,
@@ -27,7 +28,6 @@ from storm_operator.core.snapshot import (
     ClusterSnapshot,
     Completeness,
     ComponentLoad,
-    Distances,
     LatencySummary,
     LoadPeriod,
     TopologyRates,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from builders import FIRST_PORT, component_load, graph_topology, history, placement_settings, snapshot
 from placement_cases import Case, dealt
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import (
     ACKER_COMPONENT,
     Assignment,
@@ -23,7 +24,7 @@ from storm_operator.core.model import (
     WorkerSlot,
 )
 from storm_operator.core.settings import SchedulingSettings, Separation
-from storm_operator.core.snapshot import ClusterSnapshot, Distances, LoadPeriod
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 
 MOST_EXECUTORS = 24
 MOST_SUPERVISORS = 5

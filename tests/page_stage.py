@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storm_operator.console.site import PageAddress, SinglePage
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import ComponentKind
 from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings
-from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_operator.simulator.load import Constant, Sine

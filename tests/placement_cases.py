@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from builders import FIRST_PORT, even_traffic, graph_topology, placement_settings, snapshot
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import (
     ACKER_COMPONENT,
     Assignment,
@@ -21,7 +22,7 @@ from storm_operator.core.model import (
     WorkerSlot,
 )
 from storm_operator.core.settings import PlacementSettings, Separation
-from storm_operator.core.snapshot import ClusterSnapshot, Distances
+from storm_operator.core.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, ComponentKind, Executor, WorkerSlot
-from storm_operator.core.snapshot import ClusterSnapshot, Distances
+from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.load import Constant, LoadShape
 from storm_operator.simulator.measure import Meter

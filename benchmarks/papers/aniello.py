@@ -13,7 +13,7 @@ from functools import partial
 from papers.contestants import DEFAULT, OURS, Contestant
 from papers.experiment import Case, Figures, Run
 
-from storm_operator.core.snapshot import Distances
+from storm_operator.core.distances import Distances
 from storm_operator.simulated_loop import Scenario
 from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor, SimulatedTopology
 from storm_operator.simulator.workloads import grand_challenge_query1, reference_chain

@@ -19,7 +19,7 @@ import numpy as np
 from papers.contestants import DEFAULT, OURS, Contestant
 from papers.experiment import Case, Figures, Run, play
 
-from storm_operator.core.snapshot import Distances
+from storm_operator.core.distances import Distances
 from storm_operator.simulated_loop import Scenario
 from storm_operator.simulator.model import (
     AvailabilityDrops,

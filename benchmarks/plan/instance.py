@@ -14,16 +14,10 @@ from itertools import permutations
 import numpy as np
 from plan.topologies import Floats, Flow, random_flow, sizes
 
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot
 from storm_operator.core.settings import ObjectiveWeights, PlacementSettings, SchedulingSettings, Separation
-from storm_operator.core.snapshot import (
-    ClusterSnapshot,
-    Completeness,
-    Distances,
-    LatencySummary,
-    LoadPeriod,
-    TopologyRates,
-)
+from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, LoadPeriod, TopologyRates
 from storm_operator.core.traffic import TrafficMatrix
 
 PORTS = (6700, 6701, 6702, 6703)

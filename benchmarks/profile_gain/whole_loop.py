@@ -15,9 +15,9 @@ from typing import Any
 
 from profile_gain.learning import Arrivals, learn, profile_of
 
+from storm_operator.core.distances import Distances
 from storm_operator.core.learned_profile import LearnedProfile, ProfileReading
 from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingSettings
-from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_cluster import EPOCH_SECONDS
 from storm_operator.simulated_loop import Scenario, SimulatedStage

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from papers.contestants import as_published
 
+from storm_operator.core.distances import Distances
 from storm_operator.core.placement.registry import POLICIES
 from storm_operator.core.settings import Forecast, SchedulingSettings
-from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario
 from storm_operator.simulator.load import Constant, LoadShape, Noisy, RandomLevels, Sine, Spiky, Step

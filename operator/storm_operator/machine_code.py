@@ -21,6 +21,7 @@ def unpack_machine_code() -> None:
 
 def compile_ahead() -> None:
     """Place a small cluster, by all that placing a large one takes."""
+    from storm_operator.core.distances import Distances
     from storm_operator.core.model import (
         Assignment,
         Component,
@@ -33,7 +34,7 @@ def compile_ahead() -> None:
     )
     from storm_operator.core.placement.adaptive import place_adaptive
     from storm_operator.core.settings import PlacementSettings
-    from storm_operator.core.snapshot import ClusterSnapshot, Completeness, Distances
+    from storm_operator.core.snapshot import ClusterSnapshot, Completeness
     from storm_operator.core.traffic import TrafficMatrix
 
     executors = tuple(Executor("words-1", task, task, "spout" if task <= 6 else "count") for task in range(1, 13))

@@ -18,7 +18,7 @@ from storm_operator.adapters.resource_settings import (
     resource_settings,
     scheduling_settings,
 )
-from storm_operator.core.snapshot import Distances
+from storm_operator.core.distances import Distances
 from storm_operator.core.topology_spec import AdoptSource, ParallelismSpec, TopologySpec
 from storm_operator.scenario_fields import (
     NOT_NEGATIVE,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from simulator_scene import machines
+from storm_operator.core.distances import Distances
 from storm_operator.core.settings import Mode, SchedulingSettings
-from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import (
     AdoptSource,
     ComponentParallelism,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from simulator_scene import machines
+from storm_operator.core.distances import Distances
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
-from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario, simulate
 from storm_operator.simulation_report import SimulationReport

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from simulator_scene import machines
+from storm_operator.core.distances import Distances
 from storm_operator.core.settings import ApplyMethod, Enforcement, Mode, ResourceSettings, SchedulingSettings
-from storm_operator.core.snapshot import Distances
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.demo.scenario import durations
 from storm_operator.demo.simulated import play, simulated_demo

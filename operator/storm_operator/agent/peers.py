@@ -1,4 +1,4 @@
-"""Probes the other supervisors' agents: how far they are, whether they answer, where they think they are.
+"""Probes other supervisors' agents: how far they are, whether they answer, where they think they are.
 
 A probe is one TCP connect, which takes the kernels one round trip whatever the agents are busy with, and then one
 short question over it for the peer's coordinate.
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from storm_operator.agent.neighbours import neighbours
 from storm_operator.agent.peer_statistics import PeerStatistics
 from storm_operator.core.vivaldi import Coordinate, moved_by_sample
 
@@ -37,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class PeerReport:
-    """All that is known of the peers; `coordinate` is this agent's own, None before its first sample."""
+    """All that is known of the neighbours; `coordinate` is this agent's own, None before its first sample."""
 
     statistics: Mapping[str, PeerStatistics]
     coordinate: Coordinate | None
@@ -47,10 +48,13 @@ Probe = Callable[[Address], Answer | None]
 
 
 class Peers:
-    """Probes every peer about every five seconds, one after the other, spread over that time."""
+    """Probes each neighbour about every five seconds, one after the other, spread over that time."""
 
-    def __init__(self, addresses: Mapping[str, Address], rng: random.Random, probe: Probe | None = None) -> None:
-        self._addresses = dict(sorted(addresses.items()))
+    def __init__(
+        self, own: str, addresses: Mapping[str, Address], rng: random.Random, probe: Probe | None = None
+    ) -> None:
+        """`own` is this agent's host; of `addresses`, those of its peers by host, its neighbours are probed."""
+        self._addresses = {peer: addresses[peer] for peer in neighbours(own, addresses)}
         self._rng = rng
         self._probe = probe or probe_agent
         self._statistics = {peer: PeerStatistics() for peer in self._addresses}

@@ -46,7 +46,8 @@ class AgentService:
         self._folder = SnapshotFolder(options.metrics_dir, is_writer_alive)
         machine = Machine(options.cpu_capacity_millicores)
         self._switch = EnforcementSwitch(machine, options.host, options.cgroup, _declined(options))
-        self._peers = Peers(options.peers, random.Random(options.host))  # noqa: S311 - spreads probes, no secret
+        rng = random.Random(options.host)  # noqa: S311 - spreads probes, no secret
+        self._peers = Peers(options.host, options.peers, rng)
         self._limits = (
             LimitsReader(options.zookeeper, options.zookeeper_root, self._wake.set)
             if options.zookeeper and options.enforce

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from storm_operator.core.arrays import NOWHERE, Floats, Ints
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment
-from storm_operator.core.snapshot import Distances
 from storm_operator.core.traffic import TrafficMatrix
 
 Truths = npt.NDArray[np.bool_]
@@ -98,13 +98,10 @@ def _numbered(traffic: TrafficMatrix, assignment: Assignment) -> tuple[Ints, Int
 
 def _round_trips_ms(distances: Distances, supervisor_ids: Sequence[str], here: Ints, there: Ints) -> Floats:
     """Between the supervisors of each pair, 0 within one; each pair of supervisors is looked up once."""
-    if not distances.round_trip_ms:
+    if not distances.round_trip_ms and not distances.places:
         return np.where(here == there, 0.0, distances.typical_ms)
     count = len(supervisor_ids)
     keys, inverse = np.unique(here * count + there, return_inverse=True)
-    measured, default_ms, hop_ms = distances.round_trip_ms, distances.default_ms, distances.worker_hop_ms
-    known = [
-        0.0 if a == b else hop_ms + measured.get((supervisor_ids[a], supervisor_ids[b]), default_ms)
-        for a, b in zip((keys // count).tolist(), (keys % count).tolist(), strict=True)
-    ]
-    return np.array(known, dtype=np.float64)[inverse]
+    a, b = keys // count, keys % count
+    pairs_ms = distances.pairs_ms(tuple(supervisor_ids), a, b) + distances.worker_hop_ms
+    return np.where(a == b, 0.0, pairs_ms)[inverse]

@@ -9,54 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot, read_only
 from storm_operator.core.traffic import TrafficMatrix
-
-DEFAULT_LOOPBACK_ROUND_TRIP_MS = 0.1
-
-MEASURED_WORKER_HOP_MS = 1.3
-"""What leaving a worker costs beside the network, there and back: serialising, queueing for the network's threads,
-being flushed and read. Measured on real workers: 0.67 ms a way (docs/explanation/separation.md); 0.47 to 0.74 where the
-simulator was calibrated."""
-
-
-@dataclass(frozen=True, slots=True)
-class Distances:
-    """Round trips between places, in milliseconds.
-
-    `round_trip_ms` is keyed by (supervisor_id, supervisor_id) and symmetric by construction of its maker;
-    `loopback_ms` is the network between two workers of one supervisor; `default_ms` stands for pairs that nobody
-    measured (the median of those that were, or 1.0). Whatever leaves its worker pays `worker_hop_ms` beside: two
-    workers exchange bytes, not objects, wherever they are.
-    """
-
-    round_trip_ms: Mapping[tuple[str, str], float]
-    loopback_ms: float = DEFAULT_LOOPBACK_ROUND_TRIP_MS
-    default_ms: float = 1.0
-    worker_hop_ms: float = MEASURED_WORKER_HOP_MS
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "round_trip_ms", read_only(self.round_trip_ms))
-
-    def between(self, a: WorkerSlot, b: WorkerSlot) -> float:
-        """Milliseconds between two slots, all counted: 0 inside a worker."""
-        if a == b:
-            return 0.0
-        return self.worker_hop_ms + self.between_supervisors(a.supervisor_id, b.supervisor_id)
-
-    def between_supervisors(self, a: str, b: str) -> float:
-        """Milliseconds of network between two supervisors by id: loopback within one."""
-        return self.loopback_ms if a == b else self.round_trip_ms.get((a, b), self.default_ms)
-
-    @property
-    def between_workers_ms(self) -> float:
-        """What a tuple pays between two workers of one supervisor."""
-        return self.worker_hop_ms + self.loopback_ms
-
-    @property
-    def typical_ms(self) -> float:
-        """What a tuple typically pays between two supervisors."""
-        return self.worker_hop_ms + self.default_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.latency_histogram import summarize_latency, upper_bound
 from storm_operator.core.load_history import load_period, with_period
+from storm_operator.core.measured_distances import measured_distances
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
 from storm_operator.core.model import (
     Assignment,
@@ -23,14 +24,7 @@ from storm_operator.core.model import (
     WorkerSlot,
     in_order,
 )
-from storm_operator.core.snapshot import (
-    ClusterSnapshot,
-    Completeness,
-    Distances,
-    LatencySummary,
-    LoadPeriod,
-    TopologyRates,
-)
+from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, LoadPeriod, TopologyRates
 from storm_operator.core.traffic import TrafficMatrix
 from storm_operator.core.traffic_observation import observe_traffic
 from storm_operator.core.window_readings import (
@@ -43,7 +37,6 @@ from storm_operator.core.window_readings import (
 
 LATENCY_BUCKET = "storm_complete_latency_seconds_bucket"
 LATENCY_SUM = "storm_complete_latency_seconds_sum"
-ROUND_TRIP = "storm_supervisor_round_trip_seconds"
 AVAILABILITY = "storm_supervisor_availability_ratio"
 CAPACITY = "storm_supervisor_cpu_capacity_cores"
 SUPERVISOR_CPU = "storm_supervisor_cpu_seconds_total"
@@ -98,7 +91,7 @@ def build_snapshot(
         assignment=view.assignment,
         loads={executor: reading.load for executor, reading in readings.items() if reading.load != ExecutorLoad()},
         traffic=TrafficMatrix(rates, (executor for topology in view.topologies for executor in topology.executors)),
-        distances=_distances(view, readings_in),
+        distances=measured_distances(view.supervisors, readings_in),
         completeness=_completeness(readings, problems, _silent_supervisors(view, readings_in)),
         supervisor_cpu_millicores=supervisor_cpu,
         rates={topology.id: _rates(topology, complete, located, histograms) for topology in view.topologies},
@@ -149,21 +142,6 @@ def _supervisor_cpu_millicores(view: ClusterView, readings_in: WindowReadings) -
         if cores is not None:
             used[supervisor.id] = MILLICORES_PER_CORE * cores
     return used
-
-
-def _distances(view: ClusterView, readings_in: WindowReadings) -> Distances:
-    """Round trips by pair of supervisors: the mean of both directions; the median for pairs that nobody measured."""
-    ids = {supervisor.host: supervisor.id for supervisor in view.supervisors}
-    both_ways: dict[tuple[str, str], list[float]] = {}
-    for (host, peer), seconds in readings_in.by_supervisor_and_peer(ROUND_TRIP).items():
-        if host in ids and peer in ids and host != peer:
-            a, b = sorted((ids[host], ids[peer]))
-            both_ways.setdefault((a, b), []).append(1000.0 * seconds)
-    means = {pair: statistics.fmean(values) for pair, values in both_ways.items()}
-    if not means:
-        return Distances({})
-    symmetric = {**means, **{(b, a): ms for (a, b), ms in means.items()}}
-    return Distances(symmetric, default_ms=statistics.median(means.values()))
 
 
 def _silent_supervisors(view: ClusterView, readings_in: WindowReadings) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
+from storm_operator.core.distances import MEASURED_WORKER_HOP_MS, Distances
 from storm_operator.core.model import (
     Assignment,
     Component,
@@ -22,17 +23,17 @@ from storm_operator.core.model import (
     Topology,
     WorkerSlot,
 )
+from storm_operator.core.network_places import NO_PLACES, NetworkPlaces
 from storm_operator.core.snapshot import (
-    MEASURED_WORKER_HOP_MS,
     ClusterSnapshot,
     Completeness,
     ComponentLoad,
-    Distances,
     LatencySummary,
     LoadPeriod,
     TopologyRates,
 )
 from storm_operator.core.traffic import TrafficMatrix
+from storm_operator.core.vivaldi import Coordinate
 
 VERSION = 1
 
@@ -61,6 +62,7 @@ def to_document(snapshot: ClusterSnapshot) -> Document:
             "round_trips": [
                 {"from": a, "to": b, "ms": ms} for (a, b), ms in sorted(snapshot.distances.round_trip_ms.items())
             ],
+            **_places_document(snapshot.distances.places),
         },
         "completeness": {
             "expected_executors": snapshot.completeness.expected_executors,
@@ -226,7 +228,28 @@ def _traffic_rates(
 def _distances(row: Mapping[str, Any]) -> Distances:
     round_trips = {(trip["from"], trip["to"]): trip["ms"] for trip in row["round_trips"]}
     hop_ms = row.get("worker_hop_ms", MEASURED_WORKER_HOP_MS)  # files of before it was counted do not name it
-    return Distances(round_trips, row["loopback_ms"], row["default_ms"], hop_ms)
+    return Distances(round_trips, row["loopback_ms"], row["default_ms"], hop_ms, _places(row.get("places")))
+
+
+def _places(row: Mapping[str, Any] | None) -> NetworkPlaces:
+    if row is None:
+        return NO_PLACES
+    coordinates = {
+        one["supervisor"]: Coordinate(one["x_ms"], one["y_ms"], one["height_ms"], one["error_ratio"])
+        for one in row["coordinates"]
+    }
+    return NetworkPlaces(coordinates, row["least_ms"])
+
+
+def _places_document(places: NetworkPlaces) -> dict[str, Any]:
+    """Nothing where there are none: only large clusters have pairs that nobody measured."""
+    if not places:
+        return {}
+    coordinates = [
+        {"supervisor": one, "x_ms": at.x, "y_ms": at.y, "height_ms": at.height, "error_ratio": at.error}
+        for one, at in sorted(places.coordinate_of.items())
+    ]
+    return {"places": {"least_ms": places.least_ms, "coordinates": coordinates}}
 
 
 def _rates(row: Mapping[str, Any]) -> TopologyRates:

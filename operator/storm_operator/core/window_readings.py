@@ -105,6 +105,11 @@ class WindowReadings:
         """The newest value of a gauge without labels other than `supervisor`."""
         return gauge(self.window.series.get(SeriesKey.of(name, {"supervisor": host})))
 
+    def supervisor_coordinate(self, name: str, host: str, dimension: str) -> float | None:
+        """The newest value of one dimension of a gauge that may be negative; None when it is unknown or no number."""
+        series = self.window.series.get(SeriesKey.of(name, {"supervisor": host, "dimension": dimension}))
+        return series.last.value if series is not None and math.isfinite(series.last.value) else None
+
     def supervisor_rate(self, name: str, host: str) -> float | None:
         """The rate per second of a counter without labels other than `supervisor`; None without two readings."""
         return self._rate(self.window.series.get(SeriesKey.of(name, {"supervisor": host})))

@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console
 
 from storm_operator.console.site import PageAddress, SinglePage
+from storm_operator.core.distances import Distances
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
-from storm_operator.core.snapshot import Distances
 from storm_operator.demo.figures import PhaseFigures, headline
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report

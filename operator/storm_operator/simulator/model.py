@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge, Executor, Supervisor, Topology
-from storm_operator.core.snapshot import Distances
 from storm_operator.simulator.load import LoadShape
 
 ACK_STREAMS = {"init": "__ack_init", "ack": "__ack_ack"}

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment
-from storm_operator.core.snapshot import Distances
 from storm_operator.simulator.arrays import Matrix, ratio, times, total_by
 from storm_operator.simulator.model import Costs, SimulatedSupervisor
 from storm_operator.simulator.wiring import Wiring
@@ -54,10 +54,7 @@ class Routing:
 def places(supervisors: tuple[SimulatedSupervisor, ...], distances: Distances) -> Places:
     ids = tuple(sorted(supervisor.id for supervisor in supervisors))
     number_of = {supervisor_id: number for number, supervisor_id in enumerate(ids)}
-    one_way = np.full((len(ids), len(ids)), distances.default_ms / 2.0)
-    for (a, b), round_trip_ms in distances.round_trip_ms.items():
-        if a in number_of and b in number_of:
-            one_way[number_of[a], number_of[b]] = round_trip_ms / 2.0
+    one_way = distances.matrix_ms(ids) / 2.0
     np.fill_diagonal(one_way, 0.0)
     return Places(ids, number_of, one_way, distances.loopback_ms / 2.0)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import ComponentKind
-from storm_operator.core.snapshot import Distances
 from storm_operator.simulator.load import Recorded
 from storm_operator.simulator.model import (
     ClusterModel,

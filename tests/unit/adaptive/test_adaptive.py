@@ -21,6 +21,7 @@ from placement_cases import (
     random_case,
     workers_by_supervisor,
 )
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, Infeasible, Supervisor, WorkerSlot
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import (
@@ -41,7 +42,6 @@ from storm_operator.core.placement.search.restoring import restore_workers
 from storm_operator.core.placement.search.step_prices import moved, put_all, total_cost
 from storm_operator.core.placement.separation import cheaper_together
 from storm_operator.core.settings import Separation
-from storm_operator.core.snapshot import Distances
 from storm_operator.core.traffic import TrafficMatrix
 
 

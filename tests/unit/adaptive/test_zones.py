@@ -7,8 +7,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from storm_operator.core.distances import Distances
+from storm_operator.core.network_places import NetworkPlaces
 from storm_operator.core.placement.search.zones import zones_of
-from storm_operator.core.snapshot import Distances
+from storm_operator.core.vivaldi import Coordinate
 
 HOP_MS = 1.0
 NAMES = ("a1", "a2", "b1", "b2")
@@ -45,6 +47,16 @@ def test_where_no_two_distances_are_the_same_each_is_a_zone() -> None:
         both_ways = (measured[a, b] + measured[b, a]) / 2.0
         there = zones.between_ms[zones.zone_of[one], zones.zone_of[other]]
         assert there == pytest.approx(both_ways + HOP_MS)
+
+
+def test_pairs_that_nobody_measured_are_as_far_as_their_places() -> None:
+    places = NetworkPlaces({name: Coordinate(x, 0.0, 0.5) for name, x in zip(NAMES, (0.0, 1.0, 8.0, 9.0), strict=True)})
+    measured = {("a1", "b1"): 7.0, ("b1", "a1"): 7.5}
+    zones = zones_of(Distances(measured, default_ms=5.0, worker_hop_ms=HOP_MS, places=places), NAMES)
+    between_ms = zones.between_ms[zones.zone_of][:, zones.zone_of] - HOP_MS
+    np.fill_diagonal(between_ms, 0.0)
+    expected = [[0.0, 2.0, 7.25, 10.0], [2.0, 0.0, 8.0, 9.0], [7.25, 8.0, 0.0, 2.0], [10.0, 9.0, 2.0, 0.0]]
+    assert between_ms == pytest.approx(np.array(expected))
 
 
 @pytest.mark.parametrize("names", [(), ("a1",)])

@@ -49,7 +49,7 @@ def test_round_trip_is_unknown_when_the_peer_has_gone() -> None:
 def test_probes_move_the_coordinate_the_same_way_each_time() -> None:
     def coordinate() -> Coordinate:
         answers = iter([Answer(0.010, Coordinate()), None, Answer(0.012, Coordinate(5, 5, 1, 0.5)), Answer(0.01, None)])
-        peers = Peers({"b": ("10.0.0.2", 1)}, random.Random("a"), probe=lambda _: next(answers))
+        peers = Peers("a", {"b": ("10.0.0.2", 1)}, random.Random("a"), probe=lambda _: next(answers))
         assert peers.report().coordinate is None
         for _ in range(4):
             peers.probe_one("b")

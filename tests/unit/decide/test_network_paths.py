@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from builders import graph_topology, snapshot, supervisors
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import (
     ACKER_COMPONENT,
     Assignment,
@@ -20,7 +21,7 @@ from storm_operator.core.model import (
 )
 from storm_operator.core.network_paths import edge_delays, network_paths_ms, number_components
 from storm_operator.core.placed_traffic import place_traffic
-from storm_operator.core.snapshot import ClusterSnapshot, Distances
+from storm_operator.core.snapshot import ClusterSnapshot
 
 SEEDS = range(8)
 EDGES = (("s", "a"), ("t", "a"), ("a", "b"), ("t", "b"), ("b", "c"))

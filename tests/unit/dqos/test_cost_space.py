@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from builders import supervisors
+from storm_operator.core.distances import Distances
 from storm_operator.core.placement.cost_space import (
     CostSpace,
     CostWeights,
@@ -18,7 +19,6 @@ from storm_operator.core.placement.cost_space import (
     surest_places,
 )
 from storm_operator.core.placement.springs import rest_positions
-from storm_operator.core.snapshot import Distances
 from storm_operator.core.vivaldi import Coordinate, predicted_round_trip_ms
 
 POINTS = ((0.0, 0.0), (30.0, 0.0), (30.0, 40.0), (0.0, 40.0), (15.0, 20.0))

@@ -11,9 +11,9 @@ import pytest
 
 from builders import chain_topology, even_traffic, placed, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, acked_chain, placed_or_fail
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.dqos import pinned_components, place_dqos
-from storm_operator.core.snapshot import Distances
 
 PIPELINE = chain_topology(
     "pipe", ("source", 1), ("op1", 1), ("op2", 1), ("op3", 1), ("op4", 1), ("op5", 1), ("consumer", 1)

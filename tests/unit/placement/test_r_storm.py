@@ -9,9 +9,9 @@ import pytest
 
 from builders import chain_topology, graph_topology, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, acked_chain, placed_or_fail
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, Edge, Infeasible, Topology
 from storm_operator.core.placement.r_storm import component_order, place_r_storm, task_order
-from storm_operator.core.snapshot import Distances
 
 
 def case_of(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from simulator_scene import machines
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, ComponentKind, WorkerSlot
-from storm_operator.core.snapshot import Distances
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.load import Constant, Noisy
 from storm_operator.simulator.measure import Meter

@@ -283,6 +283,47 @@ def test_distance_is_the_mean_of_both_ways_and_the_median_for_the_rest(scrapes: 
     assert distances.between_supervisors("s4", "s1") == pytest.approx(10.0)
 
 
+def say_coordinate(scrapes: Scrapes, host: str, x_seconds: float, error_ratio: float = 0.1) -> None:
+    for dimension, seconds in (("x", x_seconds), ("y", 0.0), ("height", 0.001)):
+        scrapes.add("storm_supervisor_coordinate_seconds", seconds, supervisor=host, dimension=dimension)
+    scrapes.add("storm_supervisor_coordinate_error_ratio", error_ratio, supervisor=host)
+
+
+def test_pairs_that_nobody_measured_are_as_far_as_their_coordinates(scrapes: Scrapes) -> None:
+    machines = supervisors(4)
+    hosts = [machine.host for machine in machines]
+    scrapes.add("storm_supervisor_round_trip_seconds", 0.003, supervisor=hosts[0], peer=hosts[1])
+    scrapes.add("storm_supervisor_round_trip_seconds", 0.009, supervisor=hosts[0], peer=hosts[3])
+    for host, x_seconds, error_ratio in zip(hosts, (0.0, -0.010, 0.007, 0.006), (0.1, 0.6, 0.1, 0.1), strict=True):
+        say_coordinate(scrapes, host, x_seconds, error_ratio)
+    distances = build(scrapes, replace(VIEW, supervisors=machines)).distances
+    assert distances.between_supervisors("s1", "s2") == pytest.approx(3.0), "measured"
+    assert distances.between_supervisors("s1", "s3") == pytest.approx(7.0 + 2 * 1.0)
+    assert distances.between_supervisors("s3", "s4") == pytest.approx(3.0), "no nearer than any that was measured"
+    assert distances.between_supervisors("s2", "s3") == pytest.approx(6.0), "s2 is not sure of its place: the median"
+
+
+def test_coordinates_are_not_asked_where_every_pair_measured(scrapes: Scrapes) -> None:
+    for host, peer in ((HOST1, HOST2), (HOST2, HOST1)):
+        scrapes.add("storm_supervisor_round_trip_seconds", 0.003, supervisor=host, peer=peer)
+        say_coordinate(scrapes, host, 0.5)
+    assert not build(scrapes).distances.places
+
+
+@pytest.mark.parametrize("height_seconds", [math.nan, -0.001])
+def test_a_coordinate_that_cannot_be_is_none(scrapes: Scrapes, height_seconds: float) -> None:
+    machines = supervisors(3)
+    hosts = [machine.host for machine in machines]
+    scrapes.add("storm_supervisor_round_trip_seconds", 0.003, supervisor=hosts[0], peer=hosts[1])
+    for host in hosts:
+        say_coordinate(scrapes, host, 0.5)
+    labels = {"supervisor": hosts[2], "dimension": "height"}
+    scrapes.drop("storm_supervisor_coordinate_seconds", **labels)
+    scrapes.add("storm_supervisor_coordinate_seconds", height_seconds, **labels)
+    distances = build(scrapes, replace(VIEW, supervisors=machines)).distances
+    assert set(distances.places.coordinate_of) == {"s1", "s2"}
+
+
 def test_nobody_measured_distances(scrapes: Scrapes) -> None:
     distances = build(scrapes).distances
     assert (dict(distances.round_trip_ms), distances.default_ms) == ({}, 1.0)

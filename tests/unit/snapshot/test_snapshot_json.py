@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 
 from builders import chain_topology, component_load, even_traffic, history, latency, placed, snapshot, supervisors
 from storm_operator.adapters.nimbus.topology import GROUPINGS
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import (
     Assignment,
     Component,
@@ -27,11 +28,11 @@ from storm_operator.core.model import (
     Topology,
     WorkerSlot,
 )
+from storm_operator.core.network_places import NO_PLACES, NetworkPlaces
 from storm_operator.core.snapshot import (
     ClusterSnapshot,
     Completeness,
     ComponentLoad,
-    Distances,
     LatencySummary,
     LoadPeriod,
     TopologyRates,
@@ -40,6 +41,7 @@ from storm_operator.core.snapshot_document import InvalidSnapshot
 from storm_operator.core.snapshot_json import dump_snapshot, load_snapshot, snapshot_schema
 from storm_operator.core.traffic import TrafficMatrix
 from storm_operator.core.view_from_metrics import UNKNOWN_GROUPING
+from storm_operator.core.vivaldi import Coordinate
 from storm_operator.simulator.model import Grouping
 
 REPOSITORY = Path(__file__).parents[3]
@@ -54,6 +56,10 @@ V = TypeVar("V")
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=8)
 amounts = st.floats(0.0, 1e12)
+coordinates = st.builds(Coordinate, st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), amounts, amounts)
+places = st.just(NO_PLACES) | st.builds(
+    NetworkPlaces, st.dictionaries(names, coordinates, min_size=1, max_size=3), amounts
+)
 maybe = st.none() | amounts
 ports = st.integers(1, 65535)
 
@@ -119,7 +125,10 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
             executors,
         ),
         distances=Distances(
-            draw(st.dictionaries(st.tuples(names, names), amounts, max_size=3)), draw(amounts), draw(amounts)
+            draw(st.dictionaries(st.tuples(names, names), amounts, max_size=3)),
+            draw(amounts),
+            draw(amounts),
+            places=draw(places),
         ),
         completeness=Completeness(
             draw(st.integers(0, 99)),
@@ -293,7 +302,7 @@ def test_schema_is_a_valid_schema_and_closed_everywhere() -> None:
         assert set(entry["required"]) == set(entry["properties"]) - OPTIONAL
 
 
-OPTIONAL = {"memory_mb", "worker_hop_ms", "topology_age_seconds", "silent_supervisors"}
+OPTIONAL = {"memory_mb", "worker_hop_ms", "topology_age_seconds", "silent_supervisors", "places"}
 
 PINNED: Mapping[str, tuple[type, set[str]]] = {
     "supervisor": (Supervisor, set()),

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from storm_operator.core.arrays import Floats
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Supervisor
-from storm_operator.core.snapshot import Distances
 from storm_operator.core.vivaldi import Coordinate, moved_by_sample
 
 LEAST_ROUND_TRIP_MS = 0.001
@@ -48,11 +48,10 @@ class CostSpace:
 def cost_space(
     machines: Sequence[Supervisor], distances: Distances, weights: CostWeights, *, samples: int, seed: int
 ) -> CostSpace:
-    """The cost space of `machines`; pairs that nobody measured count with the typical round trip."""
+    """The cost space of `machines`; pairs that nobody measured count as `Distances` has them."""
 
     def round_trip_ms(one: int, other: int) -> float:
-        known = distances.round_trip_ms.get((machines[one].id, machines[other].id), distances.default_ms)
-        return max(known, LEAST_ROUND_TRIP_MS)
+        return max(distances.between_supervisors(machines[one].id, machines[other].id), LEAST_ROUND_TRIP_MS)
 
     places = surest_places(len(machines), round_trip_ms, samples=samples, seed=seed)
     ids = {machine.id for machine in machines}

@@ -153,9 +153,10 @@ def _mutated(rng: np.random.Generator, children: Ints, arrays: ExecutorArrays, s
 
 def _distances(snapshot: ClusterSnapshot, arrays: ExecutorArrays) -> Floats:
     """Milliseconds between supervisors, all counted; 0 on one, where a topology has one worker."""
-    known, ids = snapshot.distances, [machine.id for machine in arrays.machines]
-    hop_ms = known.worker_hop_ms
-    return np.array([[0.0 if a == b else hop_ms + known.between_supervisors(a, b) for b in ids] for a in ids])
+    matrix = snapshot.distances.matrix_ms(tuple(machine.id for machine in arrays.machines))
+    matrix += snapshot.distances.worker_hop_ms
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
 
 
 def _demands(snapshot: ClusterSnapshot, demand: Demand) -> Mapping[Executor, float]:

@@ -1,18 +1,17 @@
 """How far supervisors are from each other, as zones: those of one zone are equally far from all others.
 
-Where nobody measured there is one zone; where agents measured every pair no two distances are the same, and each
-supervisor is a zone of its own.
+Where nobody measured there is one zone; where agents measured each other hardly any two distances are the same, and
+each supervisor is a zone of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product, repeat
 
 import numpy as np
 
 from storm_operator.core.arrays import Floats, Ints
-from storm_operator.core.snapshot import Distances
+from storm_operator.core.distances import Distances
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,28 +24,25 @@ class Zones:
 
 def zones_of(distances: Distances, supervisors: tuple[str, ...]) -> Zones:
     """The zones of `supervisors`; a pair measured in both directions counts as the mean of the two."""
-    if not _is_any_measured(distances, supervisors):
+    if not _is_any_known(distances, supervisors):
         return Zones(np.zeros(len(supervisors), dtype=np.int64), np.full((1, 1), distances.typical_ms))
-    matrix = _round_trips_ms(distances, supervisors)
+    matrix = _both_ways_ms(distances, supervisors)
     zone_of = _alike(matrix)
     members = [int(np.argmax(zone_of == zone)) for zone in range(int(zone_of.max()) + 1)]
     return Zones(zone_of, matrix[members][:, members] + distances.worker_hop_ms)
 
 
-def _is_any_measured(distances: Distances, supervisors: tuple[str, ...]) -> bool:
+def _is_any_known(distances: Distances, supervisors: tuple[str, ...]) -> bool:
     known = set(supervisors)
-    return any(a in known and b in known for a, b in distances.round_trip_ms)
+    return any(a in known and b in known for a, b in distances.round_trip_ms) or bool(distances.places)
 
 
-def _round_trips_ms(distances: Distances, supervisors: tuple[str, ...]) -> Floats:
+def _both_ways_ms(distances: Distances, supervisors: tuple[str, ...]) -> Floats:
     """[supervisor, supervisor]; the diagonal is the distance to the nearest other one."""
-    size = len(supervisors)
-    # Nothing but C in this loop: a thousand supervisors that measured each other are a million distances.
-    found = map(distances.round_trip_ms.get, product(supervisors, supervisors), repeat(distances.default_ms))
-    matrix = np.fromiter(found, dtype=np.float64, count=size * size).reshape(size, size)
+    matrix = distances.matrix_ms(supervisors)
     matrix = (matrix + matrix.T) / 2.0
     np.fill_diagonal(matrix, np.inf)
-    np.fill_diagonal(matrix, matrix.min(axis=1) if size > 1 else 0.0)
+    np.fill_diagonal(matrix, matrix.min(axis=1) if len(supervisors) > 1 else 0.0)
     return matrix
 
 

@@ -7,11 +7,11 @@ four slots, CPU is filled to `use`, and in force is what Storm's Even scheduler 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 
 import numpy as np
+from plan.distances import known_distances, measured_distances
 from plan.topologies import Floats, Flow, random_flow, sizes
 
 from storm_operator.core.distances import Distances
@@ -23,7 +23,6 @@ from storm_operator.core.traffic import TrafficMatrix
 PORTS = (6700, 6701, 6702, 6703)
 WORKERS_PER_SUPERVISOR = 1.5
 """How many workers the topologies ask for together."""
-SAME_ZONE_MS, OTHER_ZONE_MS = 1.0, 4.0
 UNEQUAL_CAPACITY = (0.5, 1.0, 2.0)
 MOST_MILLICORES = 1000.0
 LARGEST_ROOM = 1.2
@@ -35,8 +34,8 @@ NOW_SECONDS, PERIOD_SECONDS = 1000.0, 10.0
 class Scale:
     """What to generate. `use` is demand over capacity of the whole cluster; `zones` of equally many supervisors.
 
-    `distance_spread` is the standard deviation of the logarithm of each distance between two supervisors, as if agents
-    had measured them all; with 0 nobody did, beyond the zones.
+    `distance_spread` is the standard deviation of the logarithm of each distance that an agent measures to one of its
+    neighbours; with 0 nobody measured, beyond the zones.
     `supervisor_price` is a factor for the objective's weight of a supervisor in use; with 0 they are free.
     `restart_price` is a factor for its weights of restarts; with 0 a plan may tear everything up.
     `separation` is that of stateful and stateless executors: always is the harder task.
@@ -100,7 +99,7 @@ def add_scale_options(parser: argparse.ArgumentParser) -> None:
         "--distance-spread",
         type=float,
         default=0.0,
-        help="every two supervisors are as far apart as an agent measures: standard deviation of the logarithm",
+        help="agents measured their neighbours, each distance of its own: standard deviation of the logarithm",
     )
     parser.add_argument("--supervisor-price", type=float, default=1.0, help="a factor; 0: they are free")
     parser.add_argument("--restart-price", type=float, default=1.0, help="a factor; 0: from scratch")
@@ -219,24 +218,11 @@ def _supervisors(scale: Scale, demand: Floats, rng: np.random.Generator) -> tupl
 
 
 def _distances(machines: Sequence[Supervisor], scale: Scale) -> Distances:
-    if scale.zones == 1 and not scale.distance_spread:
-        return Distances({}, default_ms=SAME_ZONE_MS)
-    zone_of = {machine.id: at % scale.zones for at, machine in enumerate(machines)}
-    known = {
-        (a, b): SAME_ZONE_MS if zone_of[a] == zone_of[b] else OTHER_ZONE_MS
-        for a, b in permutations(zone_of, 2)
-        if scale.distance_spread or zone_of[a] == zone_of[b]
-    }
-    default_ms = SAME_ZONE_MS if scale.zones == 1 else OTHER_ZONE_MS
-    return Distances(_measured(known, scale), default_ms=default_ms)
-
-
-def _measured(known: Mapping[tuple[str, str], float], scale: Scale) -> Mapping[tuple[str, str], float]:
-    """What agents make of these distances: each of its own, the same in both directions."""
+    names = [machine.id for machine in machines]
+    if not scale.distance_spread:
+        return known_distances(names, scale.zones)
     rng = np.random.default_rng((scale.seed, scale.supervisors))
-    factors = np.exp(rng.normal(0.0, scale.distance_spread, len(known))).tolist()
-    off = {pair: factor for pair, factor in zip(known, factors, strict=True) if pair[0] < pair[1]}
-    return {(a, b): ms * off[min(a, b), max(a, b)] for (a, b), ms in known.items()}
+    return measured_distances(names, scale.zones, scale.distance_spread, rng)
 
 
 def _traffic(executors: tuple[Executor, ...], flows: Sequence[Flow]) -> TrafficMatrix:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from played_values import Played, checked
 
+from storm_operator.agent.neighbours import neighbours
 from storm_operator.core.decision import HoldReason
 from storm_operator.core.plan_record import PlanState
 from storm_operator.metric_contract import BY_NAME
@@ -91,12 +92,10 @@ class PlayedCluster:
             yield Played("storm_supervisor_memory_bytes", here, 6e9, 0.1)
             yield Played("storm_supervisor_coordinate_error_ratio", here, 0.2)
             yield Played("storm_agent_enforcement", {**here, "mode": "cgroup-v2", "reason": ""}, 1.0, 0.0)
-            for peer in hosts:
-                if peer != host:
-                    yield Played(
-                        "storm_supervisor_round_trip_seconds", {**here, "peer": peer}, 0.0004 * (1 + place % 3)
-                    )
-                    yield Played("storm_supervisor_availability_ratio", {**here, "peer": peer}, 1.0, 0.0)
+            for peer in neighbours(host, hosts):
+                probed = {**here, "peer": peer}
+                yield Played("storm_supervisor_round_trip_seconds", probed, 0.0004 * (1 + place % 3))
+                yield Played("storm_supervisor_availability_ratio", probed, 1.0, 0.0)
         for topology in range(self.topologies):
             for host in sorted({self.supervisor(topology, number) for number in range(self.executors_each)}):
                 of_topology = {"supervisor": host, "topology_id": _topology_id(topology)}

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs the agent beside the supervisor of this pod: `run-agent.sh storm-operator agent ...`. It probes the agents of all
-# other supervisors there may be; those that are not there (yet) just do not answer.
+# Runs the agent beside the supervisor of this pod: `run-agent.sh storm-operator agent ...`. It is told of all other
+# supervisors there may be, and probes their agents (some of many); those that are not there (yet) just do not answer.
 #   POD_NAME PEER_COUNT PEER_DOMAIN   supervisors are ${POD_NAME%-*}-0 ... in that domain, PEER_COUNT of them
 set -u
 peers=()

@@ -35,7 +35,10 @@ def agent(
     ] = None,
     zookeeper_root: Annotated[str, typer.Option(help="The operator's node in it.")] = DEFAULT_ZOOKEEPER_ROOT,
     peer: Annotated[
-        list[str] | None, typer.Option(metavar="HOST=ADDRESS:PORT", help="Another supervisor's agent (repeatable).")
+        list[str] | None,
+        typer.Option(
+            metavar="HOST=ADDRESS:PORT", help="Another supervisor's agent (repeatable; of many, 32 are probed)."
+        ),
     ] = None,
     cgroup: Annotated[
         Path | None, typer.Option(help="The machine's cgroup folder (default: that of the first worker).")

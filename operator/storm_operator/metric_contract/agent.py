@@ -127,14 +127,14 @@ AGENT_METRICS: tuple[Metric, ...] = (
         "storm_supervisor_round_trip_seconds",
         ("supervisor", "peer"),
         SECONDS,
-        "other supervisor",
-        "Round trip to another supervisor, smoothed.",
+        "probed supervisor",
+        "Round trip to another supervisor, smoothed; an agent probes 32 at most.",
     ),
     _agent(
         "storm_supervisor_availability_ratio",
         ("supervisor", "peer"),
         RATIO,
-        "other supervisor",
+        "probed supervisor",
         "Recent probes that the other supervisor answered.",
     ),
     _agent(

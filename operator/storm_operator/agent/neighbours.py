@@ -12,7 +12,7 @@ MOST_NEIGHBOURS = 32
 def neighbours(own: str, peers: Iterable[str], most: int = MOST_NEIGHBOURS) -> tuple[str, ...]:
     """All peers; where there are more than `most`, those some steps before and after `own` in the ring of all names.
 
-    The steps grow geometrically, from one to half the ring, so that any two supervisors are few steps apart. All
+    The steps grow geometrically, from one to half of the ring, so that any two supervisors are few steps apart. All
     agents take the same steps: a pair is probed from both sides or from none, and each agent by as many as it probes.
     Names are in the order of the numbers in them: of a StatefulSet that may still grow, the first pods are there, and
     short steps lead to others that are.
@@ -21,7 +21,8 @@ def neighbours(own: str, peers: Iterable[str], most: int = MOST_NEIGHBOURS) -> t
     if len(ring) - 1 <= most:
         return tuple(name for name in ring if name != own)
     here = ring.index(own)
-    places = {(here + sign * step) % len(ring) for step in _steps(len(ring) // 2, most // 2) for sign in (1, -1)}
+    halfway = (len(ring) - 1) // 2
+    places = {(here + sign * step) % len(ring) for step in _steps(halfway, most // 2) for sign in (1, -1)}
     return tuple(ring[place] for place in sorted(places))
 
 

@@ -104,7 +104,7 @@ def _between() -> tuple[AnyPanel, ...]:
         ),
         matrix(
             "Round trip between supervisors",
-            "Measured by the agents, smoothed. Traffic over slow pairs costs most.",
+            "Measured by the agents, smoothed; each probes 32 others at most. Traffic over slow pairs costs most.",
             "s",
             "max by (supervisor, peer) (storm_supervisor_round_trip_seconds * on (supervisor) group_left () "
             f"max by (supervisor) (storm_operator_supervisor_executors{{{CLUSTERS}}} * 0 + 1))",

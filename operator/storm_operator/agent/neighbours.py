@@ -36,4 +36,4 @@ def _steps(longest: int, count: int) -> list[int]:
 
 
 def _numbers_by_value(name: str) -> tuple[list[tuple[int, str]], str]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)], name
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)], name

@@ -96,7 +96,7 @@ class FlowView:
 
 @dataclass(frozen=True, slots=True)
 class SupervisorFlowView:
-    """Tuples from one supervisor to another, and the round trip between them."""
+    """Tuples from one supervisor to another, and the round trip between them, as the planner takes it."""
 
     source: int
     target: int

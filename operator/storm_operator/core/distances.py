@@ -77,8 +77,14 @@ class Distances:
         return matrix
 
     def farthest_ms(self, supervisors: tuple[str, ...]) -> float:
-        """The longest way between any two of them; at least that of pairs that nobody measured, and above 0."""
-        return max(float(self.matrix_ms(supervisors).max(initial=0.0)), self.default_ms, LEAST_FARTHEST_MS)
+        """The longest way between any two of them; at least the typical one, and above 0."""
+        return max(self.longest_ms(supervisors), self.default_ms, LEAST_FARTHEST_MS)
+
+    def longest_ms(self, supervisors: tuple[str, ...]) -> float:
+        """The longest way between any two of them; 0 where there are no two."""
+        matrix = self.matrix_ms(supervisors)
+        np.fill_diagonal(matrix, 0.0)
+        return float(matrix.max(initial=0.0))
 
     @property
     def between_workers_ms(self) -> float:

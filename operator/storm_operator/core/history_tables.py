@@ -105,7 +105,7 @@ PERIODS = Table(
         _number("age_seconds", "age of the oldest reading"),
         Column("problems", Kind.TEXTS, "what was not known, for a person"),
         _number("pass_seconds", "how long the pass took, on the operator's own clock"),
-        _number("default_round_trip_ms", "round trip between supervisors that nobody measured"),
+        _number("default_round_trip_ms", "round trip between supervisors where neither probes nor places tell it"),
         _number("loopback_round_trip_ms", "round trip between two workers of one supervisor"),
     ),
 )

@@ -1,6 +1,7 @@
 """Where supervisors are in the network: for the distance between two that never measured each other.
 
-Agents of a large cluster probe a few neighbours each, and place themselves by what they measure (`vivaldi`).
+Where there may be many supervisors agents probe some neighbours each, and place themselves by what they measure
+(`vivaldi`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class NetworkPlaces:
     def round_trips_ms(self, supervisors: tuple[str, ...], here: Ints, there: Ints, unknown_ms: float) -> Floats:
         """The same for many pairs at once, by their positions in `supervisors`; `here` and `there` are broadcast."""
         if not self.coordinate_of:
-            return np.full(np.broadcast_shapes(here.shape, there.shape), unknown_ms)
+            return np.full(np.broadcast_shapes(here.shape, there.shape), unknown_ms, dtype=np.float64)
         # An unknown place is NaN, and so is every distance to it.
         unknown = Coordinate(np.nan, np.nan, np.nan, np.nan)
         found = [self.coordinate_of.get(supervisor, unknown) for supervisor in supervisors]

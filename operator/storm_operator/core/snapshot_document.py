@@ -242,7 +242,7 @@ def _places(row: Mapping[str, Any] | None) -> NetworkPlaces:
 
 
 def _places_document(places: NetworkPlaces) -> dict[str, Any]:
-    """Nothing where there are none: only large clusters have pairs that nobody measured."""
+    """Nothing where there are none: every pair measured each other, or no agent knows where it is."""
     if not places:
         return {}
     coordinates = [

@@ -11,8 +11,8 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from eventually import eventually
 
-from functional.agent.agent_peers import eventually
 from storm_operator.adapters.metrics import ScrapeSource
 from storm_operator.agent.neighbours import MOST_NEIGHBOURS
 from storm_operator.agent.options import AgentOptions
@@ -72,9 +72,14 @@ def read(source: ScrapeSource) -> tuple[MetricsWindow, Distances]:
     return window, build_snapshot(VIEW, window, (), now_seconds).distances
 
 
-def test_each_probes_some_and_the_distance_to_all_is_known(source: ScrapeSource) -> None:
-    eventually(lambda: len(read(source)[1].round_trip_ms) == COUNT * MOST_NEIGHBOURS, PATIENCE_SECONDS)
-    window, distances = read(source)
+def test_each_probes_some_and_no_distance_is_unknown(source: ScrapeSource) -> None:
+    def all_measured() -> tuple[MetricsWindow, Distances] | None:
+        window, distances = read(source)
+        return (window, distances) if len(distances.round_trip_ms) == COUNT * MOST_NEIGHBOURS else None
+
+    settled = eventually(all_measured, "each measured its neighbours", seconds=PATIENCE_SECONDS)
+    assert settled is not None
+    window, distances = settled
     for supervisor in VIEW.supervisors:
         assert sum(own == supervisor.id for own, _ in distances.round_trip_ms) == MOST_NEIGHBOURS
     placed = {key.label("supervisor") for key, _ in window.named("storm_supervisor_coordinate_seconds")}

@@ -62,3 +62,5 @@ def test_pairs_that_nobody_measured_are_as_far_as_their_places() -> None:
 @pytest.mark.parametrize("names", [(), ("a1",)])
 def test_nobody_is_far_from_nobody(names: tuple[str, ...]) -> None:
     assert len(zones_of(distances({("a1", "a1"): 1.0}), names).zone_of) == len(names)
+    places = NetworkPlaces({"a1": Coordinate(), "x": Coordinate()})
+    assert len(zones_of(Distances({}, places=places), names).zone_of) == len(names)

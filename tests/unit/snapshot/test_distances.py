@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from storm_operator.core.network_places import NetworkPlaces
 from storm_operator.core.vivaldi import Coordinate
 
 NAMES = ("a", "b", "c", "d", "e")
-AMOUNTS = st.floats(0.0, 100.0)
+AMOUNTS = st.floats(0.0, 100.0) | st.integers(0, 100)  # as files have them
 PLACES = st.builds(Coordinate, st.floats(-50.0, 50.0), st.floats(-50.0, 50.0), AMOUNTS)
 EVERY_DISTANCES = st.builds(
     Distances,
@@ -28,7 +29,8 @@ def test_one_pair_many_and_all(distances: Distances) -> None:
     here, there = np.array(ends).T
     np.testing.assert_allclose(distances.pairs_ms(NAMES, here, there), one_by_one)
     np.testing.assert_allclose(distances.matrix_ms(NAMES)[here, there], one_by_one)
-    assert distances.farthest_ms(NAMES) >= max(one_by_one)
+    assert distances.longest_ms(NAMES) == pytest.approx(max(one_by_one))
+    assert distances.farthest_ms(NAMES) == pytest.approx(max(*one_by_one, distances.default_ms, 1e-9))
 
 
 def test_what_was_measured_counts_and_then_places_and_then_the_typical() -> None:

@@ -54,9 +54,7 @@ def cost_space(
         return max(distances.between_supervisors(machines[one].id, machines[other].id), LEAST_ROUND_TRIP_MS)
 
     places = surest_places(len(machines), round_trip_ms, samples=samples, seed=seed)
-    ids = {machine.id for machine in machines}
-    observed = [ms for (a, b), ms in distances.round_trip_ms.items() if a != b and {a, b} <= ids]
-    longest = max([*observed, LEAST_ROUND_TRIP_MS]) if observed else max(distances.default_ms, LEAST_ROUND_TRIP_MS)
+    longest = max(distances.longest_ms(tuple(machine.id for machine in machines)), LEAST_ROUND_TRIP_MS)
     return CostSpace(
         latency=np.array([(place.x, place.y) for place in places]).reshape(len(machines), 2) / longest,
         availability=np.array([machine.availability for machine in machines]),

@@ -34,7 +34,8 @@ def zones_of(distances: Distances, supervisors: tuple[str, ...]) -> Zones:
 
 def _is_any_known(distances: Distances, supervisors: tuple[str, ...]) -> bool:
     known = set(supervisors)
-    return any(a in known and b in known for a, b in distances.round_trip_ms) or bool(distances.places)
+    is_any_placed = len(known & distances.places.coordinate_of.keys()) > 1
+    return is_any_placed or any(a in known and b in known for a, b in distances.round_trip_ms)
 
 
 def _both_ways_ms(distances: Distances, supervisors: tuple[str, ...]) -> Floats:

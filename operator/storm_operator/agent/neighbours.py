@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 MOST_NEIGHBOURS = 32
-"""Enough for network coordinates to tell near from far; with half as many they can end folded over themselves."""
+"""Enough for network coordinates to tell near from far (docs/explanation/architecture.md)."""
 
 
 def neighbours(own: str, peers: Iterable[str], most: int = MOST_NEIGHBOURS) -> tuple[str, ...]:

@@ -20,10 +20,6 @@ being flushed and read. Measured on real workers: 0.67 ms a way (docs/explanatio
 simulator was calibrated."""
 
 
-LEAST_FARTHEST_MS = 1e-9
-"""So that what is far can be told as a part of it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Distances:
     """Round trips between places, in milliseconds.
@@ -75,10 +71,6 @@ class Distances:
         listed = (pairs != NOWHERE).all(axis=1)
         matrix[pairs[listed, 0], pairs[listed, 1]] = measured_ms[listed]
         return matrix
-
-    def farthest_ms(self, supervisors: tuple[str, ...]) -> float:
-        """The longest way between any two of them; at least the typical one, and above 0."""
-        return max(self.longest_ms(supervisors), self.default_ms, LEAST_FARTHEST_MS)
 
     def longest_ms(self, supervisors: tuple[str, ...]) -> float:
         """The longest way between any two of them; 0 where there are no two."""

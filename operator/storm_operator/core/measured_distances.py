@@ -12,7 +12,6 @@ from storm_operator.core.vivaldi import Coordinate
 from storm_operator.core.window_readings import WindowReadings
 
 ROUND_TRIP = "storm_supervisor_round_trip_seconds"
-COORDINATE = "storm_supervisor_coordinate_seconds"
 COORDINATE_ERROR = "storm_supervisor_coordinate_error_ratio"
 MS_PER_SECOND = 1000.0
 
@@ -48,8 +47,7 @@ def _coordinate(host: str, readings_in: WindowReadings) -> Coordinate | None:
     error = readings_in.supervisor_gauge(COORDINATE_ERROR, host)
     if error is None or error > MOST_ERROR_RATIO:
         return None
-    x, y = (readings_in.supervisor_coordinate(COORDINATE, host, dimension) for dimension in ("x", "y"))
-    height = readings_in.supervisor_coordinate(COORDINATE, host, "height")
+    x, y, height = (readings_in.coordinate(host, dimension) for dimension in ("x", "y", "height"))
     if x is None or y is None or height is None or height < 0.0:
         return None
     return Coordinate(MS_PER_SECOND * x, MS_PER_SECOND * y, MS_PER_SECOND * height, error)

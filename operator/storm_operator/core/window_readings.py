@@ -18,7 +18,8 @@ MINIMUM_SPAN_FRACTION = 0.25
 
 MILLICORES_PER_CORE = 1000.0
 COUNTER_SUFFIXES = ("_total", "_bucket", "_count", "_sum")
-MAY_BE_NEGATIVE = frozenset({"storm_supervisor_coordinate_seconds"})
+COORDINATE = "storm_supervisor_coordinate_seconds"
+MAY_BE_NEGATIVE = frozenset({COORDINATE})
 NAMED_BAD_SERIES = 3
 
 CPU = "storm_executor_cpu_seconds_total"
@@ -105,9 +106,9 @@ class WindowReadings:
         """The newest value of a gauge without labels other than `supervisor`."""
         return gauge(self.window.series.get(SeriesKey.of(name, {"supervisor": host})))
 
-    def supervisor_coordinate(self, name: str, host: str, dimension: str) -> float | None:
-        """The newest value of one dimension of a gauge that may be negative; None when it is unknown or no number."""
-        series = self.window.series.get(SeriesKey.of(name, {"supervisor": host, "dimension": dimension}))
+    def coordinate(self, host: str, dimension: str) -> float | None:
+        """The newest value of one dimension of a supervisor's place, in seconds; None when it is not known."""
+        series = self.window.series.get(SeriesKey.of(COORDINATE, {"supervisor": host, "dimension": dimension}))
         return series.last.value if series is not None and math.isfinite(series.last.value) else None
 
     def supervisor_rate(self, name: str, host: str) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from eventually import eventually
 
+from operator_scene import free_port
 from storm_operator.adapters.metrics import ScrapeSource
 from storm_operator.agent.neighbours import MOST_NEIGHBOURS
 from storm_operator.agent.options import AgentOptions
@@ -40,12 +40,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScrapeSource]:
             peers = {peer: address for peer, address in addresses.items() if peer != host}
             run_agent(host, port, peers, tmp_path_factory.mktemp("agent"), running)
         yield ScrapeSource(lambda: {host: f"http://{host}:{port}/metrics" for host in HOSTS})
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOSTS[0], 0))
-        return int(probe.getsockname()[1])
 
 
 def run_agent(host: str, port: int, peers: dict[str, tuple[str, int]], folder: Path, running: ExitStack) -> None:

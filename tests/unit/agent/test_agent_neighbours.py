@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import random
-import statistics
 from collections.abc import Mapping, Sequence
 
 import networkx
+import numpy as np
 import pytest
+from plan.distances import OTHER_ZONE_MS, SAME_ZONE_MS, measured_distances
 
 from storm_operator.agent.neighbours import MOST_NEIGHBOURS, neighbours
-from storm_operator.core.vivaldi import Coordinate, moved_by_sample, predicted_round_trip_ms
 
 
 def pods(count: int) -> list[str]:
@@ -66,27 +64,15 @@ def test_the_order_in_which_peers_are_named_means_nothing() -> None:
 
 
 def test_coordinates_from_neighbours_tell_pairs_that_nobody_measured() -> None:
-    """Three zones of 200 supervisors, probes with 10% noise: a pair's distance is not just the typical one."""
-    rng = random.Random(7)
-    names = pods(200)
-    zone_of = {name: rng.randrange(3) for name in names}
-    between_ms = {(0, 1): 1.2, (0, 2): 2.9, (1, 2): 2.1}
-
-    def true_ms(a: str, b: str) -> float:
-        low, high = sorted((zone_of[a], zone_of[b]))
-        return 0.3 if low == high else between_ms[low, high]
-
-    probes = graph(names)
-    places = dict.fromkeys(names, Coordinate())
-    for _ in range(15):
-        for own, peers in probes.items():
-            for peer in peers:
-                sample_ms = true_ms(own, peer) * math.exp(rng.gauss(0.0, 0.1))
-                places[own] = moved_by_sample(places[own], places[peer], sample_ms, rng.uniform(0.0, math.tau))
-    typical_ms = statistics.median(true_ms(own, peer) for own, peers in probes.items() for peer in peers)
-    unmeasured = [(a, b) for a in names for b in names if a < b and b not in probes[a]]
-    by_places = [abs(predicted_round_trip_ms(places[a], places[b]) / true_ms(a, b) - 1.0) for a, b in unmeasured]
-    by_typical = [abs(typical_ms / true_ms(a, b) - 1.0) for a, b in unmeasured]
-    assert statistics.median(by_places) < 0.1
-    assert statistics.median(by_typical) > 0.3
-    assert statistics.median(place.error for place in places.values()) < 0.2
+    """Three zones of 200 supervisors, distances with 10% noise: a pair's distance is not just the typical one."""
+    names = tuple(pods(200))
+    distances = measured_distances(names, zones=3, spread=0.1, rng=np.random.default_rng(7))
+    at = np.arange(len(names))
+    true_ms = np.where(at[:, None] % 3 == at[None, :] % 3, SAME_ZONE_MS, OTHER_ZONE_MS)
+    measured = np.array([[(a, b) in distances.round_trip_ms for b in names] for a in names])
+    unmeasured = ~measured & (at[:, None] != at[None, :])
+    by_places = np.abs(distances.matrix_ms(names) / true_ms - 1.0)[unmeasured]
+    by_typical = np.abs(distances.default_ms / true_ms - 1.0)[unmeasured]
+    assert np.median(by_places) < 0.1
+    assert by_places.mean() < 0.1 < 0.3 < by_typical.mean()
+    assert np.median([place.error for place in distances.places.coordinate_of.values()]) < 0.2

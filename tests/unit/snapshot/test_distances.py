@@ -30,7 +30,6 @@ def test_one_pair_many_and_all(distances: Distances) -> None:
     np.testing.assert_allclose(distances.pairs_ms(NAMES, here, there), one_by_one)
     np.testing.assert_allclose(distances.matrix_ms(NAMES)[here, there], one_by_one)
     assert distances.longest_ms(NAMES) == pytest.approx(max(one_by_one))
-    assert distances.farthest_ms(NAMES) == pytest.approx(max(*one_by_one, distances.default_ms, 1e-9))
 
 
 def test_what_was_measured_counts_and_then_places_and_then_the_typical() -> None:

@@ -97,7 +97,7 @@ class _Nodes:
         self._memory_counts = all(map(math.isfinite, memory.values()))
         self._most_cpu = max(cpu.values(), default=1.0)
         self._most_memory = max((*memory.values(), 1.0))
-        self._farthest = snapshot.distances.farthest_ms(tuple(cpu))
+        self._farthest = max(self._distances.longest_ms(tuple(cpu)), self._distances.default_ms, 1e-9)
         taken_cpu = by_supervisor(snapshot, settings, self._cpu)
         taken_memory = by_supervisor(snapshot, settings, self._memory)
         self._cpu_left = {at: cpu[at] - taken_cpu[at] for at in cpu}

@@ -35,6 +35,8 @@ LARGE_CHANGE = 0.05
 HOPELESS = 0.3
 """When this share of the executors would move at once, one by one is no way to a good placement."""
 MOST_PATIENCE, LEAST_PATIENCE = 2000, 20
+PATIENCE_PER_EXECUTOR = 50
+"""Of 600 small clusters none was placed better for more, three (of up to 3.6%) were placed worse with 20."""
 GLANCE = 250
 """Kicks in vain after which the assignment in force counts as one that cannot be bettered."""
 PATIENCE_EDGES = 400_000
@@ -127,7 +129,8 @@ def _placements(problem: Problem) -> Iterator[Settled]:
 
 def _patience(problem: Problem) -> int:
     """How many kicks in a row may fail before the search ends; none where each would take too long."""
-    patience = min(MOST_PATIENCE, PATIENCE_EDGES // (50 + problem.traffic.nnz))
+    affordable = PATIENCE_EDGES // (50 + problem.traffic.nnz)
+    patience = min(MOST_PATIENCE, affordable, PATIENCE_PER_EXECUTOR * len(problem.executors))
     return patience if patience >= LEAST_PATIENCE else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -55,6 +56,7 @@ def rule_files() -> tuple[Path, ...]:
     return tuple(sorted(RULES.glob("*.yml")))
 
 
+@cache
 def all_rules() -> tuple[Rule, ...]:
     return tuple(rule for file in rule_files() for rule in _rules_of(file))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations, product
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -34,7 +35,7 @@ from storm_operator.core.placement.objective import (
 )
 from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.kicks import kick_and_settle
-from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition, move
+from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition
 from storm_operator.core.placement.search.port_repair import repair_ports
 from storm_operator.core.placement.search.problem import Problem, build_problem, to_assignment
 from storm_operator.core.placement.search.refinement import refine
@@ -240,6 +241,14 @@ def test_the_same_machine_code_serves_equal_and_measured_distances() -> None:
     assert len({type_of(search_of(problem)) for problem in problems}) == 1
 
 
+def _step(search: Search, state: Partition, vertex: int, column: int) -> float:
+    return moved(search, state, vertex, column)
+
+
+step: Callable[[Search, Partition, int, int], float] = cast("Any", numba.njit)(_step)
+"""`moved`, which machine code alone can call. Not kept on disk: numba would not see when `moved` changes."""
+
+
 def laid_out(problem: Problem, rng: np.random.Generator) -> tuple[Search, Partition]:
     """Everyone anywhere, more workers than ports included."""
     search = search_of(problem)
@@ -256,7 +265,7 @@ def test_costs_kept_move_by_move_are_those_of_the_objective(seed: int) -> None:
     search, state = laid_out(problem, rng)
     for row in rng.permutation(len(problem.executors)).tolist():
         before = total_cost(search, state)
-        change = moved(search, state, row, int(rng.integers(0, len(problem.supervisors))))
+        change = step(search, state, row, int(rng.integers(0, len(problem.supervisors))))
         assert total_cost(search, state) == pytest.approx(before + change)
     repair_ports(search, state)
     exact = total(case, to_assignment(problem, state.place, case.snapshot.assignment))
@@ -291,7 +300,7 @@ def test_a_worker_is_put_back_when_its_restart_is_worth_more_than_its_moves(seed
     workers = [np.flatnonzero((dear.home == at) & (dear.group_of == group)) for at, group in _homes_of(dear)]
     largest = max((worker for worker in workers if problem.settled[worker].all()), key=len)
     for vertex in largest[:2].tolist():
-        move(search, state, vertex, int(dear.home[vertex] + 1) % len(dear.supervisors))
+        step(search, state, vertex, int(dear.home[vertex] + 1) % len(dear.supervisors))
     assert total_cost(search, state) > at_home
     assert restore_workers(search, state) >= 1
     assert total_cost(search, state) <= at_home + 1e-9 * abs(at_home)
@@ -331,7 +340,7 @@ def test_tiny_cases_come_within_five_percent_of_the_optimum(seed: int) -> None:
     best, best_place = np.inf, state.place.copy()
     for columns in product(range(len(problem.supervisors)), repeat=len(problem.executors)):
         for row, column in enumerate(columns):
-            move(search, state, row, column)
+            step(search, state, row, column)
         if (state.workers <= search.machines.ports).all() and total_cost(search, state) < best:
             best, best_place = total_cost(search, state), state.place.copy()
     optimum = total(case, to_assignment(problem, best_place, case.snapshot.assignment))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -21,8 +24,11 @@ def inner(function: F) -> F:
 
 
 def leaf(function: F) -> F:
-    """`inner` for what makes no arrays: nothing counts references there, which takes time to compile and to run."""
-    return cast("F", _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False))
+    """`inner` for what makes no arrays: nothing counts references there, which takes time to compile and to run.
+
+    It is copied to where it is called: a call hands over each of the forty arrays of a search in seven parts.
+    """
+    return cast("F", _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True))
 
 
 def _compile(function: Callable[..., object], **options: bool) -> Any:
@@ -32,3 +38,23 @@ def _compile(function: Callable[..., object], **options: bool) -> Any:
         return compiler(cache=True, **options)(function)
     except RuntimeError:  # nowhere to keep it: a read-only file system
         return compiler(**options)(function)
+
+
+def forget_outdated(sources: Path) -> None:
+    """Remove what was kept beside sources that have changed.
+
+    numba itself looks at the file of a function alone. What that calls from other files is in its machine code too.
+    """
+    kept = sources / "__pycache__"
+    made_from = kept / "machine-code.sources"
+    now = hashlib.sha256(b"".join(source.read_bytes() for source in sorted(sources.glob("*.py")))).hexdigest()
+    with suppress(OSError):  # a read-only file system, where nothing was kept
+        if made_from.exists() and made_from.read_text() == now:
+            return
+        for file in [*kept.glob("*.nbi"), *kept.glob("*.nbc")]:
+            file.unlink(missing_ok=True)
+        kept.mkdir(exist_ok=True)
+        made_from.write_text(now)
+
+
+forget_outdated(Path(__file__).parent)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
-from storm_operator.core.placement.search.compiled import compiled, inner, leaf
+from storm_operator.core.placement.search.compiled import inner, leaf
 
 SPARE_WORKERS = 4
 """Workers that a supervisor may hold beyond its ports while a search is on its way; each is priced like a disaster."""
@@ -183,7 +183,7 @@ def _bind(search: Search, state: Partition, vertex: int, sign: float) -> None:
             state.inside[vertex] += sign * graph.bonds[edge]
 
 
-@compiled
+@leaf
 def put(search: Search, state: Partition, vertex: int, column: int) -> None:
     """Put `vertex`, which is nowhere, on `column`."""
     homes, group = search.homes, search.graph.group[vertex]
@@ -239,7 +239,7 @@ def take(search: Search, state: Partition, vertex: int) -> None:
         state.workers[column] -= 1
 
 
-@compiled
+@leaf
 def move(search: Search, state: Partition, vertex: int, column: int) -> None:
     """Put `vertex`, wherever it is, on `column`."""
     take(search, state, vertex)

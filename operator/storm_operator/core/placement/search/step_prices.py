@@ -207,7 +207,7 @@ def wake(search: Search, awake: Flags, vertex: int) -> None:
         awake[search.graph.neighbours[edge]] = True
 
 
-@compiled
+@leaf
 def moved(search: Search, state: Partition, vertex: int, column: int) -> float:
     """Move `vertex` from where it is to `column`, if a worker can be begun there; the change of the total."""
     adding = cost_of_adding(search, state, vertex, column)

@@ -16,12 +16,16 @@ def worker_overhead(snapshot: ClusterSnapshot) -> float:
     At least 1, which it also is where nobody measured. Supervisors with an executor that nobody measured do not count,
     unless all have one: what that executor uses is no overhead of the others.
     """
-    loads, slot_of = snapshot.loads, snapshot.assignment.slot_of
-    unclear = {slot.supervisor_id for e, slot in slot_of.items() if e not in loads or loads[e].cpu_millicores is None}
-    in_use = set(snapshot.assignment.used_supervisors())
-    telling = in_use - unclear or in_use
-    executors = math.fsum(
-        load.cpu_millicores or 0.0 for e, load in loads.items() if e in slot_of and slot_of[e].supervisor_id in telling
-    )
+    measured_on: dict[str, list[float]] = {}
+    unclear = set()
+    for executor, slot in snapshot.assignment.slot_of.items():
+        measured = measured_on.setdefault(slot.supervisor_id, [])
+        load = snapshot.loads.get(executor)
+        if load is None or load.cpu_millicores is None:
+            unclear.add(slot.supervisor_id)
+        else:
+            measured.append(load.cpu_millicores)
+    telling = measured_on.keys() - unclear or measured_on.keys()
+    executors = math.fsum(millicores for supervisor_id in telling for millicores in measured_on[supervisor_id])
     used = math.fsum(snapshot.supervisor_cpu_millicores.get(supervisor_id, 0.0) for supervisor_id in telling)
     return min(MOST_OVERHEAD, max(1.0, used / executors)) if executors > 0.0 else 1.0

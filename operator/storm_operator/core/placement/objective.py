@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from storm_operator.core.executor_values import rows_of
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, read_only
 from storm_operator.core.placed_traffic import PlacedTraffic, place_traffic
 from storm_operator.core.placement.capacity import declared_memory_mb, memory_capacities
@@ -76,19 +79,19 @@ def prices_of(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Prices:
     disturbed = typical_ms * settings.restart_seconds / max(scheduling.expected_life_seconds, 1.0)
     stateful = stateful_executors(snapshot)
     state_of = {e: share * disturbed * weights.state_lost for e, share in shares.items() if e in stateful}
+    restart_of = {
+        executor: share * disturbed * weights.worker_restart
+        for executor, share in shares.items()
+        if executor in snapshot.assignment.slot_of
+    }
+    restart_of |= {e: restart_of[e] + state for e, state in state_of.items() if e in restart_of}
     return Prices(
         per_overloaded_millicore=weights.overload_per_millicore * all_traffic_one_hop,
         per_overfull_megabyte=weights.overfull_per_megabyte * all_traffic_one_hop,
         per_supervisor=weights.supervisor_in_use * all_traffic_one_hop / supervisors_in_force,
         share_of=read_only(shares),
         loss_ms={s.id: (1.0 - s.availability) * weights.tuple_lost * typical_ms for s in snapshot.supervisors},
-        restart_of=read_only(
-            {
-                executor: share * disturbed * weights.worker_restart + state_of.get(executor, 0.0)
-                for executor, share in shares.items()
-                if executor in snapshot.assignment.slot_of
-            }
-        ),
+        restart_of=read_only(restart_of),
         state_of=read_only(state_of),
         between_workers_ms=snapshot.distances.between_workers_ms,
     )
@@ -276,11 +279,11 @@ def restarts_of(base: Assignment, target: Assignment, prices: Prices) -> float:
 
 def _traffic_shares(snapshot: ClusterSnapshot) -> dict[Executor, float]:
     """Half of what each executor sends and receives, so that the sum over all is the traffic of the cluster."""
-    through = snapshot.traffic.through() / 2.0
-    share_of = dict(zip(snapshot.traffic.executors, through.tolist(), strict=True))
     # Sorted, so that sums are the same to the last bit whatever the order of the input.
-    executors = in_order(e for topology in snapshot.topologies for e in topology.executors)
-    return {executor: max(share_of.get(executor, 0.0), LEAST_TUPLES_PER_SECOND) for executor in executors}
+    executors = tuple(in_order(e for topology in snapshot.topologies for e in topology.executors))
+    row_of = rows_of(executors, snapshot.traffic.executors)
+    through = np.append(snapshot.traffic.through() / 2.0, 0.0)  # the last one, NOWHERE, is who was not measured
+    return dict(zip(executors, np.maximum(through[row_of], LEAST_TUPLES_PER_SECOND).tolist(), strict=True))
 
 
 def stateful_executors(snapshot: ClusterSnapshot) -> frozenset[Executor]:

@@ -15,9 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
-from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
+from storm_operator.core.executor_values import rows_of, values_of
+from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, slots_in_order
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
-from storm_operator.core.placement.objective import Prices, prices_of, room_for_executors, stateful_executors
+from storm_operator.core.placement.objective import Prices, prices_of, room_for_executors
 from storm_operator.core.placement.search.zones import zones_of
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
@@ -83,8 +84,9 @@ def build_problems(
 ) -> list[Problem]:
     """The problem of the movable topologies, once for each way: those that it names mix stateful and stateless."""
     ungrouped = _ungrouped(snapshot, demand, settings, prices)
-    stateful = stateful_executors(snapshot)
-    return [_grouped(ungrouped, snapshot.assignment, stateful, together) for together in ways]
+    stateful = np.array([executor in prices.state_of for executor in ungrouped.executors], dtype=np.bool_)
+    rows_in = _rows_in(snapshot.assignment, ungrouped.executors)
+    return [_grouped(ungrouped, rows_in, stateful, together) for together in ways]
 
 
 def build_problem(
@@ -102,11 +104,12 @@ def _ungrouped(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSet
     machines = sorted(snapshot.supervisors, key=lambda s: s.id)
     column = {machine.id: at for at, machine in enumerate(machines)}
     obstacles = {e: s for e, s in snapshot.assignment.slot_of.items() if e.topology_id not in settings.movable}
-    held = set(obstacles.values())
+    held: dict[str, set[int]] = {}
     fixed_load = np.zeros(len(machines))
     fixed_in_use = np.zeros(len(machines), dtype=np.bool_)
     for executor in in_order(obstacles):
         slot = obstacles[executor]
+        held.setdefault(slot.supervisor_id, set()).add(slot.port)
         if slot.supervisor_id in column:
             fixed_load[column[slot.supervisor_id]] += demand.room_millicores.get(executor, 0.0)
             fixed_in_use[column[slot.supervisor_id]] = True
@@ -125,21 +128,21 @@ def _ungrouped(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSet
         zone_of=zones.zone_of,
         zone_ms=zones.between_ms,
         between_workers_ms=prices.between_workers_ms,
-        demand=np.array([demand.room_millicores.get(executor, 0.0) for executor in executors], dtype=np.float64),
+        demand=values_of(demand.room_millicores, executors),
         usable=np.array([usable[machine.id] for machine in machines], dtype=np.float64),
         fixed_load=fixed_load,
-        memory=np.array([megabytes.get(executor, 0.0) for executor in executors], dtype=np.float64),
+        memory=values_of(megabytes, executors),
         usable_memory=np.array([memory_of[machine.id] for machine in machines], dtype=np.float64),
         fixed_memory=np.array([fixed_memory[machine.id] for machine in machines], dtype=np.float64),
-        share=np.array([prices.share_of.get(executor, 0.0) for executor in executors], dtype=np.float64),
+        share=values_of(prices.share_of, executors),
         loss_ms=np.array([prices.loss_ms[machine.id] for machine in machines], dtype=np.float64),
         fixed_in_use=fixed_in_use,
-        free_ports=tuple(tuple(sorted(slot.port for slot in at.slots if slot not in held)) for at in machines),
+        free_ports=tuple(tuple(sorted(set(at.ports) - held.get(at.id, set()))) for at in machines),
         home=nobody + NOWHERE,
         settled=nobody.astype(np.bool_),
         kept_group=np.full((len(machines), 1), NOWHERE, dtype=np.int64),
         kept_size=np.zeros((len(machines), 1), dtype=np.int64),
-        restart_price=np.array([prices.restart_of.get(executor, 0.0) for executor in executors], dtype=np.float64),
+        restart_price=values_of(prices.restart_of, executors),
         overload_price=prices.per_overloaded_millicore,
         overfull_price=prices.per_overfull_megabyte,
         supervisor_price=prices.per_supervisor,
@@ -147,17 +150,17 @@ def _ungrouped(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSet
 
 
 def _grouped(
-    problem: Problem, in_force: Assignment, stateful: frozenset[Executor], together: frozenset[str]
+    problem: Problem, rows_in: Mapping[WorkerSlot, list[int]], stateful: Flags, together: frozenset[str]
 ) -> Problem:
     """With its groups: topologies, of which those not in `together` are parted into stateful and stateless."""
-    names = [(e.topology_id, e in stateful and e.topology_id not in together) for e in problem.executors]
-    group_of = _numbered(names)
+    is_parted = np.array([executor.topology_id not in together for executor in problem.executors], dtype=np.bool_)
+    names, group_of = np.unique(2 * problem.topology_of + (stateful & is_parted), return_inverse=True)
     column = {supervisor_id: at for at, supervisor_id in enumerate(problem.supervisors)}
-    home, settled, kept_group, kept_size = _homes(in_force, problem.executors, column, problem.free_ports, group_of)
+    home, settled, kept_group, kept_size = _homes(rows_in, column, problem.free_ports, group_of)
     return replace(
         problem,
         group_of=group_of,
-        groups=len(set(names)),
+        groups=len(names),
         home=home,
         settled=settled,
         kept_group=kept_group,
@@ -168,26 +171,36 @@ def _grouped(
 def to_assignment(problem: Problem, place: Ints, in_force: Assignment) -> Assignment:
     """Give each worker a port: the one whose worker it continues, so that as few as possible restart.
 
-    Executors that are not part of the problem (obstacles) stay where `in_force` has them.
+    Executors that are not part of the problem (obstacles) stay where `in_force` has them, and so do all on supervisors
+    where every worker is as it is in force.
     """
-    part_of_problem = frozenset(problem.executors)
-    slot_of = {e: s for e, s in in_force.slot_of.items() if e not in part_of_problem}
+    changed = _changed_columns(problem, place)
+    names = {problem.supervisors[column] for column in changed}
     living_in: dict[WorkerSlot, list[Executor]] = {}
     for executor, slot in in_force.slot_of.items():
-        living_in.setdefault(slot, []).append(executor)
+        if slot.supervisor_id in names:
+            living_in.setdefault(slot, []).append(executor)
     before = {slot: frozenset(executors) for slot, executors in living_in.items()}
-    for column, workers in _workers(problem, place).items():
+    slot_of: dict[Executor, WorkerSlot] = {}
+    for column, workers in _workers(problem, place, changed).items():
         slots = [WorkerSlot(problem.supervisors[column], port) for port in problem.free_ports[column]]
         for slot, members in match_slots(workers, slots, before).items():
             slot_of.update(dict.fromkeys(members, slot))
-    return Assignment(slot_of)
+    return in_force.with_moves(slot_of)
 
 
-def _workers(problem: Problem, place: Ints) -> dict[int, list[frozenset[Executor]]]:
-    """The workers of each supervisor in use, by group."""
+def _changed_columns(problem: Problem, place: Ints) -> frozenset[int]:
+    """Supervisors that somebody leaves or comes to, or that have workers which are not as they could be kept."""
+    rows = (place != problem.home) | ~problem.settled
+    return frozenset(place[rows].tolist()) | frozenset(problem.home[rows].tolist()) - {NOWHERE}
+
+
+def _workers(problem: Problem, place: Ints, columns: frozenset[int]) -> dict[int, list[frozenset[Executor]]]:
+    """The workers of each supervisor of `columns` that is in use, by group."""
     members: dict[tuple[int, int], list[Executor]] = {}
-    for executor, column, group in zip(problem.executors, place.tolist(), problem.group_of.tolist(), strict=True):
-        members.setdefault((column, group), []).append(executor)
+    rows = np.flatnonzero(np.isin(place, list(columns)))
+    for row, *worker in zip(rows.tolist(), place[rows].tolist(), problem.group_of[rows].tolist(), strict=True):
+        members.setdefault(tuple(worker), []).append(problem.executors[row])
     workers: dict[int, list[frozenset[Executor]]] = {}
     for column, group in sorted(members):
         workers.setdefault(column, []).append(frozenset(members[column, group]))
@@ -202,8 +215,7 @@ def _numbered(names: Sequence[Any]) -> Ints:
 
 def _traffic_between(snapshot: ClusterSnapshot, executors: tuple[Executor, ...]) -> sparse.csr_array[np.float64]:
     """In both directions; an executor's traffic with itself costs nothing anywhere."""
-    row = {executor: at for at, executor in enumerate(executors)}
-    row_of = np.array([row.get(executor, NOWHERE) for executor in snapshot.traffic.executors], dtype=np.int64)
+    row_of = rows_of(snapshot.traffic.executors, executors)
     sources, targets, rates = snapshot.traffic.flows()
     sources, targets = row_of[sources], row_of[targets]
     ours = (sources != NOWHERE) & (targets != NOWHERE) & (sources != targets)
@@ -212,26 +224,30 @@ def _traffic_between(snapshot: ClusterSnapshot, executors: tuple[Executor, ...])
     return sparse.csr_array(one_way + one_way.T)
 
 
+def _rows_in(in_force: Assignment, executors: tuple[Executor, ...]) -> Mapping[WorkerSlot, list[int]]:
+    """The rows of the executors in each slot in force, slots in order."""
+    rows_in: dict[WorkerSlot, list[int]] = {}
+    for row, slot in enumerate(map(in_force.slot_of.get, executors)):
+        if slot is not None:
+            rows_in.setdefault(slot, []).append(row)
+    return {slot: rows_in[slot] for slot in slots_in_order(rows_in)}
+
+
 def _homes(
-    in_force: Assignment,
-    executors: tuple[Executor, ...],
+    rows_in: Mapping[WorkerSlot, list[int]],
     column: Mapping[str, int],
     free_ports: tuple[tuple[int, ...], ...],
     group_of: Ints,
 ) -> tuple[Ints, Flags, Ints, Ints]:
     """Where everyone lives now, and which workers could be kept as they are (the largest of each group and place)."""
-    home = np.full(len(executors), NOWHERE, dtype=np.int64)
-    settled = np.zeros(len(executors), dtype=np.bool_)
-    rows_in: dict[WorkerSlot, list[int]] = {}
-    for row, executor in enumerate(executors):
-        slot = in_force.slot_of.get(executor)
-        if slot is not None:
-            rows_in.setdefault(slot, []).append(row)
+    home = np.full(len(group_of), NOWHERE, dtype=np.int64)
+    settled = np.zeros(len(group_of), dtype=np.bool_)
     kept_on: list[dict[int, list[int]]] = [{} for _ in column]
-    for slot in sorted(rows_in):
-        rows, at = rows_in[slot], column.get(slot.supervisor_id, NOWHERE)
+    groups = group_of.tolist()
+    for slot, rows in rows_in.items():
+        at = column.get(slot.supervisor_id, NOWHERE)
         home[rows] = at
-        its_groups = set(group_of[rows].tolist())
+        its_groups = {groups[row] for row in rows}
         # A slot that an executor outside the problem holds is no free port.
         if at == NOWHERE or len(its_groups) != 1 or slot.port not in free_ports[at]:
             continue

@@ -77,8 +77,12 @@ def prices_of(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Prices:
     all_traffic_one_hop = sum(shares.values()) * typical_ms
     supervisors_in_force = max(1, len(snapshot.assignment.used_supervisors()))
     disturbed = typical_ms * settings.restart_seconds / max(scheduling.expected_life_seconds, 1.0)
-    stateful = stateful_executors(snapshot)
-    state_of = {e: share * disturbed * weights.state_lost for e, share in shares.items() if e in stateful}
+    stateful = stateful_components(snapshot)
+    state_of = {
+        e: share * disturbed * weights.state_lost
+        for e, share in shares.items()
+        if (e.topology_id, e.component) in stateful
+    }
     restart_of = {
         executor: share * disturbed * weights.worker_restart
         for executor, share in shares.items()
@@ -286,10 +290,22 @@ def _traffic_shares(snapshot: ClusterSnapshot) -> dict[Executor, float]:
     return dict(zip(executors, np.maximum(through[row_of], LEAST_TUPLES_PER_SECOND).tolist(), strict=True))
 
 
+def stateful_components(snapshot: ClusterSnapshot) -> frozenset[tuple[str, str]]:
+    """The stateful components of all topologies, by topology id and name."""
+    return frozenset(
+        (topology.id, component.name)
+        for topology in snapshot.topologies
+        for component in topology.components
+        if component.stateful
+    )
+
+
 def stateful_executors(snapshot: ClusterSnapshot) -> frozenset[Executor]:
     """The executors of stateful components, over all topologies."""
-    stateful: set[Executor] = set()
-    for topology in snapshot.topologies:
-        names = {component.name for component in topology.components if component.stateful}
-        stateful.update(executor for executor in topology.executors if executor.component in names)
-    return frozenset(stateful)
+    stateful = stateful_components(snapshot)
+    return frozenset(
+        executor
+        for topology in snapshot.topologies
+        for executor in topology.executors
+        if (topology.id, executor.component) in stateful
+    )

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE
-from storm_operator.core.model import WorkerSlot
-from storm_operator.core.placement.objective import Prices, stateful_executors
+from storm_operator.core.placement.objective import Prices, stateful_components
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -57,10 +56,10 @@ def _crossing_tuples(snapshot: ClusterSnapshot) -> Mapping[str, float]:
     """Tuples per second between stateful and stateless executors, by topology id."""
     ids = [topology.id for topology in snapshot.topologies]
     number = {topology_id: at for at, topology_id in enumerate(ids)}
-    stateful = stateful_executors(snapshot)
+    stateful = stateful_components(snapshot)
     traffic = snapshot.traffic
     topology_of = np.array([number.get(e.topology_id, NOWHERE) for e in traffic.executors], dtype=np.int64)
-    is_stateful = np.array([executor in stateful for executor in traffic.executors], dtype=np.bool_)
+    is_stateful = np.array([(e.topology_id, e.component) in stateful for e in traffic.executors], dtype=np.bool_)
     sources, targets, rates = traffic.flows()
     crosses = (is_stateful[sources] != is_stateful[targets]) & (topology_of[sources] != NOWHERE)
     sums = np.bincount(topology_of[sources[crosses]], rates[crosses], len(ids))
@@ -69,11 +68,11 @@ def _crossing_tuples(snapshot: ClusterSnapshot) -> Mapping[str, float]:
 
 def _separated_in_force(snapshot: ClusterSnapshot) -> frozenset[str]:
     """The topologies of which some supervisor runs both kinds, and no worker there runs both."""
-    stateful = stateful_executors(snapshot)
-    kinds: dict[tuple[str, str], dict[WorkerSlot, set[bool]]] = {}
+    stateful = stateful_components(snapshot)
+    kinds: dict[tuple[str, str], dict[int, set[bool]]] = {}
     for executor, slot in snapshot.assignment.slot_of.items():
         workers = kinds.setdefault((executor.topology_id, slot.supervisor_id), {})
-        workers.setdefault(slot, set()).add(executor in stateful)
+        workers.setdefault(slot.port, set()).add((executor.topology_id, executor.component) in stateful)
     return frozenset(
         topology_id
         for (topology_id, _), workers in kinds.items()

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.executor_values import rows_of, values_of
-from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order, slots_in_order
+from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
 from storm_operator.core.placement.objective import Prices, prices_of, room_for_executors
 from storm_operator.core.placement.search.zones import zones_of
@@ -150,7 +150,7 @@ def _ungrouped(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSet
 
 
 def _grouped(
-    problem: Problem, rows_in: Mapping[WorkerSlot, list[int]], stateful: Flags, together: frozenset[str]
+    problem: Problem, rows_in: Mapping[tuple[str, int], list[int]], stateful: Flags, together: frozenset[str]
 ) -> Problem:
     """With its groups: topologies, of which those not in `together` are parted into stateful and stateless."""
     is_parted = np.array([executor.topology_id not in together for executor in problem.executors], dtype=np.bool_)
@@ -224,17 +224,17 @@ def _traffic_between(snapshot: ClusterSnapshot, executors: tuple[Executor, ...])
     return sparse.csr_array(one_way + one_way.T)
 
 
-def _rows_in(in_force: Assignment, executors: tuple[Executor, ...]) -> Mapping[WorkerSlot, list[int]]:
-    """The rows of the executors in each slot in force, slots in order."""
-    rows_in: dict[WorkerSlot, list[int]] = {}
+def _rows_in(in_force: Assignment, executors: tuple[Executor, ...]) -> Mapping[tuple[str, int], list[int]]:
+    """The rows of the executors in each slot in force (supervisor and port), slots in order."""
+    rows_in: dict[tuple[str, int], list[int]] = {}
     for row, slot in enumerate(map(in_force.slot_of.get, executors)):
         if slot is not None:
-            rows_in.setdefault(slot, []).append(row)
-    return {slot: rows_in[slot] for slot in slots_in_order(rows_in)}
+            rows_in.setdefault((slot.supervisor_id, slot.port), []).append(row)
+    return dict(sorted(rows_in.items()))
 
 
 def _homes(
-    rows_in: Mapping[WorkerSlot, list[int]],
+    rows_in: Mapping[tuple[str, int], list[int]],
     column: Mapping[str, int],
     free_ports: tuple[tuple[int, ...], ...],
     group_of: Ints,
@@ -244,12 +244,12 @@ def _homes(
     settled = np.zeros(len(group_of), dtype=np.bool_)
     kept_on: list[dict[int, list[int]]] = [{} for _ in column]
     groups = group_of.tolist()
-    for slot, rows in rows_in.items():
-        at = column.get(slot.supervisor_id, NOWHERE)
+    for (supervisor_id, port), rows in rows_in.items():
+        at = column.get(supervisor_id, NOWHERE)
         home[rows] = at
         its_groups = {groups[row] for row in rows}
         # A slot that an executor outside the problem holds is no free port.
-        if at == NOWHERE or len(its_groups) != 1 or slot.port not in free_ports[at]:
+        if at == NOWHERE or len(its_groups) != 1 or port not in free_ports[at]:
             continue
         group = its_groups.pop()
         if len(rows) > len(kept_on[at].get(group, ())):

@@ -39,7 +39,7 @@ test: setup test-unit test-plugin test-pipeline test-functional test-alerts ## A
 
 ##@ Tests and checks
 .PHONY: test-unit test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
-test-unit: venv ## Pure Python tests, a minute
+test-unit: venv ## Pure Python tests, a good minute
 	$(BIN)/pytest tests/unit tests/scenario -q -n auto --dist worksteal $(LONG_SCENARIOS:%=--ignore %)
 
 test-plugin: ## JUnit tests of the Storm plugin and the workloads

@@ -348,7 +348,7 @@ def test_tiny_cases_come_within_five_percent_of_the_optimum(seed: int) -> None:
 
 
 def test_a_large_cluster_is_placed_within_its_cpu_and_ports_and_then_left_alone() -> None:
-    case = large_case(1000, 50, 5)
+    case = large_case(3000, 120, 12)
     before = case.snapshot.traffic.inter_supervisor(case.snapshot.assignment)
     assignment = place(case)
     assert case.snapshot.traffic.inter_supervisor(assignment) < 0.8 * before

@@ -94,11 +94,11 @@ def test_workers_are_kept_apart_whatever_that_costs(seed: int) -> None:
 
 def test_what_decide_would_carry_out_is_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search to the end, whatever can be gained, leads to no plan that the policy would not lead to."""
-    for percent, plans in decided_under((10.0, 30.0), range(15), monkeypatch).items():
+    for percent, plans in decided_under((10.0, 30.0), range(30), monkeypatch).items():
         for seed, (ours, to_the_end) in enumerate(plans):
             assert isinstance(ours, Plan) == isinstance(to_the_end, Plan), (percent, seed)
         planned = sum(isinstance(ours, Plan) for ours, _ in plans)
-        assert 3 <= planned <= 12, f"{percent}: both plans and holds were compared"
+        assert 5 <= planned <= 25, f"{percent}: both plans and holds were compared"
 
 
 def decided_under(
@@ -168,7 +168,7 @@ def test_where_plans_need_not_gain_anything_room_is_reason_enough() -> None:
 @pytest.mark.parametrize("slack", [1.5, 2.5])
 def test_what_a_search_finds_was_thought_possible(slack: float) -> None:
     found = 0
-    for seed in range(20):
+    for seed in range(40):
         case = random_case(seed, obstacles=False, slack=slack).under(minimum_gain_percent=0.0)
         in_force = bearable(case.snapshot, case.demand, case.settings)
         saving = in_force.saving_of(proposed(case)) if in_force else None
@@ -176,4 +176,4 @@ def test_what_a_search_finds_was_thought_possible(slack: float) -> None:
             found += 1
             asked = case.under(minimum_gain_percent=100.0 * saving.saved_cost / saving.running_cost - 1e-6)
             assert not is_beyond_gain(case.snapshot, case.demand, asked.settings), seed
-    assert found >= 5
+    assert found >= 10

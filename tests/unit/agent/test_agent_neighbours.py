@@ -42,14 +42,14 @@ def test_each_of_a_larger_cluster_probes_as_many(count: int) -> None:
         assert len(set(neighbours(own, names)) - {own}) == MOST_NEIGHBOURS
 
 
-@pytest.mark.parametrize("count", [MOST_NEIGHBOURS + 2, 35, 64, 65, 200])
+@pytest.mark.parametrize("count", [MOST_NEIGHBOURS + 2, 35, 64, 65, 500])
 def test_a_pair_is_probed_from_both_sides(count: int) -> None:
     probes = graph(pods(count))
     assert all(own in probes[peer] and peer != own for own, peers in probes.items() for peer in peers)
 
 
 def test_any_two_are_few_steps_apart() -> None:
-    assert networkx.diameter(linked(graph(pods(200)))) <= 5
+    assert networkx.diameter(linked(graph(pods(500)))) <= 5
 
 
 def test_a_stateful_set_that_is_not_full_grown_is_connected() -> None:

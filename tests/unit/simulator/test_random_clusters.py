@@ -64,7 +64,7 @@ def random_assignment(random: np.random.Generator, model: ClusterModel) -> Assig
     return Assignment(slots)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(16))
 def test_everything_is_accounted_for(seed: int) -> None:
     random = np.random.default_rng(seed)
     faults = (

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from builders import chain_topology, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, large_case, placed_or_fail, random_case
-from storm_operator.core.model import Assignment
+from storm_operator.core.model import Assignment, Demand
 from storm_operator.core.placement.executor_arrays import ExecutorArrays, executor_arrays, with_one_worker_each
 from storm_operator.core.placement.genetic import RunningCost, place_genetic
 from storm_operator.core.placement.objective import cost_of
@@ -45,6 +46,21 @@ def test_the_cost_of_a_population_is_the_objectives(seed: int) -> None:
     assert costs - costs[0] == pytest.approx(np.array(expected) - expected[0])
     if len(case.settings.movable) == len(case.snapshot.topologies):
         assert costs[0] == pytest.approx(expected[0])
+
+
+def test_no_overload_is_worth_a_slot_that_is_not_there() -> None:
+    """Nobody talks at the moment, so that only CPU counts, and one topology needs more of it than a supervisor has."""
+    topologies = tuple(chain_topology(f"t{n}", ("spout", 1), ("bolt", 4)) for n in range(4))
+    machines = supervisors(4, 4000.0, slots=1)
+    in_force = {e: machines[n].slots[0] for n, topology in enumerate(topologies) for e in topology.executors}
+    busy, idle = same_demand(topologies[:1], 900.0), same_demand(topologies[1:], 100.0)
+    demand = Demand({**busy.millicores, **idle.millicores}, {**busy.raw_millicores, **idle.raw_millicores})
+    picture = replace(
+        snapshot(topologies, machines, in_force, round_trip_ms=80.0), taken_at_seconds=86400.0, period_seconds=100.0
+    )
+    found = place(Case(picture, demand, placement_settings(topologies)))
+    assert {slot.supervisor_id for slot in found.workers()} == {machine.id for machine in machines}
+    assert all(len({e.topology_id for e in inside}) == 1 for inside in found.workers().values())
 
 
 def test_it_beats_as_many_random_placements() -> None:

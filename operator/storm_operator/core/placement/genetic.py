@@ -71,7 +71,7 @@ class RunningCost:
         self._per_supervisor = prices.per_supervisor
         self._usable = np.array([usable[machine.id] for machine in arrays.machines])
         self._distances = _distances(snapshot, arrays)
-        self._lacking_slot = 1e6 * (1.0 + float(arrays.pairs[2].sum()) * float(self._distances.max(initial=1.0)))
+        self._lacking_slot = 1.0 + self._all_together()
 
     def of(self, population: Ints) -> Floats:
         """The cost of each chromosome (row)."""
@@ -89,6 +89,13 @@ class RunningCost:
             + lacking * self._lacking_slot
         )
         return costs
+
+    def _all_together(self) -> float:
+        """More than anything else can cost: all traffic the farthest way, all CPU too much, all supervisors in use."""
+        arrays = self._arrays
+        farthest = float(arrays.pairs[2].sum()) * float(self._distances.max(initial=0.0))
+        overload = float(arrays.loads.sum() + arrays.fixed_loads.sum()) * self._per_millicore
+        return farthest + overload + self._per_supervisor * len(arrays.machines)
 
     def _network(self, population: Ints) -> Floats:
         """Tuples per second times distance; some pairs at a time, so that intermediate arrays stay in the cache."""

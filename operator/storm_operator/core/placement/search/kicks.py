@@ -16,8 +16,8 @@ from storm_operator.core.placement.search.partition_state import (
     Search,
     is_too_full,
     members_of,
-    move,
     put,
+    put_back,
     take,
 )
 from storm_operator.core.placement.search.refinement import refine
@@ -47,21 +47,23 @@ def kick_and_settle(search: Search, state: Partition, patience: int, rng: np.ran
     in_vain = 0
     for _ in range(MOST_KICKS * patience):
         delta = _kick(search, state, awake, rng)
-        delta += refine(search, state, awake)
+        if delta == np.inf:
+            awake[:] = False
+        else:
+            delta += refine(search, state, awake)
         in_vain += 1
         if delta < -search.tariff.smallest_gain:
             best[:] = state.place
             in_vain = 0
         else:
-            for vertex in range(len(best)):
-                if state.place[vertex] != best[vertex]:
-                    move(search, state, vertex, best[vertex])
+            put_back(search, state, best)
         if in_vain == patience:
             break
 
 
 @inner
 def _kick(search: Search, state: Partition, awake: Flags, rng: np.random.Generator) -> float:
+    """What the kick costs; infinite when some of those taken off found no worker anywhere, and are nowhere."""
     kind = _one_of(rng, KINDS)
     column, other = _used_column(state, rng), _one_of(rng, len(state.load))
     if kind == 0:
@@ -136,12 +138,7 @@ def _rebuild(search: Search, state: Partition, awake: Flags, rng: np.random.Gene
         delta += _take_off(search, state, more)
         members = np.concatenate((members, more))
     hurry = search.graph.demand[members] * (0.5 + rng.random(len(members)))
-    for at in np.argsort(-hurry):
-        target, cost = cheapest(search, state, members[at], NOWHERE)
-        put(search, state, members[at], target)
-        wake(search, awake, members[at])
-        delta += cost
-    return delta
+    return delta + _place_again(search, state, awake, members[np.argsort(-hurry)], NOWHERE)
 
 
 @inner
@@ -156,21 +153,32 @@ def _take_off(search: Search, state: Partition, members: Ints) -> float:
 
 
 @inner
+def _place_again(search: Search, state: Partition, awake: Flags, members: Ints, but: int) -> float:
+    """Each in turn to where it costs least, though not on `but`; infinite when there is no such place for one."""
+    delta = 0.0
+    for vertex in members:
+        target, cost = cheapest(search, state, vertex, but)
+        if target == NOWHERE:
+            return np.inf
+        put(search, state, vertex, target)
+        wake(search, awake, vertex)
+        delta += cost
+    return delta
+
+
+@inner
 def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int) -> float:
     """Rebuild, and settle, as if `column` could take nothing."""
     room = search.machines.room[column]
     members = members_of(state, column)
     delta = _take_off(search, state, members)
     search.machines.room[column] = -CLOSED_MILLICORES
-    for vertex in members:
-        target, cost = cheapest(search, state, vertex, column)
-        put(search, state, vertex, target)
-        wake(search, awake, vertex)
-        delta += cost
+    delta += _place_again(search, state, awake, members, column)
     other = _one_of(rng, len(state.load))
-    if other != column:
+    if delta != np.inf and other != column:
         delta += _rebuild(search, state, awake, rng, other)
-    delta += refine(search, state, awake)
+    if delta != np.inf:
+        delta += refine(search, state, awake)
     search.machines.room[column] = room
     for vertex in members_of(state, column):
         delta -= search.graph.demand[vertex] * search.tariff.overloaded_millicore  # it was no overload after all

@@ -14,7 +14,9 @@ from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.placement.search.compiled import inner, leaf
 
 SPARE_WORKERS = 4
-"""Workers that a supervisor may hold beyond its ports while a search is on its way; each is priced like a disaster."""
+"""How many workers a supervisor may hold beyond its ports while a search is on its way, each priced like a disaster. At
+least as many as it has ports: who is put anywhere begins such a worker only where its group has none at all, and there
+are no more groups than ports."""
 
 
 class Graph(NamedTuple):
@@ -129,8 +131,8 @@ class Search(NamedTuple):
 
 def empty_partition(vertices: int, machines: Machines) -> Partition:
     """Nobody is anywhere."""
-    columns = len(machines.room)
-    shape = (columns, int(machines.ports.max(initial=0)) + SPARE_WORKERS)
+    columns, most_ports = len(machines.room), int(machines.ports.max(initial=0))
+    shape = (columns, most_ports + max(SPARE_WORKERS, most_ports))
     return Partition(
         place=np.full(vertices, NOWHERE, dtype=np.int64),
         inside=np.zeros(vertices),
@@ -244,6 +246,21 @@ def move(search: Search, state: Partition, vertex: int, column: int) -> None:
     """Put `vertex`, wherever it is, on `column`."""
     take(search, state, vertex)
     put(search, state, vertex, column)
+
+
+@leaf
+def put_back(search: Search, state: Partition, place: Ints) -> None:
+    """Everybody to `place`, where all have been together before.
+
+    All who are elsewhere leave first: a supervisor that those who have yet to go share with those who come back may
+    have no worker left for these.
+    """
+    for vertex in range(len(place)):
+        if state.place[vertex] != place[vertex] and state.place[vertex] != NOWHERE:
+            take(search, state, vertex)
+    for vertex in range(len(place)):
+        if state.place[vertex] == NOWHERE:
+            put(search, state, vertex, place[vertex])
 
 
 @inner

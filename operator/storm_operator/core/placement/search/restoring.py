@@ -15,7 +15,7 @@ from storm_operator.core.placement.search.partition_state import (
     Search,
     is_too_full,
     members_of,
-    move,
+    put_back,
     worker_at,
 )
 from storm_operator.core.placement.search.refinement import refine
@@ -53,9 +53,7 @@ def restore_workers(search: Search, state: Partition) -> int:
             restored += 1
             failures = 0
             continue
-        for vertex in range(len(best)):
-            if state.place[vertex] != best[vertex]:
-                move(search, state, vertex, best[vertex])
+        put_back(search, state, best)
         failures += 1
         if failures == MOST_FAILURES:
             break

@@ -1,4 +1,4 @@
-"""Notices a watch that has frozen without an error: compares what it delivered with a fresh listing."""
+"""Compares what a watch delivered with a fresh listing: whether it has delivered all yet, and whether it has frozen."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.core.backoff import Retry, put_off
 from storm_operator.kube.managed import Body, Key, key_of
 
 LOOK_SECONDS = 30.0
+FIRST_LOOK_SECONDS = 0.5
+"""At the start everything waits for the watch to have delivered all: it is looked so often whether it has."""
 TOLERATED_LOOKS = 3
 """A listing may be ahead of the watch for a moment; the same gap this many times in a row is a frozen watch."""
 
@@ -42,6 +45,30 @@ class WatchCanary:
         self.whole_at = self.clock()
         while not stop.wait(self.look_seconds):
             self.look()
+
+    def wait_until_whole(self, stop: threading.Event) -> bool:
+        """Block until the watch has delivered all that there is, in whatever version; False when `stop` came first.
+
+        It is compared and not taken from the listing: what is deleted meanwhile the watch would never tell of again.
+        """
+        said = ""
+        refused: Retry | None = None
+        while not stop.is_set():
+            try:
+                missing = sorted(_versions(self.listed()).keys() - _versions(self.watched()).keys())
+            except KubernetesError as error:
+                self.say(f"no loop begins before the watch of {self.kind} has delivered all: {error}")
+                refused = put_off(refused, "", self.clock())
+                stop.wait(refused.pause_seconds)
+                continue
+            if not missing:
+                return True
+            words = f"no loop begins before the watch of {self.kind} has delivered {'/'.join(missing[0])}"
+            if words != said:
+                self.say(words)
+            said, refused = words, None
+            stop.wait(FIRST_LOOK_SECONDS)
+        return False
 
     def look(self) -> None:
         """One comparison. An API server that does not answer says nothing about the watch."""

@@ -214,15 +214,17 @@ class Operator:
         self._namespaces = namespaces
         self._gone: set[str] = set()
         self._metrics = metrics
-        self.runners = Runners(registry, self._make, metrics.forget)
+        topologies = WatchCanary(
+            "StormTopologies",
+            lambda: clients.kinds.list(TOPOLOGIES, namespaces),
+            lambda: [managed.body for managed in registry.topologies()],
+            log.info,
+            watch_look_seconds,
+        )
+        # Each loop lists the StormRebalances of its topologies' namespaces itself, and shows when it may not.
+        self.runners = Runners(registry, self._make, metrics.forget, topologies.wait_until_whole)
         self._canaries = (
-            WatchCanary(
-                "StormTopologies",
-                lambda: clients.kinds.list(TOPOLOGIES, namespaces),
-                lambda: [managed.body for managed in registry.topologies()],
-                log.info,
-                watch_look_seconds,
-            ),
+            topologies,
             # Of plans, that are many and large, those that people are asked about.
             WatchCanary(
                 "StormRebalances",

@@ -36,10 +36,14 @@ class Runners:
     make: Callable[[str], ClusterRunner]
     ended: Callable[[str], None] = lambda _: None
     """Told of each cluster whose loop has ended because nobody names it any more."""
+    wait_until_known: Callable[[threading.Event], bool] = lambda _: True
+    """Blocks until the registry has all resources that there are; False when told to stop first."""
     running: dict[str, _Running] = field(default_factory=dict)
 
     def run(self, stop: threading.Event) -> None:
-        """Follow the registry until `stop`."""
+        """Follow the registry until `stop`. Who knows only some of the resources takes the rest for deleted."""
+        if not self.wait_until_known(stop):
+            return
         while not stop.wait(LOOK_SECONDS):
             self.follow()
 

@@ -1,13 +1,15 @@
-"""A watch that has frozen is noticed; one that is a moment behind is not taken for frozen."""
+"""A watch that has frozen is noticed, one a moment behind is not; at the start all it has to tell is awaited."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import Mock
 
 from kube_builders import registry_of, topology_body
 from storm_operator.adapters.kube.errors import KubernetesError
-from storm_operator.kube.canary import TOLERATED_LOOKS, WatchCanary, behind
+from storm_operator.kube.canary import FIRST_LOOK_SECONDS, TOLERATED_LOOKS, WatchCanary, behind
 
 KEY = ("streams", "words")
 
@@ -137,3 +139,67 @@ def test_age_is_that_of_the_last_look_that_found_nothing_missing() -> None:
     played.look()
     now[0] = 160.0
     assert played.canary.age_seconds() == 60.0
+
+
+class TestWaitingUntilWhole:
+    """At the start: what acts on what the watch delivered waits until that is all."""
+
+    @staticmethod
+    def wait(played: Scene, *meanwhile: Callable[[], None]) -> tuple[bool, list[float]]:
+        """Whether it became whole, and the pauses; `meanwhile` is done in one after the other, then it is stopped."""
+        pauses: list[float] = []
+        left = list(meanwhile)
+        stop = threading.Event()
+
+        def wait(seconds: float) -> bool:
+            pauses.append(seconds)
+            left.pop(0)() if left else stop.set()
+            return stop.is_set()
+
+        whole = played.canary.wait_until_whole(Mock(is_set=stop.is_set, wait=wait))
+        return whole, pauses
+
+    def test_watch_that_has_delivered_all_is_not_waited_for(self) -> None:
+        assert self.wait(Scene()) == (True, [])
+
+    def test_what_is_missing_is_waited_for_and_said_once(self) -> None:
+        played = Scene()
+        played.listed.append(topology_body("new"))
+        assert self.wait(played, nothing, nothing, played.deliver) == (True, [FIRST_LOOK_SECONDS] * 3)
+        assert played.said == ["no loop begins before the watch of StormTopologies has delivered streams/new"]
+
+    def test_newer_version_is_not_waited_for(self) -> None:
+        played = Scene()
+        played.change("2")
+        assert self.wait(played) == (True, [])
+
+    def test_what_is_deleted_meanwhile_is_not_waited_for(self) -> None:
+        played = Scene()
+        played.listed.append(topology_body("new"))
+        assert self.wait(played, played.listed.clear)[0]
+        assert [managed.key for managed in played.registry.topologies()] == [KEY]
+
+    def test_invalid_resource_counts_as_delivered(self) -> None:
+        played = Scene()
+        played.listed.append(topology_body("wrong", spec={"adopt": {}, "scheduling": {"mode": "Perhaps"}}))
+        assert self.wait(played, played.deliver)[0]
+
+    def test_api_that_does_not_answer_is_asked_ever_more_slowly(self) -> None:
+        played = Scene()
+        played.error = KubernetesError("list stormtopologies: down")
+
+        def back() -> None:
+            played.error = None
+
+        assert self.wait(played, nothing, nothing, back) == (True, [10.0, 20.0, 40.0])
+        said = "no loop begins before the watch of StormTopologies has delivered all: list stormtopologies: down"
+        assert played.said == [said] * 3
+
+    def test_ends_when_it_is_stopped(self) -> None:
+        played = Scene()
+        played.listed.append(topology_body("new"))
+        assert self.wait(played, nothing) == (False, [FIRST_LOOK_SECONDS] * 2)
+
+
+def nothing() -> None:
+    return None

@@ -149,6 +149,25 @@ def test_follows_the_registry_until_it_is_stopped(scene: Scene) -> None:
     assert [runner.nimbus for runner in scene.made] == [NIMBUS]
 
 
+def test_no_loop_begins_before_all_resources_are_known(scene: Scene) -> None:
+    """The younger of two that name a topology would have it, a plan would be of topologies that nobody manages."""
+    made_meanwhile: list[int] = []
+
+    def wait_until_known(_: threading.Event) -> bool:
+        made_meanwhile.append(len(scene.made))
+        return True
+
+    scene.runners.wait_until_known = wait_until_known
+    scene.runners.run(Mock(wait=Mock(side_effect=[False, True])))
+    assert (made_meanwhile, len(scene.made)) == ([0], 1)
+
+
+def test_no_loop_begins_when_it_is_stopped_before_that(scene: Scene) -> None:
+    scene.runners.wait_until_known = lambda _: False
+    scene.runners.run(Mock(wait=Mock(side_effect=[False, True])))
+    assert scene.made == []
+
+
 def test_join_ends_all_loops(scene: Scene) -> None:
     scene.registry.put_topology(body_on(OTHER, "third"))
     scene.follow()

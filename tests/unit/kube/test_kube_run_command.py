@@ -1,0 +1,43 @@
+"""The parts that only the leader runs, put together as `storm-operator run` does it."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+from kube_builders import NIMBUS, topology_body
+from storm_operator.adapters.kube.resources import TOPOLOGIES
+from storm_operator.kube.connecting import RunnerSettings
+from storm_operator.kube.managed import Registry, rightful
+from storm_operator.kube.run_command import Operator
+from storm_operator.kube.submission import JobSettings
+from storm_operator.operator_metrics import OperatorMetrics, RunMode
+
+RIGHTFUL = topology_body("prod", "z", spec={"adopt": {}, "topologyName": "words"})
+LATE = topology_body("copy", "a", spec={"adopt": {}, "topologyName": "words"}, creationTimestamp="2026-02-02T12:00:00Z")
+
+
+def test_loops_know_all_that_name_a_topology_before_they_act_for_any_of_them() -> None:
+    registry = Registry(NIMBUS)
+    kinds = Mock()
+    kinds.list.side_effect = lambda plural, *_: (LATE, RIGHTFUL) if plural == TOPOLOGIES else ()
+    settings = RunnerSettings(JobSettings("storm"), 9464)
+    operator = Operator(Mock(kinds=kinds), registry, settings, (), OperatorMetrics(RunMode.KUBERNETES), 30.0)
+    owners_at_start: list[tuple[str, str]] = []
+
+    def make(nimbus: str) -> Any:
+        owners, _ = rightful(registry.of_cluster(nimbus))
+        owners_at_start.append(owners["words"].key)
+        return Mock()
+
+    operator.runners.make = make
+    delivered = iter((LATE, RIGHTFUL))
+
+    def wait(_: float) -> bool:
+        body = next(delivered, None)
+        if body is not None:
+            registry.put_topology(body)
+        return bool(owners_at_start)
+
+    operator.runners.run(Mock(is_set=lambda: False, wait=wait))
+    assert owners_at_start == [("z", "prod")]

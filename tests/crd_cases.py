@@ -76,6 +76,7 @@ def component(**fields: Any) -> Spec:
 
 
 WHERE = "exactly one of path, url and persistentVolumeClaim says where the jar is"
+PORT = "the port must be 1 to 65535"
 TOGETHER = "url and sha256 belong together"
 IMAGE_HOLDS = "image is the image that holds path; give path too"
 ABSOLUTE = "in Kubernetes this is a path inside an image and must begin with /"
@@ -95,6 +96,9 @@ RULES = (
         "Storm allows no dot in a topology's name",
         name="words.v2",
     ),
+    Case("spec.nimbus", adopt(nimbus="nimbus:65535"), adopt(nimbus="nimbus:66270"), PORT),
+    Case("spec.nimbus", adopt(nimbus="nimbus:1"), adopt(nimbus="nimbus:0"), PORT),
+    Case("spec.nimbus", adopt(nimbus="nimbus"), adopt(nimbus=f"nimbus:{10**40}"), PORT),
     Case("spec.jar", jar(path="/a.jar"), jar(path="/a.jar", url="https://x/a.jar", sha256=SHA256), WHERE),
     Case("spec.jar", jar(persistentVolumeClaim=CLAIM), {"jar": {"mainClass": "a.Words"}}, WHERE),
     Case("spec.jar", jar(url="https://x/a.jar", sha256=SHA256), jar(url="https://x/a.jar"), TOGETHER),

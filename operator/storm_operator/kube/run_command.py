@@ -18,6 +18,7 @@ import typer
 from storm_operator.adapters.kube.clients import KubeClients, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
+from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.assembly import DEFAULT_AGENT_PORT
 from storm_operator.console.server import DEFAULT_PORT
 from storm_operator.console.site import PageAddress, PageUnavailable, open_page
@@ -139,6 +140,8 @@ def run(
         pod = parse_submission_pod(submission_pod)
     except InvalidSubmissionPod as error:
         raise typer.BadParameter(f"--submission-pod: {error}") from None
+    if nimbus:
+        _check_address(nimbus)
     _set_up_logging()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -178,6 +181,13 @@ def run(
         metrics.leads = False
         lease.release()
     log.info("ended; topologies run on under the plans in force")
+
+
+def _check_address(nimbus: str) -> None:
+    try:
+        NimbusAddress.parse(nimbus)
+    except ValueError as error:
+        raise typer.BadParameter(f"--nimbus: {error}") from None
 
 
 def _set_up_logging() -> None:

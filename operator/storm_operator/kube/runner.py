@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +13,7 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.assembly import Assembly, assemble
+from storm_operator.core.backoff import Retry, put_off
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
 from storm_operator.kube.asks import follow_asks
@@ -55,6 +58,8 @@ class ClusterRunner:
     last_plans: dict[str, str] = field(default_factory=dict)
     """By topology id: the plan that concerned it last, when the last pass began."""
     attended: Wishes = frozenset()
+    unforeseen: Retry | None = None
+    """How often in a row it failed for a reason that nobody foresaw."""
     metrics: OperatorMetrics = field(default_factory=lambda: OperatorMetrics(RunMode.KUBERNETES))
     """Of the whole operator."""
     told: ClusterMetrics = field(init=False)
@@ -78,16 +83,37 @@ class ClusterRunner:
         """Until `stop`. Topologies are left running under the plans in force."""
         while not stop.is_set():
             started = time.monotonic()
-            period = self._unless_out_of_reach(self.run_pass)
-            self.last_pass_at = time.monotonic()
-            self._note_pass(self.last_pass_at - started, period)
+            period = self._whatever_happens(self.run_pass)
+            ended = time.monotonic()
+            if self.unforeseen is None:  # else, when that goes on, /healthz says that there was no pass for long
+                self.last_pass_at = ended
+            self._note_pass(ended - started, period)
             self._rest(stop, started + (self._retry_seconds() if period is None else period))
         self.close()
 
     def _retry_seconds(self) -> float:
-        """After a failure: a period of its resources, if not too long; later, if Kubernetes refused the start."""
+        """After a failure: a period of its resources, if not too long; later, if Kubernetes refused the start.
+
+        Ever later, too, after what nobody foresaw.
+        """
+        if self.unforeseen is not None:
+            return self.unforeseen.pause_seconds
         periods = [one.spec.scheduling.period_seconds for one in self.registry.of_cluster(self.nimbus) if one.spec]
         return self.first_look.pause_seconds(min([LONGEST_RETRY_SECONDS, *periods]))
+
+    def _whatever_happens(self, act: Callable[[], float | None]) -> float | None:
+        """As `_unless_out_of_reach`; an error that nobody foresaw does not end the loop, and with it all others."""
+        try:
+            period = self._unless_out_of_reach(act)
+        except Exception as error:
+            self.unforeseen = put_off(self.unforeseen, "", time.monotonic())
+            self.say(f"{self.nimbus}: {''.join(traceback.format_exception(error))}")
+            words = f"the operator failed ({type(error).__name__}: {error}); its log says where; please report it"
+            with contextlib.suppress(Exception):  # it may be the telling that failed
+                self._tell_trouble(words, "OperatorFailed")
+            return None
+        self.unforeseen = None
+        return period
 
     def _unless_out_of_reach(self, act: Callable[[], float | None]) -> float | None:
         """What `act` returns; None when a peer is in its way, which the resources' statuses then say."""
@@ -115,7 +141,7 @@ class ClusterRunner:
                 return
             now = self._wishes()
             if now == before != self.attended and self.lifecycle is not None:
-                self._unless_out_of_reach(self.attend)
+                self._whatever_happens(self.attend)
             before = now
 
     def _wishes(self) -> Wishes:

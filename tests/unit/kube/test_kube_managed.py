@@ -44,6 +44,13 @@ def test_resource_without_any_nimbus_is_refused_with_what_to_give() -> None:
     assert one.problem == "spec.nimbus: absent, and the operator has no default; give host:port"
 
 
+def test_port_that_cannot_be_makes_a_resource_invalid_and_no_cluster() -> None:
+    registry = registry_of(topology_body(spec={"adopt": {}, "nimbus": "storm-nimbus.storm:66270"}))
+    (one,) = registry.topologies()
+    assert one.problem == "spec.nimbus: the port must be 1 to 65535; found 'storm-nimbus.storm:66270'"
+    assert registry.clusters() == frozenset()
+
+
 def test_invalid_resource_has_a_problem_and_no_cluster() -> None:
     one = managed(spec={"adopt": {}, "scheduling": {"mode": "Perhaps"}})
     assert one.spec is None

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from unittest.mock import Mock
 
+import pytest
+from typer.testing import CliRunner
+
 from kube_builders import NIMBUS, topology_body
 from storm_operator.adapters.kube.resources import TOPOLOGIES
+from storm_operator.cli import app
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.managed import Registry, rightful
 from storm_operator.kube.run_command import Operator
@@ -15,6 +20,13 @@ from storm_operator.operator_metrics import OperatorMetrics, RunMode
 
 RIGHTFUL = topology_body("prod", "z", spec={"adopt": {}, "topologyName": "words"})
 LATE = topology_body("copy", "a", spec={"adopt": {}, "topologyName": "words"}, creationTimestamp="2026-02-02T12:00:00Z")
+
+
+@pytest.mark.parametrize("nimbus", ["storm-nimbus.storm:66270", "storm-nimbus:many", ":6627"])
+def test_default_nimbus_that_cannot_be_is_refused_at_once(nimbus: str) -> None:
+    done = CliRunner().invoke(app, ["run", "--nimbus", nimbus], terminal_width=200)
+    assert done.exit_code == 2
+    assert "give host or host:port with a port of 1 to 65535" in re.sub(r"[│\s]+", " ", done.output)
 
 
 def test_loops_know_all_that_name_a_topology_before_they_act_for_any_of_them() -> None:

@@ -152,6 +152,38 @@ def test_nimbus_that_is_away_after_a_refusal_is_tried_again_soon(monkeypatch: py
     assert start.rests_after(2) == [LONGEST_RETRY_SECONDS] * 2
 
 
+def degraded(kinds: Mock) -> tuple[str, str, str]:
+    """Status, reason and message of the condition that was written last."""
+    conditions = {one["type"]: one for one in kinds.patch_status.call_args.args[3]["conditions"]}
+    return tuple(conditions["Degraded"][field] for field in ("status", "reason", "message"))
+
+
+def test_what_nobody_foresaw_is_told_with_its_place_and_tried_ever_more_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(monkeypatch)
+    monkeypatch.setattr(runner_module, "discover", Mock(side_effect=ValueError("nobody thought of that")))
+    begun_at = start.runner.last_pass_at
+    assert start.rests_after(4) == [10.0, 20.0, 40.0, 80.0]
+    status, reason, message = degraded(start.kinds)
+    assert (status, reason) == ("True", "OperatorFailed")
+    assert message.startswith("the operator failed (ValueError: nobody thought of that)")
+    assert "in _assembled" in start.said[-1]
+    assert start.runner.last_pass_at == begun_at, "or /healthz would never say that it goes on"
+
+
+def test_pass_that_comes_through_ends_what_nobody_foresaw(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(monkeypatch)
+    monkeypatch.setattr(ClusterRunner, "run_pass", Mock(side_effect=[ValueError("a"), ValueError("b"), 60.0]))
+    assert start.rests_after(3) == [10.0, 20.0, 60.0]
+    assert (start.runner.unforeseen, start.runner.last_pass_at) == (None, 100.0)
+
+
+def test_loop_goes_on_although_not_even_its_trouble_could_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(monkeypatch)
+    monkeypatch.setattr(ClusterRunner, "_tell_trouble", Mock(side_effect=TypeError("a status that cannot be")))
+    monkeypatch.setattr(ClusterRunner, "run_pass", Mock(side_effect=[NimbusUnreachable("away"), ValueError("a"), 60.0]))
+    assert start.rests_after(3) == [10.0, 20.0, 60.0]
+
+
 class Start:
     """A runner at its start; Nimbus and ZooKeeper are there, what Kubernetes answers is to be said."""
 
@@ -162,7 +194,8 @@ class Start:
         )
         settings = RunnerSettings(JobSettings("storm"), 9464)
         body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": 60}})
-        self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, settings, lambda _: None, set())
+        self.said: list[str] = []
+        self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, settings, self.said.append, set())
         monkeypatch.setattr(runner_module, "discover", Mock())
         monkeypatch.setattr(runner_module, "assemble", Mock(return_value=self.opened))
         monkeypatch.setattr("storm_operator.kube.connecting.close_lost", Mock())

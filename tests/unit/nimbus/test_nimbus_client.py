@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -230,6 +233,44 @@ def test_authorization_is_not_retried() -> None:
     with pytest.raises(NotAuthorized, match="refuses activate: no"):
         cluster.client(FIRST).activate("secret")
     assert cluster.time == 0.0
+
+
+@pytest.mark.parametrize("refused", ["getLeader", "beginFileUpload"])
+def test_user_who_may_not_find_the_leader_is_told_what_to_allow(refused: str) -> None:
+    cluster = Cluster(FIRST)
+    closed: list[str] = []
+
+    class Strict(FakeConnection):
+        def call(self, method: str, *args: Any) -> Any:
+            if method == refused:
+                raise storm_thrift.AuthorizationException(msg=f"{method} is not authorized")
+            return super().call(method, *args)
+
+        def close(self) -> None:
+            closed.append(refused)
+
+    client = NimbusClient([FIRST], connect=lambda *_: Strict(cluster, FIRST), clock=cluster.clock, sleep=cluster.sleep)
+    with pytest.raises(NotAuthorized, match=f"{refused} is not authorized; allow this user getLeader and fileUpload"):
+        client.activate("unknown")
+    assert cluster.time == 0.0
+    client.close()
+    assert closed == [refused]
+
+
+def test_what_answers_and_is_no_nimbus_is_out_of_reach() -> None:
+    """As a server of another protocol, or a Nimbus behind another transport plugin."""
+    words = b"not what you think"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with server.accept()[0] as peer:
+                peer.recv(1000)
+                peer.sendall(struct.pack(">i", len(words)) + words)
+
+        threading.Thread(target=answer, daemon=True).start()
+        client = NimbusClient([NimbusAddress("127.0.0.1", server.getsockname()[1])], patience_seconds=0.0)
+        with pytest.raises(NimbusUnreachable, match="what answers there is no Nimbus"):
+            client.cluster_info()
 
 
 def test_an_internal_error_of_a_ready_leader_is_final() -> None:

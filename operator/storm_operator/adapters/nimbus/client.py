@@ -208,6 +208,11 @@ class NimbusClient:
                 left = deadline - self._clock()
                 if left <= 0:
                     raise self._gave_up(failure) from failure
+            except storm_thrift.AuthorizationException as refusal:
+                raise NotAuthorized(
+                    f"Nimbus {names(self._seeds)} refuses to tell which Nimbus leads and is ready: {refusal.msg}; allow"
+                    " this user getLeader and fileUpload"
+                ) from refusal
             if not at_once:
                 self._sleep(min(PAUSE_SECONDS, left))
             at_once = False

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import thriftpy2
 from thriftpy2.protocol import TCyBinaryProtocolFactory
+from thriftpy2.protocol.cybin import ProtocolError  # type: ignore[attr-defined]
+from thriftpy2.protocol.exc import TProtocolException
 from thriftpy2.rpc import make_client
 from thriftpy2.transport import TCyFramedTransportFactory, TTransportException
 
@@ -71,11 +73,13 @@ class ThriftConnection:
             raise ConnectionBroken(str(error)) from error
 
     def call(self, method: str, *args: Any) -> Any:
-        """One remote call. Storm's own exceptions pass through; transport trouble becomes ConnectionBroken."""
+        """One remote call. Storm's own exceptions pass through; trouble on the way becomes ConnectionBroken."""
         try:
             return getattr(self._client, method)(*args)
         except (OSError, TTransportException, EOFError) as error:
             raise ConnectionBroken(str(error) or type(error).__name__) from error
+        except (ProtocolError, TProtocolException) as error:
+            raise ConnectionBroken(f"what answers there is no Nimbus: {error}") from error
 
     def close(self) -> None:
         with contextlib.suppress(OSError, TTransportException):

@@ -58,7 +58,7 @@ def _leading(seed: NimbusAddress, connect: Connect, timeout_seconds: float) -> C
     except TApplicationException:
         connection.close()
         return None
-    except ConnectionBroken:
+    except Exception:
         connection.close()
         raise
     advertised = NimbusAddress(leader.host, leader.port)

@@ -41,6 +41,15 @@ def keep_leadership(
     lease: Lease, terms: LeaseTerms, stop: threading.Event, lost: Callable[[str], None], say: Callable[[str], None]
 ) -> None:
     """Renew until `stop`. `lost` is called before another replica may take over: it must end the process."""
+    try:
+        _renew(lease, terms, stop, lost, say)
+    except Exception as error:  # a thread that just ended here would leave two replicas that act
+        lost(f"lease {terms.namespace}/{terms.name} cannot be renewed any more: {type(error).__name__}: {error}")
+
+
+def _renew(
+    lease: Lease, terms: LeaseTerms, stop: threading.Event, lost: Callable[[str], None], say: Callable[[str], None]
+) -> None:
     too_late = f"lease {terms.namespace}/{terms.name} could not be renewed in time"
     held_until = time.monotonic() + terms.duration_seconds
     while not stop.wait(terms.renew_seconds):

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 import urllib3
-from kubernetes.client import ApiClient
+from kubernetes.client import ApiClient, V1Lease
 from kubernetes.client.exceptions import ApiException
 
 from kube_builders import api_refusal, topology_body
@@ -52,6 +52,16 @@ class TestApiErrors:
     )
     def test_server_that_does_not_answer_is_said(self, error: Exception) -> None:
         assert str(translated(error)) == "read job a/b: the Kubernetes API does not answer: reset"
+
+    def test_answer_of_somebody_else_is_said_in_one_line(self) -> None:
+        with pytest.raises(ValueError, match="V1Lease") as invalid:
+            V1Lease.model_validate("<html>sign in first</html>")
+        said = str(translated(invalid.value))
+        assert said.startswith(
+            "read job a/b: the answer is none of the Kubernetes API (is it a proxy's?): 1 validation"
+        )
+        assert "sign in first" in said
+        assert "\n" not in said
 
     def test_mistakes_of_our_own_are_not_hidden(self) -> None:
         with pytest.raises(KeyError), api_errors("read job a/b"):
@@ -115,3 +125,9 @@ class TestOwnKinds:
         api.list_namespaced_custom_object.side_effect = [{"items": [one]}, {"items": [two]}]
         assert kinds.list(TOPOLOGIES) == (one, two, three)
         assert kinds.list(TOPOLOGIES, ("a", "b")) == (one, two)
+
+    @pytest.mark.parametrize("answer", ["<html>sign in first</html>", "", None, [], {}, {"items": 7}])
+    def test_listing_that_is_none_is_no_empty_one(self, api: Mock, kinds: OwnKinds, answer: object) -> None:
+        api.list_cluster_custom_object.return_value = answer
+        with pytest.raises(KubernetesError, match="list stormtopologies: the answer is none of the Kubernetes API"):
+            kinds.list(TOPOLOGIES)

@@ -179,6 +179,10 @@ class TestKeeping:
         renewed_at = 1000.0 + TERMS.renew_seconds
         assert kept.lost_at[0] < renewed_at + TERMS.duration_seconds
 
+    def test_what_nobody_foresaw_ends_the_process_and_not_only_the_renewals(self, time: FakeTime) -> None:
+        kept = keep(time, FakeLease(True, AttributeError("no spec")))
+        assert kept.lost == ["lease storm/storm-operator cannot be renewed any more: AttributeError: no spec"]
+
     def test_lease_runs_from_when_its_renewal_was_asked_for(self, time: FakeTime) -> None:
         # What was written is the time before the call: a slow answer does not make the lease longer.
         def slow() -> None:

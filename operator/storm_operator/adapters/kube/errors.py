@@ -51,6 +51,13 @@ def api_errors(what: str) -> Iterator[None]:
         raise kind(f"{what}: {_reason(error)}") from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise KubernetesError(f"{what}: the Kubernetes API does not answer: {error}") from error
+    except (
+        ValueError
+    ) as error:  # no JSON, or another object than was asked for: the client raises pydantic's and json's
+        reason = " ".join(str(error).split())
+        raise KubernetesError(
+            f"{what}: the answer is none of the Kubernetes API (is it a proxy's?): {reason}"
+        ) from error
 
 
 def _reason(error: ApiException) -> str:

@@ -36,7 +36,7 @@ class OwnKinds:
                 answers = [
                     self._api.list_namespaced_custom_object(GROUP, VERSION, n, plural, **options) for n in namespaces
                 ]
-        return tuple(item for answer in answers for item in answer["items"])
+            return tuple(item for answer in answers for item in _items(answer))
 
     def patch_status(self, plural: str, namespace: str, name: str, status: Body) -> None:
         """Merge `status` into the object's; fields that are None are removed. An object that is gone is let go."""
@@ -85,3 +85,10 @@ class OwnKinds:
                 )
         except NotFound:
             return
+
+
+def _items(answer: Any) -> list[Body]:
+    items = answer.get("items") if isinstance(answer, dict) else None
+    if not isinstance(items, list):
+        raise ValueError(f"a list of objects was asked for, and not {str(answer)[:100]!r}")
+    return items

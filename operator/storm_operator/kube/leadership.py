@@ -37,6 +37,30 @@ def wait_for_leadership(lease: Lease, terms: LeaseTerms, stop: threading.Event, 
     return False
 
 
+def lead_under(
+    lease: Lease,
+    terms: LeaseTerms,
+    lead: Callable[[], bool],
+    lost: Callable[[str], None],
+    say: Callable[[str], None],
+) -> None:
+    """Run `lead` under the lease that is held. It is renewed until nobody acts any more, and only then given back.
+
+    `lead` returns whether all that acts has ended. If not, `lost` is called: it must end the process, and the lease is
+    left to lapse after that.
+    """
+    done = threading.Event()
+    keeper = threading.Thread(target=keep_leadership, args=(lease, terms, done, lost, say), name="lease", daemon=True)
+    keeper.start()
+    all_ended = lead()
+    if not all_ended:
+        lost("a loop has not come to its end in time")
+    done.set()
+    keeper.join()  # a renewal that is under way would take back what is released
+    if all_ended:
+        lease.release()
+
+
 def keep_leadership(
     lease: Lease, terms: LeaseTerms, stop: threading.Event, lost: Callable[[str], None], say: Callable[[str], None]
 ) -> None:

@@ -29,7 +29,7 @@ from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
 from storm_operator.kube.health import serve_health
-from storm_operator.kube.leadership import keep_leadership, wait_for_leadership
+from storm_operator.kube.leadership import lead_under, wait_for_leadership
 from storm_operator.kube.managed import Managed, Registry
 from storm_operator.kube.page import KubePage, TokenApprover, in_name_of
 from storm_operator.kube.runner import ClusterRunner
@@ -173,13 +173,7 @@ def run(
         operator.show_page(page_port, page_approval)
     log.info("storm-operator starts as %s", identity)
     if wait_for_leadership(lease, terms, stop, log.info):
-        threading.Thread(
-            target=keep_leadership, args=(lease, terms, stop, _end_at_once, log.info), name="lease", daemon=True
-        ).start()
-        metrics.leads = True
-        operator.lead(stop, deletion_patience_seconds)
-        metrics.leads = False
-        lease.release()
+        lead_under(lease, terms, lambda: operator.lead(stop, deletion_patience_seconds), _end_at_once, log.info)
     log.info("ended; topologies run on under the plans in force")
 
 
@@ -264,15 +258,18 @@ class Operator:
         except PageUnavailable as error:
             log.warning("%s", error)
 
-    def lead(self, stop: threading.Event, deletion_patience_seconds: float) -> None:
-        """Until `stop`: watch, and run the loops."""
+    def lead(self, stop: threading.Event, deletion_patience_seconds: float) -> bool:
+        """Until `stop`: watch, and run the loops. Returns whether these have all ended then."""
+        self._metrics.leads = True
         if self._settings.page is not None:
             self._settings.page.leads = True
         for target in (self.runners.run, *(canary.run for canary in self._canaries)):
             threading.Thread(target=target, args=(stop,), name=target.__qualname__, daemon=True).start()
         watched = Watched(self._registry, self._gone, self._tell, lambda: datetime.now(UTC), deletion_patience_seconds)
         asyncio.run(self._watch(build_registry(watched), stop))
-        self.runners.join()
+        have_ended = self.runners.join()
+        self._metrics.leads = False
+        return have_ended
 
     async def _watch(self, handlers: kopf.OperatorRegistry, stop: threading.Event) -> None:
         ended = asyncio.Event()

@@ -12,6 +12,7 @@ from storm_operator.kube.runner import ClusterRunner
 
 LOOK_SECONDS = 1.0
 END_SECONDS = 10.0
+"""All loops together have so long to end."""
 IDLE_LIMIT_SECONDS = 600.0
 """A loop without a pass for this long is stuck: applying a plan may take some minutes, no more."""
 
@@ -39,6 +40,9 @@ class Runners:
     wait_until_known: Callable[[threading.Event], bool] = lambda _: True
     """Blocks until the registry has all resources that there are; False when told to stop first."""
     running: dict[str, _Running] = field(default_factory=dict)
+    ending: bool = False
+    """From then on no loop is started."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, stop: threading.Event) -> None:
         """Follow the registry until `stop`. Who knows only some of the resources takes the rest for deleted."""
@@ -47,15 +51,26 @@ class Runners:
         while not stop.wait(LOOK_SECONDS):
             self.follow()
 
-    def join(self) -> None:
-        """End all loops. One that is applying a plan is not waited for long: its journal says how to go on."""
-        for one in self.running.values():
+    def join(self) -> bool:
+        """End all loops; whether they have ended. One that is applying a plan is not waited for long: its journal says
+        how to go on."""
+        with self._lock:
+            self.ending = True
+            running = tuple(self.running.values())
+        for one in running:
             one.stop.set()
-        for one in self.running.values():
-            one.thread.join(timeout=END_SECONDS)
+        deadline = time.monotonic() + END_SECONDS
+        for one in running:
+            one.thread.join(timeout=max(0.0, deadline - time.monotonic()))
+        return not any(one.thread.is_alive() for one in running)
 
     def follow(self) -> None:
         """Start and end loops so that there is one for each cluster."""
+        with self._lock:
+            if not self.ending:
+                self._follow()
+
+    def _follow(self) -> None:
         wanted = self.registry.clusters()
         for nimbus in set(self.running) - wanted:
             self.running[nimbus].stop.set()

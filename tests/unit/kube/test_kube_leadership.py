@@ -12,9 +12,10 @@ import pytest
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.kube import leadership
-from storm_operator.kube.leadership import LAST_MOMENT_SECONDS, keep_leadership, wait_for_leadership
+from storm_operator.kube.leadership import LAST_MOMENT_SECONDS, keep_leadership, lead_under, wait_for_leadership
 
 TERMS = LeaseTerms("storm", "storm-operator", "me", duration_seconds=15, renew_seconds=4.0)
+PATIENCE_SECONDS = 30.0
 DOWN = KubernetesError("read lease storm/storm-operator: down")
 
 
@@ -42,7 +43,13 @@ class FakeTime:
 class FakeLease(Lease):
     """Answers one after the other; the last one for ever."""
 
-    def __init__(self, *answers: bool | Exception, on_hold: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        *answers: bool | Exception,
+        on_hold: Callable[[], None] = lambda: None,
+        released: list[str] | None = None,
+    ) -> None:
+        self.released = released if released is not None else []
         self.answers = list(answers)
         self.asked = 0
         self.on_hold = on_hold
@@ -54,6 +61,9 @@ class FakeLease(Lease):
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def release(self) -> None:
+        self.released.append("released")
 
 
 class FakeTimer:
@@ -138,6 +148,44 @@ class TestWaiting:
         lease = FakeLease(False)
         assert self.wait(time, lease)[0] is False
         assert lease.asked == 3
+
+
+class TestLeadingUnder:
+    """A lease that is held, while what acts under it comes to its end."""
+
+    @staticmethod
+    def play(all_ended: bool) -> tuple[list[str], list[str]]:
+        """What happened to the lease in order, and why the process was to end."""
+        happened: list[str] = []
+        renewed = threading.Event()
+        lost: list[str] = []
+
+        def on_hold() -> None:
+            happened.append("renewed")
+            renewed.set()
+
+        def lead() -> bool:
+            happened.append("told to end")
+            renewed.clear()
+            assert renewed.wait(PATIENCE_SECONDS), "it is renewed while loops end"
+            happened.append("ended" if all_ended else "given up")
+            return all_ended
+
+        terms = LeaseTerms("storm", "storm-operator", "me", renew_seconds=0.001)
+        lead_under(FakeLease(True, on_hold=on_hold, released=happened), terms, lead, lost.append, lambda _: None)
+        return happened, lost
+
+    def test_lease_is_renewed_until_all_has_ended_and_then_given_back(self) -> None:
+        happened, lost = self.play(all_ended=True)
+        told, ended = happened.index("told to end"), happened.index("ended")
+        assert "renewed" in happened[told:ended]
+        assert happened[-1] == "released", "no renewal comes after it"
+        assert lost == []
+
+    def test_lease_is_not_given_back_while_something_still_acts(self) -> None:
+        happened, lost = self.play(all_ended=False)
+        assert "released" not in happened
+        assert lost == ["a loop has not come to its end in time"]
 
 
 class TestKeeping:

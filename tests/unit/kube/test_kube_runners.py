@@ -13,7 +13,7 @@ import pytest
 from kube_builders import NIMBUS, registry_of, topology_body
 from storm_operator.kube import runners as module
 from storm_operator.kube.runner import ClusterRunner
-from storm_operator.kube.runners import IDLE_LIMIT_SECONDS, Runners
+from storm_operator.kube.runners import END_SECONDS, IDLE_LIMIT_SECONDS, Runners
 
 OTHER = "other.storm:6627"
 PATIENCE_SECONDS = 30.0
@@ -168,10 +168,37 @@ def test_no_loop_begins_when_it_is_stopped_before_that(scene: Scene) -> None:
     assert scene.made == []
 
 
+def test_loops_that_do_not_end_have_one_deadline_together(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1001.0]
+    waited: list[float] = []
+
+    class Stuck:
+        def join(self, timeout: float) -> None:
+            waited.append(timeout)
+            now[0] += min(timeout, 6.0)
+
+        def is_alive(self) -> bool:
+            return True
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    for nimbus in (NIMBUS, OTHER, "third.storm:6627"):
+        stuck = module._Running(cast("ClusterRunner", None), cast("threading.Thread", Stuck()), threading.Event())
+        scene.runners.running[nimbus] = stuck
+    assert scene.runners.join() is False
+    assert waited == [END_SECONDS, END_SECONDS - 6.0, 0.0]
+    assert all(one.stop.is_set() for one in scene.runners.running.values())
+    scene.runners.running.clear()
+
+
+def test_no_loop_begins_once_they_are_to_end(scene: Scene) -> None:
+    assert scene.runners.join() is True
+    assert scene.follow() == []
+
+
 def test_join_ends_all_loops(scene: Scene) -> None:
     scene.registry.put_topology(body_on(OTHER, "third"))
     scene.follow()
     for runner in scene.made:
         runner.may_end.set()
-    scene.runners.join()
+    assert scene.runners.join() is True
     assert not any(one.thread.is_alive() for one in scene.runners.running.values())

@@ -37,11 +37,16 @@ class KubePage:
     def watcher_of(self, nimbus: str) -> Watcher:
         return self.watchers.setdefault(nimbus, Watcher())
 
+    def forget(self, nimbus: str) -> None:
+        """Its loop has ended: what it measured is not kept."""
+        self.watchers.pop(nimbus, None)
+
     def api(self, clusters: Callable[[], Mapping[str, object]], approver: TokenApprover | None) -> Api:
         """`clusters`: the loops that run, by Nimbus."""
 
         def shown() -> Mapping[str, Watcher]:
-            return {nimbus: self.watchers[nimbus] for nimbus in sorted(clusters()) if nimbus in self.watchers}
+            known = dict(self.watchers)
+            return {nimbus: known[nimbus] for nimbus in sorted(clusters()) if nimbus in known}
 
         return Api(shown, approver, lambda: "" if self.leads else WAITS_TO_LEAD)
 

@@ -16,7 +16,7 @@ from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Body, Key, Managed, Registry
 from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state
-from storm_operator.kube.rebalances import rebalance_body, surplus
+from storm_operator.kube.rebalances import FINAL_STATES, rebalance_body, surplus
 from storm_operator.kube.status import has_figures, is_due, is_news
 
 WATCH_PATIENCE_SECONDS = 30.0
@@ -59,6 +59,7 @@ class Publisher:
         self.last_report = report
         for record in tuple(self.unshown.values()):
             self._show(record)
+        self._forget_what_is_gone(report)
 
     def on_record(self, record: PlanRecord) -> None:
         """Each step of a plan's life."""
@@ -66,6 +67,21 @@ class Publisher:
         for topology_id in record.plan.topology_ids:
             self.last_record[topology_id] = record
         self._show(record)
+
+    def _forget_what_is_gone(self, report: PassReport) -> None:
+        """Topologies that have ended, resources that were deleted, plans that are over and whose resource is gone."""
+        if report.snapshot is not None:
+            running = {topology.id for topology in report.snapshot.topologies}
+            self.last_record = {i: record for i, record in self.last_record.items() if i in running}
+        resources = {managed.key for managed in self.registry.topologies()}
+        self.written = {key: known for key, known in self.written.items() if key in resources}
+        self.figures_at = {key: at for key, at in self.figures_at.items() if key in resources}
+        kept = {body["metadata"]["name"] for body in self.registry.rebalances()}
+        self.rebalances = {
+            plan_id: (namespace, status)
+            for plan_id, (namespace, status) in self.rebalances.items()
+            if plan_id in kept or status.get("state") not in FINAL_STATES
+        }
 
     def as_known(self, managed: Managed) -> Managed:
         """The resource with the status that was written last, while the watch may not have told of it yet."""

@@ -226,7 +226,7 @@ class Operator:
             watch_look_seconds,
         )
         # Each loop lists the StormRebalances of its topologies' namespaces itself, and shows when it may not.
-        self.runners = Runners(registry, self._make, metrics.forget, topologies.wait_until_whole)
+        self.runners = Runners(registry, self._make, self._forget, topologies.wait_until_whole)
         self._canaries = (
             topologies,
             # Of plans, that are many and large, those that people are asked about.
@@ -287,6 +287,11 @@ class Operator:
         return ClusterRunner(
             nimbus, self._registry, self._clients, self._settings, log.info, self._gone, metrics=self._metrics
         )
+
+    def _forget(self, nimbus: str) -> None:
+        self._metrics.forget(nimbus)
+        if self._settings.page is not None:
+            self._settings.page.forget(nimbus)
 
     def _tell(self, managed: Managed, reason: str, message: str, warning: bool) -> None:
         self._clients.events.post(managed.body, reason, message, warning)

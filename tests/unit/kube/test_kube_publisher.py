@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from builders import snapshot
 from kube_builders import (
     HOSTS,
     NOW_SECONDS,
     TOPOLOGY_ID,
+    WORDS,
     FakeEvents,
     FakeKinds,
     managed,
@@ -25,6 +27,7 @@ from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.control_loop import PassReport
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.model import Topology
 from storm_operator.core.plan_record import AUTO, PlanState
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.publisher import WATCH_PATIENCE_SECONDS, Publisher, decision_for
@@ -286,6 +289,48 @@ class TestHistory:
         played.now += FIRST_RETRY_SECONDS
         played.publisher.trim_history(managed(), 2)
         assert played.kinds.verbs() == ["delete", "delete"]
+
+
+class TestMemory:
+    """What comes and goes for months must not be kept."""
+
+    @staticmethod
+    def end_pass(played: Scene, *running: Topology) -> None:
+        played.publisher.on_pass(PassReport(NOW_SECONDS, snapshot(running, ()), None, ()))
+
+    def test_last_plan_is_kept_while_its_topology_runs(self) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record(of=plan(topology_ids=(TOPOLOGY_ID, "other-1-1"))))
+        self.end_pass(played, WORDS)
+        assert list(played.publisher.last_record) == [TOPOLOGY_ID]
+
+    def test_pass_that_saw_nothing_ends_no_topology(self) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record())
+        played.publisher.on_pass(PassReport(NOW_SECONDS, None, None, ()))
+        assert list(played.publisher.last_record) == [TOPOLOGY_ID]
+
+    def test_statuses_of_deleted_resources_go(self) -> None:
+        played = Scene(topology_body("other"))
+        for name in ("words", "other"):
+            played.publisher.write_status(managed(name), {"phase": "Running", **throughput(1.0)})
+        played.registry.forget_topology(("streams", "other"))
+        self.end_pass(played, WORDS)
+        assert [*played.publisher.written, *played.publisher.figures_at] == [("streams", "words")] * 2
+
+    @pytest.mark.parametrize(
+        ("state", "is_there", "is_kept"),
+        [
+            (PlanState.VERIFIED, True, True),
+            (PlanState.VERIFIED, False, False),
+            (PlanState.SETTLING, False, True),  # it will be written to
+        ],
+    )
+    def test_plan_is_kept_until_it_is_over_and_gone(self, state: PlanState, is_there: bool, is_kept: bool) -> None:
+        played = Scene(*([rebalance(state.value)] if is_there else []))
+        played.publisher.on_record(plan_record(state))
+        self.end_pass(played, WORDS)
+        assert list(played.publisher.rebalances) == [plan().id] * is_kept
 
 
 class TestDecisionFor:

@@ -14,6 +14,7 @@ from storm_operator.adapters.kube.resources import TOPOLOGIES
 from storm_operator.cli import app
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.managed import Registry, rightful
+from storm_operator.kube.page import KubePage
 from storm_operator.kube.run_command import Operator
 from storm_operator.kube.submission import JobSettings
 from storm_operator.operator_metrics import OperatorMetrics, RunMode
@@ -53,3 +54,15 @@ def test_loops_know_all_that_name_a_topology_before_they_act_for_any_of_them() -
 
     operator.runners.run(Mock(is_set=lambda: False, wait=wait))
     assert owners_at_start == [("z", "prod")]
+
+
+def test_nothing_is_kept_of_a_cluster_whose_loop_has_ended() -> None:
+    page, metrics = KubePage(), OperatorMetrics(RunMode.KUBERNETES)
+    settings = RunnerSettings(JobSettings("storm"), 9464, page=page)
+    operator = Operator(Mock(), Registry(NIMBUS), settings, (), metrics, 30.0)
+    for nimbus in (NIMBUS, "other.storm:6627"):
+        page.watcher_of(nimbus)
+        metrics.cluster(nimbus)
+    operator.runners.ended(NIMBUS)
+    assert list(page.watchers) == ["other.storm:6627"]
+    operator.runners.ended("never.shown:6627")

@@ -73,6 +73,10 @@ def managed_from(body: Body, default_nimbus: str | None) -> Managed:
         spec = parse_topology(body)
     except InvalidResource as error:
         return Managed(body, None, str(error), "")
+    except Exception as error:  # a resource that was never heard of would keep all loops waiting for it
+        return Managed(
+            body, None, f"the operator cannot read it ({type(error).__name__}: {error}); please report it", ""
+        )
     if spec.nimbus is not None:
         return Managed(body, spec, "", nimbus_name(spec.nimbus, key_of(body)[0]))
     if default_nimbus is None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 
 from kube_builders import NIMBUS, NOW, managed, rebalance, registry_of, topology_body
 from kube_builders import plan as plan_named
+from storm_operator.kube import managed as module
 from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, managed_from, rightful
 
 
@@ -56,6 +59,14 @@ def test_invalid_resource_has_a_problem_and_no_cluster() -> None:
     assert one.spec is None
     assert "spec.scheduling.mode" in one.problem
     assert one.nimbus == ""
+
+
+def test_resource_that_cannot_be_read_is_invalid_and_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All loops wait until every resource was heard of."""
+    monkeypatch.setattr(module, "parse_topology", Mock(side_effect=TypeError("nobody thought of that")))
+    registry = registry_of(topology_body())
+    (one,) = registry.topologies()
+    assert one.problem == "the operator cannot read it (TypeError: nobody thought of that); please report it"
 
 
 def test_status_of_another_version_does_not_make_a_resource_invalid() -> None:

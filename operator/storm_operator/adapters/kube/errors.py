@@ -51,9 +51,8 @@ def api_errors(what: str) -> Iterator[None]:
         raise kind(f"{what}: {_reason(error)}") from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise KubernetesError(f"{what}: the Kubernetes API does not answer: {error}") from error
-    except (
-        ValueError
-    ) as error:  # no JSON, or another object than was asked for: the client raises pydantic's and json's
+    # Neither JSON nor what was asked for: the client raises errors of json and of pydantic, which are ValueErrors.
+    except ValueError as error:
         reason = " ".join(str(error).split())
         raise KubernetesError(
             f"{what}: the answer is none of the Kubernetes API (is it a proxy's?): {reason}"

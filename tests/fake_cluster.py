@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from storm_operator.adapters.errors import NimbusError
 from storm_operator.adapters.plan_documents import Acknowledgement
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
@@ -30,11 +31,15 @@ class FakeClock:
 
 @dataclass
 class FakeCluster:
-    """Implements StormCommands, PlanDocuments and WorkerProbe. `die_at` names the call at which the operator dies."""
+    """Implements StormCommands, PlanDocuments and WorkerProbe.
+
+    `die_at` names the call at which the operator dies, `refuses` the calls that Nimbus answers with an error.
+    """
 
     assignment: Assignment
     clock: FakeClock
     die_at: str | None = None
+    refuses: frozenset[str] = frozenset()
     rejects: bool = False
     supervisors_are_deaf: bool = False
     told: set[str] = field(default_factory=set)
@@ -139,4 +144,6 @@ class FakeCluster:
         if self.die_at == what:
             self.die_at = None
             raise Killed(what)
+        if what in self.refuses:
+            raise NimbusError(f"Nimbus failed in {what}")
         self.calls.append(what)

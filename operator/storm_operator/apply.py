@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, TopologyNotAlive
 from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, PlanDocuments, StormCommands, WorkerProbe
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
@@ -60,16 +61,21 @@ class Applier:
         return self._carry_out(record, save)
 
     def abandon(self, record: PlanRecord, message: str, save: Save) -> PlanRecord:
-        """Leave the topologies where they are now, and make that the plan in force."""
-        present = self.storm.read_assignment(record.plan.topology_ids)
-        for topology_id in record.plan.topology_ids:
-            own = present.restricted_to([topology_id])
-            if own.slot_of:
-                self.documents.write_plan(topology_id, replace(record.plan, target=own))
-        self._resume_spouts(record)
+        """Leave the topologies where they are now, and make that the plan in force. Spouts are resumed in any case."""
+        try:
+            self._keep_in_place(record.plan)
+        finally:
+            self._resume_spouts(record)
         failed = replace(record, state=PlanState.FAILED, message=message)
         save(failed)
         return failed
+
+    def _keep_in_place(self, plan: Plan) -> None:
+        present = self.storm.read_assignment(plan.topology_ids)
+        for topology_id in plan.topology_ids:
+            own = present.restricted_to([topology_id])
+            if own.slot_of:
+                self.documents.write_plan(topology_id, replace(plan, target=own))
 
     def _carry_out(self, record: PlanRecord, save: Save) -> PlanRecord:
         plan = record.plan
@@ -136,9 +142,21 @@ class Applier:
         self.clock.sleep(max(0.0, known_at - self.clock.now()))
 
     def _resume_spouts(self, record: PlanRecord) -> None:
-        if record.method is ApplyMethod.DRAIN:
-            for topology_id in moved_topologies(record.plan):
+        """Of each drained topology, whatever becomes of the others; then raises what was refused first."""
+        if record.method is not ApplyMethod.DRAIN:
+            return
+        refused: list[AdapterError] = []
+        for topology_id in moved_topologies(record.plan):
+            try:
                 self.storm.activate(topology_id)
+            except TopologyNotAlive:
+                continue  # it has no spouts any more
+            except OUT_OF_REACH:
+                raise
+            except AdapterError as error:
+                refused.append(error)
+        if refused:
+            raise refused[0]
 
     def _is_in_force(self, plan: Plan) -> bool:
         for topology_id in plan.topology_ids:

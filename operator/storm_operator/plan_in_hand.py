@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from storm_operator.adapters.errors import TopologyNotAlive
+from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError
 from storm_operator.apply import Applier
 from storm_operator.core.groups import Group
 from storm_operator.core.plan_progress import supervisors_gone
@@ -39,14 +39,28 @@ class PlanInHand:
         return last if last is not None and not last.state.is_final else None
 
     def finish_interrupted(self) -> None:
-        """Go on with a plan whose way into force was cut short by a dead operator or an unreachable peer."""
+        """Go on with a plan whose way into force was cut short by a dead operator, or by a peer.
+
+        One that was out of reach is waited for. One that refuses now is taken at its word: a plan that is tried for
+        ever keeps its topologies paused, and everybody else without a plan.
+        """
         record = self.pending
         if record is None or record.state is not PlanState.APPLYING:
             return
         try:
             self.settle(self.applier.resume(record, self.save))
-        except TopologyNotAlive as error:
-            self._close(record, PlanState.FAILED, f"abandoned: {error}")
+        except OUT_OF_REACH:
+            raise
+        except AdapterError as error:
+            self._abandon(self.pending or record, f"abandoned: {error}")
+
+    def _abandon(self, record: PlanRecord, message: str) -> None:
+        try:
+            self.settle(self.applier.abandon(record, message, self.save))
+        except OUT_OF_REACH:
+            raise
+        except AdapterError as error:
+            self._close(record, PlanState.FAILED, f"{message}; spouts may still be paused: {error}")
 
     def verify_if_settled(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> None:
         """Close the plan once its figures tell what it brought, or once it is clear that they never will."""

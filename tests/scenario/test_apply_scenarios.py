@@ -8,6 +8,7 @@ import pytest
 
 from builders import chain_topology, placed
 from fake_cluster import FakeClock, FakeCluster, Killed
+from storm_operator.adapters.errors import NimbusError
 from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier
 from storm_operator.core.decision import Move, Plan, Prediction
 from storm_operator.core.model import Assignment, Executor
@@ -126,6 +127,40 @@ def test_rejected_plan_changes_nothing_and_says_why() -> None:
     assert cluster.assignment.slot_of == BASE.slot_of
     assert cluster.plans["words"].target == BASE
     assert not cluster.inactive
+
+
+OTHER = chain_topology("other", ("source", 1))
+
+
+def record_of_two() -> PlanRecord:
+    """Drains both topologies and moves one executor of each."""
+    here = Assignment({**BASE.slot_of, **placed(OTHER, {"source": "s2:6702"})})
+    there = Assignment({**plan().target.slot_of, **placed(OTHER, {"source": "s1:6702"})})
+    source = OTHER.executors[0]
+    move = Move(source, here.slot_of[source], there.slot_of[source])
+    both = replace(
+        plan(), topology_ids=("other", "words"), base=here, target=there, moves=(*plan().moves, move), kept_workers=()
+    )
+    return replace(record(ApplyMethod.DRAIN), plan=both)
+
+
+def test_abandoned_plan_leaves_nobody_paused_whom_nimbus_resumes() -> None:
+    drained = record_of_two()
+    cluster = FakeCluster(drained.plan.base, FakeClock(), refuses=frozenset({"deactivate words"}))
+    with pytest.raises(NimbusError):
+        applier_for(cluster).apply(drained, lambda _: None)
+    assert cluster.inactive == {"other"}
+    assert applier_for(cluster).abandon(drained, "", lambda _: None).state is PlanState.FAILED
+    assert not cluster.inactive
+
+
+@pytest.mark.parametrize("refused", ["activate other", "write_plan other"])
+def test_refusal_for_one_topology_keeps_no_other_paused(refused: str) -> None:
+    drained = record_of_two()
+    cluster = FakeCluster(drained.plan.base, FakeClock(), refuses=frozenset({refused}), inactive={"other", "words"})
+    with pytest.raises(NimbusError, match=refused):
+        applier_for(cluster).abandon(drained, "", lambda _: None)
+    assert "words" not in cluster.inactive
 
 
 STEPS = {

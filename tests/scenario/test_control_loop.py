@@ -12,7 +12,7 @@ from storm_operator.apply import Applier
 from storm_operator.control_loop import unmeasured_topologies
 from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
-from storm_operator.core.settings import Mode, Trigger
+from storm_operator.core.settings import ApplyMethod, Mode, Trigger
 from storm_operator.standalone import TerminalListener
 
 
@@ -156,6 +156,35 @@ def test_peer_that_fails_in_mid_apply_leaves_a_plan_that_the_next_pass_finishes(
     played.run()
     assert last_state(played) is PlanState.SETTLING
     assert len({record.plan.id for record in played.audience.records}) == 1
+
+
+def test_plan_that_nimbus_refuses_again_is_abandoned_with_the_reason_and_the_loop_goes_on() -> None:
+    played = scene()
+    played.cluster.refuses = frozenset({"deactivate words"})
+    drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+    played.run(drained)
+    assert last_state(played) is PlanState.APPLYING
+    assert played.loop.being_moved == ("words",)
+    decision = played.run(drained)
+    refused, *_ = played.loop.memory.records
+    assert refused.state is PlanState.FAILED
+    assert refused.message == "abandoned: Nimbus failed in deactivate words"
+    assert not isinstance(decision, Hold) or decision.reason is not HoldReason.CLUSTER_UNREACHABLE
+    assert played.audience.reports[-1].snapshot is not None
+
+
+def test_plan_that_can_be_neither_finished_nor_taken_back_ends_and_says_so() -> None:
+    played = scene()
+    played.cluster.refuses = frozenset({"write_plan words", "activate words"})
+    drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+    played.run(drained)
+    played.run(with_mode(Mode.OBSERVE))
+    assert last_state(played) is PlanState.FAILED
+    assert played.loop.memory.records[-1].message == (
+        "abandoned: Nimbus failed in write_plan words; spouts may still be paused: Nimbus failed in activate words"
+    )
+    assert played.loop.being_moved == ()
+    assert played.journal.kept is None
 
 
 def test_new_life_of_the_operator_goes_on_with_the_plan_of_the_old_one() -> None:

@@ -50,6 +50,10 @@ class ZooKeeperUnreachable(AdapterError):
     """No ZooKeeper server answered within the time given. Whether a write took place is then unknown."""
 
 
+OUT_OF_REACH = (NimbusUnreachable, NotLeader, ZooKeeperUnreachable)
+"""Errors of a peer that gave no answer. All others are an answer, which asking again seldom changes."""
+
+
 class MalformedDocument(AdapterError):
     """A document (from ZooKeeper, Nimbus or a caller) is not what it should be; names field and value."""
 

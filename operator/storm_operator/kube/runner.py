@@ -18,6 +18,7 @@ from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
 from storm_operator.kube.asks import follow_asks
 from storm_operator.kube.cluster_care import ClusterCare
+from storm_operator.kube.concerns import Concern
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
 from storm_operator.kube.managed import Managed, Registry, Wishes, rightful, wishes_of
@@ -31,6 +32,7 @@ from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
 
 LONGEST_RETRY_SECONDS = 10.0
+SUBMISSION_NOT_ENDED = "SubmissionNotEnded"
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
 
@@ -229,7 +231,10 @@ class ClusterRunner:
 
     def _let_go(self, assembly: Assembly) -> None:
         """Topologies whose resource is being deleted: killed, or left running, as their spec says."""
-        leaving = [one for one in self.owners.values() if one.is_being_deleted and one.uid not in self.gone]
+        deleted = [one for one in self.owners.values() if one.is_being_deleted and one.uid not in self.gone]
+        leaving = [one for one in deleted if self._is_called_off(one)]
+        if len(leaving) < len(deleted):
+            self.attended = frozenset()  # a Job ends within seconds: it is looked at again before the next pass
         if not leaving:
             return
         running = {topology.name: topology for topology in assembly.storm.running()}
@@ -244,6 +249,19 @@ class ClusterRunner:
                 self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")
                 assembly.storm.kill(spec.name, spec.kill_wait_seconds)
                 assembly.store.delete_plan(present.id)  # there may be no later pass that would
+
+    def _is_called_off(self, one: Managed) -> bool:
+        """Whether no submission is under way for it: one could get into Storm after the last look at Nimbus."""
+        submitter, name = self.submitter, one.spec.name if one.spec else ""
+        if submitter is None:
+            return True
+        ended: list[bool] = []
+        self.care.concerns.attempt(
+            Concern(SUBMISSION_NOT_ENDED, one.uid, frozenset({name})),
+            lambda: ended.append(submitter.call_off(one)),
+            lambda reason, message: self._tell_owner(name, reason, message, True),
+        )
+        return ended == [True]
 
     def _publish(self, lifecycle: LifecycleManager) -> None:
         agents = self.assembly.metrics.by_host if self.assembly is not None else {}

@@ -21,6 +21,7 @@ from storm_operator.core.topology_spec import (
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.submission_pod import SubmissionPod
 
+TOPOLOGY_LABEL = "storm-operator.dev/topology"
 REQUEST_VARIABLE = "STORM_OPERATOR_REQUEST"
 CLAIM_FOLDER = "/var/lib/storm-operator/claim"
 COPIED_FOLDER = "/var/lib/storm-operator/jar"
@@ -79,6 +80,14 @@ class JobSubmitter:
             raise SubmissionFailed(f"submission job {name} failed", outcome.message)
         return True
 
+    def call_off(self, owner: Managed) -> bool:
+        """End what is under way for a resource that goes; True once none of its pods can submit anything any more."""
+        namespace, name = owner.key
+        names = self.jobs.owned_by(owner.uid, namespace, f"{TOPOLOGY_LABEL}={label_value(name)}")
+        for job in names:
+            self.jobs.delete(namespace, job, pods_first=True)
+        return not names
+
     def _flux_text(self, spec: TopologySpec) -> str | None:
         source = spec.source
         if not isinstance(source, FluxSource):
@@ -126,7 +135,7 @@ def job_body(
     metadata = owner.body["metadata"]
     labels = {
         "app.kubernetes.io/managed-by": "storm-operator",
-        "storm-operator.dev/topology": label_value(metadata["name"]),
+        TOPOLOGY_LABEL: label_value(metadata["name"]),
     }
     main = {
         "name": "submit",

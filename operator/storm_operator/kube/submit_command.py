@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from storm_operator.adapters.submission import (
 )
 
 DOWNLOAD_TIMEOUT_SECONDS = 60.0
+TOLD_TO_END = 128 + signal.SIGTERM
 CHUNK_BYTES = 1024 * 1024
 
 
@@ -36,6 +38,8 @@ def submit(
     storm_home: Annotated[Path, typer.Option(envvar="STORM_HOME", help="The Storm installation.")] = Path("/opt/storm"),
 ) -> None:
     """Submit one topology and end: 0 when Nimbus has taken it, else 1 with the reason as the last line."""
+    # The first process of a container has no usual answer to SIGTERM: a deleted Job would submit all the same.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TOLD_TO_END))
     try:
         wanted = json.loads(request)
         with tempfile.TemporaryDirectory(prefix="storm-operator-submit-") as folder:

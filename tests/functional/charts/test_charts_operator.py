@@ -23,7 +23,7 @@ IN_WATCHED_NAMESPACES = {
     (OWN, "stormrebalances"): "list watch create patch delete",
     (OWN, "stormtopologies/status"): "patch",
     (OWN, "stormrebalances/status"): "patch",
-    ("batch", "jobs"): "get create delete",
+    ("batch", "jobs"): "get list create delete",
     ("", "pods"): "list",
     ("", "pods/log"): "get",
     ("", "pods/resize"): "patch",

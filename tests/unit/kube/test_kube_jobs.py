@@ -15,8 +15,10 @@ from kubernetes.client import (
     V1ContainerStatus,
     V1Job,
     V1JobCondition,
+    V1JobList,
     V1JobStatus,
     V1ObjectMeta,
+    V1OwnerReference,
     V1Pod,
     V1PodCondition,
     V1PodList,
@@ -200,6 +202,20 @@ class TestCreateAndDelete:
     def test_deletion_takes_the_pods_with_it(self, api: Api, jobs: Jobs) -> None:
         jobs.delete("streams", "words-submit-1")
         assert api.batch.delete_namespaced_job.call_args.kwargs["propagation_policy"] == "Background"
+
+    def test_deletion_can_keep_the_job_until_its_pods_are_gone(self, api: Api, jobs: Jobs) -> None:
+        jobs.delete("streams", "words-submit-1", pods_first=True)
+        assert api.batch.delete_namespaced_job.call_args.kwargs["propagation_policy"] == "Foreground"
+
+    def test_jobs_of_a_resource_are_those_that_it_owns_whatever_their_label(self, api: Api, jobs: Jobs) -> None:
+        def of(name: str, *owners: str) -> V1Job:
+            references = [V1OwnerReference(api_version="a/v1", kind="A", name="a", uid=uid) for uid in owners]
+            return V1Job(metadata=V1ObjectMeta(name=name, owner_references=references or None))
+
+        found = V1JobList(items=[of("b", "u"), of("a", "other", "u"), of("c", "earlier"), of("d")])
+        api.batch.list_namespaced_job.return_value = found
+        assert jobs.owned_by("u", "streams", "topology=words") == ("a", "b")
+        assert api.batch.list_namespaced_job.call_args.kwargs["label_selector"] == "topology=words"
 
     def test_job_that_is_gone_is_none_to_delete(self, api: Api, jobs: Jobs) -> None:
         api.batch.delete_namespaced_job.side_effect = api_refusal(404)

@@ -13,6 +13,7 @@ import pytest
 from kube_builders import NIMBUS, registry_of, topology_body
 from storm_operator.adapters.errors import NimbusUnreachable
 from storm_operator.adapters.kube.errors import Forbidden
+from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.kube import runner as runner_module
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry
@@ -182,6 +183,78 @@ def test_loop_goes_on_although_not_even_its_trouble_could_be_told(monkeypatch: p
     monkeypatch.setattr(ClusterRunner, "_tell_trouble", Mock(side_effect=TypeError("a status that cannot be")))
     monkeypatch.setattr(ClusterRunner, "run_pass", Mock(side_effect=[NimbusUnreachable("away"), ValueError("a"), 60.0]))
     assert start.rests_after(3) == [10.0, 20.0, 60.0]
+
+
+class Deletion:
+    """The only resource is being deleted; Nimbus shows `running`, and `under_way` is its submission."""
+
+    def __init__(self, policy: str = "Kill") -> None:
+        spec = {
+            "nimbus": NIMBUS,
+            "deletionPolicy": policy,
+            "killWaitSeconds": 30,
+            "jar": {"path": "/w.jar", "mainClass": "a.W"},
+        }
+        body = topology_body(spec=spec, deletionTimestamp="2027-01-15T08:00:00Z")
+        kube: Any = SimpleNamespace(kinds=Mock(), events=Mock(), pods=Mock())
+        self.gone: set[str] = set()
+        self.said: list[str] = []
+        self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, cast("Any", None), self.said.append, self.gone)
+        self.assembly = Mock()
+        self.runner.assembly, self.runner.lifecycle = self.assembly, Mock(repairs={})
+        self.running: list[RunningTopology] = []
+        self.assembly.storm.running.side_effect = lambda: tuple(self.running)
+        self.call_off = Mock(return_value=True)
+        self.runner.submitter = Mock(call_off=self.call_off)
+
+    def look(self) -> bool:
+        """Attend to it once; whether it is let go."""
+        self.runner._follow_wishes()
+        return bool(self.gone)
+
+
+RUNNING = RunningTopology("words-1-1", "words", "ACTIVE")
+
+
+class TestDeletion:
+    @pytest.mark.parametrize("policy", ["Kill", "Leave"])
+    def test_waits_until_the_submission_that_is_under_way_has_ended(self, policy: str) -> None:
+        played = Deletion(policy)
+        played.call_off.return_value = False
+        assert not played.look()
+        assert played.runner.attended != played.runner._wishes(), "it is looked at again soon"
+        played.call_off.return_value = True
+        assert played.look()
+        assert played.runner.attended == played.runner._wishes()
+
+    def test_kills_what_a_submission_got_into_storm_before_it_ended(self) -> None:
+        played = Deletion()
+        played.call_off.return_value = False
+        assert not played.look()
+        played.call_off.side_effect = lambda _: self_submitted(played)
+        assert not played.look()
+        played.assembly.storm.kill.assert_called_once_with("words", 30)
+        played.call_off.side_effect, played.call_off.return_value = None, True
+        played.running = []
+        assert played.look()
+
+    def test_leaves_it_if_that_is_wanted(self) -> None:
+        played = Deletion("Leave")
+        played.running = [RUNNING]
+        assert played.look()
+        played.assembly.storm.kill.assert_not_called()
+
+    def test_job_that_kubernetes_does_not_end_is_told_and_holds_up_nobody_else(self) -> None:
+        played = Deletion()
+        played.call_off.side_effect = Forbidden("delete job streams/words-submit-1: forbidden")
+        assert not played.look()
+        assert "SubmissionNotEnded: delete job streams/words-submit-1: forbidden" in played.said
+
+
+def self_submitted(played: Deletion) -> bool:
+    """The submission was faster: it is over, and the topology runs."""
+    played.running = [RUNNING]
+    return True
 
 
 class Start:

@@ -63,10 +63,25 @@ class FakeJobs(Jobs):
     def outcome(self, namespace: str, name: str) -> JobOutcome:
         return self.outcomes.get(f"{namespace}/{name}", JobOutcome(JobPhase.ABSENT))
 
-    def delete(self, namespace: str, name: str) -> None:
+    def owned_by(self, uid: str, namespace: str, label: str) -> tuple[str, ...]:
+        key, _, value = label.partition("=")
+        return tuple(
+            body["metadata"]["name"]
+            for name, body in self.bodies.items()
+            if name.startswith(f"{namespace}/")
+            and body["metadata"]["labels"][key] == value
+            and body["metadata"]["ownerReferences"][0]["uid"] == uid
+        )
+
+    def delete(self, namespace: str, name: str, *, pods_first: bool = False) -> None:
+        """With `pods_first` the Job stays: its pods take their time, see `pods_end`."""
         self.deleted.append(f"{namespace}/{name}")
-        self.outcomes.pop(f"{namespace}/{name}")
-        self.bodies.pop(f"{namespace}/{name}")
+        if not pods_first:
+            self.pods_end(f"{namespace}/{name}")
+
+    def pods_end(self, name: str) -> None:
+        self.outcomes.pop(name)
+        self.bodies.pop(name)
 
 
 def owner(spec: Mapping[str, Any] = BY_PATH, name: str = "words") -> Managed:
@@ -115,6 +130,22 @@ class TestJobSubmitter:
         played.submit()
         assert not played.submit()
         assert len(played.jobs.bodies) == 1
+
+    def test_is_called_off_once_all_its_pods_have_ended(self) -> None:
+        played = Submission()
+        played.submit()
+        assert not played.submitter.call_off(played.owner)
+        assert not played.submitter.call_off(played.owner)
+        assert set(played.jobs.deleted) == {"streams/words-submit-abcdef0123"}
+        played.jobs.pods_end("streams/words-submit-abcdef0123")
+        assert played.submitter.call_off(played.owner)
+
+    def test_next_life_of_the_operator_calls_off_what_an_earlier_one_began(self) -> None:
+        first, second = Submission(), Submission()
+        first.submit()
+        second.jobs.bodies, second.jobs.outcomes = first.jobs.bodies, first.jobs.outcomes
+        assert not second.submitter.call_off(second.owner)
+        assert second.jobs.deleted == ["streams/words-submit-abcdef0123"]
 
     def test_next_life_of_the_operator_finds_the_job_that_is_under_way(self) -> None:
         first, second = Submission(), Submission()

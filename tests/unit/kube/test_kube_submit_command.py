@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import typer
 import yaml
+from eventually import eventually
 
 from http_server import serving
 from storm_operator.adapters.errors import SubmissionFailed
 from storm_operator.adapters.submission import FluxSubmission, JarSubmission, StormClientHome, Submitted
 from storm_operator.kube import submit_command
-from storm_operator.kube.submit_command import carry_out, download, submit
+from storm_operator.kube.submit_command import TOLD_TO_END, carry_out, download, submit
 
 CONTENT = b"PK words" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -140,3 +147,21 @@ class TestCommand:
         (line,) = self.failure(request_text, capsys)
         assert "request cannot be read" in line or "host:port" in line
         assert storm.given == []
+
+
+def test_job_that_is_told_to_end_takes_its_jvm_with_it(tmp_path: Path) -> None:
+    """As a deleted Job is, before what it began gets into Storm."""
+    (tmp_path / "lib").mkdir()
+    with zipfile.ZipFile(tmp_path / "words.jar", "w") as jar:
+        jar.writestr("a/Words.class", "")
+    java = tmp_path / "java"
+    java.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid; exec sleep 600\n")
+    java.chmod(0o755)
+    request = json.dumps({**REQUEST, "jar": {"path": str(tmp_path / "words.jar")}})
+    command = [sys.executable, "-m", "storm_operator", "submit", "--storm-home", str(tmp_path)]
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    with subprocess.Popen(command, env=os.environ | {"STORM_OPERATOR_REQUEST": request, "PATH": path}) as submitting:
+        eventually((tmp_path / "pid").exists, "the JVM runs")
+        submitting.send_signal(signal.SIGTERM)
+        assert submitting.wait() == TOLD_TO_END
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))

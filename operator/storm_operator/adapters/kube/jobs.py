@@ -66,12 +66,25 @@ class Jobs:
             return JobOutcome(JobPhase.FAILED, self._last_words(namespace, name, finished["Failed"].message or ""))
         return JobOutcome(JobPhase.RUNNING, self._waits_for(namespace, name))
 
-    def delete(self, namespace: str, name: str) -> None:
-        """Delete the Job and its pods."""
+    def owned_by(self, uid: str, namespace: str, label: str) -> tuple[str, ...]:
+        """Names of the Jobs with that label that the object `uid` owns, also of those that are being deleted."""
+        with api_errors(f"list jobs {namespace}/{label}"):
+            answer = self._batch.list_namespaced_job(namespace, label_selector=label, _request_timeout=TIMEOUT_SECONDS)
+        return tuple(
+            sorted(
+                job.metadata.name
+                for job in answer.items
+                if any(owner.uid == uid for owner in job.metadata.owner_references or ())
+            )
+        )
+
+    def delete(self, namespace: str, name: str, *, pods_first: bool = False) -> None:
+        """Delete the Job and its pods; with `pods_first` the Job is there for as long as any of its pods."""
+        policy = "Foreground" if pods_first else "Background"
         try:
             with api_errors(f"delete job {namespace}/{name}"):
                 self._batch.delete_namespaced_job(
-                    name, namespace, propagation_policy="Background", _request_timeout=TIMEOUT_SECONDS
+                    name, namespace, propagation_policy=policy, _request_timeout=TIMEOUT_SECONDS
                 )
         except NotFound:
             return

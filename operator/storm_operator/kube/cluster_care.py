@@ -45,6 +45,8 @@ class ClusterCare:
     resize_asked: Callable[[bool], None] = lambda _: None
     namespace_of: Callable[[str], str] = lambda _: ""
     """By topology name."""
+    resizes: Callable[[], bool] = lambda: True
+    """Whether any topology wants its executors held to their CPU by pods' limits."""
     limits: PodLimits = field(init=False)
     concerns: Concerns = field(init=False)
     news: ResizeNews = field(init=False)
@@ -93,13 +95,20 @@ class ClusterCare:
         return tuple(sorted(troubles + self.counts.obstacles(topology)))
 
     def open_up(self, supervisor_ids: Collection[str]) -> None:
-        """See `apply.MachineLimits`."""
+        """See `apply.MachineLimits`. Where nobody wants pods resized, their limits are not ours to change."""
+        if not self.resizes():
+            return
         hosts = self.hosts()
         try:
             self.limits.see(self.namespaces)
         except KubernetesError as error:
             self.say(str(error))
         self.limits.open_up([hosts[i] for i in supervisor_ids if i in hosts])
+
+    def release(self) -> None:
+        """Pods get back what they were held to less than, once no topology wants that any more."""
+        if not self.resizes():
+            self.limits.release()
 
     def capacities(self) -> Mapping[str, float]:
         """See `assembly.Machines`."""

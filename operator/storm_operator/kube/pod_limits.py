@@ -8,7 +8,7 @@ once, and until then nobody plans with more than the pod has.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NotFound, Refused
@@ -123,6 +123,8 @@ class PodLimits:
     ceilings: dict[PodKey, Ceiling] = field(default_factory=dict)
     asked_at: dict[PodKey, float] = field(default_factory=dict)
     """When the last resize of a pod was asked for, or first seen not to be done."""
+    held: frozenset[PodKey] = frozenset()
+    """Pods that have what executors were found to need, and not yet all that they can have again."""
     any_demand_was_known: bool = False
     """Before that this operator has only just begun to look, and an unknown demand says nothing about an executor."""
 
@@ -132,6 +134,7 @@ class PodLimits:
         self.problems = {pod.name: pod.resize_problem for pod in self.present if pod.resize_problem}
         present = {_key(pod) for pod in self.present}
         self.asked_at = {key: at for key, at in self.asked_at.items() if key in present}
+        self.held &= present
         self.ceilings = {key: ceiling for key, ceiling in self.ceilings.items() if key in present}
         old = self.now() - RETRY_SECONDS
         self.refused = {tried: refusal for tried, refusal in self.refused.items() if refusal.at_seconds > old}
@@ -160,11 +163,18 @@ class PodLimits:
 
     def open_up(self, hosts: Collection[str]) -> None:
         """Before a move: give the pods all that they can have."""
-        for host in sorted(hosts):
-            pod = self.of_host(host)
-            capacity = self.capacity_of(pod) if pod is not None else None
-            if pod is not None and capacity is not None:
-                self._open(pod, capacity)
+        found = (self.of_host(host) for host in sorted(hosts))
+        self._open_all(pod for pod in found if pod is not None)
+
+    def release(self) -> None:
+        """Nobody holds executors to their CPU any more: give the pods that were held all that they can have.
+
+        To be called again and again: what could not be done is tried once more.
+        """
+        held = [pod for pod in self.present if _key(pod) in self.held and pod.capacity_millicores is not None]
+        narrow = [pod for pod in held if is_worth_a_resize(pod.wanted_millicores, pod.capacity_millicores or 0.0)]
+        self.held = frozenset(map(_key, narrow))
+        self._open_all(narrow)
 
     def follow(
         self,
@@ -203,11 +213,18 @@ class PodLimits:
         elif key in self.ceilings and limit > self.ceilings[key].millicores:
             self.ceilings[key] = Ceiling(self.ceilings[key].at_seconds, limit)
 
+    def _open_all(self, pods: Iterable[SupervisorPod]) -> None:
+        for pod in pods:
+            capacity = self.capacity_of(pod)
+            if capacity is not None:
+                self._open(pod, capacity)
+
     def _open(self, pod: SupervisorPod, capacity_millicores: float) -> None:
         self._resize(pod, math.floor(capacity_millicores), reserve=False)
 
     def _hold(self, pod: SupervisorPod, millicores: float, capacity_millicores: float) -> None:
         wanted = min(math.ceil(millicores / STEP_MILLICORES) * STEP_MILLICORES, math.floor(capacity_millicores))
+        self.held |= {_key(pod)}
         self._resize(pod, wanted, reserve=True)
 
     def _resize(self, pod: SupervisorPod, wanted: int, *, reserve: bool) -> None:

@@ -25,6 +25,7 @@ from storm_operator.kube.managed import Managed, Registry, Wishes, rightful, wis
 from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher, decision_for
+from storm_operator.kube.resize_news import resizes_pods
 from storm_operator.kube.status import refused_status, status_of
 from storm_operator.kube.submission import JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager
@@ -79,6 +80,7 @@ class ClusterRunner:
             self.say,
             self.told.resize_asked,
             self._namespace_of,
+            lambda: any(map(resizes_pods, self._specs().values())),
         )
 
     def run(self, stop: threading.Event) -> None:
@@ -163,6 +165,7 @@ class ClusterRunner:
         if specs:
             assembly.loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
         self.care.see(self.registry.of_cluster(self.nimbus))
+        self.care.release()
         follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say, self.care.concerns)
         assembly.loop.run_once(specs)
         self._note_moves(assembly)
@@ -174,6 +177,7 @@ class ClusterRunner:
     def attend(self) -> None:
         """As much of a pass as needs no measurement: nobody waits a whole period for a submission to begin."""
         _, lifecycle, _ = self._follow_wishes()
+        self.care.release()
         self._publish(lifecycle)
 
     def _follow_wishes(self) -> tuple[Assembly, LifecycleManager, Mapping[str, TopologySpec]]:
@@ -186,14 +190,18 @@ class ClusterRunner:
                 self._refuse_late(one, late[one.key])
         assembly, lifecycle = self._connect()
         self._let_go(assembly)
-        active = {name: one for name, one in self.owners.items() if not one.is_being_deleted and not one.is_paused}
-        specs = {name: one.spec for name, one in active.items() if one.spec is not None}
+        specs = self._specs()
         for name in specs:
             remind(lifecycle, name, self.owners[name])
         lifecycle.step(specs, time.time(), assembly.loop.being_moved)
         for name, words in lifecycle.repairs.items():
             self._tell_owner(name, "Drift", words, True)
         return assembly, lifecycle, specs
+
+    def _specs(self) -> dict[str, TopologySpec]:
+        """By name, of those that are managed: neither paused nor about to go."""
+        active = {name: one for name, one in self.owners.items() if not one.is_being_deleted and not one.is_paused}
+        return {name: one.spec for name, one in active.items() if one.spec is not None}
 
     def _connect(self) -> tuple[Assembly, LifecycleManager]:
         """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""

@@ -38,6 +38,7 @@ class FakePods:
     def __init__(self, allowed: Mapping[str, tuple[SupervisorPod, ...]]) -> None:
         self.allowed = allowed
         self.asked: list[int] = []
+        self.resized: list[int] = []
         self.refusal: KubernetesError | None = None
         self.unreadable: KubernetesError | None = None
 
@@ -46,6 +47,9 @@ class FakePods:
             if namespace not in self.allowed:
                 raise Forbidden(f"pods in {namespace}")
         return tuple(pod for namespace in namespaces for pod in self.allowed[namespace])
+
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
+        self.resized.append(millicores)
 
     def replicas(self, namespace: str, stateful_set: str) -> int:
         if self.unreadable is not None:
@@ -92,6 +96,23 @@ def test_nimbus_outside_kubernetes_has_no_namespace() -> None:
     address = care("10.0.0.1:6627", {"team": ()}, {})
     address.see((resource("team"),))
     assert address.namespaces == ("team",)
+
+
+def test_limits_are_changed_only_while_somebody_wants_pods_resized() -> None:
+    seen = care("n.storm:6627", {"storm": (pod("storm", 0),)}, {"a": host("storm", 0)})
+    seen.see((resource("storm"),))
+    wanted = True
+    seen.resizes = lambda: wanted
+    seen.release()
+    assert cast("FakePods", seen.pods).resized == []
+    seen.open_up(["a"])
+    assert cast("FakePods", seen.pods).resized == [1000]
+    wanted = False
+    seen.open_up(["a"])
+    assert cast("FakePods", seen.pods).resized == [1000]
+    seen.limits.held = frozenset({("storm", "storm-supervisor-0")})
+    seen.release()
+    assert cast("FakePods", seen.pods).resized == [1000, 1000]
 
 
 def test_supervisors_of_pods_that_are_emptied_leave() -> None:

@@ -193,6 +193,45 @@ def test_before_a_move_the_pods_get_all_they_can_have() -> None:
     assert played.pods.resizes == [("sup-0", 2000), ("sup-1", 2000)]
 
 
+class TestRelease:
+    """Once nobody wants executors held to their CPU."""
+
+    @staticmethod
+    def release(played: Scene, seconds: float = 10.0) -> list[tuple[str, int]]:
+        """One pass later; the resizes that were asked for."""
+        played.now += seconds
+        played.limits.see(("storm",))
+        before = len(played.pods.resizes)
+        played.limits.release()
+        return played.pods.resizes[before:]
+
+    def test_pods_that_were_held_get_all_they_can_have_and_are_left_alone_from_then_on(self) -> None:
+        played = scene(pod(0), pod(1))
+        assert played.follow() == [("sup-0", 600), ("sup-1", 400)]
+        assert self.release(played) == [("sup-0", 2000), ("sup-1", 2000)]
+        assert self.release(played) == []
+        played.pods.pods["sup-0"] = pod(0, wanted=300.0)  # by its owner
+        assert self.release(played) == []
+
+    def test_pods_that_were_never_held_are_left_alone(self) -> None:
+        assert self.release(scene(pod(0, wanted=300.0))) == []
+
+    def test_what_was_refused_is_tried_until_it_worked(self) -> None:
+        played = scene(pod(0))
+        played.follow()
+        played.pods.refusal = KubernetesError("no answer")
+        assert self.release(played) == [("sup-0", 2000)]
+        played.pods.refusal = None
+        assert self.release(played, seconds=RETRY_SECONDS) == [("sup-0", 2000)]
+        assert self.release(played) == []
+
+    def test_pod_that_is_gone_is_none_to_release(self) -> None:
+        played = scene(pod(0))
+        played.follow()
+        played.pods.pods = {}
+        assert self.release(played) == []
+
+
 def test_pod_that_is_open_already_is_not_asked_again() -> None:
     played = scene(pod(0, wanted=2000.0))
     played.limits.open_up([S1.host])

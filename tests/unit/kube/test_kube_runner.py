@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -16,7 +16,7 @@ from storm_operator.adapters.kube.errors import Forbidden
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.kube import runner as runner_module
 from storm_operator.kube.connecting import RunnerSettings
-from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry
+from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, rightful
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
 from storm_operator.kube.submission import JobSettings
 
@@ -183,6 +183,34 @@ def test_loop_goes_on_although_not_even_its_trouble_could_be_told(monkeypatch: p
     monkeypatch.setattr(ClusterRunner, "_tell_trouble", Mock(side_effect=TypeError("a status that cannot be")))
     monkeypatch.setattr(ClusterRunner, "run_pass", Mock(side_effect=[NimbusUnreachable("away"), ValueError("a"), 60.0]))
     assert start.rests_after(3) == [10.0, 20.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "metadata", "resizes"),
+    [
+        ({}, {}, True),
+        ({"resources": {"enforcement": "None"}}, {}, False),
+        ({"scheduling": {"mode": "Observe"}}, {}, False),
+        ({}, {"annotations": {PAUSED_ANNOTATION: "true"}}, False),
+        ({}, {"deletionTimestamp": "2027-01-15T08:00:00Z"}, False),
+    ],
+    ids=["enforced", "not enforced", "observed", "paused", "leaving"],
+)
+def test_pods_are_resized_for_topologies_that_are_managed_and_want_it(
+    monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any], metadata: dict[str, Any], resizes: bool
+) -> None:
+    runner = Scene(monkeypatch).runner
+    body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"mode": "Enforce"}} | spec, **metadata)
+    runner.owners, _ = rightful(registry_of(body).of_cluster(NIMBUS))
+    assert runner.care.resizes() is resizes
+
+
+def test_pods_are_released_as_soon_as_a_change_of_mind_is_attended_to() -> None:
+    played = Deletion("Leave")
+    played.runner.care.limits = Mock()
+    with patch.object(ClusterRunner, "_publish"):
+        played.runner.attend()
+    played.runner.care.limits.release.assert_called_once_with()
 
 
 class Deletion:

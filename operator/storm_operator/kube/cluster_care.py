@@ -127,6 +127,8 @@ class ClusterCare:
 
     def follow(self, specs: Specs, report: PassReport, assembly: Assembly) -> None:
         """After a pass: bring everything that needs no plan to what the pass found."""
+        if all(spec.supervisors is None for spec in specs.values()):
+            self._empty_nothing()
         if report.snapshot is None or report.demand is None:
             return
         if not assembly.loop.has_pending_plan:
@@ -163,6 +165,7 @@ class ClusterCare:
         found = scaled_set(named, self.limits.present, self.hosts().values())
         if isinstance(found, str):
             self.concerns.fail(unclear, found, self._tell_each(names))
+            self._empty_nothing()
             return
         self.concerns.settle(unclear)
         self.scaled, agreed = found, self.scale
@@ -174,6 +177,10 @@ class ClusterCare:
         )
         if not done:
             self.scale = agreed  # the step is still to be made
+
+    def _empty_nothing(self) -> None:
+        """Which set is to shrink nobody says: executors may stay on pods, and come to them, as on all others."""
+        self.scale, self.scaled = ScaleState(), None
 
     def _tell_each(self, names: Collection[str]) -> Callable[[str, str], None]:
         def tell(reason: str, message: str) -> None:

@@ -226,6 +226,44 @@ def test_topology_that_is_being_killed_and_has_no_place_is_no_obstacle(scaled: S
     assert scaled.pods.asked == [2]
 
 
+class TestEmptiedPods:
+    """The last of three pods is being emptied: nothing may come to its supervisor `s3`."""
+
+    @staticmethod
+    def scene(scaled: ScaledIn) -> ScaledIn:
+        scaled.where = scaled.storm.slot_of = placed(WORDS, {"spout": "s1", "count": ["s1", "s3"]})
+        for _ in range(CALM_PASSES):
+            scaled.run_pass()
+        assert scaled.care.leaving() == {"s3"}
+        return scaled
+
+    def test_are_used_again_when_nobody_asks_for_fewer_any_more(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.limits = None
+        played.run_pass()
+        assert played.care.leaving() == frozenset()
+
+    def test_are_used_again_when_all_who_asked_are_paused(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        nobody = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
+        played.care.follow({}, PassReport(1.0, None, None, (((), nobody),)), Mock())
+        assert played.care.leaving() == frozenset()
+
+    def test_are_used_again_when_it_is_not_clear_which_set_is_meant(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.limits = ScaleLimits(1, 3, "storm-supervisors")
+        played.run_pass()
+        assert played.told[-1][0] == "NoScaleTarget"
+        assert played.care.leaving() == frozenset()
+
+    def test_stay_so_in_a_pass_that_sees_nothing(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        blind = Hold(HoldReason.CLUSTER_UNREACHABLE, "away")
+        spec = TopologySpec(WORDS.name, AdoptSource(), supervisors=played.limits)
+        played.care.follow({WORDS.name: spec}, PassReport(1.0, None, None, (((), blind),)), Mock())
+        assert played.care.leaving() == {"s3"}
+
+
 class TestWhatIsRefused:
     """A pass goes on; the topologies concerned are told, and show the reason until it is done."""
 

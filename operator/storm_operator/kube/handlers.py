@@ -11,12 +11,13 @@ import kopf
 
 from storm_operator.adapters.kube.resources import GROUP, REBALANCES, TOPOLOGIES, VERSION
 from storm_operator.kube.managed import Managed, Registry, key_of
+from storm_operator.kube.runners import IDLE_LIMIT_SECONDS
 from storm_operator.kube.status import accepted_status, is_news, refused_status
 
 DELETION_POLL_SECONDS = 2.0
 DELETION_PATIENCE_SECONDS = 90.0
-"""After this, and the time that killing takes, a resource goes even if nobody could see to its topology: a finalizer
-must never block for ever."""
+"""After this without an answer, and the time that killing takes, a resource goes even if nobody could see to its
+topology: a finalizer must never block for ever. A loop that is busy has not asked yet: it has `IDLE_LIMIT_SECONDS`."""
 
 WATCH_SERVER_TIMEOUT_SECONDS = 300
 WATCH_CLIENT_TIMEOUT_SECONDS = 320
@@ -104,8 +105,20 @@ def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
         return
     asked_at = datetime.fromisoformat(str(body["metadata"]["deletionTimestamp"]).replace("Z", "+00:00"))
     waited = (watched.now() - asked_at.astimezone(UTC)).total_seconds()
-    if waited > watched.deletion_patience_seconds + managed.spec.kill_wait_seconds:
-        words = f"Nimbus {managed.nimbus} did not answer for {waited:.0f} s; the topology may still run there"
-        watched.tell(managed, "LetGo", words, True)
+    patience = watched.deletion_patience_seconds + managed.spec.kill_wait_seconds
+    why = _why_let_go(watched, managed.nimbus, waited, patience)
+    if why:
+        watched.tell(managed, "LetGo", f"{why}; the topology may still run there", True)
         return
     raise kopf.TemporaryError(f"waiting for Nimbus {managed.nimbus}", delay=DELETION_POLL_SECONDS)
+
+
+def _why_let_go(watched: Watched, nimbus: str, waited_seconds: float, patience_seconds: float) -> str:
+    """Why nobody is waited for any more; empty while somebody is."""
+    asked_since = watched.registry.unanswered_since(nimbus)
+    unanswered = 0.0 if asked_since is None else min(waited_seconds, watched.now().timestamp() - asked_since)
+    if unanswered > patience_seconds:
+        return f"Nimbus {nimbus} did not answer for {unanswered:.0f} s"
+    if waited_seconds > IDLE_LIMIT_SECONDS + patience_seconds:
+        return f"nobody could see to it on Nimbus {nimbus} for {waited_seconds:.0f} s"
+    return ""

@@ -93,6 +93,7 @@ class Registry:
         self._lock = threading.Lock()
         self._topologies: dict[Key, Managed] = {}
         self._rebalances: dict[Key, Body] = {}
+        self._unanswered: dict[str, float] = {}
 
     def put_topology(self, body: Body) -> Managed:
         """Remember the resource as it is now."""
@@ -121,6 +122,21 @@ class Registry:
     def clusters(self) -> frozenset[str]:
         """The Nimbus addresses that resources name."""
         return frozenset(managed.nimbus for managed in self.topologies() if managed.nimbus)
+
+    def note_question(self, nimbus: str, at_seconds: float) -> None:
+        """The loop of that cluster begins to ask what becomes of its topologies."""
+        with self._lock:
+            self._unanswered.setdefault(nimbus, at_seconds)
+
+    def note_answer(self, nimbus: str) -> None:
+        """All was answered that was asked. While the loop does something else it asks nothing."""
+        with self._lock:
+            self._unanswered.pop(nimbus, None)
+
+    def unanswered_since(self, nimbus: str) -> float | None:
+        """When the loop of that cluster began to ask without an answer; None: it was answered, or has not asked yet."""
+        with self._lock:
+            return self._unanswered.get(nimbus)
 
     def put_rebalance(self, body: Body) -> None:
         with self._lock:

@@ -183,12 +183,14 @@ class ClusterRunner:
     def _follow_wishes(self) -> tuple[Assembly, LifecycleManager, Mapping[str, TopologySpec]]:
         """Submit, replace, suspend, kill: what the resources want. Returns the specs of those that are managed."""
         self.attended = self._wishes()
+        self.registry.note_question(self.nimbus, time.time())
         managed = self.registry.of_cluster(self.nimbus)
         self.owners, late = rightful(managed)
         for one in managed:
             if one.key in late:
                 self._refuse_late(one, late[one.key])
         assembly, lifecycle = self._connect()
+        self.registry.note_question(self.nimbus, time.time())  # anew, if it went on with a plan while it connected
         self._let_go(assembly)
         specs = self._specs()
         for name in specs:
@@ -196,6 +198,7 @@ class ClusterRunner:
         lifecycle.step(specs, time.time(), assembly.loop.being_moved)
         for name, words in lifecycle.repairs.items():
             self._tell_owner(name, "Drift", words, True)
+        self.registry.note_answer(self.nimbus)
         return assembly, lifecycle, specs
 
     def _specs(self) -> dict[str, TopologySpec]:
@@ -216,6 +219,7 @@ class ClusterRunner:
 
     def _assembled(self) -> Assembly:
         connection = discover(self.nimbus, self.settings)
+        self.registry.note_answer(self.nimbus)
         self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
         watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
         if watcher is not None:

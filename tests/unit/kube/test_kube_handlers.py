@@ -21,6 +21,7 @@ from storm_operator.kube.handlers import (
     on_topology_event,
 )
 from storm_operator.kube.managed import Managed, Registry
+from storm_operator.kube.runners import IDLE_LIMIT_SECONDS
 
 NOW = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
 KEY = ("streams", "words")
@@ -45,7 +46,10 @@ class Scene:
         on_topology_event(self.watched, kind, body, SimpleNamespace(status=status))
         return status
 
-    def delete(self, seconds_ago: float = 1.0, **fields: Any) -> None:
+    def delete(self, seconds_ago: float = 1.0, loop_is_busy: bool = False, **fields: Any) -> None:
+        """Nimbus has not answered for a day, unless the loop is busy and has not asked it."""
+        if not loop_is_busy:
+            self.registry.note_question(NIMBUS, NOW.timestamp() - 24 * 3600.0)
         asked_at = NOW - timedelta(seconds=seconds_ago)
         body = topology_body(deletionTimestamp=asked_at.strftime("%Y-%m-%dT%H:%M:%SZ"), **fields)
         on_deletion(self.watched, body)
@@ -133,6 +137,27 @@ class TestDeletion:
         words = f"Nimbus {NIMBUS} did not answer for 100 s; the topology may still run there"
         assert played.told == [("words", "LetGo", words, True)]
 
+    def test_waits_for_a_loop_that_is_busy_and_has_not_asked_nimbus_yet(self) -> None:
+        with pytest.raises(kopf.TemporaryError):
+            Scene().delete(seconds_ago=DELETION_PATIENCE_SECONDS + IDLE_LIMIT_SECONDS, loop_is_busy=True)
+
+    def test_does_not_wait_for_ever_for_it(self) -> None:
+        played = Scene()
+        played.delete(seconds_ago=DELETION_PATIENCE_SECONDS + IDLE_LIMIT_SECONDS + 10.0, loop_is_busy=True)
+        words = f"nobody could see to it on Nimbus {NIMBUS} for 700 s; the topology may still run there"
+        assert played.told == [("words", "LetGo", words, True)]
+
+    def test_patience_begins_when_nimbus_was_asked_first(self) -> None:
+        played = Scene()
+        played.registry.note_question(NIMBUS, NOW.timestamp() - DELETION_PATIENCE_SECONDS)
+        played.registry.note_question(NIMBUS, NOW.timestamp())
+        with pytest.raises(kopf.TemporaryError):
+            played.delete(seconds_ago=DELETION_PATIENCE_SECONDS + 30.0, loop_is_busy=True)
+        played.registry.note_answer(NIMBUS)
+        played.registry.note_question(NIMBUS, NOW.timestamp() - DELETION_PATIENCE_SECONDS - 10.0)
+        played.delete(seconds_ago=DELETION_PATIENCE_SECONDS + 30.0, loop_is_busy=True)
+        assert "did not answer for 100 s" in played.told[0][2]
+
     def test_is_patient_with_a_topology_that_takes_long_to_kill(self) -> None:
         slow = {"adopt": {}, "deletionPolicy": "Kill", "killWaitSeconds": 300}
         with pytest.raises(kopf.TemporaryError):
@@ -143,6 +168,7 @@ class TestDeletion:
 
     def test_understands_times_with_another_offset(self) -> None:
         played = Scene()
+        played.registry.note_question(NIMBUS, NOW.timestamp() - 24 * 3600.0)
         on_deletion(played.watched, topology_body(deletionTimestamp="2027-01-15T08:50:00+01:00"))
         assert "did not answer for 600 s" in played.told[0][2]
 

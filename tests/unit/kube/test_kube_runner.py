@@ -213,6 +213,16 @@ def test_pods_are_released_as_soon_as_a_change_of_mind_is_attended_to() -> None:
     played.runner.care.limits.release.assert_called_once_with()
 
 
+def test_going_on_with_a_plan_at_the_start_is_no_waiting_for_nimbus(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(monkeypatch)
+    seen: list[float | None] = []
+    going_on = Mock(side_effect=lambda *_: seen.append(start.runner.registry.unanswered_since(NIMBUS)))
+    monkeypatch.setattr(runner_module, "go_on_where_it_ended", going_on)
+    start.opened.lifecycle.return_value = Mock(repairs={})
+    start.runner._follow_wishes()
+    assert seen == [None]
+
+
 class Deletion:
     """The only resource is being deleted; Nimbus shows `running`, and `under_way` is its submission."""
 
@@ -277,6 +287,16 @@ class TestDeletion:
         played.call_off.side_effect = Forbidden("delete job streams/words-submit-1: forbidden")
         assert not played.look()
         assert "SubmissionNotEnded: delete job streams/words-submit-1: forbidden" in played.said
+
+    def test_nimbus_has_not_answered_until_all_that_the_resources_want_was_asked(self) -> None:
+        played = Deletion()
+        played.assembly.storm.running.side_effect = NimbusUnreachable("away")
+        with pytest.raises(NimbusUnreachable):
+            played.look()
+        assert played.runner.registry.unanswered_since(NIMBUS) is not None
+        played.assembly.storm.running.side_effect = tuple
+        assert played.look()
+        assert played.runner.registry.unanswered_since(NIMBUS) is None
 
 
 def self_submitted(played: Deletion) -> bool:

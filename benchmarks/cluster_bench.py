@@ -129,7 +129,13 @@ class Bench:
         return seen.pid if seen else None
 
     def failures(self) -> float:
-        return sum(self.assembly.loop.applier.probe.failures([self.topology_id]).values())
+        """Once all agents answer."""
+        probe = self.assembly.loop.applier.probe
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (known := probe.failures([self.topology_id])) is None:
+            assert time.monotonic() < deadline, "an agent does not answer"
+            time.sleep(1.0)
+        return sum(known.values())
 
     def wait_until_no_tuple_fails(self, quiet_seconds: float) -> float:
         """Until no failure was counted for `quiet_seconds`: what earlier moves lost has timed out. The count then."""

@@ -48,6 +48,8 @@ class FakeCluster:
     limits: dict[str, dict[Executor, float]] = field(default_factory=dict)
     pids: dict[WorkerSlot, int] = field(default_factory=dict)
     inactive: set[str] = field(default_factory=set)
+    failed: Mapping[str, float] | None = field(default_factory=dict)
+    """By counter, as agents show them."""
     in_flight: list[float] = field(default_factory=lambda: [0.0])
     next_pid: int = 100
 
@@ -121,8 +123,8 @@ class FakeCluster:
         waiting = self.in_flight.pop(0) if len(self.in_flight) > 1 else self.in_flight[0]
         return waiting, 0.0 if waiting == 0 else self.clock.now()
 
-    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float]:
-        return {}
+    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float] | None:
+        return self.failed
 
     def schedule(self) -> None:
         """One scheduling round: workers whose executor set changes get a new process."""

@@ -14,7 +14,13 @@ from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, TopologyN
 from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, PlanDocuments, StormCommands, WorkerProbe
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
-from storm_operator.core.plan_progress import count_kept, executors_not_running, moved_topologies, supervisors_of
+from storm_operator.core.plan_progress import (
+    count_kept,
+    executors_not_running,
+    moved_topologies,
+    supervisors_of,
+    with_first_failures,
+)
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.cpu_limits import CpuLimits
@@ -99,7 +105,11 @@ class Applier:
         told = self.storm.tell_supervisors(supervisors_of(plan))
         told_at = self.clock.now()
         missing = self._wait_until_running(record)
-        record = replace(record, seconds_to_running=None if missing else self.clock.now() - in_force_at)
+        record = replace(
+            record,
+            seconds_to_running=None if missing else self.clock.now() - in_force_at,
+            failures_before=with_first_failures(record.failures_before, self.probe.failures(plan.topology_ids)),
+        )
         if record.method is ApplyMethod.DRAIN:
             self._wait_until_routes_are_known(told_at if told else in_force_at + SUPERVISOR_SYNC_SECONDS)
         self._resume_spouts(record)

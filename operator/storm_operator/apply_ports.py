@@ -64,8 +64,8 @@ class WorkerProbe(Protocol):
     def tuples_in_flight(self, topology_ids: Collection[str]) -> tuple[float, float] | None:
         """Tuples waiting in queues, and tuples executed so far; None is unknown."""
 
-    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float]:
-        """Failed tuples so far, by counter."""
+    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float] | None:
+        """Failed tuples so far, by counter; None is unknown."""
 
 
 class MachineLimits(Protocol):

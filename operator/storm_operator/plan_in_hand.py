@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError
 from storm_operator.apply import Applier
 from storm_operator.core.groups import Group
-from storm_operator.core.plan_progress import supervisors_gone
+from storm_operator.core.plan_progress import failed_since, supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge
@@ -92,7 +92,7 @@ class PlanInHand:
 
     def _conclude(self, record: PlanRecord, measured: Outcome, group: Group) -> None:
         verdict = judge(record, measured, group.scheduling.rollback_margin_percent)
-        record = replace(record, measured=measured, failed_tuples=self._failed_since(record))
+        record = replace(record, measured=measured, failed_tuples=self._failed_in(record))
         if record.rollback_of:  # it would only be compared with what it leaves
             self._close(record, PlanState.VERIFIED, f"rolled back {record.rollback_of}")
             return
@@ -113,9 +113,8 @@ class PlanInHand:
         else:
             self.settle(way_back)
 
-    def _failed_since(self, record: PlanRecord) -> float:
-        now = self.applier.probe.failures(record.plan.topology_ids)
-        return sum(max(count - record.failures_before.get(counter, 0.0), 0.0) for counter, count in now.items())
+    def _failed_in(self, record: PlanRecord) -> float | None:
+        return failed_since(record.failures_before, self.applier.probe.failures(record.plan.topology_ids))
 
     def save(self, record: PlanRecord) -> None:
         """Before and after each deed of the applier."""

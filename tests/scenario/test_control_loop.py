@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -74,6 +75,45 @@ def test_limits_follow_demand_between_plans_but_not_while_one_settles() -> None:
     assert played.loop.memory.demand is not None
     assert played.cluster.limits["words"] == dict(played.loop.memory.demand.millicores)
     assert played.cluster.limits["words"] != settling
+
+
+def played_with_failures(
+    before: Mapping[str, float] | None, moved: Mapping[str, float] | None, after: Mapping[str, float] | None
+) -> float | None:
+    """Failed tuples of a plan when agents show these before the move, right after it, and at the verdict."""
+    played = scene()
+    original = played.cluster.rebalance
+
+    def rebalance(topology_id: str) -> None:
+        original(topology_id)
+        played.cluster.failed = moved
+
+    played.cluster.rebalance = rebalance  # type: ignore[method-assign]
+    played.cluster.failed = before
+    played.run()
+    played.cluster.failed = after
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    assert last_state(played) is PlanState.VERIFIED
+    return played.loop.memory.records[-1].failed_tuples
+
+
+def test_what_failed_where_an_executor_was_earlier_is_no_failure_of_the_plan_that_brings_it_back() -> None:
+    before, moved = {"kept": 10.0, "left": 3.0}, {"kept": 12.0, "back": 5000.0}
+    assert played_with_failures(before, moved, {"kept": 15.0, "back": 5001.0}) == 6.0
+
+
+@pytest.mark.parametrize("silent_at", [0, 2], ids=["before", "after"])
+def test_failures_are_unknown_where_an_agent_was_silent(silent_at: int) -> None:
+    readings: list[Mapping[str, float] | None] = [{"kept": 10.0}, {"kept": 12.0}, {"kept": 15.0}]
+    readings[silent_at] = None
+    before, moved, after = readings
+    assert played_with_failures(before, moved, after) is None
+
+
+def test_failures_are_unknown_of_a_counter_that_was_not_seen_right_after_the_move() -> None:
+    assert played_with_failures({"kept": 10.0}, None, {"kept": 10.0, "back": 0.0}) == 0.0
+    assert played_with_failures({"kept": 10.0}, None, {"kept": 10.0, "back": 5000.0}) is None
 
 
 def test_plan_that_doubles_latency_is_rolled_back_and_not_proposed_again() -> None:

@@ -63,11 +63,17 @@ class AgentProbe:
                 executed += value if key.name == EXECUTED else 0.0
         return waiting, executed
 
-    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float]:
-        """Failed tuples so far, by counter: a spout that moved is counted by another counter from then on."""
+    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float] | None:
+        """Failed tuples so far, by counter: a spout that moved is counted by another counter from then on.
+
+        None when an agent does not answer.
+        """
+        answers = self._answers()
+        if None in answers:
+            return None
         return {
             str(key): value
-            for key, value in self._readings()
+            for key, value in _merged(answers)
             if key.name == FAILED and key.label("topology_id") in topology_ids
         }
 

@@ -96,7 +96,7 @@ def record_to_json(record: PlanRecord) -> dict[str, Any]:
         "worker_pids_before": [
             {**_slot_to_json(slot), "pid": pid} for slot, pid in sorted(record.worker_pids_before.items())
         ],
-        "failures_before": dict(record.failures_before),
+        "failures_before": None if record.failures_before is None else dict(record.failures_before),
         "enforce_cpu": record.enforce_cpu,
         "rollback_of": record.rollback_of,
         "approved_by": record.approved_by,

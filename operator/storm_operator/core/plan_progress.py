@@ -10,6 +10,9 @@ from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
 
+Failures = Mapping[str, float]
+"""Failed tuples so far, by counter."""
+
 
 def moved_topologies(plan: Plan) -> tuple[str, ...]:
     """The topologies that the plan touches: only these are paused."""
@@ -62,6 +65,23 @@ def count_kept(record: PlanRecord, workers: Mapping[WorkerSlot, WorkerSeen]) -> 
         for slot in record.plan.kept_workers
         if slot in workers and slot in before and workers[slot].pid == before[slot]
     )
+
+
+def with_first_failures(before: Failures | None, seen: Failures | None) -> Failures | None:
+    """`before`, and what counters that were not there then show when they are first seen.
+
+    Where an executor has been earlier its counter goes on from what it had then: that is no failure of this plan.
+    """
+    if before is None or seen is None:
+        return before
+    return {**seen, **before}
+
+
+def failed_since(before: Failures | None, now: Failures | None) -> float | None:
+    """Tuples that failed since `before`; None where that is unknown."""
+    if before is None or now is None or any(count > 0.0 for counter, count in now.items() if counter not in before):
+        return None
+    return sum(max(count - before.get(counter, 0.0), 0.0) for counter, count in now.items())
 
 
 def supervisors_gone(plan: Plan, snapshot: ClusterSnapshot) -> tuple[str, ...]:

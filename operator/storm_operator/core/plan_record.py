@@ -73,7 +73,8 @@ class PlanRecord:
     `seconds_to_in_force` runs from the decision until the scheduler acknowledged it and Nimbus shows it;
     `seconds_to_running` from in force until every moved executor was seen to run in its new worker;
     `workers_kept` counts the plan's kept workers whose process id did not change. `worker_pids_before` and
-    `failures_before` (failed tuples by counter) are the readings from before the move that these are told by;
+    `failures_before` (failed tuples by counter, None when an agent was silent) are the readings from before the move
+    that these are told by; of a counter that appeared with the move, the first one after it;
     `busy_before` are the executors that had tuples to work on, and so will show when they run again. `rollback_of`
     is, of a rollback, the id of the plan that it undoes. `approved_by` is AUTO or who said yes; empty until somebody
     has.
@@ -92,7 +93,7 @@ class PlanRecord:
     in_force_at_seconds: float | None = None
     measured: Outcome | None = None
     worker_pids_before: Mapping[WorkerSlot, int] = field(default_factory=dict)
-    failures_before: Mapping[str, float] = field(default_factory=dict)
+    failures_before: Mapping[str, float] | None = field(default_factory=dict)
     busy_before: tuple[Executor, ...] = ()
     enforce_cpu: bool = True
     rollback_of: str = ""
@@ -100,8 +101,9 @@ class PlanRecord:
     approved_at_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("worker_pids_before", "failures_before"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+        object.__setattr__(self, "worker_pids_before", read_only(self.worker_pids_before))
+        if self.failures_before is not None:
+            object.__setattr__(self, "failures_before", read_only(self.failures_before))
 
     @property
     def undoes(self) -> Assignment | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -62,6 +63,11 @@ def test_record_survives_json_text() -> None:
     again = record_from_json(json.loads(json.dumps(record_to_json(record))))
     assert again == record
     assert [e.component for e in again.plan.target.slot_of] == [e.component for e in record.plan.target.slot_of]
+
+
+def test_failures_that_are_unknown_stay_so() -> None:
+    record = replace(full_record(), failures_before=None)
+    assert record_from_json(json.loads(json.dumps(record_to_json(record)))) == record
 
 
 def test_a_plan_of_an_older_journal_has_no_cause() -> None:

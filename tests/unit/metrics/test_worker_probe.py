@@ -1,0 +1,37 @@
+"""What agents tell while a plan is applied: an agent that is silent makes failures unknown, not fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from storm_operator.adapters import worker_probe as module
+from storm_operator.adapters.metrics.scrape import parse_metrics
+from storm_operator.adapters.worker_probe import AgentProbe
+
+PAGE = """
+storm_executor_failed_tuples_total{supervisor="a",topology_id="words-1",executor="1-1"} 5
+storm_executor_failed_tuples_total{supervisor="a",topology_id="other-1",executor="1-1"} 7
+storm_executor_acked_tuples_total{supervisor="a",topology_id="words-1",executor="1-1"} 9
+"""
+
+
+def failures(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -> list[float] | None:
+    """Of topology `words-1`, when these are the agents' pages; None is one that does not answer."""
+
+    def read(url: str) -> module.Readings | None:
+        page = pages[url]
+        return None if page is None else parse_metrics(page)
+
+    monkeypatch.setattr(module, "_read", read)
+    found = AgentProbe(lambda: {url: url for url in pages}, dict).failures(["words-1"])
+    return None if found is None else list(found.values())
+
+
+def test_failures_are_those_of_the_topology(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert failures(monkeypatch, {"a": PAGE, "b": ""}) == [5.0]
+
+
+def test_failures_are_unknown_while_an_agent_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert failures(monkeypatch, {"a": PAGE, "b": None}) is None

@@ -95,8 +95,7 @@ class LifecycleManager:
         `being_moved` are the ids of topologies whose spouts a plan may have paused for the time being: left alone.
         """
         running = by_name(self.storm.running())
-        self.progress = {name: known for name, known in self.progress.items() if name in specs}
-        self.suspended &= set(specs)
+        self._forget_all_but(specs)
         self.repairs = {}
         for name in sorted(specs):
             if name in running and running[name].id in being_moved:
@@ -115,10 +114,12 @@ class LifecycleManager:
             except AdapterError as error:
                 self._put_off(name, identity, now_seconds, error)
 
-    def forget(self, name: str) -> None:
-        """Begin anew with `name`: what failed before may be tried at once."""
-        self.retries.pop(name, None)
-        self.said.pop(name, None)
+    def _forget_all_but(self, names: Collection[str]) -> None:
+        """One that comes back is begun anew: what failed before may be tried at once."""
+        self.progress = {name: known for name, known in self.progress.items() if name in names}
+        self.retries = {name: retry for name, retry in self.retries.items() if name in names}
+        self.said = {name: sentence for name, sentence in self.said.items() if name in names}
+        self.suspended &= set(names)
 
     def _fingerprint_or_obstacle(self, spec: TopologySpec) -> tuple[str, AdapterError | None]:
         try:

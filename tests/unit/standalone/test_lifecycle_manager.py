@@ -50,6 +50,20 @@ def test_jar_that_is_none_is_said_once_and_retried_slowly(tmp_path: Path) -> Non
     assert manager.retries["words"].pause_seconds == 2 * FIRST_RETRY_SECONDS
 
 
+def test_topology_that_comes_back_is_tried_at_once_and_its_failure_said_anew(tmp_path: Path) -> None:
+    """After a pause, or as a new resource: what it failed of may be mended by now, though the spec is the same."""
+    said: list[str] = []
+    specs = {"words": TopologySpec("words", JarSource(str(tmp_path / "absent.jar"), "a.B"))}
+    manager = LifecycleManager(FakeStorm(), JvmSubmitter(None), said.append)
+    manager.step(specs, 0.0)
+    manager.step({}, 1.0)
+    assert (manager.retries, manager.said) == ({}, {})
+    manager.step(specs, 2.0)
+    assert len(said) == 2
+    assert manager.progress["words"].stage is Stage.FAILED
+    assert manager.retries["words"].failures == 1
+
+
 def test_one_broken_topology_does_not_stop_the_others(tmp_path: Path) -> None:
     storm = FakeStorm([RunningTopology("ok-1", "ok", "ACTIVE")])
     specs = {

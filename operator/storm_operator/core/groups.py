@@ -9,7 +9,7 @@ from storm_operator.core.demand import demand_of_forecasts
 from storm_operator.core.forecast import ComponentKey, LoadForecast, forecast_loads
 from storm_operator.core.lasting_demand import lasting_demand, with_room_that_fits
 from storm_operator.core.learned_profile import NOTHING_LEARNED, Learned
-from storm_operator.core.model import Demand
+from storm_operator.core.model import Demand, Topology
 from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
@@ -27,7 +27,7 @@ class Group:
 
 def priority_of_topologies(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpec]) -> Mapping[str, int]:
     """`spec.priority` of the managed topologies, by id."""
-    return {t.id: specs[t.name].priority for t in snapshot.topologies if t.name in specs}
+    return {topology.id: spec.priority for topology, spec in _managed(snapshot, specs)}
 
 
 def group_by_settings(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpec]) -> tuple[Group, ...]:
@@ -38,12 +38,17 @@ def group_by_settings(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpe
     """
     priority = priority_of_topologies(snapshot, specs)
     members: dict[tuple[SchedulingSettings, ResourceSettings], list[str]] = {}
-    for topology in sorted(snapshot.topologies, key=lambda topology: topology.id):
-        spec = specs.get(topology.name)
-        if spec is not None and not spec.suspend:
-            members.setdefault((spec.scheduling, spec.resources), []).append(topology.id)
+    for topology, spec in _managed(snapshot, specs):
+        members.setdefault((spec.scheduling, spec.resources), []).append(topology.id)
     groups = [Group(scheduling, resources, tuple(ids)) for (scheduling, resources), ids in members.items()]
     return tuple(sorted(groups, key=lambda group: (-max(priority[i] for i in group.topology_ids), group.topology_ids)))
+
+
+def _managed(snapshot: ClusterSnapshot, specs: Mapping[str, TopologySpec]) -> tuple[tuple[Topology, TopologySpec], ...]:
+    """The topologies that run and are not suspended, with their specs; in the order of their ids."""
+    known = ((topology, specs.get(topology.name)) for topology in snapshot.topologies)
+    managed = [(topology, spec) for topology, spec in known if spec is not None and not spec.suspend]
+    return tuple(sorted(managed, key=lambda pair: pair[0].id))
 
 
 def forecast_groups(

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from builders import chain_topology, placed, same_demand, snapshot, supervisors
-from storm_operator.core.groups import Group
+from storm_operator.core.groups import Group, group_by_settings, priority_of_topologies
 from storm_operator.core.model import Demand, Executor, Topology, WorkerSlot
 from storm_operator.core.served_first import limits_by_priority
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
+from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 
 HIGH, LOW, OTHER = (chain_topology(name, ("spout", 1), ("bolt", 1)) for name in ("high", "low", "other"))
 ALL = (HIGH, LOW, OTHER)
@@ -83,3 +84,17 @@ def test_unknown_demand_stays_unknown() -> None:
     found = limits_by_priority(picture, Demand(known, known), (group,), PRIORITY)
     assert set(found) == set(known)
     assert found[LOW.executors_of("bolt")[0]] == 100.0
+
+
+def test_a_suspended_topology_takes_its_part_as_one_that_nobody_manages() -> None:
+    slot_of = {e: s for t in (HIGH, LOW) for e, s in placed(t, {"spout": "s1", "bolt": "s1"}).items()}
+    picture = snapshot((HIGH, LOW), supervisors(1), slot_of)
+    specs = {
+        "high": TopologySpec("high", AdoptSource(), priority=2),
+        "low": TopologySpec("low", AdoptSource(), priority=1, suspend=True),
+    }
+    demand = same_demand((HIGH, LOW), 400.0)
+    priority = priority_of_topologies(picture, specs)
+    found = limits_by_priority(picture, demand, group_by_settings(picture, specs), priority)
+    assert found == demand.millicores, "who is alone managed there is never held back"
+    assert priority == {"high": 2}

@@ -16,7 +16,8 @@ Where the paper is silent or disagrees with itself:
   arrivals: that would starve a component just as it catches up.
 - rho is one number for each parent, so that every child would be sent all that its parent emits. Where the traffic
   between executors was measured, the edge's own share of the parent's emissions in the newest period corrects that
-  (several streams, system streams, `all` grouping); otherwise the share is 1, as in the paper.
+  (several streams, system streams, `all` grouping); an edge without any traffic while both ends were measured has
+  none. Otherwise the share is 1, as in the paper.
 - A spout has no input queue. What it emits is taken for what arrived at it and what it processed (Storm's executed
   count of a spout is about acks), so that its rho is 1.
 """
@@ -24,7 +25,7 @@ Where the paper is silent or disagrees with itself:
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import networkx as nx
@@ -104,7 +105,7 @@ def forecast_load(
     """
     window = tuple(history[-phi:])
     measured = {component.name: measured_loads(topology, component.name, window) for component in topology.components}
-    shares = _edge_shares(topology, measured, traffic)
+    shares = _edge_shares(topology, measured, traffic, frozenset(window[-1].components) if window else frozenset())
     plain: dict[str, LoadForecast] = {}
     forecasts: dict[str, LoadForecast] = {}
     for name in _parents_first(topology):
@@ -248,15 +249,26 @@ def _emitted_for_each(loads: Sequence[tuple[float, ComponentLoad]]) -> float | N
 
 
 def _edge_shares(
-    topology: Topology, measured: Measured, traffic: TrafficMatrix | None
+    topology: Topology, measured: Measured, traffic: TrafficMatrix | None, measured_now: Collection[ComponentKey]
 ) -> Mapping[tuple[str, str], float]:
-    """What part of a parent's emissions goes to each child, for the parents whose traffic was measured."""
+    """What part of a parent's emissions goes to each child, for the parents whose traffic was measured.
+
+    A child that is not among those that are `measured_now` and got nothing may have got more than is known: absent.
+    """
     if traffic is None:
         return {}
     component_of = {executor: executor.component for executor in topology.executors}
     flows = traffic.within(topology.id).flows_between(component_of.get)
     sent = {(source, target): rate for source, target, rate in flows.summed()}
+    senders = {source for source, _ in sent}
+    idle = {
+        (edge.source, edge.target): 0.0
+        for edge in topology.edges
+        if edge.source in senders and (topology.id, edge.target) in measured_now
+    }
     emitted = {name: series[-1][1].emitted_per_second for name, series in measured.items() if series}
     return {
-        edge: rate / emitted[edge[0]] for edge, rate in sent.items() if emitted.get(edge[0], 0.0) >= LEAST_PER_SECOND
+        edge: rate / emitted[edge[0]]
+        for edge, rate in {**idle, **sent}.items()
+        if emitted.get(edge[0], 0.0) >= LEAST_PER_SECOND
     }

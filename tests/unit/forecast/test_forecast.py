@@ -112,6 +112,19 @@ def test_traffic_tells_a_parents_children_apart() -> None:
     assert [measured[name].arrivals_per_second for name in "ab"] == pytest.approx([90, 10])
 
 
+def test_an_edge_that_idles_inherits_nothing_and_one_that_nobody_measured_all() -> None:
+    edges = [Edge("spout", "default", "work", "shuffle"), Edge("spout", "errors", "errors", "shuffle")]
+    fork = graph_topology("t", {"spout": 1, "work": 1, "errors": 1}, edges)
+    spout, work, _ = fork.executors
+    series = {"spout": loads(5000, 5000), "work": loads(5000, 5000)}
+    traffic = TrafficMatrix({(spout, work): 5000.0})
+    idle = forecast_load(fork, history("t", {**series, "errors": loads(1, 0)}), 5, traffic)
+    assert idle["errors"].arrivals_per_second < 1.0
+    assert idle["work"].arrivals_per_second == pytest.approx(5000)
+    unknown = forecast_load(fork, history("t", series), 5, traffic)
+    assert unknown["errors"].arrivals_per_second == pytest.approx(5000)
+
+
 def test_several_parents_add_up() -> None:
     edges = [Edge("x", "default", "join", "fields"), Edge("y", "default", "join", "fields")]
     join = graph_topology("t", {"x": 1, "y": 1, "join": 1}, edges)

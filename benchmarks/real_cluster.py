@@ -90,6 +90,7 @@ LIMIT_SECONDS = 120.0
 CALM_PASSES = 5  # as many as demand looks back over
 CALM = (
     HoldReason.NO_CHANGE,
+    HoldReason.NOT_DUE,
     HoldReason.GAIN_TOO_SMALL,
     HoldReason.PAYBACK_TOO_LONG,
     HoldReason.TOO_LITTLE_CAPACITY,

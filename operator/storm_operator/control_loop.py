@@ -28,7 +28,7 @@ from storm_operator.core.groups import (
 from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.model import Demand, Executor
-from storm_operator.core.placement.registry import policy_named
+from storm_operator.core.placement.registry import policy_named, seconds_until_it_looks
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.proposals import proposed_record, why_a_person_must_approve
 from storm_operator.core.served_first import limits_by_priority
@@ -214,7 +214,14 @@ class ControlLoop:
         proposal = policy_named(group.scheduling.policy)(snapshot, demand, settings)
         now = self.clock.now()
         return decide(
-            snapshot, demand, proposal, settings, self.memory.decisions, now_seconds=now, plan_id=self.new_plan_id(now)
+            snapshot,
+            demand,
+            proposal,
+            settings,
+            self.memory.decisions,
+            now_seconds=now,
+            plan_id=self.new_plan_id(now),
+            looks_in_seconds=seconds_until_it_looks(snapshot, settings),
         )
 
     @property

@@ -21,6 +21,7 @@ from storm_operator.core.settings import (
     ExcludedWindow,
     Mode,
     SchedulingSettings,
+    Separation,
 )
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
@@ -257,6 +258,22 @@ def test_approved_plan_waits_for_the_end_of_an_excluded_window() -> None:
     assert plan.id in held.message
     assert played.run(with_mode(Mode.RECOMMEND)) == plan
     assert last_state(played) is not PlanState.PROPOSED
+
+
+@pytest.mark.parametrize("policy", ["aniello-online", "etw-wtn", "genetic", "t-storm"])
+def test_proposal_stands_until_its_policy_looks_again(policy: str) -> None:
+    played = scene()
+    specs = with_scheduling(replace(SETTINGS, policy=policy, mode=Mode.RECOMMEND, separation=Separation.NEVER))
+    while isinstance(plan := played.run(specs), Hold):
+        assert plan.reason is HoldReason.NOT_DUE
+    for _ in range(3):
+        held = played.run(specs)
+        assert isinstance(held, Hold)
+        assert held.reason is HoldReason.NOT_DUE
+        assert f"{policy} looks for something better in" in held.message
+        assert waiting(played) == [plan.id]
+    assert played.loop.desk.approve(plan.id, "somebody")
+    assert played.run(specs) == plan
 
 
 def test_proposal_of_a_topology_that_is_gone_expires() -> None:

@@ -39,6 +39,12 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
         "Other traffic or load, other supervisors, or another scheduling.policy.",
         looked=True,
     ),
+    HoldReason.NOT_DUE: HoldRule(
+        "The policy looks for something better from time to time, and its period has not passed. What it proposed "
+        "before still waits.",
+        "Time, or a shorter period (scheduling.parameters). An executor without a place would be placed at once.",
+        looked=False,
+    ),
     HoldReason.GAIN_TOO_SMALL: HoldRule(
         "A plan restarts workers; it must lower the cost by at least scheduling.minimumGainPercent to be worth that.",
         "A larger gain (traffic that grows between supervisors, load that changes), or a lower minimumGainPercent. An "

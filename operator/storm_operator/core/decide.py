@@ -31,11 +31,13 @@ def decide(
     *,
     now_seconds: float,
     plan_id: str,
+    looks_in_seconds: float | None = None,
 ) -> Decision:
     """The plan that carries out `proposal`, or why it is not to be carried out.
 
     The plan covers the movable topologies that change; its CPU limits are their demand. `now_seconds` is of the same
-    clock as the times in `memory`.
+    clock as the times in `memory`. `looks_in_seconds` is when a policy whose time has not come looks for something
+    better: until then the assignment in force is no answer of it.
     """
     untrusted = check_measurements(snapshot, demand, settings)
     if untrusted is not None:
@@ -46,6 +48,8 @@ def decide(
     if isinstance(proposal, Infeasible):
         return Hold(HoldReason.INFEASIBLE, proposal.reason)
     change = examine_proposal(snapshot, demand, proposal, settings)
+    if change is None and looks_in_seconds is not None:
+        return _not_due(looks_in_seconds, scheduling.policy)
     if change is None:
         hold = Hold(HoldReason.NO_CHANGE, f"{scheduling.policy} proposes the assignment in force", gain_percent=0.0)
         return _or_what_is_short(hold, snapshot, demand, settings, memory)
@@ -58,6 +62,10 @@ def decide(
         hold = replace(objection, gain_percent=max(0.0, change.gain_percent))
         return _or_what_is_short(hold, snapshot, demand, settings, memory)
     return _plan(change, scheduling.policy, now_seconds, plan_id)
+
+
+def _not_due(looks_in_seconds: float, policy: str) -> Hold:
+    return Hold(HoldReason.NOT_DUE, f"{policy} looks for something better in {looks_in_seconds:.0f} s")
 
 
 def _or_what_is_short(

@@ -45,6 +45,7 @@ class HoldReason(StrEnum):
     METRICS_STALE = "MetricsStale"
     WARMING_UP = "WarmingUp"
     NO_CHANGE = "NoChange"
+    NOT_DUE = "NotDue"
     GAIN_TOO_SMALL = "GainTooSmall"
     PAYBACK_TOO_LONG = "PaybackTooLong"
     COOL_DOWN = "CoolDown"

@@ -28,6 +28,7 @@ UNMEASURED = frozenset(
 FINE_HOLDS = frozenset(
     {
         HoldReason.NO_CHANGE,
+        HoldReason.NOT_DUE,
         HoldReason.GAIN_TOO_SMALL,
         HoldReason.PAYBACK_TOO_LONG,
         HoldReason.COOL_DOWN,
@@ -98,6 +99,7 @@ def without_figures(hold: Hold) -> str:
         HoldReason.GAIN_TOO_SMALL,
         HoldReason.PAYBACK_TOO_LONG,
         HoldReason.COOL_DOWN,
+        HoldReason.NOT_DUE,
         HoldReason.EXCLUDED_WINDOW,
         HoldReason.APPLYING,
         HoldReason.METRICS_STALE,

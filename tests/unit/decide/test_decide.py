@@ -176,6 +176,20 @@ def test_the_assignment_in_force_is_no_change() -> None:
     held(decision(Assignment(APART)), HoldReason.NO_CHANGE)
 
 
+def test_a_policy_whose_time_has_not_come_has_not_answered() -> None:
+    made = decide(
+        picture(),
+        same_demand([LINE], 100),
+        Assignment(APART),
+        placement_settings([LINE]),
+        DecisionMemory(),
+        now_seconds=NOW_SECONDS,
+        plan_id="p-1",
+        looks_in_seconds=40.0,
+    )
+    assert held(made, HoldReason.NOT_DUE) == "adaptive looks for something better in 40 s"
+
+
 def test_what_was_rolled_back_is_not_tried_again() -> None:
     bad = DecisionMemory().with_known_bad(planned(decision()).target)
     assert "rolled back" in held(decision(memory=bad), HoldReason.KNOWN_BAD)

@@ -460,6 +460,7 @@ class TestNews:
             HoldReason.GAIN_TOO_SMALL,
             HoldReason.PAYBACK_TOO_LONG,
             HoldReason.COOL_DOWN,
+            HoldReason.NOT_DUE,
             HoldReason.EXCLUDED_WINDOW,
             HoldReason.APPLYING,
             HoldReason.METRICS_STALE,

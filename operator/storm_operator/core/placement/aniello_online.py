@@ -44,7 +44,7 @@ def place_aniello_online(
 ) -> Assignment | Infeasible:
     """A new schedule when a trigger of section 3.2.1 fires or an executor has no place, else the one in force."""
     values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
-    overloaded = was_at_bound(snapshot, values["capacity_fraction"], values["overload_seconds"])
+    overloaded = is_overloaded(snapshot, settings)
     homeless = someone_has_no_place(snapshot, settings)
     if not (overloaded or homeless or has_passed(snapshot, values["reschedule_seconds"])):
         return snapshot.assignment
@@ -54,3 +54,9 @@ def place_aniello_online(
     now = snapshot.traffic.inter_supervisor(snapshot.assignment)
     then = snapshot.traffic.inter_supervisor(schedule)
     return schedule if then < now * (1.0 - values["least_reduction_percent"] / 100.0) else snapshot.assignment
+
+
+def is_overloaded(snapshot: ClusterSnapshot, settings: PlacementSettings) -> bool:
+    """Whether a supervisor's CPU has been at B for more than X, which brings a new schedule at once."""
+    values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
+    return was_at_bound(snapshot, values["capacity_fraction"], values["overload_seconds"])

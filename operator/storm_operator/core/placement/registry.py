@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from storm_operator.core.placement import (
@@ -32,6 +32,9 @@ from storm_operator.core.placement.liu import place_liu
 from storm_operator.core.placement.optimal import place_optimal
 from storm_operator.core.placement.parameters import Parameters, read_parameters
 from storm_operator.core.placement.signature import PlacementPolicy
+from storm_operator.core.placement.triggers import has_passed, seconds_until, someone_has_no_place
+from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.snapshot import ClusterSnapshot
 
 POLICIES: Mapping[str, PlacementPolicy] = MappingProxyType(
     {
@@ -78,6 +81,11 @@ _PARAMETERS: Mapping[str, Parameters] = MappingProxyType(
     }
 )
 
+_AT_ONCE: Mapping[str, Callable[[ClusterSnapshot, PlacementSettings], bool]] = MappingProxyType(
+    {aniello_online.NAME: aniello_online.is_overloaded, t_storm.NAME: t_storm.is_overloaded}
+)
+"""What lets a policy look for something better although its period has not passed."""
+
 
 def policy_named(name: str) -> PlacementPolicy:
     """The policy called `name`; ValueError with the names that there are."""
@@ -97,6 +105,16 @@ def period_of(name: str, given: Iterable[tuple[str, float]] = ()) -> float | Non
     known = parameters_of(name)
     values = read_parameters(name, known, given)
     return next((values[key] for key, parameter in known.items() if parameter.is_period), None)
+
+
+def seconds_until_it_looks(snapshot: ClusterSnapshot, settings: PlacementSettings) -> float | None:
+    """When the policy of `settings` looks for something better by itself; None where it does in this very pass."""
+    name = settings.scheduling.policy
+    period = period_of(name, settings.scheduling.parameters)
+    if period is None or has_passed(snapshot, period) or someone_has_no_place(snapshot, settings):
+        return None
+    at_once = _AT_ONCE.get(name)
+    return None if at_once is not None and at_once(snapshot, settings) else seconds_until(snapshot, period)
 
 
 def check_parameters(name: str, given: Iterable[tuple[str, float]]) -> None:

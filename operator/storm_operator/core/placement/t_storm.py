@@ -45,8 +45,7 @@ Neighbours = Mapping[Executor, Mapping[Executor, float]]
 def place_t_storm(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
     """A new schedule when it is time, a node is overloaded or an executor has no place, else the one in force."""
     values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
-    overloaded = was_at_bound(snapshot, values["capacity_fraction"], 0.0)
-    if not overloaded and not must_place_anew(snapshot, settings, values["reschedule_seconds"]):
+    if not is_overloaded(snapshot, settings) and not must_place_anew(snapshot, settings, values["reschedule_seconds"]):
         return snapshot.assignment
     measured = executor_loads(snapshot, demand)
     cpu_trend = _smoothed_over_newest(snapshot, values["alpha"], lambda load: load.cpu_millicores)
@@ -57,6 +56,12 @@ def place_t_storm(snapshot: ClusterSnapshot, demand: Demand, settings: Placement
         executors_in_order(snapshot, settings), key=lambda executor: -math.fsum(neighbours.get(executor, {}).values())
     )
     return place_one_by_one(snapshot, settings, busiest_first, nodes.choose)
+
+
+def is_overloaded(snapshot: ClusterSnapshot, settings: PlacementSettings) -> bool:
+    """Whether a node's CPU is at its bound, which brings a new schedule at once."""
+    values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
+    return was_at_bound(snapshot, values["capacity_fraction"], 0.0)
 
 
 class _Nodes:

@@ -22,6 +22,11 @@ def has_passed(snapshot: ClusterSnapshot, every_seconds: float, offset_seconds: 
     return now // every_seconds > (now - snapshot.period_seconds) // every_seconds
 
 
+def seconds_until(snapshot: ClusterSnapshot, every_seconds: float) -> float:
+    """Until the next multiple of `every_seconds`."""
+    return every_seconds - snapshot.taken_at_seconds % every_seconds
+
+
 def as_if_due(snapshot: ClusterSnapshot, every_seconds: float) -> ClusterSnapshot:
     """For a policy that is asked what it would do once its time has come: its period is the snapshot's, at least."""
     return replace(snapshot, period_seconds=max(snapshot.period_seconds, every_seconds))

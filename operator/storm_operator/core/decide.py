@@ -16,7 +16,7 @@ from storm_operator.core.measurement_check import check_measurements
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger
-from storm_operator.core.shortage import find_shortage
+from storm_operator.core.shortage import Shortage, find_shortage
 from storm_operator.core.snapshot import ClusterSnapshot
 
 __all__ = ["DecisionMemory", "assignment_hash", "decide", "in_excluded_window"]
@@ -49,7 +49,7 @@ def decide(
         return Hold(HoldReason.INFEASIBLE, proposal.reason)
     change = examine_proposal(snapshot, demand, proposal, settings)
     if change is None and looks_in_seconds is not None:
-        return _not_due(looks_in_seconds, scheduling.policy)
+        return _not_due(looks_in_seconds, snapshot, demand, settings, memory)
     if change is None:
         hold = Hold(HoldReason.NO_CHANGE, f"{scheduling.policy} proposes the assignment in force", gain_percent=0.0)
         return _or_what_is_short(hold, snapshot, demand, settings, memory)
@@ -64,8 +64,24 @@ def decide(
     return _plan(change, scheduling.policy, now_seconds, plan_id)
 
 
-def _not_due(looks_in_seconds: float, policy: str) -> Hold:
-    return Hold(HoldReason.NOT_DUE, f"{policy} looks for something better in {looks_in_seconds:.0f} s")
+def _not_due(
+    looks_in_seconds: float,
+    snapshot: ClusterSnapshot,
+    demand: Demand,
+    settings: PlacementSettings,
+    memory: DecisionMemory,
+) -> Hold:
+    """Where supervisors are too small, that nothing better is known is said by a policy that has looked alone."""
+    policy = settings.scheduling.policy
+    waits = f"{policy} looks for something better in {looks_in_seconds:.0f} s"
+    shortage = _shortage(snapshot, demand, settings, memory)
+    if shortage is None:
+        return Hold(HoldReason.NOT_DUE, waits)
+    missing, lacking = shortage.in_words(snapshot), tuple(shortage.lacking)
+    if memory.unhelped_topologies & settings.movable:
+        words = f"{missing}; {policy} proposed nothing better when it last looked"
+        return Hold(HoldReason.TOO_LITTLE_CAPACITY, words, short_topologies=lacking)
+    return Hold(HoldReason.NOT_DUE, f"{missing}; {waits}", short_topologies=lacking)
 
 
 def _or_what_is_short(
@@ -74,11 +90,17 @@ def _or_what_is_short(
     """`hold`; where supervisors are too small for what they run and nothing better is known, that is the reason."""
     if hold.reason not in NOTHING_BETTER:
         return hold
-    shortage = find_shortage(snapshot, demand, settings, was_short=bool(memory.short_topologies & settings.movable))
+    shortage = _shortage(snapshot, demand, settings, memory)
     if shortage is None:
         return hold
     words = f"{shortage.in_words(snapshot)}; {settings.scheduling.policy} proposes nothing better"
     return Hold(HoldReason.TOO_LITTLE_CAPACITY, words, hold.gain_percent, tuple(shortage.lacking))
+
+
+def _shortage(
+    snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings, memory: DecisionMemory
+) -> Shortage | None:
+    return find_shortage(snapshot, demand, settings, was_short=bool(memory.short_topologies & settings.movable))
 
 
 def in_excluded_window(scheduling: SchedulingSettings, now_seconds: float) -> Hold | None:

@@ -66,7 +66,8 @@ class Hold:
     """The decision not to act, with its reason.
 
     `gain_percent` is what the best known placement would save of the cost in force; None where none was looked for.
-    `short_topologies` are the ids of those that get less CPU than they need (TooLittleCapacity).
+    `short_topologies` are the ids of those that get less CPU than they need (TooLittleCapacity, and NotDue where it is
+    not known yet whether anything helps).
     """
 
     reason: HoldReason

@@ -15,6 +15,8 @@ KNOWN_BAD_KEPT = 20
 RESTARTS_KEPT = 9
 ASSUMED_RESTART_SECONDS = 8.0
 
+TELL_WHO_IS_SHORT = frozenset({HoldReason.TOO_LITTLE_CAPACITY, HoldReason.NOT_DUE, *NOTHING_BETTER})
+
 
 @dataclass(frozen=True, slots=True)
 class KnownBad:
@@ -39,6 +41,8 @@ class DecisionMemory:
     """Targets that were rolled back or rejected, newest last."""
     short_topologies: frozenset[str] = frozenset()
     """Ids of those that were last found to get less CPU than they need."""
+    unhelped_topologies: frozenset[str] = frozenset()
+    """Those of them for which the policy, when it last looked, knew nothing better."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "changed_at_seconds", read_only(self.changed_at_seconds))
@@ -63,12 +67,19 @@ class DecisionMemory:
         )
 
     def with_decision(self, topology_ids: Iterable[str], decision: Decision) -> DecisionMemory:
-        """Remember who was found short of CPU; what says nothing about that changes nothing."""
-        if not isinstance(decision, Hold) or decision.reason not in {HoldReason.TOO_LITTLE_CAPACITY, *NOTHING_BETTER}:
-            return self
+        """Remember who was found short of CPU, and whom nothing helps; what says nothing about that changes nothing."""
         asked = frozenset(topology_ids)
+        if not isinstance(decision, Hold):
+            return replace(self, unhelped_topologies=self.unhelped_topologies - asked)
+        if decision.reason not in TELL_WHO_IS_SHORT:
+            return self
         short = asked.intersection(decision.short_topologies)
-        return replace(self, short_topologies=(self.short_topologies - asked) | short)
+        unhelped = short & self.unhelped_topologies if decision.reason is HoldReason.NOT_DUE else short
+        return replace(
+            self,
+            short_topologies=(self.short_topologies - asked) | short,
+            unhelped_topologies=(self.unhelped_topologies - asked) | unhelped,
+        )
 
     def with_change(self, topology_id: str, at_seconds: float) -> DecisionMemory:
         """Remember that workers of a topology were restarted, though by no plan: what could wait waits from then on."""

@@ -113,7 +113,12 @@ def test_in_words() -> None:
     )
 
 
-def decided(millicores: float, proposal: Assignment | None = None, memory: DecisionMemory | None = None) -> Decision:
+def decided(
+    millicores: float,
+    proposal: Assignment | None = None,
+    memory: DecisionMemory | None = None,
+    looks_in_seconds: float | None = None,
+) -> Decision:
     seen = cluster()
     return decide(
         seen,
@@ -123,6 +128,7 @@ def decided(millicores: float, proposal: Assignment | None = None, memory: Decis
         memory or DecisionMemory(),
         now_seconds=NOW_SECONDS,
         plan_id="p",
+        looks_in_seconds=looks_in_seconds,
     )
 
 
@@ -171,3 +177,34 @@ def test_between_begin_and_end_what_was_said_is_said_again() -> None:
     assert isinstance(calm, Hold)
     assert isinstance(still, Hold)
     assert (calm.reason, still.reason) == (HoldReason.NO_CHANGE, HoldReason.TOO_LITTLE_CAPACITY)
+
+
+def test_a_policy_that_has_not_looked_does_not_propose_nothing_better() -> None:
+    held = decided(300.0, looks_in_seconds=43.0)
+    assert isinstance(held, Hold)
+    assert (held.reason, held.gain_percent, held.short_topologies) == (HoldReason.NOT_DUE, None, ("low",))
+    assert held.message == (
+        "1 supervisor lacks 300 millicores of CPU (90% may be filled); short, lowest priority first: low by 300; "
+        "adaptive looks for something better in 43 s"
+    )
+    again = decided(300.0, memory=DecisionMemory().with_decision(("high", "low"), held), looks_in_seconds=33.0)
+    assert isinstance(again, Hold)
+    assert again.reason is HoldReason.NOT_DUE
+
+
+def test_what_it_said_when_it_looked_holds_until_it_looks_again_or_nothing_is_missing() -> None:
+    group = ("high", "low")
+    looked = DecisionMemory().with_decision(group, decided(300.0))
+    meanwhile = decided(300.0, memory=looked, looks_in_seconds=43.0)
+    assert isinstance(meanwhile, Hold)
+    assert (meanwhile.reason, meanwhile.short_topologies) == (HoldReason.TOO_LITTLE_CAPACITY, ("low",))
+    assert meanwhile.message.endswith("; adaptive proposed nothing better when it last looked")
+    assert looked.with_decision(group, meanwhile) == looked
+    calm = looked.with_decision(group, decided(200.0, memory=looked, looks_in_seconds=33.0))
+    plan = decided(400.0, cluster().assignment.with_moves({e: slot("s3:6701") for e in LOW.executors}), looked)
+    assert isinstance(plan, Plan)
+    for memory in (calm, looked.with_decision(group, plan)):
+        held = decided(300.0, memory=memory, looks_in_seconds=23.0)
+        assert isinstance(held, Hold)
+        assert held.reason is HoldReason.NOT_DUE
+    assert looked.with_decision(group, plan).short_topologies == {"low"}, "where it ends is where it ended"

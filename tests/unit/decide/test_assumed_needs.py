@@ -81,3 +81,9 @@ def test_it_costs_to_move_to_where_a_neighbour_is_unknown() -> None:
 def test_the_use_of_the_unknown_is_no_overhead_of_the_others() -> None:
     assert worker_overhead(picture({"s1": 480.0, "s2": 900.0})) == pytest.approx(1.2)
     assert worker_overhead(picture({"s2": 500.0}, words="s2")) == pytest.approx(1.25), "no other supervisor tells"
+
+
+def test_a_supervisor_whose_use_is_unknown_says_nothing_of_overhead() -> None:
+    assert worker_overhead(picture({"s1": 480.0, "s2": 480.0}, STRANGER.executors)) == pytest.approx(1.2)
+    assert worker_overhead(picture({"s1": 480.0}, STRANGER.executors)) == pytest.approx(1.2)
+    assert worker_overhead(picture({}, STRANGER.executors)) == 1.0

@@ -35,7 +35,8 @@ ConfigMap = Annotated[
     typer.Option("--config-map", metavar="NAMESPACE/NAME", help="Put the learned profile into this ConfigMap."),
 ]
 ValidDays = Annotated[
-    float, typer.Option(min=0.01, help="Days after the newest period learned from, when a profile is refused.")
+    float,
+    typer.Option(min=0.01, max=36_500.0, help="Days after the newest period learned from, when a profile is refused."),
 ]
 USUAL_VALID_DAYS = 14.0
 SECONDS_PER_DAY = 86_400.0

@@ -65,6 +65,8 @@ def words_season(document: dict[str, Any]) -> dict[str, Any]:
         ("[]", "expected an object with a version"),
         (spoilt(lambda d: d.update(version=2)), "version is 2: expected 1"),
         (spoilt(lambda d: d.pop("cluster")), "lacks the field 'cluster'"),
+        (spoilt(lambda d: d.update(made_at_seconds=1.76e12)), "expected 253402300799 or less"),
+        (spoilt(lambda d: d.update(valid_until_seconds=1e300)), "valid_until_seconds is 1e+300: expected"),
         (spoilt(lambda d: d.update(colour="red")), "unknown field 'colour'"),
         (spoilt(lambda d: words_season(d).update(bin_seconds=0)), "bin_seconds is 0: expected more than 0"),
         (spoilt(lambda d: words_season(d).update(bin_seconds=7)), "do not fill a cycle"),

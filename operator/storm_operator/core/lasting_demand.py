@@ -135,7 +135,7 @@ def _fitting(
     if whole <= usable:
         return wanted
     if need >= usable:
-        part = usable / need if are_all_equal else 1.0
+        part = usable / need if are_all_equal and need > 0.0 else 1.0
         return {e: part * own for e, own in needs.items()}
     part = (usable - need) / (whole - need)
     return {e: needs[e] + part * (own - needs[e]) for e, own in wanted.items()}

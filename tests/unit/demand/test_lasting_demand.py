@@ -174,6 +174,12 @@ def test_where_needs_do_not_fit_all_get_the_same_part_of_theirs() -> None:
     assert ranked.room_millicores == needs
 
 
+def test_without_supervisors_those_that_need_nothing_now_get_no_room() -> None:
+    nothing = dict.fromkeys(WORK, 0.0)
+    demand = Demand(dict.fromkeys(WORK, 100.0), nothing, dict.fromkeys(WORK, 120.0))
+    assert with_room_that_fits(demand, replace(picture(400.0), supervisors=()), 0.9).room_millicores == nothing
+
+
 @given(st.lists(st.floats(1.0, 5000.0), min_size=1, max_size=8))
 def test_need_peak_and_room_are_in_that_order(arrived: list[float]) -> None:
     demand = None

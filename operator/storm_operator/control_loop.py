@@ -31,7 +31,7 @@ from storm_operator.core.model import Demand, Executor
 from storm_operator.core.placement.registry import policy_named, seconds_until_it_looks
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.proposals import proposed_record, why_a_person_must_approve
-from storm_operator.core.served_first import limits_by_priority
+from storm_operator.core.served_first import serve_by_priority
 from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
@@ -133,8 +133,9 @@ class ControlLoop:
         with self.times.step("decide_and_apply"):
             decisions = self._decide_for_all(groups, snapshot, demand, priority)
         with self.times.step("cpu_limits"):
-            limits = limits_by_priority(snapshot, demand, groups, priority)
-            self._follow_cpu_limits(groups, limits, unmeasured_topologies(decisions))
+            served = serve_by_priority(snapshot, demand, groups, priority, self.memory.served)
+            self.memory.served = served
+            self._follow_cpu_limits(groups, served.limits, unmeasured_topologies(decisions))
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=self.memory.limited)
 

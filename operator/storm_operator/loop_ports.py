@@ -13,6 +13,7 @@ from storm_operator.core.learned_profile import ProfileReading
 from storm_operator.core.model import Demand
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import Proposals
+from storm_operator.core.served_first import NOBODY_SERVED, Served
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import TopologySpec
 
@@ -126,3 +127,5 @@ class LoopMemory:
     """When this life of the operator began: what it measures, it measures from then on."""
     limited: frozenset[str] = frozenset()
     """Topologies whose executors are held to CPU limits."""
+    served: Served = NOBODY_SERVED
+    """The CPU limits of the last pass, and who is held to less than it needs."""

@@ -159,17 +159,25 @@ def _without_waiting(
     executor: Executor, need: float, previous: Demand, snapshot: ClusterSnapshot, resources: ResourceSettings
 ) -> float:
     """What the executor must be given lest its limit keep it waiting; its need where that does not."""
-    limit, load = previous.millicores.get(executor), snapshot.loads.get(executor)
-    if limit is None or load is None or resources.enforcement is not Enforcement.EXECUTOR:
+    limit = previous.millicores.get(executor)
+    if limit is None:
         return need
-    waited = load.throttled_fraction or 0.0
-    if is_held_back(executor, limit, snapshot, resources):
-        waited = 1.0  # all the time, whatever the kernel has counted
+    waited = waited_fraction(executor, limit, snapshot, resources)
     if waited < BARELY_WAITING_FRACTION:
         return need
     if waited < WAITING_FRACTION:
         return max(need, previous.limit_peak_millicores.get(executor, need))
     return max(need, min(HELD_BACK_FACTOR * limit, resources.ceiling_millicores))
+
+
+def waited_fraction(executor: Executor, limit: float, snapshot: ClusterSnapshot, resources: ResourceSettings) -> float:
+    """Of the last period, for which an enforced `limit` (millicores) kept the executor waiting; 0 where unknown."""
+    load = snapshot.loads.get(executor)
+    if load is None or resources.enforcement is not Enforcement.EXECUTOR:
+        return 0.0
+    if is_held_back(executor, limit, snapshot, resources):
+        return 1.0  # all the time, whatever the kernel has counted
+    return load.throttled_fraction or 0.0
 
 
 def _peaks(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from storm_operator.core.groups import Group
-from storm_operator.core.model import Demand, Executor
+from storm_operator.core.lasting_demand import BARELY_WAITING_FRACTION, waited_fraction
+from storm_operator.core.model import Demand, Executor, read_only
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead
 
@@ -14,21 +16,43 @@ STEP_MILLICORES = 10.0
 """Limits below the need are whole steps: they are not written anew for every little change."""
 
 
-def limits_by_priority(
-    snapshot: ClusterSnapshot, demand: Demand, groups: Sequence[Group], priority: Mapping[str, int]
-) -> Mapping[Executor, float]:
-    """CPU limits in millicores: what `demand` gives, but less for lower priorities on supervisors that are too small.
+@dataclass(frozen=True, slots=True)
+class Served:
+    """CPU limits in millicores. `needs_of_held` is what executors that are held to less than they need needed when
+    nobody held them: while they are held, what they wait for is never offered, and need does not show it."""
+
+    limits: Mapping[Executor, float] = field(default_factory=dict)
+    needs_of_held: Mapping[Executor, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", read_only(self.limits))
+        object.__setattr__(self, "needs_of_held", read_only(self.needs_of_held))
+
+
+NOBODY_SERVED = Served()
+
+
+def serve_by_priority(
+    snapshot: ClusterSnapshot,
+    demand: Demand,
+    groups: Sequence[Group],
+    priority: Mapping[str, int],
+    before: Served = NOBODY_SERVED,
+) -> Served:
+    """Limits are what `demand` gives, but less for lower priorities on supervisors that are too small.
 
     There executors are served in the order of their topology's `priority` (by topology id); those that what is left
     does not suffice for share it by need, and none is given less than its topology's floor. The highest priority on a
-    supervisor is never held back, nor is a topology that nobody manages.
+    supervisor is never held back, nor is a topology that nobody manages. `before` is the answer of the last period:
+    who was held and still waits for its limits needs what it needed then.
     """
     if len(set(priority.values())) < 2:
-        return demand.millicores
+        return Served(demand.millicores)
     floors = {i: group.resources.floor_millicores for group in groups for i in group.topology_ids}
     filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
-    needs = demand.of_now().room_millicores
+    needs = _unhidden(demand.of_now().room_millicores, before, snapshot, groups)
     limits = dict(demand.millicores)
+    needs_of_held: dict[Executor, float] = {}
     residents = snapshot.assignment.residents()
     for supervisor in snapshot.supervisors:
         if supervisor.cpu_capacity_millicores is not None:
@@ -37,7 +61,28 @@ def limits_by_priority(
             scarce = _where_too_little(known, needs, priority, budget)
             for executor, share in scarce.items():
                 limits[executor] = min(limits[executor], max(floors[executor.topology_id], share))
-    return limits
+                needs_of_held[executor] = needs[executor]
+    return Served(limits, needs_of_held)
+
+
+def _unhidden(
+    needs: Mapping[Executor, float], before: Served, snapshot: ClusterSnapshot, groups: Sequence[Group]
+) -> Mapping[Executor, float]:
+    """`needs`; of topologies that still wait for the limits that they were held to, no less than they were.
+
+    Executors of one topology wait for each other: that one of them has CPU to spare says nothing.
+    """
+    resources_of = {i: group.resources for group in groups for i in group.topology_ids}
+    waiting = {
+        e.topology_id
+        for e in before.needs_of_held
+        if e.topology_id in resources_of
+        and waited_fraction(e, before.limits[e], snapshot, resources_of[e.topology_id]) >= BARELY_WAITING_FRACTION
+    }
+    return {
+        e: max(need, before.needs_of_held.get(e, 0.0)) if e.topology_id in waiting else need
+        for e, need in needs.items()
+    }
 
 
 def _where_too_little(

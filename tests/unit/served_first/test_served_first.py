@@ -8,8 +8,8 @@ import pytest
 
 from builders import chain_topology, placed, same_demand, snapshot, supervisors
 from storm_operator.core.groups import Group, group_by_settings, priority_of_topologies
-from storm_operator.core.model import Demand, Executor, Topology, WorkerSlot
-from storm_operator.core.served_first import limits_by_priority
+from storm_operator.core.model import Demand, Executor, ExecutorLoad, Topology, WorkerSlot
+from storm_operator.core.served_first import NOBODY_SERVED, Served, serve_by_priority
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 
@@ -27,7 +27,7 @@ def limits(
         slot_of |= placed(topology, {"spout": place, "bolt": place})
     picture = snapshot(ALL, supervisors(2, capacity=capacity), slot_of)
     group = Group(SchedulingSettings(), ResourceSettings(floor_millicores=100.0), tuple(sorted(priority)))
-    found = limits_by_priority(picture, demand, (group,), priority)
+    found = serve_by_priority(picture, demand, (group,), priority).limits
 
     def of(topology: Topology) -> list[float]:
         return [found[topology.executors_of(name)[0]] for name in ("spout", "bolt")]
@@ -81,7 +81,7 @@ def test_unknown_demand_stays_unknown() -> None:
     slot_of = {e: s for t in (HIGH, LOW) for e, s in placed(t, {"spout": "s1", "bolt": "s1"}).items()}
     picture = snapshot((HIGH, LOW), supervisors(1), slot_of)
     group = Group(SchedulingSettings(), ResourceSettings(floor_millicores=100.0), ("high", "low"))
-    found = limits_by_priority(picture, Demand(known, known), (group,), PRIORITY)
+    found = serve_by_priority(picture, Demand(known, known), (group,), PRIORITY).limits
     assert set(found) == set(known)
     assert found[LOW.executors_of("bolt")[0]] == 100.0
 
@@ -95,6 +95,45 @@ def test_a_suspended_topology_takes_its_part_as_one_that_nobody_manages() -> Non
     }
     demand = same_demand((HIGH, LOW), 400.0)
     priority = priority_of_topologies(picture, specs)
-    found = limits_by_priority(picture, demand, group_by_settings(picture, specs), priority)
+    found = serve_by_priority(picture, demand, group_by_settings(picture, specs), priority).limits
     assert found == demand.millicores, "who is alone managed there is never held back"
     assert priority == {"high": 2}
+
+
+def served(used: Mapping[str, ExecutorLoad], needs: Demand, before: Served = NOBODY_SERVED) -> Served:
+    """`high` and `low` on one supervisor; `used` by the bolt and the spout of `low`."""
+    slot_of = {e: s for t in (HIGH, LOW) for e, s in placed(t, {"spout": "s1", "bolt": "s1"}).items()}
+    loads = {e: used[e.component] for e in LOW.executors if e.component in used}
+    picture = snapshot((HIGH, LOW), supervisors(1), slot_of, loads=loads)
+    group = Group(SchedulingSettings(), ResourceSettings(floor_millicores=50.0), ("high", "low"))
+    return serve_by_priority(picture, needs, (group,), PRIORITY, before)
+
+
+def needs_of_low(bolt: float, spout: float) -> Demand:
+    needs = dict.fromkeys(HIGH.executors, 300.0) | {
+        LOW.executors_of("bolt")[0]: bolt,
+        LOW.executors_of("spout")[0]: spout,
+    }
+    return Demand(dict.fromkeys(needs, 1000.0), needs)
+
+
+def test_who_waits_for_its_limit_needs_what_it_needed_before_it_was_held() -> None:
+    """Spouts wait for acks: what a limit delays is not offered, so that the need falls to the limit."""
+    bolt, spout = LOW.executors_of("bolt")[0], LOW.executors_of("spout")[0]
+    held = served({}, needs_of_low(bolt=900.0, spout=100.0))
+    assert (held.limits[bolt], held.limits[spout]) == (270.0, 50.0), "300 of 900 are left, by need"
+    full = {"bolt": ExecutorLoad(cpu_millicores=269.0), "spout": ExecutorLoad(cpu_millicores=20.0)}
+    for _ in range(5):
+        again = served(full, needs_of_low(bolt=269.0, spout=20.0), held)
+        assert again == held
+        held = again
+    delayed = {"bolt": ExecutorLoad(cpu_millicores=200.0, throttled_fraction=0.3)}
+    assert served(delayed, needs_of_low(bolt=200.0, spout=20.0), held) == held
+
+
+def test_who_no_longer_uses_its_limit_is_held_no_longer() -> None:
+    held = served({}, needs_of_low(bolt=900.0, spout=100.0))
+    calm = {"bolt": ExecutorLoad(cpu_millicores=200.0), "spout": ExecutorLoad(cpu_millicores=20.0)}
+    free = served(calm, needs_of_low(bolt=200.0, spout=20.0), held)
+    assert free.limits == needs_of_low(0.0, 0.0).millicores
+    assert free.needs_of_held == {}

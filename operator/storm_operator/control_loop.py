@@ -137,7 +137,8 @@ class ControlLoop:
             self.memory.served = served
             self._follow_cpu_limits(groups, served.limits, unmeasured_topologies(decisions))
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
-        return PassReport(now, snapshot, demand, decisions, forecasts, limited=self.memory.limited)
+        limited = self.memory.limited
+        return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, limits_millicores=served.limits)
 
     def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)

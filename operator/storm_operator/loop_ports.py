@@ -10,7 +10,7 @@ from storm_operator.core.decision import Decision
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.learned_profile import ProfileReading
-from storm_operator.core.model import Demand
+from storm_operator.core.model import Demand, Executor
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import Proposals
 from storm_operator.core.served_first import NOBODY_SERVED, Served
@@ -85,6 +85,8 @@ class PassReport:
     """When this life of the operator began: what it measures, it measures from then on."""
     limited: frozenset[str] = frozenset()
     """Ids of the topologies whose executors are held to their CPU limits."""
+    limits_millicores: Mapping[Executor, float] = field(default_factory=dict)
+    """What executors of these are held to between plans."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def view_of_pass(report: PassReport, before: PassView, plan_limits: Mapping[Exec
         return replace(before, at_seconds=report.at_seconds, decisions=decisions)
     demand = report.demand.millicores if report.demand else {}
     limited = report.limited | {executor.topology_id for executor in plan_limits}
-    limits = {e: limit for e, limit in {**demand, **plan_limits}.items() if e.topology_id in limited}
+    limits = {e: limit for e, limit in {**report.limits_millicores, **plan_limits}.items() if e.topology_id in limited}
     managed = frozenset(topology_id for ids, _ in report.decisions for topology_id in ids)
     seen = view_of_snapshot(report.snapshot, Given(demand, limits, limited), managed)
     return replace(seen, at_seconds=report.at_seconds, decisions=decisions)

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from builders import chain_topology, even_traffic, placed, snapshot, supervisors
+from builders import chain_topology, even_traffic, placed, same_demand, snapshot, supervisors
 from console_scene import page_scene, unseen
 from loop_scene import RATE, SPREAD, WORDS
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.console.documents import document
-from storm_operator.console.pass_view import Given, view_of_snapshot
+from storm_operator.console.pass_view import NOTHING_SEEN, Given, view_of_pass, view_of_snapshot
 from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
 from storm_operator.core.model import ExecutorLoad
+from storm_operator.loop_ports import PassReport
 
 MACHINES = supervisors(3)
 LOADS = {e: ExecutorLoad(cpu_millicores=100.0, executed_per_second=50.0) for e in WORDS.executors[1:]}
@@ -104,6 +105,16 @@ def test_limits_are_shown_where_executors_are_held_to_them() -> None:
     shown = {one["tasks"]: one["limit_millicores"] for one in page.get("view")["executors"]}
     demand = page.played.loop.memory.demand.millicores
     assert shown == {executor.label: demand[executor] for executor in WORDS.executors}
+
+
+def test_who_is_held_to_less_than_it_needs_is_shown_with_what_it_has() -> None:
+    first = WORDS.executors[0]
+    held = {first: 30.0}
+    report = PassReport(
+        1.0, PICTURE, same_demand((WORDS,), 200.0), (), limited=frozenset({"words"}), limits_millicores=held
+    )
+    shown = view_of_pass(report, NOTHING_SEEN, {}).executors[0]
+    assert (shown.tasks, shown.demand_millicores, shown.limit_millicores) == (first.label, 200.0, 30.0)
 
 
 def test_while_a_plan_settles_its_limits_hold() -> None:

@@ -104,7 +104,12 @@ def examine_proposal(
     changed = {executor.topology_id for executor in target.slot_of}
     snapshot_then, demand_then = ShuffleShares.of(snapshot, demand, changed).under(whole)
     then = see(snapshot_then, whole, demand_then, settings)
-    before, after = predict_change(snapshot, in_force, then, {move.executor.topology_id for move in diff.moves})
+    before, after = predict_change(
+        snapshot,
+        see_demand(snapshot, in_force, demand.of_now(), settings),
+        see_demand(snapshot_then, then, demand_then.of_now(), settings),
+        {move.executor.topology_id for move in diff.moves},
+    )
     prices = prices_of(snapshot, settings)
     borne = with_what_is_borne(settings)
     needed = see_demand(snapshot, in_force, demand.of_now(), borne)

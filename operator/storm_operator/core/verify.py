@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storm_operator.core.decision import Plan
+from storm_operator.core.decision import Plan, PlanCause
 from storm_operator.core.plan_record import Outcome, PlanRecord
 
 LATENCY_NOISE_MS = 2.0
@@ -71,8 +71,13 @@ def _latency_complaint(record: PlanRecord, measured: Outcome, margin: float) -> 
 
 
 def relieves_overload(plan: Plan) -> bool:
-    """Whether the plan was made because demand went beyond a supervisor's CPU."""
-    return plan.before.overloaded_millicores > plan.after.overloaded_millicores
+    """Whether the plan was made because need went beyond a supervisor's CPU; to make room is no relief.
+
+    Its cause says so. Where that is something else that went before, or nobody said it, the figures do.
+    """
+    if plan.cause in {PlanCause.UNSTATED, PlanCause.WITHOUT_PLACE}:
+        return plan.before.overloaded_millicores > plan.after.overloaded_millicores
+    return plan.cause in {PlanCause.OVERLOAD, PlanCause.LITTLE_HEADROOM}
 
 
 def _load_growth(before: Outcome, after: Outcome) -> float | None:

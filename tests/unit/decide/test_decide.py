@@ -286,6 +286,16 @@ def test_overload_waits_for_nothing() -> None:
     assert plan.before.overloaded_millicores > plan.after.overloaded_millicores == 0
 
 
+def test_room_that_is_missing_is_no_overload() -> None:
+    """700 of 1,000 millicores are needed on s1 afterwards; room for twice as much there is not."""
+    needs = same_demand([LINE], 175)
+    wide = dataclasses.replace(needs, room_millicores=dict.fromkeys(needs.millicores, 350.0))
+    here = {**TOGETHER.slot_of, LINE.executors[1]: slot("s2")}
+    plan = planned(decision(TOGETHER, picture(here), wide))
+    assert plan.cause is PlanCause.SAVINGS
+    assert plan.before.overloaded_millicores == plan.after.overloaded_millicores == 0.0
+
+
 def test_a_supervisor_that_is_measured_full_is_overloaded() -> None:
     here = dict(TOGETHER.slot_of)
     spread = Assignment({**here, LINE.executors[3]: slot("s2")})

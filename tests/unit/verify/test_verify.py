@@ -69,6 +69,17 @@ def test_plan_that_relieves_an_overload_is_not_taken_back_for_the_backlog_that_i
     assert judge(record(before, predicted_traffic=500.0), backlog, MARGIN_PERCENT).worse
 
 
+@pytest.mark.parametrize(
+    ("cause", "is_kept"),
+    [(PlanCause.OVERLOAD, True), (PlanCause.LITTLE_HEADROOM, True), (PlanCause.SAVINGS, False)],
+)
+def test_what_relieves_is_told_by_its_cause(cause: PlanCause, is_kept: bool) -> None:
+    for relief in (0.0, 400.0):
+        told = record(relief=relief)
+        told = replace(told, plan=replace(told.plan, cause=cause))
+        assert judge(told, measured(traffic=5000.0, p50=900.0), MARGIN_PERCENT).worse is not is_kept
+
+
 def test_load_that_grew_meanwhile_is_not_blamed_on_the_plan() -> None:
     assert not judge(record(), measured(traffic=1500.0, p50=30.0, acked=600.0), MARGIN_PERCENT).worse
 

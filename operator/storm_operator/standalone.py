@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -204,6 +205,8 @@ def run_forever(
 ) -> bool:
     """Pass after pass, one a period, until `stop` is set. Topologies are left running. Whether it ever began.
 
+    A pass that fails for a reason that nobody foresaw is told, and the next one is tried; before it ever began that
+    ends it.
     Raises `ManagedByAnother`; the CPU limits in force are then that one's.
     """
     around = around or AroundPasses()
@@ -227,6 +230,19 @@ def _release(loop: ControlLoop, say: Say) -> None:
         say(f"CPU limits could not be lifted and stay in force: {error}")
 
 
+@dataclass(slots=True)
+class _Obstacle:
+    """What is in the way of passes: said once, until it is something else or gone."""
+
+    say: Say
+    last: str = ""
+
+    def tell(self, what: str, sentence: str) -> None:
+        if what != self.last:
+            self.last = what
+            self.say(sentence)
+
+
 def _run_passes(
     folder: TopologyFolder,
     lifecycle: LifecycleManager,
@@ -236,7 +252,7 @@ def _run_passes(
     around: AroundPasses,
 ) -> bool:
     begun = recovered = False
-    obstacle = ""
+    obstacle = _Obstacle(say)
     while not stop.is_set():
         started = time.monotonic()
         specs = folder.read()
@@ -254,12 +270,18 @@ def _run_passes(
             report = loop.run_once(specs)
             failed = report.snapshot is None
             around.after(specs, report)
-            obstacle = ""
+            obstacle.last = ""
         except AdapterError as error:
             failed = True
-            if str(error) != obstacle:
-                obstacle = str(error)
-                say(f"waiting: {obstacle}")
+            obstacle.tell(str(error), f"waiting: {error}")
+        except ManagedByAnother:
+            raise
+        except Exception as error:
+            if not begun:
+                raise
+            failed = True
+            words = f"{type(error).__name__}: {error}"
+            obstacle.tell(words, f"this pass failed, the next one is tried: {words}\n{traceback.format_exc()}")
         around.ended(time.monotonic() - started, failed, len(specs), loop.period_seconds)
         pause_seconds = loop.period_seconds if begun else min(loop.period_seconds, FIRST_TRIES_SECONDS)
         stop.wait(max(0.0, pause_seconds - (time.monotonic() - started)))

@@ -87,3 +87,34 @@ def test_nothing_is_done_before_the_cluster_has_answered(answers_at: int | None,
     assert run_forever(folder, lifecycle, loop, stop, said.append, AroundPasses(begin)) is (answers_at is not None)
     assert len(tries) == (answers_at or 5)
     assert said == ([] if answers_at == 1 else ["waiting: no answer"])
+
+
+def test_a_pass_that_fails_unforeseen_is_told_once_and_the_next_is_tried(tmp_path: Path) -> None:
+    said, stop, passes = list[str](), threading.Event(), list[int]()
+    loop = scene().loop
+    loop.period_seconds = 0.01
+
+    def before() -> None:
+        passes.append(1)
+        if len(passes) < 3:
+            raise ValueError("population = 0")
+        stop.set()
+
+    lifecycle = LifecycleManager(NothingRuns(lambda: None), None, said.append)  # type: ignore[arg-type]
+    folder = TopologyFolder(tmp_path, said.append)
+    assert run_forever(folder, lifecycle, loop, stop, said.append, AroundPasses(before=before))
+    assert len(passes) == 3
+    (told,) = said
+    assert told.startswith("this pass failed, the next one is tried: ValueError: population = 0\nTraceback")
+
+
+def test_a_start_that_fails_unforeseen_is_the_end(tmp_path: Path) -> None:
+    def begin() -> None:
+        raise ValueError("no such thing")
+
+    said, stop = list[str](), threading.Event()
+    lifecycle = LifecycleManager(NothingRuns(stop.set), None, said.append)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no such thing"):
+        run_forever(
+            TopologyFolder(tmp_path, said.append), lifecycle, scene().loop, stop, said.append, AroundPasses(begin)
+        )

@@ -15,6 +15,7 @@ from storm_pipeline.transforms.components import component_periods
 from storm_pipeline.transforms.effects import (
     Around,
     effects_of_plan,
+    expected_load,
     league,
     plan_effects,
     prediction_errors,
@@ -151,6 +152,23 @@ def test_the_newest_state_of_a_plan_counts(spark: SparkSession) -> None:
     assert (policy["plans"], policy["verified"], policy["latency_change_percent"]) == (2, 1, -50.0)
     (error,) = prediction_errors(newest).collect()
     assert (error["figure"], error["median_error_percent"]) == ("latency_mean_ms", pytest.approx(20.0))
+
+
+def test_a_forecast_is_of_the_next_period_however_late_that_ends_but_not_of_one_after_a_gap(
+    spark: SparkSession,
+) -> None:
+    ends = [MONDAY + timedelta(seconds=at) for at in (10.0, 20.013, 29.997, 100.0)]
+    periods = [("blue", "w-1", end, seconds) for end, seconds in zip(ends, (10.0, 10.013, 9.984, 10.0), strict=True)]
+    forecasts = [(*period, component, 50.0) for period in periods for component in ("s", "other", "bolt")]
+    kinds = [("blue", "w-1", "s", "spout"), ("blue", "w-1", "other", "spout"), ("blue", "w-1", "bolt", "bolt")]
+    period = "cluster text, topology_id text, period_end time, period_seconds number"
+    found = expected_load(
+        spark.createDataFrame(forecasts, schema_of(f"{period}, component text, arrivals_per_second number")),
+        spark.createDataFrame(kinds, schema_of("cluster text, topology_id text, component text, component_kind text")),
+        spark.createDataFrame(periods, schema_of(period)),
+    )
+    told = {(row["period_end"].replace(tzinfo=UTC), row["expected_load"]) for row in found.collect()}
+    assert told == {(ends[1], 100.0), (ends[2], 100.0)}
 
 
 def around_a_plan(after: float, load_after: float = 100.0) -> pd.DataFrame:

@@ -91,7 +91,8 @@ def run(
     plans = newest_states(silver(spark, lake, "plans", cluster, first, last)).cache()
     topologies = silver(spark, lake, "topologies", cluster, first, last)
     forecasts = silver(spark, lake, "forecasts", cluster, first, last)
-    expected = expected_load(forecasts, silver(spark, lake, "executors", cluster, first, last)).cache()
+    executors = silver(spark, lake, "executors", cluster, first, last)
+    expected = expected_load(forecasts, executors, topologies).cache()
     try:
         found = {
             PLAN_EFFECTS: plan_effects(plans, topologies, expected, around),

@@ -72,16 +72,30 @@ def _by_topology(plans: DataFrame) -> DataFrame:
     )
 
 
-def expected_load(forecasts: DataFrame, executors: DataFrame) -> DataFrame:
-    """What the spouts of a topology were forecast to emit in each period; `period_end` is that period's end."""
+def expected_load(forecasts: DataFrame, executors: DataFrame, topologies: DataFrame) -> DataFrame:
+    """What the spouts of a topology were forecast to emit in each of its periods that a forecast was made of."""
     spouts = executors.where("component_kind = 'spout'").select("cluster", "topology_id", "component").distinct()
-    # A forecast is of the period that begins where it was made.
-    made_for = f.timestamp_micros(f.unix_micros("period_end") + (f.col("period_seconds") * 1e6).cast("bigint"))
+    made_at = forecasts.withColumnRenamed("period_end", "made_at").drop("period_seconds")
     return (
-        forecasts.join(spouts, ["cluster", "topology_id", "component"])
-        .withColumn("period_end", made_for)
+        made_at.join(spouts, ["cluster", "topology_id", "component"])
+        .join(_following(topologies), ["cluster", "topology_id", "made_at"])
         .groupBy("cluster", "topology_id", "period_end")
         .agg(f.sum("arrivals_per_second").alias("expected_load"))
+    )
+
+
+def _following(topologies: DataFrame) -> DataFrame:
+    """By `made_at`, when a forecast was made: the period that it is of, which begins there, as far as one was recorded.
+
+    No pass comes to the microsecond when it is due, so that the next period is looked for, not a time. After a gap the
+    next one is another than the one forecast.
+    """
+    in_time = Window.partitionBy("cluster", "topology_id").orderBy("period_end")
+    late = (f.unix_micros("period_end") - f.unix_micros("made_at")) / 1e6 - f.col("period_seconds")
+    return (
+        topologies.withColumn("made_at", f.lag("period_end").over(in_time))
+        .where(late <= f.col("period_seconds") / 2.0)
+        .select("cluster", "topology_id", "made_at", "period_end")
     )
 
 

@@ -89,6 +89,27 @@ def test_costs_are_medians_with_a_robust_spread_by_hour_and_in_all(spark: SparkS
     assert sorted(map(str, found[0])) == sorted(map(str, found[1]))
 
 
+def at_rates(spark: SparkSession, *runs: tuple[int, float, float]) -> Any:
+    """What is learned over all hours of (periods, tuples per second, millicores per tuple and second), in turn."""
+    each = [(rate, cost) for count, rate, cost in runs for _ in range(count)]
+    rows = []
+    for number, (rate, cost) in enumerate(each):
+        row = executor(0, rate * cost, executed=rate)
+        rows.append((*row[:5], row[5] + timedelta(seconds=10 * number), *row[6:]))
+    found = component_profile(component_periods(shuffled(spark, rows))).where("hour_of_week IS NULL").collect()
+    return found[0]
+
+
+def test_one_burst_does_not_make_all_other_periods_idle(spark: SparkSession) -> None:
+    found = at_rates(spark, (299, 100.0, 0.2), (1, 2500.0, 0.1))
+    assert (found["cpu_per_tuple"], found["cpu_per_tuple_periods"]) == (pytest.approx(0.2), 300)
+
+
+def test_a_component_that_is_idle_nearly_always_costs_what_it_costs_at_work(spark: SparkSession) -> None:
+    found = at_rates(spark, (290, 0.01, 1000.0), (10, 100.0, 0.2))
+    assert (found["cpu_per_tuple"], found["cpu_per_tuple_periods"]) == (pytest.approx(0.2), 10)
+
+
 def test_a_component_s_newest_period_is_that_of_its_newest_topology(spark: SparkSession) -> None:
     first, second = executor(0, 10.0), executor(30, 12.0)
     rows = [first, (second[0], "w-2", *second[2:]), executor(48, None)]

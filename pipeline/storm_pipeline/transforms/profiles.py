@@ -11,7 +11,9 @@ from pyspark.sql import functions as f
 
 KEY = ("cluster", "topology_name", "component")
 IDLE_FRACTION = 0.05
-"""A period that executed less than this share of the busiest one says nothing about the cost of a tuple."""
+"""A period that executed less than this share of the usual rate says nothing about the cost of a tuple."""
+USUAL_RATE = "percentile(executed_per_second, 0.5, bigint(ceil(executed_per_second * period_seconds)))"
+"""Half of all tuples were executed in periods at least so busy: neither a burst nor long idling changes it much."""
 LEAST_PER_SECOND = 1e-6
 NORMAL_MAD = 1.4826
 AROUND_SECONDS = 120
@@ -24,11 +26,11 @@ FINAL_STATES = ("Settling", "Verified", "RolledBack", "Expired", "Failed")
 
 def component_profile(periods: DataFrame) -> DataFrame:
     """From component periods: a row for each component and hour of the week, and one (hour null) over all hours."""
-    busiest = periods.groupBy(*KEY).agg(f.max("executed_per_second").alias("busiest"))
-    busy = f.col("executed_per_second") >= f.greatest(IDLE_FRACTION * f.col("busiest"), f.lit(LEAST_PER_SECOND))
+    usual = periods.groupBy(*KEY).agg(f.expr(USUAL_RATE).alias("usual_rate"))
+    busy = f.col("executed_per_second") >= f.greatest(IDLE_FRACTION * f.col("usual_rate"), f.lit(LEAST_PER_SECOND))
     hour = (f.dayofweek("period_end") + 5) % 7 * 24 + f.hour("period_end")
     each = (
-        periods.join(busiest, list(KEY))
+        periods.join(usual, list(KEY))
         .withColumn("cpu_per_tuple", f.when(busy, f.col("cpu_millicores") / f.col("executed_per_second")))
         .withColumn("selectivity", f.when(busy, f.col("emitted_per_second") / f.col("executed_per_second")))
         .withColumn("queue_growth", f.col("queue_growth_per_second"))

@@ -99,7 +99,7 @@ PERIODS = Table(
         *BOOKKEEPING,
         _text("source", "what recorded it: operator, simulator or backfill", required=True),
         _whole("sequence", "number of the pass since the recorder started, dropped ones counted", required=True),
-        _whole("dropped_before", "periods dropped since the one recorded before, as the recorder was too slow"),
+        _whole("dropped_before", "periods lost since the one recorded before: the recorder was too slow or failed"),
         _whole("expected_executors", "executors that have a place"),
         _whole("missing_executors", "those of them whose load is unknown"),
         _number("age_seconds", "age of the oldest reading"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from storm_operator.core.history_rows import Pass, columns_of
 from storm_operator.core.plan_record import PlanRecord
@@ -14,6 +14,8 @@ from storm_operator.loop_ports import PassReport
 
 QUEUED_PASSES = 8
 """Passes that may wait to be written; more would only fill memory."""
+MOST_RECORDS_KEPT = 1000
+"""Of plans, while nothing can be written; the newest."""
 Say = Callable[[str], None]
 
 
@@ -82,7 +84,8 @@ class DirectRecorder:
 class Recorder:
     """A listener that hands each pass to a thread that writes it; never waits, and never raises for what a disk does.
 
-    When writing cannot keep up, passes are dropped, counted and said; the next one that is written tells how many.
+    When writing cannot keep up or fails, passes are lost, counted and said; the next one that is written tells how many
+    they were, and what became of plans meanwhile.
     """
 
     def __init__(self, store: HistoryStore, say: Say, queued: int = QUEUED_PASSES) -> None:
@@ -134,12 +137,21 @@ class Recorder:
 
     def _write_all(self) -> None:
         self._attempt(self._recover)
+        unwritten: Pass | None = None
         while (made := self._queue.get()) is not None:
-            if self._attempt(lambda made=made: write_pass(self._store, made, "operator")):  # type: ignore[misc]
+            told = made if unwritten is None else telling(made, unwritten)
+            if self._written(told):
                 self.written += 1
+                unwritten = None
             else:
                 self.lost += 1
+                unwritten = told
+        if unwritten is not None and unwritten.records:
+            self._written(Pass(unwritten.at_seconds, unwritten.sequence, records=unwritten.records))
         self._attempt(self._store.publish)
+
+    def _written(self, made: Pass) -> bool:
+        return self._attempt(lambda: write_pass(self._store, made, "operator"))
 
     def _recover(self) -> None:
         if self._store.recover():
@@ -159,6 +171,15 @@ class Recorder:
             self._say("history: written again")
             self._obstacle = ""
         return True
+
+
+def telling(made: Pass, unwritten: Pass) -> Pass:
+    """`made`, which tells as well of a pass before it that could not be written, and of what that one told."""
+    return replace(
+        made,
+        records=(*unwritten.records, *made.records)[-MOST_RECORDS_KEPT:],
+        dropped_before=unwritten.dropped_before + 1 + made.dropped_before,
+    )
 
 
 def write_pass(store: HistoryStore, made: Pass, source: str) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from history_scene import record, small_scenario, specs_of
+from kube_builders import plan_record
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.history_rows import Columns
 from storm_operator.core.history_tables import FORECASTS, SCHEMA_VERSION, TABLES, Table
+from storm_operator.core.plan_record import PlanState
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.history.recorder import DirectRecorder, Recorder
 from storm_operator.history.store import HistoryStore, Limits
@@ -137,6 +139,56 @@ def test_a_full_disk_is_said_once_and_the_loop_goes_on(reports: list[PassReport]
     recorder.close()
     assert recorder.lost == 5
     assert len([words for words in said if "not written" in words]) == 1
+
+
+class FailingStore(HistoryStore):
+    """A disk that is full for a moment: the first write of each of these periods fails."""
+
+    failing: set[float]
+
+    def write(self, end: float, seconds: float | None, tables: Mapping[Table, Columns]) -> None:
+        if end in self.failing:
+            self.failing.remove(end)
+            raise OSError("no space left on device")
+        super().write(end, seconds, tables)
+
+
+def recorded_with_failures(
+    root: Path, reports: list[PassReport], states: Mapping[int, PlanState], *failing: int
+) -> Recorder:
+    """Record `reports`, before some of them (by number) a plan's state; these numbers' writes fail."""
+    store = FailingStore.at(str(root), "blue", "r1")
+    assert isinstance(store, FailingStore)
+    store.failing = {reports[number].at_seconds for number in failing}
+    recorder = Recorder(store, lambda _: None, queued=100)
+    for number, report in enumerate(reports):
+        if number in states:
+            recorder.on_record(plan_record(states[number]))
+        recorder.on_pass(report)
+    recorder.close()
+    return recorder
+
+
+def test_what_a_failed_write_would_have_told_the_next_one_tells(reports: list[PassReport], tmp_path: Path) -> None:
+    states = {2: PlanState.SETTLING, 5: PlanState.VERIFIED}
+    recorder = recorded_with_failures(tmp_path, reports, states, 5, 6)
+    kept = {row["sequence"]: row for row in rows(tmp_path, "periods")}
+    assert {sequence: row["dropped_before"] for sequence, row in kept.items()} == {
+        **dict.fromkeys((0, 1, 2, 3, 4, 8, 9, 10, 11), 0),
+        7: 2,
+    }
+    told = {(row["state"], row["period_end"]) for row in rows(tmp_path, "plans")}
+    assert told == {("Settling", kept[2]["period_end"]), ("Verified", kept[7]["period_end"])}
+    assert (recorder.written, recorder.lost) == (10, 2)
+
+
+def test_what_became_of_a_plan_is_told_at_the_end_where_the_last_period_could_not_be_written(
+    reports: list[PassReport], tmp_path: Path
+) -> None:
+    recorder = recorded_with_failures(tmp_path, reports[:4], {3: PlanState.VERIFIED}, 3)
+    assert [row["sequence"] for row in rows(tmp_path, "periods")] == [0, 1, 2]
+    assert [row["state"] for row in rows(tmp_path, "plans")] == ["Verified"]
+    assert recorder.lost == 1
 
 
 def dies_after(monkeypatch: pytest.MonkeyPatch, store: HistoryStore, writes: int) -> None:

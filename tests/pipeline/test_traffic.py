@@ -24,6 +24,7 @@ from storm_pipeline.transforms.traffic import (
     at_level,
     by_minute,
     heaviest,
+    in_each_window,
     in_windows,
     key_skew,
     named,
@@ -106,12 +107,24 @@ def test_sums_are_conserved_and_order_does_not_matter(spark: SparkSession, given
     minutes = level_of(spark, given_pairs).cache()
     expected = 10.0 * sum(pair[-1] for pair in given_pairs)
     frames = [at_level(in_windows(minutes, window), level) for window in WINDOWS for level in TRAFFIC_KEYS]
-    sums = [total(frame) for frame in (minutes, frames[0], frames[-1], frames[6])]
-    assert sums == pytest.approx([expected] * 4)
+    day = in_each_window(at_level(minutes, "worker"), "worker", ["1 day"])
+    sums = [total(frame) for frame in (minutes, frames[0], frames[-1], frames[6], day)]
+    assert sums == pytest.approx([expected] * 5)
     shuffled = list(given_pairs)
     seed.shuffle(shuffled)
     assert_df_equality(level_of(spark, shuffled), minutes, ignore_row_order=True, ignore_nullable=True)
     minutes.unpersist()
+
+
+def test_a_pair_that_moved_was_seen_as_long_as_one_that_stayed(spark: SparkSession) -> None:
+    """100 a second all the time: half an hour from a to b, then, after a move, inside b, there to another worker."""
+    pairs = [(n, 1, 2, "a" if n < 180 else "b", "b", 100.0) for n in range(360)]
+    worker = at_level(level_of(spark, pairs), "worker")
+    for level, finer in (("component", level_of(spark, pairs)), ("supervisor", worker)):
+        found = in_each_window(at_level(finer, level), level, list(WINDOWS))
+        hour = found.where("window = '1 hour'").groupBy().sum("tuples", "measured_seconds").collect()[0]
+        assert tuple(hour) == (360_000.0, 3600.0), level
+        assert {row["window"] for row in found.collect()} == set(WINDOWS)
 
 
 def test_shares_say_how_far_tuples_go(spark: SparkSession) -> None:

@@ -36,6 +36,7 @@ from storm_pipeline.transforms.traffic import (
     by_minute,
     for_table,
     heaviest,
+    in_each_window,
     in_longer_windows,
     key_skew,
     named,
@@ -93,7 +94,8 @@ class TrafficJob:
         executors = self.gold("executor", day)
         for level, source in (("component", "executor"), ("worker", "executor"), ("supervisor", "worker")):
             step(f"{level}s")
-            self.write(at_level(self.gold(source, day), level), TRAFFIC[level], day)
+            minutes = at_level(self.gold(source, day).where(f.col("window") == MINUTE), level)
+            self.write(in_each_window(minutes, level, self.windows), TRAFFIC[level], day)
         step("shares")
         self.write(shares(self.gold("worker", day)), TRAFFIC_SHARE, day)
         step("heaviest pairs")

@@ -1,9 +1,10 @@
 """Traffic matrices: tuples by window, between executors, components, workers and supervisors.
 
 A period counts whole in the window that it ends in. Sums are of tuples, rate times length of the period, so that
-windows add up; `measured_seconds` tells how much of a window was seen of a pair. Levels and longer windows are sums of
-the minutes' executor level, which is the one pass over all rows: its keys are numbers alone (names by their 64-bit
-hash), since hashing and comparing texts would take most of its time. The names come back from silver `executors`.
+windows add up; `measured_seconds` tells how much of a window was seen of a pair: above the executor level, in each
+minute, of the pair seen longest. Levels and longer windows are sums of the minutes' executor level, which is the one
+pass over all rows: its keys are numbers alone (names by their 64-bit hash), since hashing and comparing texts would
+take most of its time. The names come back from silver `executors`.
 """
 
 from __future__ import annotations
@@ -77,9 +78,12 @@ def named(minutes: DataFrame, there: DataFrame) -> DataFrame:
 
 def in_windows(level: DataFrame, window: str) -> DataFrame:
     """A level's rows put into the longer `window` (a name of `WINDOWS`) that each lies in."""
+    return level.withColumn("window", f.lit(window)).withColumn("window_start", _start(window))
+
+
+def _start(window: str) -> Column:
     seconds = WINDOWS[window]
-    start = f.timestamp_seconds(f.expr(f"unix_seconds(window_start) div {seconds} * {seconds}"))
-    return level.withColumn("window", f.lit(window)).withColumn("window_start", start)
+    return f.timestamp_seconds(f.expr(f"unix_seconds(window_start) div {seconds} * {seconds}"))
 
 
 def in_longer_windows(minutes: DataFrame, windows: Sequence[str]) -> DataFrame:
@@ -93,12 +97,24 @@ def in_longer_windows(minutes: DataFrame, windows: Sequence[str]) -> DataFrame:
 def at_level(finer: DataFrame, level: str) -> DataFrame:
     """The executor level (or for supervisors the worker level) summed to `level`, a name of `TRAFFIC_KEYS`.
 
-    `measured_seconds` is that of the pair seen longest: sums over pairs are no time.
+    `measured_seconds` is that of the pair seen longest: sums over pairs are no time. Only of minutes is that right: in
+    a longer window a pair that moved stands once for each place.
     """
     per_pair = f.sum if level == "executor" else f.max
     return finer.groupBy(*IN_TIME, *TRAFFIC_KEYS[level]).agg(
         f.sum("tuples").alias("tuples"), per_pair("measured_seconds").alias(SUMS[1])
     )
+
+
+def in_each_window(minutes: DataFrame, level: str, windows: Sequence[str]) -> DataFrame:
+    """A level's minutes in each of `windows`, which may have the minute itself; minutes seen add up, whoever moved.
+
+    All of them in one go: a level above executors has few rows, and its minutes are the costly part.
+    """
+    each = [f.struct(f.lit(window).alias("window"), _start(window).alias("window_start")) for window in windows]
+    keys = TRAFFIC_KEYS[level]
+    rows = minutes.select(f.explode(f.array(*each)).alias("of"), *keys, *SUMS).select("of.*", *keys, *SUMS)
+    return rows.groupBy(*IN_TIME, *keys).agg(*(f.sum(name).alias(name) for name in SUMS))
 
 
 def shares(workers: DataFrame) -> DataFrame:

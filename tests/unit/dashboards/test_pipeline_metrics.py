@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from dashboards.all_of_them import documents
+from dashboards.frame import Uid
 from storm_pipeline.metrics import FOLDER_VARIABLE, LAST_SUCCESS, METRICS, JobFigures, told, write
 
 
@@ -60,6 +63,14 @@ def test_a_job_tells_how_it_ended_where_a_folder_is_named(tmp_path: Path, monkey
     name = ("name", "profile")
     assert found["storm_pipeline_job_succeeded", (name,)] == 0.0
     assert found["storm_pipeline_job_rows", (("kind", "read"), name, ("table", "profiles"))] == 3.0
+
+
+def test_the_share_in_quarantine_is_of_what_ingest_read() -> None:
+    """Other jobs read what is clean, and would dilute it."""
+    panels = documents()[str(Uid.PIPELINE)]["panels"]
+    (panel,) = [panel for panel in panels if panel["title"] == "Share of rows in quarantine"]
+    selectors = re.findall(r"\{(.*?)\}", panel["targets"][0]["expr"])
+    assert selectors == ['name="ingest",kind="quarantined"', 'name="ingest",kind="read"']
 
 
 def test_names_follow_prometheus_conventions() -> None:

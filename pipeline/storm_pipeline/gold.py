@@ -70,7 +70,8 @@ PREDICTION_ERRORS = DerivedTable(
 )
 LEAGUE = DerivedTable(
     "policy_league",
-    "Policies by what their plans brought",
+    "Policies by what their plans brought. `plans` are all that were made, also those that were only proposed, "
+    "rejected or expired; moves, restarted workers and failed tuples are of those that came into force",
     schema_of(
         "policy text, plans whole, verified whole, rolled_back whole, failed whole, latency_change_percent number, "
         "traffic_change_percent number, moves whole, restarted_workers whole, failed_tuples number, cluster text"

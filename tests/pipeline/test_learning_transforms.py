@@ -192,6 +192,14 @@ def test_a_forecast_is_of_the_next_period_however_late_that_ends_but_not_of_one_
     assert told == {(ends[1], 100.0), (ends[2], 100.0)}
 
 
+def test_a_plan_that_never_came_into_force_moved_and_restarted_nothing(spark: SparkSession) -> None:
+    refused = [plan(state, plan_id=state, in_force_at=None) for state in ("Proposed", "Rejected", "Expired")]
+    (policy,) = league(spark.createDataFrame([*refused, plan("Verified")], PLANS)).collect()
+    assert (policy["plans"], policy["moves"], policy["restarted_workers"], policy["failed_tuples"]) == (4, 3, 2, 0.0)
+    (policy,) = league(spark.createDataFrame(refused, PLANS)).collect()
+    assert (policy["plans"], policy["moves"], policy["restarted_workers"], policy["failed_tuples"]) == (3, 0, 0, None)
+
+
 def around_a_plan(after: float, load_after: float = 100.0) -> pd.DataFrame:
     """Periods of 10 s: six before a plan at 60 s, six after all runs again at 80 s."""
     rows = []

@@ -41,7 +41,8 @@ from storm_pipeline.transforms.profiles import newest_states
 SOURCES = ("plans", "topologies", "forecasts", "executors")
 MEANING = (
     "Mean latency and traffic between supervisors: the change from before a plan to when it was verified, median over "
-    "plans; less is better. Restarts and failed tuples: what all of them together cost."
+    "plans; less is better. Restarts and failed tuples: what those that came into force cost together; plans counts "
+    "those that did not as well."
 )
 """What the table for a person shows."""
 

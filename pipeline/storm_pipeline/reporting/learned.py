@@ -134,7 +134,8 @@ def _effects(known: Known) -> Section:
 def _league(known: Known) -> Section:
     words = (
         "Changes are medians over plans, as the operator measured them when it verified each: mean latency of the "
-        "slowest topology, against just before."
+        "slowest topology, against just before. Plans are all that were made; moves, restarted workers and failed "
+        "tuples are of those that came into force."
     )
     found = known["policy_league"]
     return Section("policy-league", "Policies", words, (), found.frame, found.nothing("evaluate", NO_PLAN))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from storm_pipeline.schemas import schema_of
@@ -228,7 +228,10 @@ def prediction_errors(plans: DataFrame) -> DataFrame:
 
 
 def league(plans: DataFrame) -> DataFrame:
-    """From one row per plan: policies by what their plans brought, as measured before and after."""
+    """From one row per plan: policies by what their plans brought, as measured before and after.
+
+    Moves, restarts and failed tuples are those of plans that came into force: of others nothing happened.
+    """
 
     def change(figure: str) -> str:
         before, after = f"measured_before_{figure}", f"measured_after_{figure}"
@@ -236,6 +239,12 @@ def league(plans: DataFrame) -> DataFrame:
 
     def count(state: str) -> object:
         return f.count(f.when(f.col("state") == state, 1))
+
+    def of_those_in_force(column: str) -> Column:
+        return f.sum(f.when(f.col("in_force_at").isNotNull(), f.col(column)))
+
+    def counted(column: str) -> Column:
+        return f.coalesce(of_those_in_force(column), f.lit(0)).alias(column)
 
     return (
         plans.where(f.col("rollback_of").isNull() | (f.col("rollback_of") == ""))
@@ -247,8 +256,8 @@ def league(plans: DataFrame) -> DataFrame:
             count("Failed").alias("failed"),  # type: ignore[attr-defined]
             f.expr(change("latency_mean_ms")).alias("latency_change_percent"),
             f.expr(change("inter_supervisor_tuples_per_second")).alias("traffic_change_percent"),
-            f.sum("moves").alias("moves"),
-            f.sum("restarted_workers").alias("restarted_workers"),
-            f.sum("failed_tuples").alias("failed_tuples"),
+            counted("moves"),
+            counted("restarted_workers"),
+            of_those_in_force("failed_tuples").alias("failed_tuples"),
         )
     )

@@ -150,8 +150,9 @@ def _products() -> tuple[AnyPanel, ...]:
         ),
         rows(
             "Profiles",
-            "Each topology's profile, which placement starts from. An old one is still better than none.",
-            (Column("topology", "Topology"), Column("Value", "Made", "dateTimeFromNow")),
+            "The end of the history that each topology's profile was learned from. Placement starts from the profile: "
+            "an old one is still better than none.",
+            (Column("topology", "Topology"), Column("Value", "Learned up to", "dateTimeFromNow")),
             f"max by (topology) (storm_pipeline_profile_timestamp_seconds{{{CHOSEN}}}) * 1000",
             width=6,
         ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -53,10 +52,7 @@ def figures_of(
     found: dict[str, Labelled] = {"rows": rows, "newest_row_at": newest, "table_bytes": size}
     if job == "profile":
         profiled = read(spark, lake.gold(gold.COMPONENT_PROFILE.name), gold.COMPONENT_PROFILE)
-        now = datetime.now(UTC).timestamp()
-        found["profiles_made_at"] = {
-            (row["topology_name"],): now for row in profiled.select("topology_name").distinct().collect()
-        }
+        found["profiles_learned_until"] = learned_until(profiled)
     if job == "forecast":
         found["forecast_errors"] = forecast_errors(read(spark, lake.gold("forecast_errors"), gold.FORECAST_ERRORS))
     return found
@@ -86,6 +82,16 @@ def newest_row(rows: DataFrame, table: DerivedTable) -> float | None:
         return None
     micros = rows.where(f.col(DATE) == f.lit(day)).agg(f.max(f.unix_micros(times[0]))).collect()[0][0]
     return None if micros is None else float(micros) / 1e6
+
+
+def learned_until(profiled: DataFrame) -> Labelled:
+    """Of each topology, the end of the newest period that counted for its profile; none where the table has none."""
+    newest = f.max(f.unix_micros("newest_period"))
+    return {
+        (row["topology_name"],): row["micros"] / 1e6
+        for row in profiled.groupBy("topology_name").agg(newest.alias("micros")).collect()
+        if row["micros"] is not None
+    }
 
 
 def forecast_errors(errors: DataFrame) -> Labelled:

@@ -49,8 +49,11 @@ NEWEST_ROW = PipelineMetric(
     "storm_pipeline_table_newest_row_timestamp_seconds", ("table",), "seconds", "Time of the table's newest row."
 )
 TABLE_BYTES = PipelineMetric("storm_pipeline_table_bytes", ("table",), "bytes", "Size of the table's live files.")
-PROFILE_MADE = PipelineMetric(
-    "storm_pipeline_profile_timestamp_seconds", ("topology",), "seconds", "When the topology's profile was made."
+PROFILE_LEARNED_UNTIL = PipelineMetric(
+    "storm_pipeline_profile_timestamp_seconds",
+    ("topology",),
+    "seconds",
+    "End of the newest period that the topology's profile was learned from, since 1970.",
 )
 FORECAST_ERROR = PipelineMetric(
     "storm_pipeline_forecast_error_ratio",
@@ -67,7 +70,7 @@ METRICS = (
     QUARANTINED,
     NEWEST_ROW,
     TABLE_BYTES,
-    PROFILE_MADE,
+    PROFILE_LEARNED_UNTIL,
     FORECAST_ERROR,
 )
 
@@ -79,7 +82,7 @@ class JobFigures:
     """The figures of one run. Times are seconds since 1970; the keys of mappings are label values, in order.
 
     `rows` by (table, kind); `quarantined` by (table, reason); `newest_row_at` and `table_bytes` by (table,);
-    `profiles_made_at` by (topology,); `forecast_errors` by (topology, model).
+    `profiles_learned_until` by (topology,); `forecast_errors` by (topology, model).
     """
 
     name: str
@@ -90,7 +93,7 @@ class JobFigures:
     quarantined: Labelled = field(default_factory=dict)
     newest_row_at: Labelled = field(default_factory=dict)
     table_bytes: Labelled = field(default_factory=dict)
-    profiles_made_at: Labelled = field(default_factory=dict)
+    profiles_learned_until: Labelled = field(default_factory=dict)
     forecast_errors: Labelled = field(default_factory=dict)
 
     def values(self) -> dict[PipelineMetric, Labelled]:
@@ -103,7 +106,7 @@ class JobFigures:
             QUARANTINED: self.quarantined,
             NEWEST_ROW: self.newest_row_at,
             TABLE_BYTES: self.table_bytes,
-            PROFILE_MADE: self.profiles_made_at,
+            PROFILE_LEARNED_UNTIL: self.profiles_learned_until,
             FORECAST_ERROR: self.forecast_errors,
         }
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from storm_pipeline.made import learned_until
 from storm_pipeline.schemas import schema_of
 from storm_pipeline.transforms.components import component_periods
 from storm_pipeline.transforms.effects import (
@@ -116,6 +117,12 @@ def test_a_component_s_newest_period_is_that_of_its_newest_topology(spark: Spark
     for found in (component_profile(component_periods(shuffled(spark, rows, seed))).collect() for seed in (1, 2)):
         newest = {row["hour_of_week"]: (row["newest_period"].hour, row["topology_id"]) for row in found}
         assert newest == {0: (0, "w-1"), 30: (6, "w-2"), None: (6, "w-2")}
+
+
+def test_a_topology_s_profile_is_as_old_as_the_newest_period_that_it_was_learned_from(spark: SparkSession) -> None:
+    rows = [("w", MONDAY), ("w", MONDAY + timedelta(hours=1)), ("old", MONDAY), ("earlier version", None)]
+    profiled = spark.createDataFrame(rows, schema_of("topology_name text, newest_period time"))
+    assert learned_until(profiled) == {("w",): MONDAY.timestamp() + 3600.0, ("old",): MONDAY.timestamp()}
 
 
 def test_a_judged_component_s_newest_period_is_told() -> None:

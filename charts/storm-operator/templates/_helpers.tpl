@@ -41,11 +41,16 @@ image: {{ .Values.image.repository }}:{{ .Values.image.tag }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end -}}
 
-{{/* Both meet the pod security level `restricted`. */}}
+{{/*
+Both meet the pod security level `restricted`. A volume that was just made belongs to root: without fsGroup nothing can be
+written to a claim of history.
+*/}}
 {{- define "operator.pod.security" -}}
 runAsNonRoot: true
 runAsUser: 10001
 runAsGroup: 10001
+fsGroup: 10001
+fsGroupChangePolicy: OnRootMismatch
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 

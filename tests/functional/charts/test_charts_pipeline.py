@@ -87,6 +87,17 @@ def test_executors_have_image_claim_and_no_token(helm: Helm) -> None:
     assert executor["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
 
 
+def test_who_mounts_the_claim_may_write_to_a_volume_that_was_just_made(helm: Helm) -> None:
+    rendered = helm.template("storm-operator", *ON)
+    operator = rendered.one("Deployment", "storm-storm-operator")["spec"]["template"]["spec"]
+    executor = yaml.safe_load(rendered.one("ConfigMap", NAME)["data"]["executor.yaml"])["spec"]
+    for pod in (operator, driver(rendered), executor):
+        assert [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+        context = pod["securityContext"]
+        assert context["fsGroup"] == context["runAsGroup"] == 10001
+        assert context["fsGroupChangePolicy"] == "OnRootMismatch", "years of history are not gone through at each start"
+
+
 def test_publishing_grants_one_config_map_where_it_is(helm: Helm) -> None:
     rendered = helm.template("storm-operator", *ON, "pipeline.publishTo=storm/learned")
     role = rendered.one("Role", f"{NAME}-publishes")

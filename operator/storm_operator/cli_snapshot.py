@@ -18,11 +18,11 @@ from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.adapters.zookeeper import ZooKeeperSession
+from storm_operator.core.metrics_window import WINDOW_PERIODS
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
 from storm_operator.core.snapshot_json import dump_snapshot
 
-WINDOW_PERIODS = 1.5
 DEFAULT_AGENT_PORT = 9464
 EXIT_CLUSTER = 1
 EXIT_BAD_INPUT = 2
@@ -109,11 +109,13 @@ def take_snapshot(
     """Two readings one period apart, and Nimbus' view at the second. Raises AdapterError when Nimbus is not there."""
     read_view()  # a cluster that does not answer is better known before the wait than after it
     window_seconds = WINDOW_PERIODS * period_seconds
-    source.read_window(clock(), window_seconds)
+    begun_seconds = clock()
+    source.read_window(begun_seconds, window_seconds)
     sleep(period_seconds)
     view = read_view()
     now_seconds = clock()
-    return build_snapshot(view, source.read_window(now_seconds, window_seconds), (), now_seconds)
+    window = source.read_window(now_seconds, window_seconds, begun_seconds)
+    return build_snapshot(view, window, (), now_seconds, now_seconds - begun_seconds)
 
 
 def _checked_url(option: str, url: str) -> str:

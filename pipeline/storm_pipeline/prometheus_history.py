@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from storm_operator.core.history_rows import Pass
-from storm_operator.core.metrics_window import Sample, SeriesKey, window_of_samples
+from storm_operator.core.metrics_window import WINDOW_PERIODS, Sample, SeriesKey, window_of_samples
 from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.view_from_metrics import view_from_metrics
 from storm_operator.prometheus_api import PrometheusError, fetch_raw_samples
@@ -32,17 +32,20 @@ class PrometheusHistory:
         ends = [first_seconds + period_seconds * number for number in range(1, count + 1)]
         for start in range(0, len(ends), PERIODS_ASKED_AT_ONCE):
             chunk = ends[start : start + PERIODS_ASKED_AT_ONCE]
-            samples = self._samples(chunk[-1], chunk[-1] - chunk[0] + period_seconds)
+            samples = self._samples(chunk[-1], chunk[-1] - chunk[0] + WINDOW_PERIODS * period_seconds)
             for number, end in enumerate(chunk, start=start):
                 yield self._pass(samples, end, period_seconds, number)
 
     def _pass(
         self, samples: Mapping[SeriesKey, list[Sample]], end_seconds: float, period_seconds: float, number: int
     ) -> Pass | None:
-        window = window_of_samples(samples, end_seconds, period_seconds)
-        if not window.series:
+        begin_seconds = end_seconds - period_seconds
+        present = {key: own for key, own in samples.items() if _is_within(own, begin_seconds, end_seconds)}
+        if not present:
             return None
-        return Pass(end_seconds, number, build_snapshot(view_from_metrics(window), window, (), end_seconds))
+        window = window_of_samples(present, end_seconds, WINDOW_PERIODS * period_seconds, since_seconds=begin_seconds)
+        snapshot = build_snapshot(view_from_metrics(window), window, (), end_seconds, period_seconds)
+        return Pass(end_seconds, number, snapshot)
 
     def _samples(self, end_seconds: float, seconds: float) -> Mapping[SeriesKey, list[Sample]]:
         try:
@@ -56,3 +59,8 @@ class PrometheusHistory:
             )
         except PrometheusError as error:
             raise PrometheusError(f"{self.url} {error}") from error
+
+
+def _is_within(samples: Sequence[Sample], begin_seconds: float, end_seconds: float) -> bool:
+    """Whether one of `samples` is of this time: what is older alone is of a series that has ended."""
+    return any(begin_seconds < sample.timestamp_seconds <= end_seconds for sample in samples)

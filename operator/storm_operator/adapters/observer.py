@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from storm_operator.adapters.metrics.source import MetricsSource
+from storm_operator.core.metrics_window import WINDOW_PERIODS
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
 from storm_operator.core.topology_spec import TopologySpec
-
-WINDOW_PERIODS = 1.5
-"""A pass that comes late must still find the reading of the one before."""
 
 
 class ClusterReader(Protocol):
@@ -21,18 +20,20 @@ class ClusterReader(Protocol):
     def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SnapshotObserver:
     """One view and one window for each snapshot.
 
     `capacities` gives the most CPU that supervisors can be given, by id, where that is not what agents measure;
     `leaving` the ids of those that are to be emptied: to the loop they are gone, so that their executors move.
+    `seen_at_seconds` is when the last snapshot was taken: the next one is of the time since then.
     """
 
     cluster: ClusterReader
     metrics: MetricsSource
     capacities: Callable[[], Mapping[str, float]] = dict
     leaving: Callable[[], Collection[str]] = tuple
+    seen_at_seconds: float | None = None
 
     def observe(
         self,
@@ -42,9 +43,18 @@ class SnapshotObserver:
         period_seconds: float,
     ) -> ClusterSnapshot:
         view = self.cluster.read_view(specs)
-        window = self.metrics.read_window(now_seconds, period_seconds * WINDOW_PERIODS)
-        snapshot = build_snapshot(view, window, history, now_seconds)
+        window_seconds = period_seconds * WINDOW_PERIODS
+        past_seconds = self._seconds_since_seen(now_seconds, window_seconds)
+        since_seconds = now_seconds - max(period_seconds, past_seconds or 0.0)
+        window = self.metrics.read_window(now_seconds, window_seconds, since_seconds)
+        self.seen_at_seconds = now_seconds
+        snapshot = build_snapshot(view, window, history, now_seconds, past_seconds)
         return with_supervisors_as_told(snapshot, self.capacities(), self.leaving())
+
+    def _seconds_since_seen(self, now_seconds: float, window_seconds: float) -> float | None:
+        """None where no snapshot was taken within the window: what is measured now is not of all the time since."""
+        past_seconds = math.inf if self.seen_at_seconds is None else now_seconds - self.seen_at_seconds
+        return past_seconds if 0.0 < past_seconds < window_seconds else None
 
 
 def with_supervisors_as_told(

@@ -7,6 +7,7 @@ every source of metrics gives the same numbers from the same samples.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,6 +16,8 @@ from operator import attrgetter
 from storm_operator.core.model import read_only
 
 Labels = tuple[tuple[str, str], ...]
+WINDOW_PERIODS = 1.5
+"""A pass that comes late must still find the reading of the one before."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -111,8 +114,13 @@ def window_of_samples(
     end_seconds: float,
     window_seconds: float,
     problems: Sequence[str] = (),
+    since_seconds: float | None = None,
 ) -> MetricsWindow:
-    """The window of raw samples; those at or before its start, or after its end, are left out."""
+    """The window of raw samples; those at or before its start, or after its end, are left out.
+
+    Of those up to `since_seconds`, when the window before ended, only the last counts: windows then follow each other
+    as that one's last reading is this one's first, however often somebody scrapes.
+    """
     start_seconds = end_seconds - window_seconds
     series = {}
     for key, readings in samples.items():
@@ -121,5 +129,13 @@ def window_of_samples(
             key=lambda sample: sample.timestamp_seconds,
         )
         if inside:
-            series[key] = summarize_samples(inside)
+            series[key] = summarize_samples(_since(inside, since_seconds))
     return MetricsWindow(end_seconds, window_seconds, series, tuple(problems))
+
+
+def _since(samples: Sequence[Sample], since_seconds: float | None) -> Sequence[Sample]:
+    """The last of `samples` up to `since_seconds`, and those after it."""
+    if since_seconds is None:
+        return samples
+    earlier = bisect_right(samples, since_seconds, key=attrgetter("timestamp_seconds"))
+    return samples[max(0, earlier - 1) :]

@@ -57,10 +57,16 @@ class ClusterView:
 
 
 def build_snapshot(
-    view: ClusterView, window: MetricsWindow, history: Sequence[LoadPeriod], now_seconds: float
+    view: ClusterView,
+    window: MetricsWindow,
+    history: Sequence[LoadPeriod],
+    now_seconds: float,
+    period_seconds: float | None = None,
 ) -> ClusterSnapshot:
     """Join `view` and `window` by host, port and executor.
 
+    `period_seconds` is how long it is since the snapshot before; None: nobody knows, and what was counted longest
+    stands for it. Its rates are of the readings' own time all the same, which scrapes by others make differ.
     `history` is that of the snapshot before (oldest first); the new one's ends with this period, if any topology
     was measured completely in it, and keeps as many as `with_period` does.
     """
@@ -68,12 +74,12 @@ def build_snapshot(
     hosts = {supervisor.id: supervisor.host for supervisor in view.supervisors}
     readings = _executor_readings(view, readings_in, hosts)
     complete = {executor: reading for executor, reading in readings.items() if not reading.missing}
-    period_seconds = max((reading.counted_seconds for reading in complete.values()), default=window.window_seconds)
+    counted_seconds = max((reading.counted_seconds for reading in complete.values()), default=window.window_seconds)
     located = {e: (hosts[view.assignment.slot_of[e].supervisor_id], reading) for e, reading in complete.items()}
-    rates, traffic_problems = observe_traffic(view.topologies, window, located, period_seconds)
+    rates, traffic_problems = observe_traffic(view.topologies, window, located, counted_seconds)
     supervisor_cpu = _supervisor_cpu_millicores(view, readings_in)
     complete_loads = {executor: reading.load for executor, reading in complete.items()}
-    period = load_period(view.topologies, complete_loads, supervisor_cpu, now_seconds, period_seconds)
+    period = load_period(view.topologies, complete_loads, supervisor_cpu, now_seconds, counted_seconds)
     histograms = _histograms_by_topology(window)
     problems = (
         *view.problems,
@@ -85,7 +91,7 @@ def build_snapshot(
     )
     return ClusterSnapshot(
         taken_at_seconds=now_seconds,
-        period_seconds=period_seconds,
+        period_seconds=counted_seconds if period_seconds is None else period_seconds,
         supervisors=_measured_supervisors(view, readings_in),
         topologies=view.topologies,
         assignment=view.assignment,

@@ -37,7 +37,9 @@ class FakeSource:
     def __init__(self) -> None:
         self.readings: list[tuple[float, float]] = []
 
-    def read_window(self, now_seconds: float, window_seconds: float) -> MetricsWindow:
+    def read_window(
+        self, now_seconds: float, window_seconds: float, since_seconds: float | None = None
+    ) -> MetricsWindow:
         self.readings.append((now_seconds, window_seconds))
         metrics = Scrapes(now_seconds, window_seconds)
         metrics.add_topology(WORDS, SLOTS, {"s1": MACHINES[0].host})
@@ -49,7 +51,7 @@ def test_two_readings_one_period_apart_make_a_snapshot() -> None:
     taken = take_snapshot(lambda: VIEW, source, 10.0, lambda: time.now, time.sleep)
     assert source.readings == [(990.0, 15.0), (1000.0, 15.0)]
     assert taken.completeness.ratio == 1.0
-    assert taken.taken_at_seconds == 1000.0
+    assert (taken.taken_at_seconds, taken.period_seconds) == (1000.0, 10.0)
     assert len(taken.history) == 1
 
 

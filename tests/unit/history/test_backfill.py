@@ -86,6 +86,42 @@ def test_counters_become_rates_and_a_reset_is_no_negative_one(tmp_path: Path) ->
     assert {row["source"] for row in rows(tmp_path, "periods")} == {"backfill"}
 
 
+def test_periods_have_the_length_asked_for_and_count_all_that_flowed(tmp_path: Path) -> None:
+    body = json.dumps({"status": "success", "data": {"result": all_series()}}).encode()
+    with serving(lambda _: (200, body)) as url:
+        assert run(tmp_path, url).exit_code == 0
+    periods = rows(tmp_path, "periods")
+    assert [row["period_end"].timestamp() for row in periods] == [START + 10.0 * number for number in range(1, 13)]
+    assert {row["period_seconds"] for row in periods} == {10.0}, "no gap where the next one begins"
+    flowed = sum(row["tuples_per_second"] * row["period_seconds"] for row in rows(tmp_path, "pairs"))
+    assert flowed == pytest.approx(100.0 * 120.0)
+
+
+def test_what_has_ended_is_in_no_later_period(tmp_path: Path) -> None:
+    ended = START + 60
+    shorter = [
+        {**one, "values": [value for value in one["values"] if value[0] <= ended]}
+        if one["metric"].get("executor") == "2-2" or one["metric"].get("task") == "2"
+        else one
+        for one in all_series()
+    ]
+    body = json.dumps({"status": "success", "data": {"result": shorter}}).encode()
+    with serving(lambda _: (200, body)) as url:
+        assert run(tmp_path, url).exit_code == 0
+    seen = [row["period_end"].timestamp() for row in rows(tmp_path, "executors") if row["component"] == "split"]
+    assert max(seen) == ended
+
+
+def test_a_time_without_any_metrics_has_no_period(tmp_path: Path) -> None:
+    silent = range(START + 61, START + 81)
+    with_hole = [{**one, "values": [v for v in one["values"] if int(v[0]) not in silent]} for one in all_series()]
+    body = json.dumps({"status": "success", "data": {"result": with_hole}}).encode()
+    with serving(lambda _: (200, body)) as url:
+        said = run(tmp_path, url).output.replace("\n", "")
+    assert "10 periods written" in said
+    assert "2 without any metrics" in said
+
+
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [

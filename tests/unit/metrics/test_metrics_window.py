@@ -44,6 +44,21 @@ def test_window_is_open_at_its_start_and_closed_at_its_end() -> None:
     assert (window.series[KEY].first.value, window.series[KEY].last.value) == (2, 3)
 
 
+def test_windows_that_say_when_the_one_before_ended_count_everything_once() -> None:
+    samples = {KEY: readings(*((at, 10 * at) for at in range(1, 62, 3)))}
+    windows = [window_of_samples(samples, end, 15, since_seconds=end - 10) for end in (31, 41, 51, 61)]
+    seen = [window.series[KEY] for window in windows]
+    assert [later.first for later in seen[1:]] == [earlier.last for earlier in seen[:-1]]
+    assert sum(one.increase for one in seen) == 10 * (61 - 19)
+
+
+def test_a_series_that_is_older_than_its_first_sample_since_then_is_whole() -> None:
+    samples = {KEY: readings((88, 1), (95, 4), (100, 9))}
+    for since, first in ((80, 88), (88, 88), (90, 88), (95, 95), (None, 88)):
+        seen = window_of_samples(samples, 100, 20, since_seconds=since).series[KEY]
+        assert seen.first.timestamp_seconds == first
+
+
 def test_samples_may_come_in_any_order() -> None:
     window = window_of_samples({KEY: readings((100, 9), (90, 4))}, 100, 20)
     assert window.series[KEY].increase == 5

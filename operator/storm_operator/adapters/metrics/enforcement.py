@@ -17,7 +17,9 @@ class EnforcementNoted:
     source: MetricsSource
     by_host: Mapping[str, AgentEnforcement] = field(default_factory=dict)
 
-    def read_window(self, now_seconds: float, window_seconds: float) -> MetricsWindow:
-        window = self.source.read_window(now_seconds, window_seconds)
+    def read_window(
+        self, now_seconds: float, window_seconds: float, since_seconds: float | None = None
+    ) -> MetricsWindow:
+        window = self.source.read_window(now_seconds, window_seconds, since_seconds)
         self.by_host = agent_enforcement(window)
         return window

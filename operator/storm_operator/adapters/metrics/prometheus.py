@@ -31,7 +31,9 @@ class PrometheusSource:
         self._timeout_seconds = timeout_seconds
         self._book = book or NoBook()
 
-    def read_window(self, now_seconds: float, window_seconds: float) -> MetricsWindow:
+    def read_window(
+        self, now_seconds: float, window_seconds: float, since_seconds: float | None = None
+    ) -> MetricsWindow:
         """Ask for all raw samples of the window; a server that fails gives an empty window with a problem."""
         try:
             with noted(self._book, Peer.PROMETHEUS, "query", (NoAnswer,)):
@@ -46,4 +48,4 @@ class PrometheusSource:
         except PrometheusError as error:
             return MetricsWindow(now_seconds, window_seconds, {}, (f"Prometheus at {self._url} {error}",))
         problems = () if samples else (f"Prometheus at {self._url} has no {METRIC_PREFIX}* series in this window",)
-        return window_of_samples(samples, now_seconds, window_seconds, problems)
+        return window_of_samples(samples, now_seconds, window_seconds, problems, since_seconds)

@@ -59,13 +59,15 @@ class ScrapeSource:
         self._book = book or NoBook()
         self._scrapes: dict[str, list[Scrape]] = {}
 
-    def read_window(self, now_seconds: float, window_seconds: float) -> MetricsWindow:
+    def read_window(
+        self, now_seconds: float, window_seconds: float, since_seconds: float | None = None
+    ) -> MetricsWindow:
         """Scrape all agents now; the window is made of this scrape and the remembered ones."""
         targets = dict(self._targets())
         problems = self._scrape_all(targets, now_seconds)
         self._forget(targets, now_seconds - max(window_seconds, self._retention_seconds))
         samples = self._samples(since_seconds=now_seconds - window_seconds)
-        return window_of_samples(samples, now_seconds, window_seconds, problems)
+        return window_of_samples(samples, now_seconds, window_seconds, problems, since_seconds)
 
     def _scrape_all(self, targets: Targets, now_seconds: float) -> Sequence[str]:
         if not targets:

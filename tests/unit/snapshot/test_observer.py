@@ -1,0 +1,126 @@
+"""Passes over a Prometheus that scrapes by its own clock: each tuple counts once, and periods follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from builders import chain_topology, placed, supervisors
+from storm_operator.adapters.observer import SnapshotObserver
+from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
+from storm_operator.core.model import Assignment
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.snapshot_builder import ClusterView
+from storm_operator.core.topology_spec import TopologySpec
+from window_builder import executor_labels
+
+PERIOD_SECONDS = 10.0
+RATE = 100.0
+BEGAN = 1000.0
+WORDS = chain_topology("words", ("spout", 1), ("count", 1))
+MACHINES = supervisors(1)
+SLOTS = placed(WORDS, {"spout": "s1", "count": "s1"})
+
+
+class Cluster:
+    def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView:
+        return ClusterView(MACHINES, (WORDS,), Assignment(SLOTS))
+
+
+@dataclass(frozen=True)
+class Scraped:
+    """A Prometheus that scraped the agent of a steady topology every so many seconds, since long ago."""
+
+    every_seconds: float
+    fails_at: tuple[float, ...] = ()
+
+    def read_window(
+        self, now_seconds: float, window_seconds: float, since_seconds: float | None = None
+    ) -> MetricsWindow:
+        if now_seconds in self.fails_at:
+            return MetricsWindow(now_seconds, window_seconds, {}, ("it failed",))
+        return window_of_samples(self._samples(now_seconds), now_seconds, window_seconds, (), since_seconds)
+
+    def _samples(self, now_seconds: float) -> Mapping[SeriesKey, list[Sample]]:
+        count = int((now_seconds - BEGAN) / self.every_seconds) + 1
+        times = [BEGAN + self.every_seconds * number for number in range(count)]
+
+        def counter(per_second: float) -> list[Sample]:
+            return [Sample(per_second * (at - BEGAN), at) for at in times]
+
+        host = MACHINES[0].host
+        samples = {
+            SeriesKey.of(
+                "storm_traffic_tuples_total",
+                {
+                    "supervisor": host,
+                    "topology_id": "words",
+                    "source_task": "1",
+                    "target_task": "2",
+                    "stream": "default",
+                },
+            ): counter(RATE)
+        }
+        rates = {"cpu_seconds_total": 0.1, "executed_tuples_total": RATE, "emitted_tuples_total": RATE}
+        for executor, slot in SLOTS.items():
+            labels = {k: str(v) for k, v in executor_labels(executor, host, slot.port).items()}
+            for name, rate in {**rates, "queue_length": 0.0}.items():
+                samples[SeriesKey.of(f"storm_executor_{name}", labels)] = counter(rate)
+        return samples
+
+
+def passes(source: Scraped, *moments: float) -> list[ClusterSnapshot]:
+    observer = SnapshotObserver(Cluster(), source)
+    history: tuple[object, ...] = ()
+    found = []
+    for moment in moments:
+        found.append(observer.observe({}, history, moment, PERIOD_SECONDS))  # type: ignore[arg-type]
+        history = found[-1].history
+    return found
+
+
+def flow(snapshot: ClusterSnapshot) -> float:
+    return snapshot.traffic.rate(*WORDS.executors) * snapshot.period_seconds
+
+
+@pytest.mark.parametrize("every_seconds", [1.0, 2.0, 3.0, 5.0, 7.0])
+def test_tuples_are_counted_once_however_often_somebody_scrapes(every_seconds: float) -> None:
+    _, *seen = passes(Scraped(every_seconds), *(BEGAN + 100.0 + PERIOD_SECONDS * n for n in range(31)))
+    assert all(one.completeness.ratio == 1.0 for one in seen)
+    assert sum(flow(one) for one in seen) == pytest.approx(30 * PERIOD_SECONDS * RATE)
+    assert {one.period_seconds for one in seen} == {PERIOD_SECONDS}
+
+
+@pytest.mark.parametrize("every_seconds", [1.0, 2.0, 3.0, 5.0])
+def test_what_forecasts_look_back_over_was_measured_once_too(every_seconds: float) -> None:
+    _, *seen = passes(Scraped(every_seconds), *(BEGAN + 100.0 + PERIOD_SECONDS * n for n in range(31)))
+    lengths = [period.period_seconds for period in seen[-1].history[1:]]
+    assert sum(lengths) == pytest.approx(30 * PERIOD_SECONDS, abs=every_seconds)
+
+
+def test_a_pass_that_comes_late_is_of_all_the_time_since_the_one_before() -> None:
+    _, late, next_one = passes(Scraped(1.0), BEGAN + 100.0, BEGAN + 113.0, BEGAN + 123.0)
+    assert (late.period_seconds, next_one.period_seconds) == (13.0, 10.0)
+    assert flow(late) == pytest.approx(13.0 * RATE)
+    assert late.history[-1].period_seconds == 13.0
+
+
+def test_nothing_is_said_of_the_time_before_what_was_counted() -> None:
+    _, after = passes(Scraped(1.0), BEGAN + 100.0, BEGAN + 400.0)
+    assert after.period_seconds < 15.0, "the rest is a gap"
+
+
+def test_a_pass_soon_after_another_has_its_own_length_and_readings_that_are_long_enough() -> None:
+    _, soon = passes(Scraped(1.0), BEGAN + 100.0, BEGAN + 102.0)
+    assert soon.completeness.ratio == 1.0
+    assert soon.period_seconds == 2.0
+    assert flow(soon) == pytest.approx(2.0 * RATE)
+
+
+def test_a_pass_in_which_prometheus_failed_is_a_period_in_which_nothing_is_known() -> None:
+    _, blind, seen = passes(Scraped(1.0, (BEGAN + 110.0,)), BEGAN + 100.0, BEGAN + 110.0, BEGAN + 120.0)
+    assert blind.completeness.ratio == 0.0
+    assert (blind.period_seconds, seen.period_seconds) == (10.0, 10.0)
+    assert flow(seen) == pytest.approx(10.0 * RATE)

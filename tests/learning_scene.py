@@ -7,8 +7,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from builders import PERIOD_SECONDS
 from history_scene import record
+from storm_operator.core.history_rows import Pass, columns_of
 from storm_operator.core.history_tables import DECISIONS, TABLES, Table
+from storm_operator.history.store import HistoryStore
 from storm_pipeline.lake import Lake, replace_all
 from storm_pipeline.schemas import SILVER, bronze_schema
 
@@ -22,9 +25,27 @@ def lake_of(spark: SparkSession, folder: Path, periods: int = 60, tables: Sequen
     """A lake with the cleaned history of `history_scene`'s cluster, which has nothing to clean."""
     lake = Lake(str(folder))
     record(folder / "bronze", periods, CLUSTER)
+    take_over(spark, lake, tables)
+    return lake
+
+
+def lake_of_passes(
+    spark: SparkSession, folder: Path, passes: Sequence[Pass], tables: Sequence[Table] = ALL_BUT_DECISIONS
+) -> Lake:
+    """A lake with the cleaned history of a cluster that was seen like this."""
+    lake = Lake(str(folder))
+    store = HistoryStore.at(str(folder / "bronze"), CLUSTER, "run-1", survives_death=False)
+    for made in passes:
+        store.write(made.at_seconds, PERIOD_SECONDS, columns_of(made, "simulator"))
+    store.publish()
+    take_over(spark, lake, tables)
+    return lake
+
+
+def take_over(spark: SparkSession, lake: Lake, tables: Sequence[Table]) -> None:
+    """Recorded tables as cleaned ones, as they are."""
     for table in tables:
         path = Path(lake.bronze(table.name))
         if path.is_dir():
             rows = spark.read.schema(bronze_schema(table)).parquet(str(path))
             replace_all(rows, lake.silver(table.name), SILVER[table.name])
-    return lake

@@ -97,11 +97,17 @@ def _costs(components: DataFrame) -> dict[tuple[str, str], float]:
 def _edges(
     edges: DataFrame, pairs: DataFrame, executors: DataFrame, components: DataFrame
 ) -> dict[str, tuple[RecordedEdge, ...]]:
-    """Tuples of an edge for each tuple that its source executed; several streams of one pair share them evenly."""
+    """Tuples of an edge for each tuple that its source executed; several streams of one pair share them evenly.
+
+    Both are of the periods alone in which all of the source was measured: what it sent while nobody knows how much it
+    executed would make more of each tuple than there was.
+    """
+    whole = components.select("topology_id", f.col("component").alias("source"), "period_end")
     known = executors.select("topology_id", "component", "task_start").distinct()
     sent = (
         pairs.join(known.toDF("topology_id", "source", "source_task"), ["topology_id", "source_task"])
         .join(known.toDF("topology_id", "target", "target_task"), ["topology_id", "target_task"])
+        .join(whole, ["topology_id", "source", "period_end"], "left_semi")
         .groupBy("topology_id", "source", "target")
         .agg(f.sum(f.col("tuples_per_second") * f.col("period_seconds")).alias("sent"))
     )

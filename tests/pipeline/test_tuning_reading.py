@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from builders import PERIOD_SECONDS, chain_topology, even_traffic, placed, snaps
 from learning_scene import CLUSTER, lake_of_passes
 from storm_operator.core.history_rows import Pass
 from storm_operator.core.history_tables import EDGES, EXECUTORS, PAIRS, PERIODS, SUPERVISORS, TOPOLOGIES
-from storm_operator.core.model import Executor, ExecutorLoad, Topology
+from storm_operator.core.model import Executor, ExecutorLoad, Topology, WorkerSlot
 from storm_pipeline.tuning.reading import read_recording
 from storm_pipeline.tuning.recording import Recording
 
@@ -28,7 +29,9 @@ def chain(topology_id: str = "w-1-1") -> Topology:
 
 def seen(number: int, topologies: Sequence[Topology], unknown: Sequence[Executor] = ()) -> Pass:
     """The pass at the end of period `number` (from 1): each component of a topology executes and emits `RATE`."""
-    loads, rates, places = {}, {}, {}
+    loads: dict[Executor, ExecutorLoad] = {}
+    rates: dict[tuple[Executor, Executor], float] = {}
+    places: dict[Executor, WorkerSlot] = {}
     for topology in topologies:
         places |= placed(topology, {component.name: "s1" for component in topology.components})
         rates |= even_traffic(topology, RATE)
@@ -37,7 +40,8 @@ def seen(number: int, topologies: Sequence[Topology], unknown: Sequence[Executor
             loads[executor] = ExecutorLoad(10.0, RATE * share, RATE * share, RATE * share, 0.0, 0.0)
     known = {executor: load for executor, load in loads.items() if executor not in unknown}
     flows = {pair: rate for pair, rate in rates.items() if pair[0] not in unknown}
-    picture = snapshot(topologies, MACHINES, places, rates=flows, loads=known, missing=tuple(unknown))
+    named = [replace(topology, name=topology.id.split("-")[0]) for topology in topologies]
+    picture = snapshot(named, MACHINES, places, rates=flows, loads=known, missing=tuple(unknown))
     return Pass(BEGAN + PERIOD_SECONDS * number, number, picture)
 
 
@@ -54,3 +58,36 @@ def test_an_edge_carries_as_much_as_where_its_source_was_measured_whole(spark: S
     assert {edge.source: edge.tuples_per_tuple for edge in topology.edges} == pytest.approx(
         {"lines": 1.0, "split": 1.0}
     )
+
+
+def load_of(recording: Recording, at_seconds: float) -> float:
+    """Tuples per second that the spouts of all topologies offer then."""
+    shapes = [one.load for topology in recording.model().topologies for one in topology.components]
+    return sum(shape.rate_at(at_seconds) for shape in shapes if shape is not None)
+
+
+def test_a_topology_that_was_submitted_anew_is_one_with_the_load_of_both(spark: SparkSession, tmp_path: Path) -> None:
+    before, after = chain("w-1-1"), chain("w-2-2")
+    lives = [before] * 5 + [None] * 2 + [after] * 5
+    recording = read(spark, tmp_path, [seen(n, (one,) if one else ()) for n, one in enumerate(lives, start=1)])
+    (topology,) = recording.topologies
+    assert (topology.id, topology.name) == ("w-2-2", "w")
+    assert [load_of(recording, at) for at in (5.0, 50.0, 65.0, 80.0, 115.0)] == [RATE, RATE, 0.0, RATE, RATE]
+
+
+def test_a_topology_that_was_killed_offers_nothing_afterwards(spark: SparkSession, tmp_path: Path) -> None:
+    killed, others = chain("old-1-1"), chain("w-1-1")
+    passes = [seen(n, (killed, others) if 3 <= n <= 6 else (others,)) for n in range(1, 11)]
+    recording = read(spark, tmp_path, passes)
+    assert [topology.name for topology in recording.topologies] == ["old", "w"]
+    offered = [load_of(recording, at) for at in (10.0, 20.0, 30.0, 60.0, 70.0, 100.0)]
+    assert offered == [RATE, RATE, 2 * RATE, 2 * RATE, RATE, RATE]
+
+
+def test_a_life_that_nobody_measured_stands_for_none_and_is_no_absence(spark: SparkSession, tmp_path: Path) -> None:
+    before, unknown = chain("w-1-1"), chain("w-2-2")
+    passes = [seen(n, (before,)) for n in range(1, 5)] + [seen(n, (unknown,), unknown.executors) for n in range(5, 9)]
+    recording = read(spark, tmp_path, passes)
+    (topology,) = recording.topologies
+    assert topology.id == "w-1-1"
+    assert load_of(recording, 75.0) == RATE

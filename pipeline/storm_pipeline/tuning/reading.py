@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -12,6 +12,7 @@ from storm_operator.core.model import ACKER_COMPONENT
 from storm_pipeline.jobs.learning import silver
 from storm_pipeline.lake import Lake
 from storm_pipeline.transforms.components import component_periods
+from storm_pipeline.tuning.lives import Loads, absences, loads_by_name, newest_lives, with_absences
 from storm_pipeline.tuning.recording import (
     USUAL_ROUND_TRIP_MS,
     InvalidRecording,
@@ -58,7 +59,8 @@ def read_recording(
         period = components.agg(f.expr("percentile(period_seconds, 0.5)")).first()[0]  # type: ignore[index]
         if period is None:
             raise InvalidRecording(f"cluster {cluster!r} was not measured completely in that time")
-        loads = _loads(components, first)
+        lives = newest_lives(executors, components)
+        loads = _loads(loads_by_name(components), absences(within("periods"), within("topologies"), executors), first)
         costs = _costs(components)
         edges = _edges(within("edges"), within("pairs"), executors, components)
     finally:
@@ -69,23 +71,17 @@ def read_recording(
         float(period),
         _round_trip(within("periods")),
         _machines(within("supervisors")),
-        _topologies(within("topologies"), executors, loads, costs, edges),
+        _topologies(within("topologies"), executors, lives, loads, costs, edges),
         first + hours * 3600.0,
     )
 
 
-def _loads(components: DataFrame, first: float) -> dict[tuple[str, str], tuple[tuple[float, float], ...]]:
-    rows = (
-        components.where("component_kind = 'spout'")
-        .select("topology_id", "component", (f.unix_micros("period_end") / 1e6).alias("at"), "emitted_per_second")
-        .orderBy("topology_id", "component", "at")
-        .collect()
-    )
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for row in rows:
-        points = found.setdefault((row["topology_id"], row["component"]), [])
-        points.append((row["at"] - first, row["emitted_per_second"]))
-    return {key: tuple(points) for key, points in found.items()}
+def _loads(loads: Loads, absent: Mapping[str, Sequence[float]], first: float) -> Loads:
+    """What spouts offered, in seconds since `first`: nothing while their topology did not run."""
+    return {
+        (name, component): tuple((at - first, rate) for at, rate in with_absences(points, absent.get(name, ())))
+        for (name, component), points in loads.items()
+    }
 
 
 def _costs(components: DataFrame) -> dict[tuple[str, str], float]:
@@ -158,14 +154,16 @@ def _machines(supervisors: DataFrame) -> tuple[RecordedMachine, ...]:
 def _topologies(
     topologies: DataFrame,
     executors: DataFrame,
-    loads: dict[tuple[str, str], tuple[tuple[float, float], ...]],
+    lives: Mapping[str, str],
+    loads: Loads,
     costs: dict[tuple[str, str], float],
     edges: dict[str, tuple[RecordedEdge, ...]],
 ) -> tuple[RecordedTopology, ...]:
+    """One for each name, as the id in `lives` was last seen: a cluster never runs two of one name."""
     newest = executors.groupBy("topology_id").agg(f.max("period_end").alias("period_end"))
     members = (
         executors.join(newest, ["topology_id", "period_end"])
-        .groupBy("topology_id", "topology_name", "component", "component_kind")
+        .groupBy("topology_id", "component", "component_kind")
         .agg(f.count(f.lit(1)).alias("executors"), f.max("stateful").alias("stateful"))
         .orderBy("topology_id", "component")
         .collect()
@@ -173,7 +171,7 @@ def _topologies(
     workers = topologies.groupBy("topology_id").agg(f.max("num_workers").alias("workers")).collect()
     asked = {row["topology_id"]: int(row["workers"] or 1) for row in workers}
     found = []
-    for topology_id in dict.fromkeys(row["topology_id"] for row in members):
+    for name, topology_id in sorted(lives.items()):
         own = [row for row in members if row["topology_id"] == topology_id]
         ackers = sum(row["executors"] for row in own if row["component"] == ACKER_COMPONENT)
         components = tuple(
@@ -183,7 +181,7 @@ def _topologies(
                 int(row["executors"]),
                 bool(row["stateful"]),
                 costs.get((topology_id, row["component"]), 0.0),
-                loads.get((topology_id, row["component"]), ()),
+                loads.get((name, row["component"]), ()),
             )
             for row in own
             if not row["component"].startswith(SYSTEM_PREFIX)
@@ -191,7 +189,7 @@ def _topologies(
         found.append(
             RecordedTopology(
                 topology_id,
-                own[0]["topology_name"],
+                name,
                 asked.get(topology_id, 1),
                 int(ackers),
                 components,

@@ -100,8 +100,8 @@ TUNING_RUNS = DerivedTable(
 )
 TUNING_ADVICE = DerivedTable(
     "tuning_advice",
-    "The settings that did best, and their score against the present ones on the same replays, in percent; the end of "
-    "the newest period that was replayed",
+    "The settings that did best, and their score against the present ones on the same replays, in percent: first the "
+    "best and the present ones, which alone were replayed again to decide; the end of the newest period replayed",
     schema_of(
         "rank whole, overrides text, change_percent number, low_percent number, high_percent number, replays whole, "
         "under_core_seconds number, over_core_seconds number, restarts number, newest_period time, cluster text"

@@ -199,7 +199,7 @@ def test_history_is_replayed_and_settings_are_recommended(spark: SparkSession, l
     assert {component.name for component in topology.components} == {"sentences", "split", "count"}
     (to_count,) = [edge for edge in topology.edges if edge.target == "count"]
     assert to_count.tuples_per_tuple == pytest.approx(5.0, rel=0.02)
-    ladder = Ladder(recording.seconds, rungs=2, keep=3, finalists=2, replays=2, least_seconds=60.0)
+    ladder = Ladder(recording.seconds, rungs=2, keep=3, finalists=2, choosing=2, replays=2, least_seconds=60.0)
     chosen = candidates(4, 0)
     shown = io.StringIO()
     terminal = Console(file=shown, force_terminal=True)

@@ -67,7 +67,7 @@ class ComponentProfile:
 class SettingsAdvice:
     """Settings that did better in replays of the history, `key=value` as `plan --set` takes them, and how much better.
 
-    Percentages are of the score with the present settings, less is better; low and high bound 90% of resamples.
+    Percentages are of the score with the present settings, less is better; low and high are its 90% interval.
     """
 
     overrides: tuple[str, ...]

@@ -59,7 +59,9 @@ def tune(
     present: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The present settings, beside the defaults.")
     ] = None,
-    replays: Annotated[int, typer.Option(min=2, help="How often the finalists are replayed.")] = 5,
+    replays: Annotated[
+        int, typer.Option(min=2, help="How often the best and the present ones are replayed to decide.")
+    ] = 8,
     under_price: Annotated[
         float, typer.Option(min=0.0, help="A CPU-second that was lacking, in CPU-seconds too many.")
     ] = 10.0,
@@ -204,8 +206,10 @@ def verdict(found: Sequence[Standing], present: Overrides) -> str:
     """What to do, in a sentence."""
     best = found[0]
     if not is_surely_better(best.high_percent):
-        return "keep the present settings: none was better in 90% of resamples"
-    return f"better in 90% of resamples: {' '.join(changed(best, present))}; nothing was changed"
+        return "keep the present settings: the best others were not surely better in replays that had not chosen them"
+    return (
+        f"surely better, in replays that had not chosen them: {' '.join(changed(best, present))}; nothing was changed"
+    )
 
 
 if __name__ == "__main__":

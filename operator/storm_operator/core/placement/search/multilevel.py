@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.arrays import Floats, Ints
+from storm_operator.core.arrays import Flags, Floats, Ints
 from storm_operator.core.placement.search.arrays import afresh, with_bonds
 from storm_operator.core.placement.search.coarsening import contract, match
 from storm_operator.core.placement.search.emptying import empty_supervisors
@@ -38,14 +38,18 @@ def partition(problem: Problem, search: Search) -> Ints:
         level = afresh(search, search.graph if is_finest else graph, search.machines if is_finest else machines)
         finer = empty_partition(len(graph.demand), level.machines)
         put_all(level, finer, state.place[clusters])
-        improve_partition(level, finer)
+        improve_partition(level, finer, everybody(finer))
         state = finer
     return state.place
 
 
-def improve_partition(search: Search, state: Partition) -> None:
-    """Single moves, exchanges, and whole supervisors emptied, until nothing helps."""
-    awake = np.ones(len(state.place), dtype=np.bool_)
+def everybody(state: Partition) -> Flags:
+    """All vertices, to be looked at."""
+    return np.ones(len(state.place), dtype=np.bool_)
+
+
+def improve_partition(search: Search, state: Partition, awake: Flags) -> None:
+    """Single moves and exchanges of those `awake`, and whole supervisors emptied, until nothing helps."""
     refine(search, state, awake)
     if empty_supervisors(search, state, awake):
         refine(search, state, awake)
@@ -84,7 +88,7 @@ def _grown(problem: Problem, search: Search) -> Partition:
     state = empty_partition(len(search.graph.demand), search.machines)
     seeds = np.argsort(-search.graph.demand, kind="stable")
     grow(search, state, np.array(_filling_order(problem), dtype=np.int64), seeds)
-    improve_partition(search, state)
+    improve_partition(search, state, everybody(state))
     return state
 
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from storm_operator.core.arrays import NOWHERE, Ints
+from storm_operator.core.arrays import NOWHERE, Flags, Ints
 from storm_operator.core.placement.search.compiled import compiled
 from storm_operator.core.placement.search.kicks import kick_and_settle
-from storm_operator.core.placement.search.multilevel import improve_partition
+from storm_operator.core.placement.search.multilevel import everybody, improve_partition
 from storm_operator.core.placement.search.partition_state import Partition, Search, empty_partition, is_too_full, put
 from storm_operator.core.placement.search.port_repair import repair_ports
 from storm_operator.core.placement.search.problem import Problem
 from storm_operator.core.placement.search.refinement import best_move
 from storm_operator.core.placement.search.restoring import restore_workers
-from storm_operator.core.placement.search.step_prices import cheapest, put_all, total_cost
+from storm_operator.core.placement.search.step_prices import cheapest, put_all, total_cost, wake
 
 SEED = 1
 MOST_ROUNDS = 3
@@ -42,17 +42,40 @@ def settle(problem: Problem, search: Search, wanted: Ints, patience: int) -> Set
     put_all(search, state, wanted)
     through = np.asarray(problem.traffic.sum(axis=1), dtype=np.float64).ravel()
     _place_missing(search, state, np.argsort(-through, kind="stable"))
-    improve_partition(search, state)
+    improve_partition(search, state, everybody(state))
     if search.tariff.has_restarts:
         for _ in range(MOST_ROUNDS):
+            before = state.place.copy()
             if not restore_workers(search, state):
                 break
-            improve_partition(search, state)
+            improve_partition(search, state, _concerned(search, state, before))
     if patience:
         kick_and_settle(search, state, patience, np.random.default_rng(SEED))
     if not repair_ports(search, state):
         raise ValueError(f"{problem.groups} workers have no port each")
     return Settled(state.place, float(total_cost(search, state)), int(np.count_nonzero(state.place != wanted)))
+
+
+@compiled
+def _concerned(search: Search, state: Partition, before: Ints) -> Flags:
+    """Who may find something better since they lived as in `before`, when they did not.
+
+    Those who are on a supervisor that others have left or come to, who exchange tuples with one there, or whose home it
+    is; and who look everywhere, since they must leave. To look at all others again would take most of the time.
+    """
+    changed = np.zeros(len(state.load), dtype=np.bool_)
+    for vertex in range(len(before)):
+        if state.place[vertex] != before[vertex]:
+            changed[before[vertex]] = changed[state.place[vertex]] = True
+    awake = np.zeros(len(before), dtype=np.bool_)
+    for vertex in range(len(before)):
+        at, home = state.place[vertex], search.homes.home[vertex]
+        must_leave = is_too_full(search, state, at) or search.machines.is_risky[at]
+        if changed[at]:
+            wake(search, awake, vertex)
+        elif must_leave or state.workers[at] > search.machines.ports[at] or (home != NOWHERE and changed[home]):
+            awake[vertex] = True
+    return awake
 
 
 def restless(search: Search) -> float:

@@ -68,8 +68,9 @@ class LocalCluster:
         take_down(self.spec.name)
 
     def __enter__(self) -> LocalCluster:
+        # Not in the `try`: what is refused since a cluster of this name is up must leave that cluster alone.
+        self.up(owned=True)
         try:
-            self.up(owned=True)
             self.wait_ready()
         except BaseException:
             self.down()

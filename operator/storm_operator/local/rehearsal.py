@@ -52,8 +52,9 @@ def _rehearse(say: Say) -> None:
             name=NAME, machines=1, subnet="10.254.254.0/24", agents=False, fast_start=True, work_dir=folder / "cluster"
         )
         layout = plan_layout(spec, recording_options(folder), isolate=False)
+        # Not in the `try`: when another process rehearses already, this is refused, and that one must go on.
+        bring_up(layout)
         try:
-            bring_up(layout)
             wait_until(lambda: bool(registered_supervisors(layout.host, layout.nimbus_port)), SECONDS, "not ready")
             submit_words(layout, NAME, WORKERS)
             wait_until(lambda: _running_workers(layout) == WORKERS, SECONDS, "the rehearsal's topology did not run")

@@ -157,6 +157,13 @@ def test_what_is_not_there_is_named(cluster: LocalCluster) -> None:
         LocalCluster(LocalClusterSpec(name="othername", subnet=cluster.spec.subnet)).up()
 
 
+def test_a_refused_second_cluster_leaves_the_first_as_it_was(cluster: LocalCluster) -> None:
+    before = cluster.keeper_pid, cluster.pids
+    with pytest.raises(LocalClusterError, match="is up already"), LocalCluster(cluster.spec):
+        pass
+    assert (cluster.keeper_pid, cluster.pids) == before
+
+
 def test_a_folder_too_deep_for_sockets_is_refused(tmp_path: Path) -> None:
     deep = tmp_path / ("x" * LONGEST_SOCKET_PATH)
     with pytest.raises(LocalClusterError, match="work_dir"):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,14 +65,18 @@ def plan_layout(
         not_emulated.append("all machines share the loopback interface: no delay between them, ports differ instead")
     if hierarchy is None:
         not_emulated.append("no writable cgroup with CPU control: machines may use all the CPU there is")
+    # Whoever listens on all addresses (a ZooKeeper in Docker) would answer in the place of ours.
+    nimbus_port = first_free_ports(preferred_port(NIMBUS_PORT, spec.name), 1)
+    zookeeper_port = first_free_ports(preferred_port(ZOOKEEPER_PORT, spec.name), 1, but_not={nimbus_port})
     workers = spec.machines * spec.slots_per_machine
-    shared_ports = 0 if isolated else first_free_ports(preferred_port(WORKER_PORT, spec.name), workers + spec.machines)
+    preferred, count = preferred_port(WORKER_PORT, spec.name), workers + spec.machines
+    shared_ports = 0 if isolated else first_free_ports(preferred, count, but_not={nimbus_port, zookeeper_port})
     layout = lay_out(
         spec,
         root=spec.work_dir or state_dir(spec.name),
         isolated=isolated,
-        nimbus_port=first_free_ports(preferred_port(NIMBUS_PORT, spec.name), 1),
-        zookeeper_port=ZOOKEEPER_PORT,
+        nimbus_port=nimbus_port,
+        zookeeper_port=zookeeper_port,
         first_worker_port=WORKER_PORT if isolated else shared_ports,
         first_thrift_port=THRIFT_PORT if isolated else shared_ports + workers,
         cgroup_root=cluster_cgroup(hierarchy, spec.name) if hierarchy else None,
@@ -161,11 +165,11 @@ def preferred_port(usual: int, cluster: str) -> int:
     return NAMED_CLUSTERS_PORTS[zlib.crc32(cluster.encode()) % len(NAMED_CLUSTERS_PORTS)] + usual % 100
 
 
-def first_free_ports(preferred: int, count: int) -> int:
-    """The first of `count` adjacent TCP ports on which nobody listens, at `preferred` or above."""
+def first_free_ports(preferred: int, count: int, but_not: Set[int] = frozenset()) -> int:
+    """The first of `count` adjacent TCP ports on which nobody listens, at `preferred` or above; none of `but_not`."""
     start = preferred
     while start + count < 32768:
-        taken = [port for port in range(start, start + count) if not _is_free(port)]
+        taken = [port for port in range(start, start + count) if port in but_not or not _is_free(port)]
         if not taken:
             return start
         start = taken[-1] + 1

@@ -12,7 +12,14 @@ import pytest
 from storm_operator.local import cluster as cluster_module
 from storm_operator.local import lifecycle, rehearsal
 from storm_operator.local.cluster import LocalCluster
-from storm_operator.local.lifecycle import read_layout, state_file
+from storm_operator.local.lifecycle import (
+    ZOOKEEPER_PORT,
+    first_free_ports,
+    plan_layout,
+    preferred_port,
+    read_layout,
+    state_file,
+)
 from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, lay_out, to_json
 
 NAME = "unit-up"
@@ -68,3 +75,19 @@ def test_a_second_rehearsal_is_refused_and_the_first_goes_on(swept: list[str], m
         assert "is up already" in said[-1]
         assert swept == []
         assert read_layout(rehearsal.NAME) == first
+
+
+def test_zookeeper_gets_no_port_on_which_another_listens() -> None:
+    port = first_free_ports(preferred_port(ZOOKEEPER_PORT, NAME), 1)
+    with socket.socket() as foreign:
+        foreign.bind(("", port))
+        foreign.listen()
+        assert plan_layout(LocalClusterSpec(name=NAME), {}, isolate=False).zookeeper_port > port
+
+
+@pytest.mark.parametrize("name", [NAME, LocalClusterSpec().name])
+def test_on_loopback_nimbus_zookeeper_and_workers_have_different_ports(name: str) -> None:
+    layout = plan_layout(LocalClusterSpec(name=name, slots_per_machine=40), {}, isolate=False)
+    of_machines = [port for machine in layout.machines for port in (*machine.ports, machine.thrift_port)]
+    ports = [layout.nimbus_port, layout.zookeeper_port, *of_machines]
+    assert len(set(ports)) == len(ports) == 2 + 4 * 41

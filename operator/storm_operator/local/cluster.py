@@ -13,13 +13,14 @@ from typing import Any
 
 from storm_operator.local.daemons import agent_name, supervisor_name
 from storm_operator.local.distribution import Say, ensure_distribution
-from storm_operator.local.lifecycle import bring_up, plan_layout, read_layout, state_file, take_down, wait_until
+from storm_operator.local.lifecycle import bring_up, plan_layout, take_down, wait_until
 from storm_operator.local.network import send_delays, write_switch_config
 from storm_operator.local.prerequisites import missing_prerequisites
 from storm_operator.local.processes import WorkerProcess, end_processes, marked_processes, send_signal, worker_processes
 from storm_operator.local.readiness import listens, registered_supervisors
 from storm_operator.local.rehearsal import ensure_archives
 from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, LocalMachine
+from storm_operator.local.state_file import read_layout, state_file
 from storm_operator.local.switch import even_delays, read_config
 
 READY_SECONDS = 240.0

@@ -13,10 +13,11 @@ from rich.table import Table
 
 from storm_operator.local.build import plugin_jar as build_plugin_jar
 from storm_operator.local.cluster import LocalCluster
-from storm_operator.local.lifecycle import read_layout, take_down
+from storm_operator.local.lifecycle import take_down
 from storm_operator.local.paths import repository_root
 from storm_operator.local.prerequisites import missing_prerequisites
 from storm_operator.local.spec import LocalClusterError, LocalClusterSpec
+from storm_operator.local.state_file import state_file
 from storm_operator.local.status import cluster_status
 
 app = typer.Typer(help="A real Storm cluster on this machine.", no_args_is_help=True)
@@ -82,9 +83,10 @@ def down(name: Name = "local") -> None:
     """Stop the cluster, and sweep whatever a crash left of it. Logs stay."""
     console = Console(stderr=True)
     with _plain_errors(console):
-        layout = read_layout(name)
-        take_down(name)
-    console.print(f"cluster {name!r} is down" + (f"; logs: {layout.logs_dir}" if layout else " (it was not up)"))
+        was_up = state_file(name).exists()
+        layout = take_down(name)
+    logs = f"; logs: {layout.logs_dir}" if layout else ""
+    console.print(f"cluster {name!r} is down{logs}" + ("" if was_up else " (it was not up)"))
 
 
 @app.command()

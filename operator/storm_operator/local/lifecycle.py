@@ -27,10 +27,9 @@ from storm_operator.local.spec import (
     ClusterLayout,
     LocalClusterError,
     LocalClusterSpec,
-    from_json,
     lay_out,
-    to_json,
 )
+from storm_operator.local.state_file import readable_layout, readable_layouts, state_file, write_layout
 from storm_operator.local.storm_config import write_confs
 
 ZOOKEEPER_PORT = 2181
@@ -39,18 +38,6 @@ THRIFT_PORT = 6628
 NAMED_CLUSTERS_PORTS = range(10_000, 30_000, 100)
 POLL_SECONDS = 0.1
 KEEPER_STOP_SECONDS = 20.0
-
-
-def state_file(cluster: str) -> Path:
-    return state_dir(cluster) / "cluster.json"
-
-
-def read_layout(cluster: str) -> ClusterLayout | None:
-    """What the state file of a cluster says; None when there is none."""
-    try:
-        return from_json(state_file(cluster).read_text())
-    except FileNotFoundError:
-        return None
 
 
 def plan_layout(
@@ -89,17 +76,15 @@ def bring_up(layout: ClusterLayout) -> None:
 
     Whatever a crashed cluster of the same name left is swept first. If any step fails nothing stays.
     """
-    take_down_orphans()
-    _refuse_if_running(layout)
+    _refuse_if_running(layout, take_down_orphans())
     check_socket_path(layout.keeper_socket)
     distribution = ensure_distribution(lambda _: None)
     sweep(layout.spec.name)
     for folder in (layout.data_dir, layout.logs_dir, layout.conf_dir):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    state_dir(layout.spec.name).mkdir(parents=True, exist_ok=True)
-    state_file(layout.spec.name).write_text(to_json(layout))
     try:
+        write_layout(layout)
         make_storm_home(layout.storm_home, distribution, layout.spec.plugin_jar)
         write_confs(layout)
         write_zookeeper_config(layout)
@@ -112,29 +97,39 @@ def bring_up(layout: ClusterLayout) -> None:
         raise
 
 
-def take_down(cluster: str) -> None:
-    """Stop a cluster, whatever state it is in; logs stay."""
-    layout = read_layout(cluster)
+def take_down(cluster: str) -> ClusterLayout | None:
+    """Stop a cluster, whatever state it is in; logs stay. What its state file said, None without one or a broken one.
+
+    Without a layout nobody knows where its files are: they stay, and the next `up` in that folder removes them.
+    """
+    layout = readable_layout(cluster)
     sweep(cluster)
-    if layout is None:
-        return
-    for folder in (layout.data_dir, layout.conf_dir, layout.storm_home):
-        shutil.rmtree(folder, ignore_errors=True)
-    for left in (layout.keeper_socket, layout.switch_socket, layout.switch_config):
-        left.unlink(missing_ok=True)
+    if layout is not None:
+        _remove_files(layout)
     state_file(cluster).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         # Only when no logs are in it.
         state_dir(cluster).rmdir()
+    return layout
 
 
-def take_down_orphans() -> None:
-    """Take down clusters whose owner and keeper were both killed: nobody else will."""
-    for file in sorted(state_dir("any").parent.glob("*/cluster.json")):
-        layout = from_json(file.read_text())
+def _remove_files(layout: ClusterLayout) -> None:
+    for folder in (layout.data_dir, layout.conf_dir, layout.storm_home):
+        shutil.rmtree(folder, ignore_errors=True)
+    for left in (layout.keeper_socket, layout.switch_socket, layout.switch_config):
+        left.unlink(missing_ok=True)
+
+
+def take_down_orphans() -> tuple[ClusterLayout, ...]:
+    """Take down clusters whose owner and keeper were both killed: nobody else will. Returns the others."""
+    others = []
+    for layout in readable_layouts():
         owner_lives = layout.owner_pid is None or Path(f"/proc/{layout.owner_pid}").exists()
-        if not owner_lives and not _keeper_answers(layout):
+        if owner_lives or _keeper_answers(layout):
+            others.append(layout)
+        else:
             take_down(layout.spec.name)
+    return tuple(others)
 
 
 def _keeper_answers(layout: ClusterLayout) -> bool:
@@ -186,13 +181,14 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _refuse_if_running(layout: ClusterLayout) -> None:
+def _refuse_if_running(layout: ClusterLayout, known: tuple[ClusterLayout, ...]) -> None:
     name = layout.spec.name
-    present = read_layout(name)
-    if present and _keeper_answers(present):
+    present = next((other for other in known if other.spec.name == name), None)
+    # A keeper whose place nobody can read cannot be asked: then whatever still runs counts.
+    is_up = _keeper_answers(present) if present else state_file(name).exists() and marked_processes(name)
+    if is_up:
         raise LocalClusterError(f"cluster {name!r} is up already; `storm-operator local down --name {name}` first")
-    for other in sorted(state_dir(name).parent.glob("*/cluster.json")):
-        neighbour = from_json(other.read_text())
+    for neighbour in known:
         if neighbour.spec.name != name and neighbour.host == layout.host and marked_processes(neighbour.spec.name):
             raise LocalClusterError(
                 f"subnet: {layout.spec.subnet!r} is in use by cluster {neighbour.spec.name!r}; "

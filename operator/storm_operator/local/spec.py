@@ -227,9 +227,16 @@ def to_json(layout: ClusterLayout) -> str:
 
 
 def from_json(text: str) -> ClusterLayout:
-    plain = json.loads(text)
+    """The layout that `to_json` wrote down; LocalClusterError when it is none of this version."""
+    try:
+        return _from_plain(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError) as reason:
+        raise LocalClusterError(f"not the state of a cluster: {reason}") from reason
+
+
+def _from_plain(plain: dict[str, Any]) -> ClusterLayout:
     if plain.pop("version", None) != 1:
-        raise LocalClusterError("the state file has an unknown version; run `storm-operator local down`")
+        raise LocalClusterError("unknown version")
     spec = LocalClusterSpec(**_with_paths(plain.pop("spec"), ("plugin_jar", "work_dir")))
     machine_paths = ("storm_local_dir", "metrics_dir", "conf_dir", "cgroup")
     machines = tuple(

@@ -14,11 +14,12 @@ import pytest
 
 from storm_operator.local.cgroups import cluster_cgroup, usable_hierarchy
 from storm_operator.local.cluster import LocalCluster
-from storm_operator.local.lifecycle import read_layout, take_down, wait_until
+from storm_operator.local.lifecycle import take_down, wait_until
 from storm_operator.local.network import host_device
 from storm_operator.local.processes import marked_processes
 from storm_operator.local.rehearsal import submit_words
 from storm_operator.local.spec import LocalClusterError, LocalClusterSpec
+from storm_operator.local.state_file import read_layout, state_file
 
 pytestmark = pytest.mark.functional
 
@@ -119,6 +120,15 @@ def test_an_owned_cluster_goes_when_its_owner_is_killed(spec: LocalClusterSpec) 
     owner.wait()
     owner.stdout.close()
     wait_until(lambda: left_behind(spec.name) == [], SECONDS, "the cluster outlived its owner")
+
+
+def test_down_sweeps_a_cluster_whose_state_file_is_broken(spec: LocalClusterSpec) -> None:
+    LocalCluster(spec).up()
+    state_file(spec.name).write_text("")
+    with pytest.raises(LocalClusterError, match="up already"):
+        LocalCluster(spec).up()
+    LocalCluster(spec).down()
+    assert left_behind(spec.name) == []
 
 
 def test_down_of_what_is_not_up_does_no_harm(spec: LocalClusterSpec) -> None:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import socket
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from storm_operator.local import cluster as cluster_module
 from storm_operator.local import lifecycle, rehearsal
 from storm_operator.local.cluster import LocalCluster
+from storm_operator.local.commands import app
 from storm_operator.local.lifecycle import (
     ZOOKEEPER_PORT,
     first_free_ports,
     plan_layout,
     preferred_port,
-    read_layout,
-    state_file,
+    take_down,
+    take_down_orphans,
 )
-from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, lay_out, to_json
+from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, lay_out
+from storm_operator.local.state_file import read_layout, state_file, write_layout
 
 NAME = "unit-up"
 
@@ -43,6 +47,12 @@ def layout_of(name: str) -> ClusterLayout:
     return lay_out(LocalClusterSpec(name=name), state_file(name).parent, False, 6627, 2181)
 
 
+def break_state_file(name: str, text: str = "") -> Path:
+    state_file(name).parent.mkdir(parents=True)
+    state_file(name).write_text(text)
+    return state_file(name)
+
+
 @pytest.fixture
 def running() -> Iterator[ClusterLayout]:
     """A cluster whose keeper answers."""
@@ -52,8 +62,7 @@ def running() -> Iterator[ClusterLayout]:
 
 def pretend_running(name: str, keeper: socket.socket) -> ClusterLayout:
     layout = layout_of(name)
-    state_file(name).parent.mkdir(parents=True)
-    state_file(name).write_text(to_json(layout))
+    write_layout(layout)
     keeper.bind(str(layout.keeper_socket))
     keeper.listen()
     return layout
@@ -91,3 +100,84 @@ def test_on_loopback_nimbus_zookeeper_and_workers_have_different_ports(name: str
     of_machines = [port for machine in layout.machines for port in (*machine.ports, machine.thrift_port)]
     ports = [layout.nimbus_port, layout.zookeeper_port, *of_machines]
     assert len(set(ports)) == len(ports) == 2 + 4 * 41
+
+
+BROKEN = [
+    "",
+    "{",
+    "[]",
+    '{"version": 2}',
+    '{"version": 1}',
+    '{"version": 1, "spec": {"of_tomorrow": 1}, "machines": []}',
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_state_file_is_named_with_what_removes_it(text: str) -> None:
+    file = break_state_file(NAME, text)
+    with pytest.raises(LocalClusterError, match=rf"{file} cannot be read .*local down --name {NAME}"):
+        LocalCluster.attach(NAME)
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_down_sweeps_by_name_and_removes_a_broken_state_file(text: str, swept: list[str]) -> None:
+    break_state_file(NAME, text)
+    assert take_down(NAME) is None
+    assert swept == [NAME]
+    assert not state_file(NAME).exists()
+
+
+def test_the_command_down_tells_of_a_broken_state_file_and_then_it_is_down() -> None:
+    break_state_file(NAME)
+    ended = CliRunner().invoke(app, ["down", "--name", NAME])
+    assert ended.exit_code == 0
+    assert ended.stderr.rstrip().endswith(f"cluster '{NAME}' is down")
+
+
+def test_another_clusters_broken_state_file_is_told_once_and_stands_in_nobodys_way(
+    swept: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = break_state_file("broken")
+    monkeypatch.setattr(lifecycle, "make_storm_home", stop_here)
+    with pytest.raises(Stopped), LocalCluster(LocalClusterSpec(name=NAME), isolate=False):
+        pass
+    assert [record.message for record in caplog.records if str(file) in record.message] == caplog.messages
+    assert len(caplog.messages) == 1
+    assert "broken" not in swept
+    assert file.exists()
+
+
+def test_up_over_a_broken_state_file_of_its_own_is_refused_while_anything_of_it_runs(
+    swept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_state_file(NAME)
+    monkeypatch.setattr(lifecycle, "marked_processes", lambda name: {1: None} if name == NAME else {})
+    with pytest.raises(LocalClusterError, match="up already"):
+        LocalCluster(LocalClusterSpec(name=NAME), isolate=False).up()
+    assert swept == []
+
+
+def test_an_orphan_beside_a_broken_state_file_is_taken_down(swept: list[str]) -> None:
+    break_state_file("broken")
+    write_layout(replace(layout_of("orphan"), owner_pid=2**22 + 1))  # above any process id
+    write_layout(layout_of("stays"))
+    assert [layout.spec.name for layout in take_down_orphans()] == ["stays"]
+    assert swept == ["orphan"]
+
+
+def test_a_state_file_that_cannot_be_written_takes_down_what_was_begun(
+    swept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "replace", stop_here)
+    with pytest.raises(Stopped):
+        LocalCluster(LocalClusterSpec(name=NAME), isolate=False).up()
+    assert swept == [NAME, NAME]
+    assert not state_file(NAME).exists()
+
+
+class Stopped(Exception):
+    """As far as a test wants to go."""
+
+
+def stop_here(*_: object) -> None:
+    raise Stopped

@@ -43,6 +43,14 @@ def agent(
     cgroup: Annotated[
         Path | None, typer.Option(help="The machine's cgroup folder (default: that of the first worker).")
     ] = None,
+    shared_cgroup: Annotated[
+        bool,
+        typer.Option(
+            "--shared-cgroup",
+            help="Workers of other supervisors are in the same cgroup: "
+            "CPU and memory are counted by process, and limits are not enforced.",
+        ),
+    ] = False,
     cpu_capacity_millicores: Annotated[
         float | None,
         typer.Option(min=1, help="CPU for all workers (default: the cgroup's quota, else all cores)."),
@@ -65,6 +73,7 @@ def agent(
             zookeeper_root=zookeeper_root,
             peers=dict(parse_peer(text) for text in peer or ()),
             cgroup=cgroup,
+            shared_cgroup=shared_cgroup,
             cpu_capacity_millicores=cpu_capacity_millicores,
             enforce=enforce,
             pair_limit=pair_limit,

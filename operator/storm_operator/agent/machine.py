@@ -44,23 +44,26 @@ def find_cgroup(pid: int, given: Path | None) -> MachineCgroup:
 
 
 class Machine:
-    """Measures one supervisor. Its cgroup may become known only when the first worker shows where it is."""
+    """Measures one supervisor. Its cgroup may become known only when the first worker shows where it is.
 
-    def __init__(self, capacity_millicores: float | None) -> None:
+    `shares_cgroup`: other supervisors' workers are in it, so it says what CPU there is, and not who uses it.
+    """
+
+    def __init__(self, capacity_millicores: float | None, shares_cgroup: bool = False) -> None:
         self._capacity_millicores = capacity_millicores
+        self._shares_cgroup = shares_cgroup
         self._cgroup: MachineCgroup | None = None
         self._meter = ProcessCpuMeter()
         self._carried_cpu_seconds = 0.0
 
     def adopt_cgroup(self, cgroup: MachineCgroup) -> None:
         """From now on CPU is counted by `cgroup`, going on from what the workers' processes had used so far."""
-        if self._meter.total_seconds > 0 and not cgroup.is_whole_host:
+        if self._meter.total_seconds > 0 and not self._counts_others(cgroup):
             self._carried_cpu_seconds = self._meter.total_seconds - (cgroup.cpu_seconds() or 0.0)
         self._cgroup = cgroup
 
     def use(self, worker_pids: tuple[int, ...]) -> MachineUse:
-        # The kernel's root cgroup bounds nothing and counts everybody on the host: it is not this supervisor's.
-        own = self._cgroup if self._cgroup is not None and not self._cgroup.is_whole_host else None
+        own = self._cgroup if self._cgroup is not None and not self._counts_others(self._cgroup) else None
         pids = own.process_ids() if own else None
         uses = [use for pid in pids or with_log_writers(worker_pids) if (use := process_use(pid)) is not None]
         cpu_seconds = own.cpu_seconds() if own else None
@@ -72,6 +75,10 @@ class Machine:
             limit_cores=self._limit_cores(),
             memory_bytes=sum(use.memory_bytes for use in uses),
         )
+
+    def _counts_others(self, cgroup: MachineCgroup) -> bool:
+        # The kernel's root cgroup bounds nothing and counts everybody on the host.
+        return self._shares_cgroup or cgroup.is_whole_host
 
     def _capacity_cores(self) -> float:
         if self._capacity_millicores is not None:

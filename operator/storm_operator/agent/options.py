@@ -20,7 +20,10 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """One agent. `zookeeper` None: nobody gives limits. `cgroup` None: found from the first worker."""
+    """One agent. `zookeeper` None: nobody gives limits. `cgroup` None: found from the first worker.
+
+    `shared_cgroup`: workers of other supervisors are in it too, so that it tells nothing of this one alone.
+    """
 
     host: str
     metrics_dir: Path
@@ -30,11 +33,23 @@ class AgentOptions:
     peers: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     cgroup: Path | None = None
     cpu_capacity_millicores: float | None = None
+    shared_cgroup: bool = False
     enforce: bool = True
     pair_limit: int = DEFAULT_PAIR_LIMIT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "peers", read_only(self.peers))
+
+    @property
+    def declined(self) -> str:
+        """Why this agent is not to enforce CPU limits; empty: it is."""
+        if not self.enforce:
+            return "told not to (--no-enforce)"
+        if self.shared_cgroup:
+            return "workers of other supervisors are in the same cgroup (--shared-cgroup)"
+        if not self.zookeeper:
+            return "no --zookeeper to read limits from"
+        return ""
 
 
 def parse_address(option: str, text: str) -> tuple[str, int]:

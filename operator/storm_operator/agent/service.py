@@ -44,13 +44,13 @@ class AgentService:
         self._stopping = False
         self._last_step_seconds = time.monotonic()
         self._folder = SnapshotFolder(options.metrics_dir, is_writer_alive)
-        machine = Machine(options.cpu_capacity_millicores)
-        self._switch = EnforcementSwitch(machine, options.host, options.cgroup, _declined(options))
+        machine = Machine(options.cpu_capacity_millicores, options.shared_cgroup)
+        self._switch = EnforcementSwitch(machine, options.host, options.cgroup, options.declined)
         rng = random.Random(options.host)  # noqa: S311 - spreads probes, no secret
         self._peers = Peers(options.host, options.peers, rng)
         self._limits = (
             LimitsReader(options.zookeeper, options.zookeeper_root, self._wake.set)
-            if options.zookeeper and options.enforce
+            if options.zookeeper and not options.declined
             else None
         )
         self._exporter = AgentExporter(
@@ -128,11 +128,3 @@ def run_agent(options: AgentOptions) -> None:
     log.info("agent of supervisor %s listens on %s:%d", options.host, options.listen[0], port)
     service.run()
     log.info("agent of supervisor %s has ended", options.host)
-
-
-def _declined(options: AgentOptions) -> str:
-    if not options.enforce:
-        return "told not to (--no-enforce)"
-    if not options.zookeeper:
-        return "no --zookeeper to read limits from"
-    return ""

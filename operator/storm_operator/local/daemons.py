@@ -116,8 +116,8 @@ def _agent(layout: ClusterLayout, machine: LocalMachine, agent_command: tuple[st
     for peer in layout.machines:
         if peer != machine:
             command += ["--peer", f"{peer.host}={peer.agent_address}"]
-    if machine.cgroup:
-        command += ["--cgroup", str(machine.cgroup)]
+    # Without one of its own a machine is in the cgroup of whoever brought the cluster up, with all others.
+    command += ["--cgroup", str(machine.cgroup)] if machine.cgroup else ["--shared-cgroup"]
     return Daemon(
         agent_name(machine),
         _inside(machine, tuple(command)),

@@ -36,6 +36,9 @@ ZOOKEEPER_PORT = 2181
 WORKER_PORT = 6700
 THRIFT_PORT = 6628
 NAMED_CLUSTERS_PORTS = range(10_000, 30_000, 100)
+NO_CGROUPS = (
+    "no writable cgroup with CPU control: machines may use all the CPU there is, and CPU limits are not enforced"
+)
 POLL_SECONDS = 0.1
 KEEPER_STOP_SECONDS = 20.0
 
@@ -51,7 +54,7 @@ def plan_layout(
     if not isolated:
         not_emulated.append("all machines share the loopback interface: no delay between them, ports differ instead")
     if hierarchy is None:
-        not_emulated.append("no writable cgroup with CPU control: machines may use all the CPU there is")
+        not_emulated.append(NO_CGROUPS)
     # Whoever listens on all addresses (a ZooKeeper in Docker) would answer in the place of ours.
     nimbus_port = first_free_ports(preferred_port(NIMBUS_PORT, spec.name), 1)
     zookeeper_port = first_free_ports(preferred_port(ZOOKEEPER_PORT, spec.name), 1, but_not={nimbus_port})

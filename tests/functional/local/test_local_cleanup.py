@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import requests
 
 from storm_operator.local.cgroups import cluster_cgroup, usable_hierarchy
 from storm_operator.local.cluster import LocalCluster
@@ -62,6 +63,13 @@ def left_behind(name: str) -> list[str]:
     if read_layout(name):
         found.append("state file")
     return found
+
+
+def page(url: str) -> str:
+    try:
+        return requests.get(url, timeout=5).text
+    except requests.RequestException:
+        return ""
 
 
 def test_down_leaves_nothing(spec: LocalClusterSpec) -> None:
@@ -146,9 +154,12 @@ def test_an_up_that_fails_half_way_leaves_nothing(spec: LocalClusterSpec, tmp_pa
 
 
 def test_on_loopback_everything_runs_and_says_what_is_not_emulated(spec: LocalClusterSpec) -> None:
-    with LocalCluster(spec, isolate=False) as cluster:
+    with LocalCluster(replace(spec, agents=True), isolate=False) as cluster:
         assert cluster.machines[0].namespace is None
         assert any("no delay" in sentence for sentence in cluster.not_emulated)
         with pytest.raises(LocalClusterError, match="loopback"):
             cluster.set_delay("machine-1", "machine-2", 1.0)
+        assert any("CPU limits are not enforced" in sentence for sentence in cluster.not_emulated)
+        for host, url in cluster.agent_urls.items():
+            wait_until(lambda url=url: "--shared-cgroup" in page(url), SECONDS, f"the agent of {host} did not say why")  # type: ignore[misc]
     assert left_behind(spec.name) == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,22 @@ def test_says_why_a_folder_is_no_cgroup(tmp_path: Path) -> None:
         describe_cgroup(tmp_path / "cpuacct", mounts)
     with pytest.raises(CgroupError, match="no cgroup hierarchy"):
         cgroup_of_process("1:cpu:/\n", ())
+
+
+@pytest.mark.parametrize(("shared", "cpu_seconds", "counts_its_processes"), [(False, 3.0, True), (True, 0.0, False)])
+def test_a_cgroup_that_is_shared_counts_for_nobody_and_still_bounds_all(
+    tmp_path: Path, shared: bool, cpu_seconds: float, counts_its_processes: bool
+) -> None:
+    (tmp_path / "cgroup.type").write_text("domain")  # the kernel's root has none
+    (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    (tmp_path / "cpu.stat").write_text("usage_usec 3000000\n")
+    (tmp_path / "cpu.max").write_text("150000 100000")
+    machine = Machine(None, shares_cgroup=shared)
+    machine.adopt_cgroup(MachineCgroup(2, tmp_path, tmp_path, accounting=tmp_path))
+    use = machine.use(())
+    assert use.cpu_seconds == cpu_seconds
+    assert bool(use.memory_bytes) is counts_its_processes
+    assert use.capacity_cores == use.limit_cores == 1.5
 
 
 def test_a_limit_that_is_resized_is_told_beside_the_capacity_that_stays(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from storm_operator.agent.options import OptionError, choose_metrics_dir, parse_address, parse_peer
+from storm_operator.agent.options import AgentOptions, OptionError, choose_metrics_dir, parse_address, parse_peer
 
 
 def test_addresses() -> None:
@@ -30,3 +31,18 @@ def test_metrics_dir_is_below_the_local_dir_by_default() -> None:
     assert choose_metrics_dir(None, Path("/s")) == Path("/s/storm-operator-metrics")
     with pytest.raises(OptionError, match="--metrics-dir"):
         choose_metrics_dir(None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({}, "--zookeeper"),
+        ({"zookeeper": "z:2181"}, ""),
+        ({"zookeeper": "z:2181", "enforce": False}, "--no-enforce"),
+        ({"zookeeper": "z:2181", "shared_cgroup": True}, "--shared-cgroup"),
+    ],
+)
+def test_why_limits_are_not_enforced_is_told_by_the_option_that_says_so(given: dict[str, Any], reason: str) -> None:
+    declined = AgentOptions("sup-1", Path("/m"), ("127.0.0.1", 0), **given).declined
+    assert reason in declined
+    assert bool(declined) is bool(reason)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from storm_operator.local import daemons
 from storm_operator.local.build import is_older
 from storm_operator.local.class_data import fingerprint, merged_class_list
 from storm_operator.local.daemons import CLUSTER_MARK, MACHINE_MARK, all_daemons
@@ -68,6 +69,16 @@ def test_agents_know_their_machine_and_their_peers() -> None:
     assert len(agents) == 2
     assert "10.77.0.12=10.77.0.12:9464" in agents[0].command
     assert "10.77.0.11=10.77.0.11:9464" not in agents[0].command
+
+
+def test_agents_of_machines_without_a_cgroup_do_not_take_the_one_they_share_for_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(daemons, "usable_hierarchy", lambda: None)
+    own = lay_out(LocalClusterSpec(machines=2), Path("/r"), True, 6627, 2181, cgroup_root=Path("/sys/x"))
+    for cluster, told, not_told in ((own, "--cgroup", "--shared-cgroup"), (layout(), "--shared-cgroup", "--cgroup")):
+        agents = [daemon for daemon in all_daemons(cluster, ("agent",)) if daemon.name.startswith("agent")]
+        assert all(told in agent.command and not_told not in agent.command for agent in agents)
 
 
 def test_class_lists_are_merged_without_numbers_and_foreign_loaders() -> None:

@@ -6,6 +6,7 @@ it has one folder whose children may be threaded: the agent puts single executor
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -18,6 +19,7 @@ PERIOD_MICROSECONDS = 20_000
 
 PARENT = "storm-operator-local"
 MOUNTS = Path("/proc/self/mounts")
+SUBTREE_CONTROL = "cgroup.subtree_control"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,40 @@ def usable_hierarchy() -> Hierarchy | None:
     return hierarchy
 
 
+def hierarchy_for_machines(capacity_millicores: float) -> Hierarchy | None:
+    """The usable hierarchy, when a machine of this capacity can in fact be made in it: that is tried, once.
+
+    A writable one may refuse: under v2 in a container, where the cgroup at its top holds processes, none below may hand
+    on CPU control; under v1 no machine may have more than the container.
+    """
+    hierarchy = usable_hierarchy()
+    return hierarchy if hierarchy and can_hold_machines(hierarchy, capacity_millicores) else None
+
+
+def can_hold_machines(hierarchy: Hierarchy, capacity_millicores: float) -> bool:
+    """Whether the kernel lets a machine be made; nothing stays of the trial."""
+    trial = f"trial.{os.getpid()}"  # no cluster's name has a dot
+    to_undo = hierarchy.version == 2 and _withholds_cpu(hierarchy.control)
+    works = True
+    try:
+        create_machine_cgroup(hierarchy, trial, "machine", capacity_millicores)
+    except OSError:
+        works = False
+    with contextlib.suppress(OSError):
+        remove_cluster_cgroups(trial, hierarchy)
+        if to_undo and not works:
+            (hierarchy.control / SUBTREE_CONTROL).write_text("-cpu")
+    return works
+
+
+def _withholds_cpu(folder: Path) -> bool:
+    """Whether cgroups below `folder` are known to be without the cpu controller."""
+    try:
+        return "cpu" not in (folder / SUBTREE_CONTROL).read_text().split()
+    except OSError:
+        return False
+
+
 def cluster_cgroup(hierarchy: Hierarchy, cluster: str) -> Path:
     return hierarchy.control / PARENT / cluster
 
@@ -69,7 +105,7 @@ def create_machine_cgroup(hierarchy: Hierarchy, cluster: str, machine: str, capa
         folder.mkdir(parents=True, exist_ok=True)
         if hierarchy.version == 2:
             for parent in (root, root / PARENT, root / PARENT / cluster):
-                (parent / "cgroup.subtree_control").write_text("+cpu")
+                (parent / SUBTREE_CONTROL).write_text("+cpu")
     set_capacity(cluster_cgroup(hierarchy, cluster) / machine, capacity_millicores)
 
 

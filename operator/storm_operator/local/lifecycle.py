@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from storm_operator.core.nimbus_name import NIMBUS_PORT
-from storm_operator.local.cgroups import cluster_cgroup, create_machine_cgroup, usable_hierarchy
+from storm_operator.local.cgroups import cluster_cgroup, create_machine_cgroup, hierarchy_for_machines, usable_hierarchy
 from storm_operator.local.cleanup import sweep
 from storm_operator.local.daemons import CLUSTER_MARK, write_zookeeper_config
 from storm_operator.local.distribution import ensure_distribution, make_storm_home
@@ -37,7 +37,7 @@ WORKER_PORT = 6700
 THRIFT_PORT = 6628
 NAMED_CLUSTERS_PORTS = range(10_000, 30_000, 100)
 NO_CGROUPS = (
-    "no writable cgroup with CPU control: machines may use all the CPU there is, and CPU limits are not enforced"
+    "no cgroups with CPU control can be made: machines may use all the CPU there is, and CPU limits are not enforced"
 )
 POLL_SECONDS = 0.1
 KEEPER_STOP_SECONDS = 20.0
@@ -49,7 +49,7 @@ def plan_layout(
     """Choose ports and what can be emulated on this machine. `isolate` None: whatever is possible."""
     obstacles = check_isolation(os.geteuid(), shutil.which, Path("/dev/net/tun").exists())
     isolated = not obstacles if isolate is None else isolate
-    hierarchy = usable_hierarchy() if isolated else None
+    hierarchy = hierarchy_for_machines(spec.capacity_millicores) if isolated else None
     not_emulated = [missing.what for missing in obstacles] if isolate is None else []
     if not isolated:
         not_emulated.append("all machines share the loopback interface: no delay between them, ports differ instead")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pytest
+
+from storm_operator.local import cgroups
 from storm_operator.local.cgroups import (
+    PARENT,
+    SUBTREE_CONTROL,
     Hierarchy,
+    can_hold_machines,
     create_machine_cgroup,
     find_hierarchy,
     process_files,
@@ -13,6 +20,8 @@ from storm_operator.local.cgroups import (
     throttled_periods,
     used_cpu_seconds,
 )
+from storm_operator.local.lifecycle import plan_layout
+from storm_operator.local.spec import LocalClusterSpec
 
 
 def test_v1_with_cpu_and_accounting_apart() -> None:
@@ -72,3 +81,47 @@ def test_readings_of_v1_and_v2(tmp_path: Path) -> None:
     assert used_cpu_seconds(Hierarchy(1, tmp_path), tmp_path) == 2.5
     assert used_cpu_seconds(Hierarchy(2, tmp_path), tmp_path) == 1.5
     assert throttled_periods(tmp_path) == 4
+
+
+@pytest.fixture
+def container(tmp_path: Path) -> Hierarchy:
+    """A v2 hierarchy that may be written, and whose groups below the first refuse to hand on control."""
+    (tmp_path / PARENT / SUBTREE_CONTROL).mkdir(parents=True)  # a folder: writing to it fails
+    (tmp_path / SUBTREE_CONTROL).write_text("memory")
+    return Hierarchy(2, tmp_path)
+
+
+def test_a_hierarchy_that_may_be_written_and_refuses_holds_no_machines(container: Hierarchy) -> None:
+    assert not can_hold_machines(container, 1000.0)
+    assert [path.name for path in (container.control / PARENT).iterdir()] == [SUBTREE_CONTROL]
+    assert (container.control / SUBTREE_CONTROL).read_text() == "-cpu"
+
+
+def test_cpu_control_that_was_on_before_a_trial_stays_on(container: Hierarchy) -> None:
+    (container.control / SUBTREE_CONTROL).write_text("cpu memory")
+    assert not can_hold_machines(container, 1000.0)
+    assert (container.control / SUBTREE_CONTROL).read_text() == "+cpu"
+
+
+def remove_with_files(folder: Path) -> bool:
+    """As the kernel does, of whose cgroups the files go by themselves."""
+    shutil.rmtree(folder)
+    return True
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_hierarchy_that_takes_a_machine_is_left_without_the_trial(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "_remove_tree", remove_with_files)
+    assert can_hold_machines(Hierarchy(version, tmp_path), 1000.0)
+    assert not (tmp_path / PARENT).exists()
+
+
+def test_a_cluster_is_planned_without_cgroups_where_a_trial_is_refused(
+    container: Hierarchy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "usable_hierarchy", lambda: container)
+    layout = plan_layout(LocalClusterSpec(name="unit-trial"), {}, isolate=True)
+    assert [machine.cgroup for machine in layout.machines] == [None] * 4
+    assert any("CPU limits are not enforced" in sentence for sentence in layout.not_emulated)

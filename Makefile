@@ -215,12 +215,15 @@ packages: ## Debian packages for tests that need more than Python, Java, Maven a
 	  (apt-get update -q -o Acquire::Retries=3 && grep -v '^#' .ci/apt-packages.txt | \
    DEBIAN_FRONTEND=noninteractive xargs apt-get install -q -y --no-install-recommends -o Acquire::Retries=3)
 
-venv: .venv/installed
+venv: .venv/compiled
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
 	@echo "Python packages into .venv: a minute or two, some 2.5 GB"
 	$(BIN)/pip install -q -r requirements.lock
 	$(BIN)/pip install -q --no-deps -e .
+	@touch $@
+# Else each operator that a test starts would do it, for as long as the test waits for something else.
+.venv/compiled: .venv/installed $(wildcard operator/storm_operator/core/placement/search/*.py)
 	$(BIN)/python -m storm_operator.machine_code
 	@touch $@
 

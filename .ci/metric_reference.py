@@ -46,8 +46,9 @@ sum by (topology) (
 )
 ```
 
-Counters of an agent go on over worker restarts. A bound is kept for each Storm cluster: beyond it the largest values
-are exported, and `storm_operator_omitted_series` tells how many are not."""
+Counters of an agent go on over worker restarts; after a restart of the agent they count from zero. A bound is kept for
+each Storm cluster: beyond it the largest values are exported, and `storm_operator_omitted_series` tells how many
+are not."""
 PIPELINE_HEAD = f"""## Pipeline jobs
 
 A job is gone before anyone can scrape it. Where `{FOLDER_VARIABLE}` names the folder of node exporter's textfile

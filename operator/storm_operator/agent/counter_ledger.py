@@ -2,7 +2,8 @@
 
 A worker counts from zero each time it starts. The ledger adds what earlier workers had last shown, so that a series
 never falls while it is exported. What was counted after the last reading and before the worker's death is lost,
-not invented. No clock, no I/O.
+not invented. So is what a worker had counted before the ledger was made: an earlier agent has shown that, added to what
+nobody remembers now, and whoever reads a fall takes the new value whole. No clock, no I/O.
 """
 
 from __future__ import annotations
@@ -27,12 +28,17 @@ class CounterLedger:
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry] = {}
+        self._from_zero: frozenset[Hashable] = frozenset()
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __contains__(self, series: Hashable) -> bool:
         return series in self._entries
+
+    def count_from_zero(self, incarnations: Iterable[Hashable]) -> None:
+        """Until the next call, a new series of these begins at zero, whatever its incarnation has counted so far."""
+        self._from_zero = frozenset(incarnations)
 
     def total(self, series: Hashable, incarnation: Hashable, value: float, now_seconds: float) -> float:
         """The count of `series` over all its incarnations, of which the present one shows `value`.
@@ -42,8 +48,9 @@ class CounterLedger:
         """
         entry = self._entries.get(series)
         if entry is None:
-            self._entries[series] = _Entry(0.0, incarnation, value, now_seconds)
-            return value
+            base = -value if incarnation in self._from_zero else 0.0
+            self._entries[series] = _Entry(base, incarnation, value, now_seconds)
+            return base + value
         if entry.incarnation != incarnation:
             entry.base += entry.last
             entry.incarnation = incarnation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Protocol
 
 from storm_operator.agent.counter_ledger import CounterLedger
@@ -55,7 +55,8 @@ class EnforcementReport(Protocol):
 class AgentExporter:
     """Computes all metrics of one supervisor at each scrape. `version` is that of the agent.
 
-    `pair_limit` bounds the pairs of tasks that are exported one by one. `clock` gives seconds since 1970.
+    `clock` gives seconds since 1970, and `began_at_seconds` is when the agent did: what workers counted before is not
+    exported. `pair_limit` bounds the pairs of tasks that are exported one by one.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class AgentExporter:
         peers: Callable[[], PeerReport],
         clock: Callable[[], float],
         version: str,
+        began_at_seconds: float,
         pair_limit: int = DEFAULT_PAIR_LIMIT,
     ) -> None:
         self._workers = workers
@@ -75,7 +77,9 @@ class AgentExporter:
         self._peers = peers
         self._clock = clock
         self._version = version
+        self._began_at_seconds = began_at_seconds
         self._ledger = CounterLedger()
+        self._read_before: frozenset[Hashable] = frozenset()
         self._folding = TrafficFolding(pair_limit)
         self._names = SeriesNames(supervisor)
         self._threads = ThreadClock()
@@ -91,7 +95,9 @@ class AgentExporter:
         families = Families(self._names)
         now_seconds = self._clock()
         workers = self._workers.workers()
-        for ended in self._workers.take_last_words():
+        last_words = self._workers.take_last_words()
+        self._leave_out_what_earlier_agents_saw((*last_words, *workers))
+        for ended in last_words:
             self._count_last_words(ended, now_seconds)
         for worker in workers:
             self._add_worker(families, worker, now_seconds)
@@ -100,6 +106,7 @@ class AgentExporter:
         _add_peers(families, self._peers())
         families.add("storm_agent_enforcement", (self._enforcement.mode, self._enforcement.reason), 1.0)
         families.add("storm_agent_build_info", (self._version,), 1.0)
+        families.add("storm_agent_start_time_seconds", (), self._began_at_seconds)
         self._threads.forget_all_but(worker.pid for worker in workers)
         self._forget_what_left(now_seconds)
         return families
@@ -109,6 +116,14 @@ class AgentExporter:
             self._ledger.forget_unseen_since(now_seconds - FORGET_SECONDS)
             self._folding.forget_unless(lambda pair: pair in self._ledger)
             self._forgot_at_seconds = now_seconds
+
+    def _leave_out_what_earlier_agents_saw(self, workers: tuple[WorkerSnapshot, ...]) -> None:
+        """Of workers older than the agent; what appears in them after their first reading counts whole."""
+        began_at_ms = self._began_at_seconds * MS_PER_SECOND
+        older = [worker for worker in workers if worker.started_at_ms < began_at_ms]
+        first_read = [worker for worker in older if worker.incarnation not in self._read_before]
+        self._ledger.count_from_zero(each for worker in first_read for each in _incarnations(worker))
+        self._read_before = frozenset(worker.incarnation for worker in older)
 
     def _count_last_words(self, worker: WorkerSnapshot, now_seconds: float) -> None:
         """Takes what an ended worker counted after the last scrape into the ledger, exporting nothing."""
@@ -176,7 +191,7 @@ class AgentExporter:
         use = process_use(worker.pid)
         if use is not None:
             series = ("storm_worker_cpu_seconds_total", labels)
-            total = self._ledger.total(series, (use.pid, use.started), use.cpu_seconds, now_seconds)
+            total = self._ledger.total(series, worker.incarnation, use.cpu_seconds, now_seconds)
             families.add("storm_worker_cpu_seconds_total", labels, total)
             families.add("storm_worker_memory_bytes", labels, use.memory_bytes)
 
@@ -186,7 +201,7 @@ class AgentExporter:
         used = None if executor.tid is None else self._threads.cpu_seconds(worker.pid, executor.tid)
         if used is not None:
             labels = executor_labels(worker, executor)
-            incarnation = (worker.incarnation, executor.tid)
+            incarnation = _thread_incarnation(worker, executor)
             total = self._ledger.total(("storm_executor_cpu_seconds_total", labels), incarnation, used, now_seconds)
             families.add("storm_executor_cpu_seconds_total", labels, total)
 
@@ -208,6 +223,16 @@ class AgentExporter:
         families.add("storm_supervisor_cpu_capacity_cores", (), use.capacity_cores)
         families.add("storm_supervisor_cpu_limit_cores", (), use.limit_cores)
         families.add("storm_supervisor_memory_bytes", (), use.memory_bytes)
+
+
+def _incarnations(worker: WorkerSnapshot) -> Iterator[Hashable]:
+    yield worker.incarnation
+    for executor in worker.executors:
+        yield _thread_incarnation(worker, executor)
+
+
+def _thread_incarnation(worker: WorkerSnapshot, executor: ExecutorReading) -> Hashable:
+    return worker.incarnation, executor.tid
 
 
 def _bound_label(bound: float) -> str:

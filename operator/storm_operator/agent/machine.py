@@ -46,30 +46,35 @@ def find_cgroup(pid: int, given: Path | None) -> MachineCgroup:
 class Machine:
     """Measures one supervisor. Its cgroup may become known only when the first worker shows where it is.
 
+    `began_at_seconds` is when the agent did: without a cgroup, what processes had used before is not counted.
     `shares_cgroup`: other supervisors' workers are in it, so it says what CPU there is, and not who uses it.
     """
 
-    def __init__(self, capacity_millicores: float | None, shares_cgroup: bool = False) -> None:
+    def __init__(
+        self, capacity_millicores: float | None, began_at_seconds: float, *, shares_cgroup: bool = False
+    ) -> None:
         self._capacity_millicores = capacity_millicores
         self._shares_cgroup = shares_cgroup
         self._cgroup: MachineCgroup | None = None
-        self._meter = ProcessCpuMeter()
+        self._meter = ProcessCpuMeter(began_at_seconds)
         self._carried_cpu_seconds = 0.0
+        self._told_cpu_seconds: float | None = None
 
     def adopt_cgroup(self, cgroup: MachineCgroup) -> None:
-        """From now on CPU is counted by `cgroup`, going on from what the workers' processes had used so far."""
-        if self._meter.total_seconds > 0 and not self._counts_others(cgroup):
-            self._carried_cpu_seconds = self._meter.total_seconds - (cgroup.cpu_seconds() or 0.0)
+        """From now on CPU is counted by `cgroup`, going on from what was told so far."""
+        is_new = cgroup != self._cgroup and not self._counts_others(cgroup)
+        if is_new and self._told_cpu_seconds is not None:
+            self._carried_cpu_seconds = self._told_cpu_seconds - (cgroup.cpu_seconds() or 0.0)
         self._cgroup = cgroup
 
     def use(self, worker_pids: tuple[int, ...]) -> MachineUse:
         own = self._cgroup if self._cgroup is not None and not self._counts_others(self._cgroup) else None
         pids = own.process_ids() if own else None
         uses = [use for pid in pids or with_log_writers(worker_pids) if (use := process_use(pid)) is not None]
-        cpu_seconds = own.cpu_seconds() if own else None
-        by_processes = self._meter.add(uses) if cpu_seconds is None else None
+        counted = own.cpu_seconds() if own else None
+        self._told_cpu_seconds = self._meter.add(uses) if counted is None else self._going_on(counted)
         return MachineUse(
-            cpu_seconds=by_processes if cpu_seconds is None else cpu_seconds + self._carried_cpu_seconds,
+            cpu_seconds=self._told_cpu_seconds,
             throttled_seconds=own.throttled_seconds() if own else None,
             capacity_cores=self._capacity_cores(),
             limit_cores=self._limit_cores(),
@@ -79,6 +84,12 @@ class Machine:
     def _counts_others(self, cgroup: MachineCgroup) -> bool:
         # The kernel's root cgroup bounds nothing and counts everybody on the host.
         return self._shares_cgroup or cgroup.is_whole_host
+
+    def _going_on(self, counted_seconds: float) -> float:
+        """`counted_seconds` beyond what others had told; a cgroup that was made anew counts from zero again."""
+        told = self._told_cpu_seconds or 0.0
+        self._carried_cpu_seconds = max(self._carried_cpu_seconds, told - counted_seconds)
+        return counted_seconds + self._carried_cpu_seconds
 
     def _capacity_cores(self) -> float:
         if self._capacity_millicores is not None:

@@ -116,15 +116,23 @@ class ThreadClock:
 
 
 class ProcessCpuMeter:
-    """CPU seconds used by a changing set of processes together: never falls when one of them ends."""
+    """CPU seconds used by a changing set of processes together: never falls when one of them ends.
 
-    def __init__(self) -> None:
+    What processes had used before `began_at_seconds`, since 1970, is not counted: an earlier agent did.
+    """
+
+    def __init__(self, began_at_seconds: float) -> None:
         self.total_seconds = 0.0
+        self._began_at_seconds = began_at_seconds
         self._last: dict[tuple[int, float], float] = {}
 
     def add(self, uses: Iterable[ProcessUse]) -> float:
-        """The total after these readings, seconds since this meter was made plus what was used before."""
+        """The total after these readings."""
         readings = {(use.pid, use.started): use.cpu_seconds for use in uses}
-        self.total_seconds += sum(max(0.0, now - self._last.get(process, 0.0)) for process, now in readings.items())
+        self.total_seconds += sum(max(0.0, now - self._counted(process, now)) for process, now in readings.items())
         self._last = readings
         return self.total_seconds
+
+    def _counted(self, process: tuple[int, float], now: float) -> float:
+        is_older = process[1] < self._began_at_seconds
+        return self._last.get(process, now if is_older else 0.0)

@@ -44,7 +44,8 @@ class AgentService:
         self._stopping = False
         self._last_step_seconds = time.monotonic()
         self._folder = SnapshotFolder(options.metrics_dir, is_writer_alive)
-        machine = Machine(options.cpu_capacity_millicores, options.shared_cgroup)
+        began_at_seconds = time.time()
+        machine = Machine(options.cpu_capacity_millicores, began_at_seconds, shares_cgroup=options.shared_cgroup)
         self._switch = EnforcementSwitch(machine, options.host, options.cgroup, options.declined)
         rng = random.Random(options.host)  # noqa: S311 - spreads probes, no secret
         self._peers = Peers(options.host, options.peers, rng)
@@ -61,6 +62,7 @@ class AgentService:
             self._peers.report,
             time.time,
             version("storm-operator"),
+            began_at_seconds,
             options.pair_limit,
         )
 

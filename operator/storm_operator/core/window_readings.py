@@ -31,6 +31,7 @@ QUEUE = "storm_executor_queue_length"
 THROTTLED = "storm_executor_throttled_seconds_total"
 WORKER_INFO = "storm_worker_info"
 SNAPSHOT_AGE = "storm_worker_snapshot_age_seconds"
+AGENT_START = "storm_agent_start_time_seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,9 @@ class WindowReadings:
         return series.last.value if series is not None and math.isfinite(series.last.value) else None
 
     def supervisor_rate(self, name: str, host: str) -> float | None:
-        """The rate per second of a counter without labels other than `supervisor`; None without two readings."""
-        return self._rate(self.window.series.get(SeriesKey.of(name, {"supervisor": host})))
+        """The rate per second of a counter without labels other than `supervisor`; None without two of one agent."""
+        series = self.window.series.get(SeriesKey.of(name, {"supervisor": host}))
+        return None if series is None or self._agent_restarted(host, series) else self._rate(series)
 
     def by_supervisor_and_peer(self, name: str) -> Mapping[tuple[str, str], float]:
         """The newest values of a gauge that one supervisor has for each of its peers, by (host, peer)."""
@@ -136,6 +138,8 @@ class WindowReadings:
 
     def _unusable(self, topology_id: str, place: Place, scraped: SeriesWindow) -> str:
         """Why the two readings do not belong together; empty when they do."""
+        if self._agent_restarted(place.host, scraped):
+            return "the agent beside it restarted between two readings"
         process = self._newest_process(topology_id, place)
         if process and process[1].first.timestamp_seconds > scraped.first.timestamp_seconds:
             return "its worker restarted between two readings"
@@ -144,6 +148,14 @@ class WindowReadings:
         if scraped.span_seconds < self._minimum_span():
             return f"its two readings are only {scraped.span_seconds:.1f} s apart"
         return ""
+
+    def _agent_restarted(self, host: str, scraped: SeriesWindow) -> bool:
+        """Then counters began anew, and what was counted meanwhile is not known. False for agents that do not tell."""
+        began = self.window.series.get(SeriesKey.of(AGENT_START, {"supervisor": host}))
+        if began is None:
+            return False
+        first_told_later = began.first.timestamp_seconds > scraped.first.timestamp_seconds
+        return first_told_later or began.first.value != began.last.value
 
     def _newest_process(self, topology_id: str, place: Place) -> tuple[int, SeriesWindow] | None:
         found = self._processes.get((topology_id, place), [])

@@ -159,4 +159,5 @@ AGENT_METRICS: tuple[Metric, ...] = (
         "How executors are held to their CPU limits (cgroup-v1, cgroup-v2, observe-only), and why not.",
     ),
     _agent("storm_agent_build_info", ("supervisor", "version"), ONE, _HERE, "The version of the agent."),
+    _agent("storm_agent_start_time_seconds", SUPERVISOR, SECONDS, _HERE, "When the agent started, since 1970."),
 )

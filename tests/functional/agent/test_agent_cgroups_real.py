@@ -106,7 +106,7 @@ def test_container_that_is_started_anew_is_found_again(machine_v1: Path, busy_pr
     executors = [executor_document(2, tid=busy_process.first_tid)]
     worker = parse_worker_snapshot(json.dumps(snapshot_document(pid=busy_process.pid, executors=executors)).encode())
     limits = {ExecutorKey(worker.topology_id, 2, 2): 200.0}
-    switch = EnforcementSwitch(Machine(None), "sup-1", None, declined="")
+    switch = EnforcementSwitch(Machine(None, time.time()), "sup-1", None, declined="")
 
     def group_in(container: Path) -> Path:
         switch.step((worker,), limits, 0.0)

@@ -49,6 +49,16 @@ def test_slip_of_the_counter_does_not_lower_the_total() -> None:
     assert ledger.total("a", 1, 11.0, 2.0) == 11.0
 
 
+def test_series_of_a_worker_counted_from_zero_begin_there_and_never_fall() -> None:
+    ledger = CounterLedger()
+    ledger.count_from_zero([1])
+    assert ledger.total("a", 1, 3600.0, 0.0) == 0.0
+    ledger.count_from_zero([])
+    assert ledger.total("a", 1, 3601.0, 1.0) == 1.0
+    assert ledger.total("a", 2, 2.0, 2.0) == 3.0
+    assert ledger.total("b", 1, 5.0, 2.0) == 5.0
+
+
 @given(st.lists(st.lists(st.floats(0, 1e6), min_size=1), min_size=1))
 def test_never_falls_and_ends_at_the_sum_of_what_each_worker_last_showed(growth: list[list[float]]) -> None:
     ledger = CounterLedger()

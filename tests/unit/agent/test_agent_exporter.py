@@ -48,10 +48,22 @@ class NotEnforcing:
 
 
 class Scraper:
-    def __init__(self, shown: Shown, peers: PeerReport | None = None, pair_limit: int = 5_000) -> None:
+    """Of an agent that began at 0 and is scraped at 5 seconds, unless told otherwise."""
+
+    def __init__(
+        self, shown: Shown, peers: PeerReport | None = None, pair_limit: int = 5_000, began_at_seconds: float = 0.0
+    ) -> None:
         report = peers or PeerReport({}, None)
         self._exporter = AgentExporter(
-            "sup-1", shown, Machine(1500), NotEnforcing(), lambda: report, lambda: 5.0, "1.2.3", pair_limit
+            "sup-1",
+            shown,
+            Machine(1500, began_at_seconds),
+            NotEnforcing(),
+            lambda: report,
+            lambda: 5.0,
+            "1.2.3",
+            began_at_seconds,
+            pair_limit,
         )
 
     def text(self) -> str:
@@ -74,6 +86,73 @@ def test_counts_go_on_over_a_restart_with_the_last_words_of_the_old_worker() -> 
     shown.end(snapshot_document(pid=1, executors=[executor_document(2, executed=14)]))
     shown.show(snapshot_document(pid=2, executors=[executor_document(2, executed=3)]))
     assert scraper.scrape()["storm_executor_executed_tuples_total"] == [(EXECUTOR_2, 17.0)]
+
+
+OLD_WORKER_TRAFFIC = {"source_task": 2, "stream": "default", "target_task": 5}
+
+
+def old_worker(tuples: int, **fields: Any) -> dict[str, Any]:
+    """A worker that started before the agent did, with everything that it counts at `tuples`."""
+    return (
+        snapshot_document(
+            pid=os.getpid(),
+            started_at_ms=1_000,
+            executors=[executor_document(2, executed=tuples, tid=threading.get_native_id())],
+            executed_from=[{"task": 2, "source_component": "spout", "stream": "default", "tuples": tuples}],
+            transferred=[{"task": 2, "stream": "default", "tuples": tuples}],
+            traffic=[OLD_WORKER_TRAFFIC | {"tuples": tuples}],
+            complete_latency=[{"task": 2, "sum_ms": tuples * 1000, "count": tuples, "buckets": [[None, tuples]]}],
+        )
+        | fields
+    )
+
+
+def counters(found: dict[str, list[tuple[dict[str, str], float]]]) -> dict[str, float]:
+    """The one value of each tuple counter and histogram part."""
+    parts = ("_tuples_total", "_bucket", "_count", "_sum")
+    return {name: rows[0][1] for name, rows in found.items() if name.endswith(parts) and "folded" not in name}
+
+
+@pytest.mark.parametrize("pair_limit", [0, 5_000])
+def test_a_restarted_agent_counts_older_workers_from_zero(pair_limit: int) -> None:
+    shown = Shown()
+    scraper = Scraper(shown, pair_limit=pair_limit, began_at_seconds=4.0)
+    shown.show(old_worker(3600))
+    first = scraper.scrape()
+    assert set(counters(first).values()) == {0.0}
+    for series in ("storm_executor_cpu_seconds_total", "storm_worker_cpu_seconds_total"):
+        assert first[series][0][1] == 0.0
+    shown.show(old_worker(3660))
+    grown = counters(scraper.scrape())
+    assert grown["storm_executor_executed_tuples_total"] == 60.0
+    assert grown["storm_task_executed_tuples_total"] == 60.0
+    assert grown["storm_task_transferred_tuples_total"] == 60.0
+    assert grown["storm_traffic_tuples_total"] == 60.0
+    assert grown["storm_complete_latency_seconds_bucket"] == 60.0
+    assert grown["storm_complete_latency_seconds_sum"] == 60.0
+
+
+def test_what_appears_later_in_an_older_worker_counts_whole() -> None:
+    shown = Shown()
+    scraper = Scraper(shown, began_at_seconds=4.0)
+    shown.show(old_worker(3600, traffic=[]))
+    scraper.scrape()
+    shown.show(old_worker(3660))
+    assert counters(scraper.scrape())["storm_traffic_tuples_total"] == 3660.0
+
+
+def test_a_restarted_agent_counts_workers_that_start_later_whole() -> None:
+    shown = Shown()
+    scraper = Scraper(shown, began_at_seconds=4.0)
+    shown.end(old_worker(3600))
+    shown.show(old_worker(7, started_at_ms=4_500))
+    assert counters(scraper.scrape())["storm_executor_executed_tuples_total"] == 7.0
+
+
+def test_an_agent_tells_when_it_began() -> None:
+    assert Scraper(Shown(), began_at_seconds=4.0).scrape()["storm_agent_start_time_seconds"] == [
+        ({"supervisor": "sup-1"}, 4.0)
+    ]
 
 
 def test_an_executor_that_left_is_gone_and_goes_on_when_it_comes_back() -> None:

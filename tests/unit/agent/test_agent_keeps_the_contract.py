@@ -74,6 +74,7 @@ def exporter(pair_limit: int = 2) -> AgentExporter:
         lambda: peers,
         lambda: 5.0,
         "1.2.3",
+        0.0,
         pair_limit,
     )
 

@@ -114,7 +114,7 @@ def test_a_cgroup_that_is_shared_counts_for_nobody_and_still_bounds_all(
     (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
     (tmp_path / "cpu.stat").write_text("usage_usec 3000000\n")
     (tmp_path / "cpu.max").write_text("150000 100000")
-    machine = Machine(None, shares_cgroup=shared)
+    machine = Machine(None, began_at_seconds=0.0, shares_cgroup=shared)
     machine.adopt_cgroup(MachineCgroup(2, tmp_path, tmp_path, accounting=tmp_path))
     use = machine.use(())
     assert use.cpu_seconds == cpu_seconds
@@ -123,10 +123,28 @@ def test_a_cgroup_that_is_shared_counts_for_nobody_and_still_bounds_all(
 
 
 def test_a_limit_that_is_resized_is_told_beside_the_capacity_that_stays(tmp_path: Path) -> None:
-    machine = Machine(capacity_millicores=2000.0)
+    machine = Machine(capacity_millicores=2000.0, began_at_seconds=0.0)
     assert machine.use(()).limit_cores is None, "its cgroup is not known yet"
     machine.adopt_cgroup(MachineCgroup(2, tmp_path, tmp_path, accounting=tmp_path))
     for quota, cores in (("150000 100000", 1.5), ("80000 100000", 0.8), ("max 100000", None)):
         (tmp_path / "cpu.max").write_text(quota)
         use = machine.use(())
         assert (use.limit_cores, use.capacity_cores) == (cores, 2.0)
+
+
+def test_cpu_goes_on_from_what_was_told_before_the_cgroup_was_known(tmp_path: Path) -> None:
+    machine = Machine(None, began_at_seconds=0.0)
+    assert machine.use(()).cpu_seconds == 0.0
+    pod = tmp_path / "pod"
+    pod.mkdir()
+    (pod / "cgroup.type").write_text("domain\n")
+    (pod / "cpu.stat").write_text("usage_usec 3600000000\n")
+    machine.adopt_cgroup(MachineCgroup(2, pod, tmp_path, accounting=pod))
+    assert machine.use(()).cpu_seconds == 0.0
+    (pod / "cpu.stat").write_text("usage_usec 3601000000\n")
+    machine.adopt_cgroup(MachineCgroup(2, pod, tmp_path, accounting=pod))
+    assert machine.use(()).cpu_seconds == 1.0
+    (pod / "cpu.stat").write_text("usage_usec 500000\n")
+    assert machine.use(()).cpu_seconds == 1.0, "made anew"
+    (pod / "cpu.stat").write_text("usage_usec 1500000\n")
+    assert machine.use(()).cpu_seconds == 2.0

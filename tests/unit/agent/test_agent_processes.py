@@ -57,8 +57,14 @@ def test_use_of_a_process() -> None:
 
 
 def test_meter_never_falls_when_a_process_ends() -> None:
-    meter = ProcessCpuMeter()
+    meter = ProcessCpuMeter(began_at_seconds=0.0)
     assert meter.add([ProcessUse(1, 0.0, 5.0, 0), ProcessUse(2, 0.0, 3.0, 0)]) == 8.0
     assert meter.add([ProcessUse(1, 0.0, 6.0, 0)]) == 9.0
     assert meter.add([ProcessUse(1, 9.0, 0.5, 0)]) == 9.5  # the pid belongs to another process now
     assert meter.add([]) == 9.5
+
+
+def test_meter_leaves_out_what_was_used_before_it_began() -> None:
+    meter = ProcessCpuMeter(began_at_seconds=10.0)
+    assert meter.add([ProcessUse(1, 9.0, 3600.0, 0), ProcessUse(2, 11.0, 3.0, 0)]) == 3.0
+    assert meter.add([ProcessUse(1, 9.0, 3601.0, 0), ProcessUse(2, 11.0, 3.0, 0)]) == 4.0

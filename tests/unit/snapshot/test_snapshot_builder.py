@@ -194,6 +194,21 @@ def test_worker_that_restarted_between_two_readings_is_missing(scrapes: Scrapes)
     assert snapshot.worker_pids[slot("s2")] == 2
 
 
+@pytest.mark.parametrize("told_before", [True, False])
+def test_an_agent_that_restarted_between_two_readings_makes_what_it_counts_unknown(
+    scrapes: Scrapes, told_before: bool
+) -> None:
+    """Its counters begin anew, and what was counted meanwhile is not known. One of an earlier version did not tell."""
+    started = (700.0, 995.0) if told_before else (995.0,)
+    scrapes.add("storm_agent_start_time_seconds", *started, supervisor=HOST2)
+    scrapes.add("storm_agent_start_time_seconds", 700.0, 700.0, supervisor=HOST1)
+    snapshot = build(scrapes)
+    assert snapshot.completeness.missing_executors == (COUNT_A, COUNT_B)
+    assert "the agent beside it restarted between two readings" in snapshot.completeness.problems[0]
+    assert snapshot.supervisor_cpu_millicores.keys() == {"s1"}
+    assert snapshot.supervisor("s2").cpu_capacity_millicores == 2000.0
+
+
 def test_dead_agent_makes_its_executors_missing_and_only_those(scrapes: Scrapes) -> None:
     scrapes.samples = {k: v for k, v in scrapes.samples.items() if k.label("supervisor") != HOST2}
     snapshot = build_snapshot(VIEW, scrapes.window([f"the agent of {HOST2} did not answer"]), (), NOW)

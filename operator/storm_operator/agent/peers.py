@@ -1,12 +1,15 @@
 """Probes other supervisors' agents: how far they are, whether they answer, where they think they are.
 
 A probe is one TCP connect, which takes the kernels one round trip whatever the agents are busy with, and then one
-short question over it for the peer's coordinate.
+short question over it for the peer's coordinate. Looking up the peer's name comes before, and is no part of the round
+trip. A name that does not exist is that of a peer that is not there (a pod has its name while it runs); while nobody
+can look up names, nothing is learned of peers.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import random
 import socket
@@ -14,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from storm_operator.agent.neighbours import neighbours
 from storm_operator.agent.peer_statistics import PeerStatistics
@@ -25,7 +29,15 @@ TIMEOUT_SECONDS = 1.0
 ANSWER_BYTES = 4096
 COORDINATE_PATH = "/coordinate"
 
+NO_SUCH_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
+
 Address = tuple[str, int]
+
+log = logging.getLogger(__name__)
+
+
+class NoLookup(Exception):
+    """Whether a peer's name exists cannot be told; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +57,7 @@ class PeerReport:
 
 
 Probe = Callable[[Address], Answer | None]
+"""None when the peer does not answer; NoLookup when that cannot be asked."""
 
 
 class Peers:
@@ -59,6 +72,7 @@ class Peers:
         self._probe = probe or probe_agent
         self._statistics = {peer: PeerStatistics() for peer in self._addresses}
         self._coordinate: Coordinate | None = None
+        self._complaint = ""
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -77,7 +91,12 @@ class Peers:
 
     def probe_one(self, peer: str) -> None:
         """One probe of `peer`, and what follows from it."""
-        answer = self._probe(self._addresses[peer])
+        try:
+            answer = self._probe(self._addresses[peer])
+        except NoLookup as error:
+            self._complain(f"cannot look up peers' names ({error}): what is known of those stays as it is")
+            return
+        self._complain("")
         if answer is None:
             self._statistics[peer] = self._statistics[peer].after_silence()
             return
@@ -86,6 +105,13 @@ class Peers:
         if answer.coordinate is not None and smoothed:
             angle = self._rng.uniform(0.0, math.tau)
             self._coordinate = moved_by_sample(self.coordinate(), answer.coordinate, smoothed * 1000.0, angle)
+
+    def _complain(self, message: str) -> None:
+        if message and not self._complaint:
+            log.warning(message)
+        elif self._complaint and not message:
+            log.info("peers' names can be looked up again")
+        self._complaint = message
 
     def _run(self) -> None:
         while True:
@@ -98,18 +124,35 @@ class Peers:
 
 def probe_agent(address: Address) -> Answer | None:
     """Connects to another agent and asks for its coordinate; None when it cannot be reached."""
-    started = time.perf_counter()
-    try:
-        connection = socket.create_connection(address, timeout=TIMEOUT_SECONDS)
-    except OSError:
-        return None
-    round_trip_seconds = time.perf_counter() - started
-    with connection:
+    for family, numeric in _look_up(address):
         try:
-            connection.sendall(f"GET {COORDINATE_PATH} HTTP/1.0\r\n\r\n".encode())
-            answer = _read_to_end(connection)
+            with socket.socket(family, socket.SOCK_STREAM) as connection:
+                connection.settimeout(TIMEOUT_SECONDS)
+                started = time.perf_counter()
+                connection.connect(numeric)
+                return _ask(connection, time.perf_counter() - started)
         except OSError:
-            return Answer(round_trip_seconds, None)
+            continue
+    return None
+
+
+def _look_up(address: Address) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
+    """Family and numeric address of each that the name stands for; none when there is no such name."""
+    try:
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        if error.errno in NO_SUCH_NAME:
+            return []
+        raise NoLookup(f"{address[0]}: {error.strerror}") from error
+    return [(family, numeric) for family, _, _, _, numeric in found]
+
+
+def _ask(connection: socket.socket, round_trip_seconds: float) -> Answer:
+    try:
+        connection.sendall(f"GET {COORDINATE_PATH} HTTP/1.0\r\n\r\n".encode())
+        answer = _read_to_end(connection)
+    except OSError:
+        return Answer(round_trip_seconds, None)
     return Answer(round_trip_seconds, parse_coordinate(answer.partition(b"\r\n\r\n")[2]))
 
 

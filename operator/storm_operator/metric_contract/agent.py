@@ -135,7 +135,7 @@ AGENT_METRICS: tuple[Metric, ...] = (
         ("supervisor", "peer"),
         RATIO,
         "probed supervisor",
-        "Recent probes that the other supervisor answered.",
+        "Recent probes that the other supervisor answered; one whose name cannot be looked up is not probed.",
     ),
     _agent(
         "storm_supervisor_coordinate_seconds",

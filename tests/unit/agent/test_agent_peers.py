@@ -1,11 +1,25 @@
 from __future__ import annotations
 
 import random
+import socket
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
 
 import pytest
 
+from storm_operator.agent.http_server import Response, serve
 from storm_operator.agent.peer_statistics import AVAILABILITY_PROBES, PeerStatistics
-from storm_operator.agent.peers import Answer, Peers, coordinate_document, parse_coordinate
+from storm_operator.agent.peers import (
+    COORDINATE_PATH,
+    Answer,
+    NoLookup,
+    Peers,
+    coordinate_document,
+    parse_coordinate,
+    probe_agent,
+)
 from storm_operator.core.vivaldi import Coordinate
 
 
@@ -72,3 +86,56 @@ def test_coordinate_survives_the_wire() -> None:
 )  # fmt: skip
 def test_malformed_coordinates_are_unknown(document: bytes) -> None:
     assert parse_coordinate(document) is None
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """That of an agent at 127.0.0.1."""
+    document = coordinate_document(Coordinate(1, 2, 3, 0.5))
+    server = serve(("127.0.0.1", 0), {COORDINATE_PATH: lambda: Response(HTTPStatus.OK, "application/json", document)})
+    try:
+        yield int(server.server_address[1])
+    finally:
+        server.server_close()
+
+
+def test_the_round_trip_is_that_of_the_connection_without_the_look_up_of_the_name(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_seconds = [0.0]
+    look_up = socket.getaddrinfo
+
+    def slow_look_up(_name: str, *given: Any, **named: Any) -> Any:
+        now_seconds[0] += 50.0
+        unreachable = socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 1, 0, 0)
+        return [unreachable, *look_up("127.0.0.1", *given, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow_look_up)
+    monkeypatch.setattr(time, "perf_counter", lambda: now_seconds[0])
+    assert probe_agent(("storm-supervisor-1.storm", port)) == Answer(0.0, Coordinate(1, 2, 3, 0.5))
+    assert now_seconds == [50.0], "the name was looked up, once"
+
+
+def test_a_peer_without_a_name_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_such_name(*_given: Any, **_named: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_such_name)
+    assert probe_agent(("storm-supervisor-7.storm", 9464)) is None
+
+
+def test_while_names_cannot_be_looked_up_nothing_is_learned_of_peers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_answer(*_given: Any, **_named: Any) -> Any:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_answer)
+    with pytest.raises(NoLookup, match="Temporary failure"):
+        probe_agent(("storm-supervisor-1.storm", 9464))
+    peers = Peers("a", {"b": ("storm-supervisor-1.storm", 9464)}, random.Random("a"))
+    for _ in range(3):
+        peers.probe_one("b")
+    assert peers.report().statistics == {"b": PeerStatistics()}
+    (said,) = caplog.messages
+    assert said.startswith("cannot look up peers' names (storm-supervisor-1.storm: Temporary failure")

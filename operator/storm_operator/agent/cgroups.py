@@ -68,7 +68,7 @@ class ExecutorCgroups(Protocol):
         ...
 
     def names(self) -> tuple[str, ...]:
-        """Names of the groups below the parent."""
+        """Names of the groups below the parent; CgroupError when they cannot be read."""
         ...
 
     def create(self, name: str) -> None: ...
@@ -111,7 +111,10 @@ class _Groups:
         return self._machine.quota_millicores()
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted(entry.name for entry in self._parent.iterdir() if entry.is_dir()))
+        try:
+            return tuple(sorted(entry.name for entry in self._parent.iterdir() if entry.is_dir()))
+        except OSError as error:
+            raise CgroupError(f"cannot list the cgroups below {self._parent}: {error.strerror}") from error
 
     def create(self, name: str) -> None:
         (self._parent / name).mkdir(exist_ok=True)

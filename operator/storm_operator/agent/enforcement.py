@@ -92,6 +92,10 @@ class Enforcer:
     def start(self) -> None:
         """Checks that limits can be set (CgroupError when not) and removes what a crashed agent left behind."""
         self._cgroups.prepare()
+        self.remove_leftovers()
+
+    def remove_leftovers(self) -> None:
+        """Frees threads that a crashed agent left limited."""
         for name in self._cgroups.names():
             if name.startswith(self._prefix):
                 log.info("removing %s, left behind by an earlier agent", name)

@@ -56,8 +56,10 @@ class EnforcementSwitch:
         try:
             cgroup = find_cgroup(worker_pid, self._given_cgroup)
             self._machine.adopt_cgroup(cgroup)
-            if not self._declined:
-                enforcer = Enforcer(executor_cgroups(cgroup), self._host)
+            enforcer = Enforcer(executor_cgroups(cgroup), self._host)
+            if self._declined:
+                enforcer.remove_leftovers()
+            else:
                 enforcer.start()
                 self.enforcer, self.reason = enforcer, ""
                 log.info("enforcing CPU limits below %s (%s)", cgroup.path, enforcer.mode)

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_snapshots import executor_document, snapshot_document
+from storm_operator.agent import enforcement_switch
 from storm_operator.agent.cgroups import Bandwidth, CgroupV2, bandwidth_for
 from storm_operator.agent.enforcement import Enforcer, Place, ThreadLimit, changes
+from storm_operator.agent.enforcement_switch import EnforcementSwitch
 from storm_operator.agent.limits import ExecutorKey
+from storm_operator.agent.machine import Machine
 from storm_operator.agent.machine_cgroup import CgroupError, MachineCgroup
 from storm_operator.agent.worker_snapshot import WorkerSnapshot, parse_worker_snapshot
 
@@ -187,6 +190,21 @@ def test_start_removes_its_own_leftovers_only() -> None:
     cgroups = FakeCgroups(GROUP_2, *foreign)
     enforcer(cgroups).start()
     assert cgroups.names() == foreign
+
+
+@pytest.mark.parametrize("declined", ["told not to (--no-enforce)", ""])
+def test_threads_that_a_crashed_agent_left_limited_are_freed_also_where_limits_are_declined(
+    declined: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cgroups = FakeCgroups("storm-executor@sup-1@t@6700@2-2", "storm-executor@sup-2@t@6700@2-2", "other")
+    monkeypatch.setattr(enforcement_switch, "executor_cgroups", lambda _: cgroups)
+    cgroup = MachineCgroup(1, tmp_path, tmp_path, accounting=None)
+    monkeypatch.setattr(enforcement_switch, "find_cgroup", lambda _pid, _given: cgroup)
+    switch = EnforcementSwitch(Machine(None, began_at_seconds=0.0), "sup-1", None, declined)
+    switch.step((worker({2: 12}),), limits({}), now_seconds=0.0)
+    assert cgroups.names() == ("other", "storm-executor@sup-2@t@6700@2-2")
+    assert switch.mode == ("observe-only" if declined else "cgroup-v1")
+    assert switch.reason == declined
 
 
 def test_trouble_with_one_executor_is_said_once_and_spares_the_others(caplog: pytest.LogCaptureFixture) -> None:

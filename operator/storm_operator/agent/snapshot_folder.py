@@ -38,6 +38,7 @@ class _File:
     stamp: tuple[int, int, int]
     written_at_seconds: float
     document: bytes
+    """Empty once the writer has ended, and its last words were kept."""
     incarnation: Incarnation | None
     snapshot: WorkerSnapshot | None = None
     parsed_stamp: tuple[int, int, int] | None = None
@@ -142,14 +143,18 @@ class SnapshotFolder:
             if known is None:
                 known = self._files[name] = _File(stamp, written_at_seconds, document, incarnation)
             known.stamp, known.written_at_seconds, known.document = stamp, written_at_seconds, document
+            known.alive = True  # it has just been written
         self._check_alive(name, known)
 
     def _check_alive(self, name: str, file: _File) -> None:
         # A file that does not say whose it is goes on to the parser, which says what is wrong with it.
-        alive = file.incarnation is None or self._is_writer_alive(file.incarnation[0], file.written_at_seconds)
-        if not alive:
-            self._keep_last_words(name)
-        file.alive = alive
+        if not file.alive:
+            return  # until somebody writes it again
+        if file.incarnation is None or self._is_writer_alive(file.incarnation[0], file.written_at_seconds):
+            return
+        self._keep_last_words(name)
+        file.alive = False
+        file.document, file.snapshot, file.parsed_tids = b"", None, None
 
     def _keep_last_words(self, name: str) -> None:
         file = self._files[name]

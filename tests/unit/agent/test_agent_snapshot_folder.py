@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import logging
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from agent_snapshots import executor_document, snapshot_document, write_snapshot
 from storm_operator.agent import worker_snapshot
 from storm_operator.agent.snapshot_folder import MISSING_SECONDS, SnapshotFolder
+from storm_operator.agent.worker_snapshot import WorkerSnapshot
 
 
 class Living:
@@ -16,8 +18,10 @@ class Living:
 
     def __init__(self, *pids: int) -> None:
         self.pids = set(pids)
+        self.asked = 0
 
     def __call__(self, pid: int, written_at_seconds: float) -> bool:
+        self.asked += 1
         return pid in self.pids
 
 
@@ -133,6 +137,31 @@ def test_worker_dead_from_the_start_has_no_last_words_twice(tmp_path: Path) -> N
     folder.take_last_words()
     folder.threads()
     assert folder.take_last_words() == ()
+
+
+def test_a_dead_worker_s_file_costs_nothing_once_its_last_words_are_taken(tmp_path: Path) -> None:
+    living = Living(77)
+    folder = SnapshotFolder(tmp_path, living)
+    write_snapshot(tmp_path, snapshot_document(pid=77))
+    folder.threads()
+    living.pids.clear()
+    folder.threads()
+    assert [words.pid for words in folder.take_last_words()] == [77]
+    asked = living.asked
+    for _ in range(3):
+        assert folder.threads() == ()
+    assert living.asked == asked
+    assert not [each for each in gc.get_objects() if isinstance(each, WorkerSnapshot) and each.pid == 77]
+
+
+def test_a_worker_that_was_taken_for_dead_is_back_when_it_writes_again(tmp_path: Path) -> None:
+    living = Living()
+    folder = SnapshotFolder(tmp_path, living)
+    write_snapshot(tmp_path, snapshot_document(pid=77))
+    assert folder.workers() == ()
+    living.pids.add(77)
+    write_snapshot(tmp_path, snapshot_document(pid=77, written_at_ms=3_000))
+    assert [worker.written_at_ms for worker in folder.workers()] == [3_000]
 
 
 def test_malformed_file_is_said_once_and_comes_back_when_good(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

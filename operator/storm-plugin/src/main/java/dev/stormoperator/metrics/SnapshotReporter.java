@@ -4,6 +4,7 @@ import com.codahale.metrics.MetricRegistry;
 import java.io.IOException;
 import java.net.UnknownHostException;
 import java.nio.file.Path;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -165,6 +166,7 @@ public class SnapshotReporter implements StormReporter {
         WorkerSnapshot.Header header = new WorkerSnapshot.Header(
                 topologyId(), host(), port, ProcessHandle.current().pid(), startedAtMs, settings.exact());
         snapshot = new WorkerSnapshot(header, worker, storm, ConfigUtils.samplingRate(conf));
+        LeftSnapshots.removeFrom(settings.directory(), Instant.now());
         file = new SnapshotFile(settings.directory(), topologyId(), port);
         return true;
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from storm_operator.adapters.errors import MalformedDocument
@@ -10,10 +11,10 @@ from storm_operator.adapters.errors import MalformedDocument
 T = TypeVar("T")
 
 
-def decode_object(name: str, content: bytes) -> dict[str, Any]:
-    """A JSON object, whatever is in it."""
+def decode_object(name: str, content: bytes, parse: Callable[[bytes], Any] = json.loads) -> dict[str, Any]:
+    """A JSON object, whatever is in it. `parse` raises ValueError for what is none."""
     try:
-        document = json.loads(content)
+        document = parse(content)
     except ValueError as error:
         raise MalformedDocument(f"{name}: not JSON: {error}") from error
     if not isinstance(document, dict):

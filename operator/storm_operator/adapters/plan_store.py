@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.json_fields import decode_object
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors
 from storm_operator.adapters.zookeeper import Nodes
+from storm_operator.core import packed_json
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
 
@@ -68,13 +68,13 @@ class PlanStore:
         return {} if content is None else documents.decode_cpu_limits(content).millicores
 
     def write_journal(self, journal: Mapping[str, Any]) -> None:
-        """Keeps `journal`, any JSON object, for the operator's next life."""
-        self._nodes.put(f"{self._root}/journal", json.dumps(journal, separators=(",", ":")).encode("utf-8"))
+        """Keeps `journal`, any JSON object, for the operator's next life. MalformedDocument when it is too large."""
+        self._nodes.put(f"{self._root}/journal", packed_json.encode(journal))
 
     def read_journal(self) -> dict[str, Any] | None:
         """What `write_journal` kept; None when nothing is in progress."""
         content = self._nodes.get(f"{self._root}/journal")
-        return None if content is None else decode_object("journal", content)
+        return None if content is None else decode_object("journal", content, packed_json.decode)
 
     def clear_journal(self) -> None:
         self._nodes.remove(f"{self._root}/journal")

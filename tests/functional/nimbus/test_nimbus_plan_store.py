@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Protocol
 
 import pytest
 
+from large_plan import all_moved
 from storm_operator.adapters.errors import MalformedDocument, ZooKeeperUnreachable
 from storm_operator.adapters.nimbus.supervisors import read_supervisors
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import LARGEST_NODE_BYTES, ZooKeeperSession
 from storm_operator.core.decision import Plan, Prediction
 from storm_operator.core.model import Assignment, Executor
+from storm_operator.core.plan_json import record_to_json
 
 pytestmark = pytest.mark.functional
 TOPOLOGY = "nimbus-plan-store-1-1"
@@ -53,7 +56,16 @@ def test_all_documents_round_trip(session: ZooKeeperSession) -> None:
 
 def test_what_zookeeper_could_not_hold_is_refused_with_its_size(session: ZooKeeperSession) -> None:
     with pytest.raises(MalformedDocument, match=f"holds at most {LARGEST_NODE_BYTES}"):
-        PlanStore(session).write_journal({"long": "x" * LARGEST_NODE_BYTES})
+        PlanStore(session).write_journal({"long": random.Random(1).randbytes(LARGEST_NODE_BYTES).hex()})
+
+
+def test_the_journal_of_a_large_plan_round_trips(session: ZooKeeperSession) -> None:
+    journal = record_to_json(all_moved(10_000))
+    PlanStore(session).write_journal(journal)
+    try:
+        assert PlanStore(session).read_journal() == journal
+    finally:
+        PlanStore(session).clear_journal()
 
 
 def test_an_outage_is_reported_in_time_and_survived(lone_zookeeper: StoppableZooKeeper) -> None:

@@ -8,11 +8,15 @@ import json
 import pytest
 from thriftpy2.utils import serialize
 
+from large_plan import all_moved
 from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.nimbus.connection import storm_thrift
 from storm_operator.adapters.plan_store import PlanStore
+from storm_operator.adapters.storm_cluster import PlanJournal
+from storm_operator.adapters.zookeeper import LARGEST_NODE_BYTES
 from storm_operator.core.decision import Plan, Prediction
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.plan_json import record_to_json
 
 ROOT = "/storm/storm-operator"
 NOTHING = Prediction(0.0, 0.0, 0.0, 0, 0.0)
@@ -29,6 +33,7 @@ class Dictionary:
         return self.content.get(path)
 
     def put(self, path: str, content: bytes) -> None:
+        assert len(content) <= LARGEST_NODE_BYTES
         self.content[path] = content
 
     def remove(self, path: str) -> None:
@@ -121,6 +126,50 @@ def test_the_journal_is_any_object() -> None:
     assert store.read_journal() == {"state": "applying", "n": [1, None, "ü"]}
     store.clear_journal()
     assert store.read_journal() is None
+
+
+def test_all_that_is_kept_of_ten_thousand_executors_that_move_fits_into_zookeeper() -> None:
+    record = all_moved(10_000)
+    nodes = Dictionary()
+    store = PlanStore(nodes)
+    PlanJournal(store).save(record)
+    assert PlanJournal(store).load() == record
+    for topology_id in record.plan.topology_ids:
+        store.write_plan(topology_id, record.plan)
+        store.write_cpu_limits(topology_id, record.plan.id, record.plan.cpu_limits_millicores)
+        assert store.read_cpu_limits(topology_id)
+
+
+def test_one_topology_of_ten_thousand_executors_has_documents_that_zookeeper_holds() -> None:
+    only = "wordcount-1-1767268800"
+    executors = {Executor(only, task, task, "split"): task + 1 / 3 for task in range(1, 10_001)}
+    store = PlanStore(Dictionary())
+    store.write_plan(only, plan(*((each, f"s{each.task_start % 200}") for each in executors)))
+    store.write_cpu_limits(only, "p-1", executors)
+    written = store.read_plan(only)
+    assert written is not None
+    assert sum(len(worker.executors) for worker in written.workers) == len(executors)
+
+
+def test_a_journal_of_an_earlier_version_is_read_however_long_it_is() -> None:
+    record = all_moved(1_000)
+    nodes = Dictionary()
+    nodes.put(f"{ROOT}/journal", json.dumps(record_to_json(record)).encode())
+    assert PlanJournal(PlanStore(nodes)).load() == record
+
+
+def test_a_short_journal_can_be_read_by_people() -> None:
+    nodes = Dictionary()
+    PlanStore(nodes).write_journal({"state": "applying"})
+    assert nodes.content[f"{ROOT}/journal"] == b'{"state":"applying"}'
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8bnonsense", gzip.compress(b"{}"), gzip.compress(b"[1]"), b"\x00"])
+def test_a_journal_that_cannot_be_unpacked_is_refused(content: bytes) -> None:
+    nodes = Dictionary()
+    nodes.put(f"{ROOT}/journal", content)
+    with pytest.raises(MalformedDocument, match="journal: not JSON"):
+        PlanStore(nodes).read_journal()
 
 
 @pytest.mark.parametrize("topology_id", ["", "a/b", "../journal"])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import base64
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from storm_operator.adapters.kube.resources import API_VERSION
+from storm_operator.core import packed_json
 from storm_operator.core.decision import Plan, Prediction
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.model import WorkerSlot
@@ -24,6 +26,10 @@ ASK_ANNOTATION = "storm-operator.dev/rebalance"
 TOPOLOGY_LABEL = "storm-operator.dev/topology"
 APPROVED = "Approved"
 UNNAMED = "annotation"
+MOST_SHOWN = 1_000
+"""Of moves and limits: nobody reads more, and all of them would be more than Kubernetes stores of one resource."""
+PACKED = "gzip+base64:"
+"""What the text of a plan begins with that would be too long as plain JSON."""
 FINAL_STATES = frozenset(state.value for state in PlanState if state.is_final)
 
 
@@ -72,8 +78,8 @@ def state_of(body: Body) -> str:
 def plan_of(body: Body) -> Plan | None:
     """The plan as it was shown; None when another version of the operator wrote it in a form that is not understood."""
     try:
-        return plan_from_json(json.loads(body["spec"]["plan"]))
-    except (KeyError, TypeError, ValueError):
+        return plan_from_json(_plan_of_text(body["spec"]["plan"]))
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
@@ -92,7 +98,7 @@ def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str])
             **({"from": place(move.source)} if move.source else {}),
             "to": place(move.target),
         }
-        for move in plan.moves
+        for move in plan.moves[:MOST_SHOWN]
     ]
     spec = {
         "clusterNimbus": owner.nimbus,
@@ -110,10 +116,11 @@ def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str])
         "restartedWorkers": [place(slot) for slot in plan.restarted_workers],
         "keptWorkers": [place(slot) for slot in plan.kept_workers],
         "cpuLimitsMillicores": {
-            f"{e.topology_id}/{e.task_start}-{e.task_end}": limit for e, limit in plan.cpu_limits_millicores.items()
+            f"{e.topology_id}/{e.task_start}-{e.task_end}": limit
+            for e, limit in islice(plan.cpu_limits_millicores.items(), MOST_SHOWN)
         },
         "prediction": {"before": _prediction(plan.before), "after": _prediction(plan.after)},
-        "plan": json.dumps(plan_to_json(plan)),  # one line of `kubectl describe` instead of hundreds
+        "plan": _plan_text(plan),  # one line of `kubectl describe` instead of hundreds
     }
     namespace, topology = owner.key
     return {
@@ -127,6 +134,19 @@ def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str])
         },
         "spec": {key: value for key, value in spec.items() if value is not None},
     }
+
+
+def _plan_text(plan: Plan) -> str:
+    content = packed_json.encode(plan_to_json(plan))
+    if content.startswith(packed_json.GZIP_MAGIC):
+        return PACKED + base64.b64encode(content).decode("ascii")
+    return content.decode("utf-8")
+
+
+def _plan_of_text(text: str) -> Any:
+    if text.startswith(PACKED):
+        return packed_json.decode(base64.b64decode(text.removeprefix(PACKED)))
+    return packed_json.decode(text.encode("utf-8"))
 
 
 def proposal_record(body: Body) -> PlanRecord | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,7 @@ from kube_builders import (
     plan_record,
     rebalance,
 )
+from large_plan import all_moved
 from storm_operator.adapters.resource_schema import crd_file
 from storm_operator.core.decision import Move
 from storm_operator.core.decision_memory import assignment_hash
@@ -32,6 +34,8 @@ from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.kube.rebalances import (
     ASK_ANNOTATION,
     FINAL_STATES,
+    MOST_SHOWN,
+    PACKED,
     TOPOLOGY_LABEL,
     Ask,
     annotated_by,
@@ -44,6 +48,7 @@ from storm_operator.kube.rebalances import (
     timestamp,
 )
 
+LARGEST_OF_ETCD_BYTES = 1_500_000
 IN_FORCE = {"approved_by": AUTO, "in_force_at_seconds": NOW_SECONDS}
 MEASURED = Outcome(100.04, 300.0, 5.0, 4.0, 12.0)
 
@@ -87,6 +92,24 @@ class TestSpec:
         spec = rebalance_body(plan_record(of=plan(payback_seconds=None, after=silent)), managed(), HOSTS)["spec"]
         assert "paybackSeconds" not in spec
         assert "completeLatencyMilliseconds" not in spec["prediction"]["after"]
+
+    def test_plan_of_ten_thousand_executors_fits_into_etcd_and_comes_back_whole(self) -> None:
+        large = all_moved(10_000)
+        body = rebalance_body(large, managed(), HOSTS)
+        assert len(json.dumps(body)) < LARGEST_OF_ETCD_BYTES
+        assert body["spec"]["moveCount"] == 10_000
+        assert len(body["spec"]["moves"]) == len(body["spec"]["cpuLimitsMillicores"]) == MOST_SHOWN
+        assert plan_of(body) == large.plan
+
+    def test_plan_of_few_executors_is_plain_json(self) -> None:
+        body = rebalance_body(plan_record(), managed(), HOSTS)
+        assert json.loads(body["spec"]["plan"])["id"] == plan().id
+
+    @pytest.mark.parametrize("text", [f"{PACKED}!", f"{PACKED}H4sI", "{", {"id": "p-1"}])
+    def test_plan_that_cannot_be_read_is_none(self, text: object) -> None:
+        body = rebalance_body(plan_record(), managed(), HOSTS)
+        body["spec"]["plan"] = text
+        assert plan_of(body) is None
 
     def test_hashes_are_those_of_base_and_target(self) -> None:
         spec = rebalance_body(plan_record(), managed(), HOSTS)["spec"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from builders import chain_topology, component_load, even_traffic, history, placed, snapshot, supervisors
@@ -91,11 +91,32 @@ class Audience:
 
 
 @dataclass
+class FakeJournal(MemoryJournal):
+    """Keeps what it is given, but for one save that it was told to refuse."""
+
+    kept: PlanRecord | None = None
+    refusal: Exception | None = None
+    refuses: Callable[[PlanRecord], bool] = lambda _: True
+    refused: int = 0
+
+    def refuse_next(self, refusal: Exception, of: Callable[[PlanRecord], bool] = lambda _: True) -> None:
+        """Raise `refusal` in the next save of such a record."""
+        self.refusal, self.refuses = refusal, of
+
+    def save(self, record: PlanRecord) -> None:
+        if self.refusal is not None and self.refuses(record):
+            refusal, self.refusal = self.refusal, None
+            self.refused += 1
+            raise refusal
+        super().save(record)
+
+
+@dataclass
 class Scene:
     cluster: FakeCluster
     observer: FakeObserver
     loop: ControlLoop
-    journal: MemoryJournal
+    journal: FakeJournal
     audience: Audience
 
     def run(self, specs: Mapping[str, TopologySpec] = SPECS, seconds: float = 10.0) -> Plan | Hold:
@@ -105,7 +126,7 @@ class Scene:
 
 def scene() -> Scene:
     cluster = FakeCluster(Assignment(SPREAD), FakeClock())
-    observer, journal, audience = FakeObserver(cluster), MemoryJournal(), Audience()
+    observer, journal, audience = FakeObserver(cluster), FakeJournal(), Audience()
     loop = ControlLoop(
         observer=observer,
         applier=Applier(cluster, cluster, cluster, cluster.clock),

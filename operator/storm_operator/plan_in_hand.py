@@ -99,15 +99,31 @@ class PlanInHand:
         if not verdict.worse:
             self._close(record, PlanState.VERIFIED, verdict.message)
             return
-        rolled_back = replace(record, state=PlanState.ROLLED_BACK, message=verdict.message)
-        self._tell(rolled_back)
-        # The way back takes the plan's place in the journal with its first save: there is no moment without either.
-        self._roll_back(rolled_back, measured)
+        self._roll_back(replace(record, state=PlanState.ROLLED_BACK, message=verdict.message), measured)
 
     def _roll_back(self, record: PlanRecord, measured: Outcome) -> None:
-        """Apply the way back; it is not judged again (it would only be compared with what it leaves)."""
+        """Apply the way back; it is not judged again (it would only be compared with what it leaves).
+
+        It takes the plan's place in the journal with its first save: there is no moment without either. Before that the
+        plan is not over: where it cannot be saved, the next pass judges anew.
+        """
         now = self.now()
-        way_back = self.applier.apply(way_back_from(record, measured, self.new_plan_id(now), now), self.save)
+
+        def save(step: PlanRecord) -> None:
+            self.journal.save(step)
+            if record not in self.memory.records:
+                self._tell(record)
+            self._tell(step)
+
+        try:
+            way_back = self.applier.apply(way_back_from(record, measured, self.new_plan_id(now), now), save)
+        except OUT_OF_REACH:
+            raise
+        except AdapterError as error:
+            if record in self.memory.records:
+                raise  # it was begun, and the next pass goes on with it
+            self._close(record, PlanState.EXPIRED, f"{record.message}; it cannot be taken back: {error}")
+            return
         if way_back.state is PlanState.SETTLING:
             self._close(way_back, PlanState.VERIFIED, f"rolled back {record.plan.id}")
         else:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from loop_scene import SETTINGS, SPECS, SPREAD, FakeObserver, last_state, scene, with_mode
-from storm_operator.adapters.errors import NimbusUnreachable
+from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, ZooKeeperUnreachable
 from storm_operator.apply import Applier
 from storm_operator.control_loop import unmeasured_topologies
 from storm_operator.core.decision import Hold, HoldReason, Plan
@@ -129,6 +129,37 @@ def test_plan_that_doubles_latency_is_rolled_back_and_not_proposed_again() -> No
     decision = played.run(seconds=600.0)
     assert isinstance(decision, Hold)
     assert decision.reason is HoldReason.KNOWN_BAD
+
+
+def test_way_back_that_could_not_be_begun_is_begun_in_a_later_pass() -> None:
+    played = scene()
+    played.run()
+    played.observer.latency_ms = 40.0
+    played.journal.refuse_next(ZooKeeperUnreachable("no answer"), of=lambda record: bool(record.rollback_of))
+    while played.journal.refused == 0:
+        played.run()
+    assert last_state(played) is PlanState.SETTLING
+    assert PlanState.ROLLED_BACK not in {record.state for record in played.audience.records}, "not told yet"
+    played.run()
+    bad, back = played.loop.memory.records
+    assert (bad.state, back.state) == (PlanState.ROLLED_BACK, PlanState.VERIFIED)
+    assert played.cluster.assignment.slot_of == SPREAD
+    assert played.loop.memory.decisions.known_bad
+    assert played.journal.kept is None
+    told = [record.state for record in played.audience.records if record.plan.id == bad.plan.id]
+    assert told.count(PlanState.ROLLED_BACK) == 1
+
+
+def test_way_back_that_nobody_can_keep_ends_with_the_reason_and_others_go_on() -> None:
+    played = scene()
+    played.run()
+    played.observer.latency_ms = 40.0
+    played.journal.refuse_next(MalformedDocument("too large"), of=lambda record: bool(record.rollback_of))
+    while played.journal.refused == 0:
+        played.run()
+    assert last_state(played) is PlanState.EXPIRED
+    assert played.loop.memory.records[-1].message.endswith("it cannot be taken back: too large")
+    assert played.audience.reports[-1].snapshot is not None
 
 
 def test_observe_and_recommend_touch_nothing() -> None:

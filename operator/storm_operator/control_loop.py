@@ -94,8 +94,12 @@ class ControlLoop:
         )
 
     def recover(self) -> PlanRecord | None:
-        """Finish or abandon the plan that an earlier life of the operator left behind; call once, at the start."""
+        """Finish or abandon the plan that an earlier life of the operator left behind; call once, at the start.
+
+        The CPU limits that it left are ours from now on, to follow or to lift.
+        """
         self.memory.watched_since_seconds = self.clock.now()
+        self.memory.limited |= self._held_to_limits()
         record = self.journal.load()
         if record is not None:
             self.plans.settle(record)
@@ -120,6 +124,8 @@ class ControlLoop:
             snapshot = self._observe(specs, now)
         groups = group_by_settings(snapshot, specs)
         if not groups:
+            self.plans.verify_if_settled(snapshot, groups, now)
+            self._lift_limits_of_unmanaged(frozenset())
             hold = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
             return PassReport(now, snapshot, None, (((), hold),))
         with self.times.step("forecast"):
@@ -245,6 +251,10 @@ class ControlLoop:
         """Nobody watches from now on: executors are no longer held to what they were last found to need."""
         self._lift_limits_of_unmanaged(frozenset())
 
+    def _held_to_limits(self) -> frozenset[str]:
+        documents = self.applier.documents
+        return frozenset(known for known in documents.planned_topologies() if documents.read_cpu_limits(known))
+
     def _lift_limits_of_unmanaged(self, managed: AbstractSet[str]) -> None:
         for topology_id in sorted(self.memory.limited - managed):
             self.applier.limits.lift(topology_id)
@@ -256,7 +266,9 @@ class ControlLoop:
         """Limits follow demand in every period, plan or no plan: they cost no restart. Of `unmeasured` topologies they
         stay: demand is unknown."""
         pending = self.plans.pending
-        unsettled = pending.plan.topology_ids if pending is not None else ()
+        unsettled = frozenset(pending.plan.topology_ids) if pending is not None else frozenset()
+        if pending is not None and pending.enforce_cpu:
+            self.memory.limited |= unsettled
         for group in groups:
             enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
             for topology_id in group.topology_ids:
@@ -270,3 +282,4 @@ class ControlLoop:
                         self.applier.limits.follow(topology_id, limits)
                 else:
                     self.applier.limits.lift(topology_id)
+                    self.memory.limited -= {topology_id}

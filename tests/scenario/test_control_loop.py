@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from loop_scene import SETTINGS, SPECS, SPREAD, FakeObserver, last_state, scene, with_mode
+from loop_scene import SETTINGS, SPECS, SPREAD, FakeObserver, Scene, last_state, scene, with_mode
 from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, ZooKeeperUnreachable
 from storm_operator.apply import Applier
 from storm_operator.control_loop import unmeasured_topologies
 from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod, Mode, Trigger
+from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.standalone import TerminalListener
 
 
@@ -75,6 +76,45 @@ def test_limits_follow_demand_between_plans_but_not_while_one_settles() -> None:
     assert played.loop.memory.demand is not None
     assert played.cluster.limits["words"] == dict(played.loop.memory.demand.millicores)
     assert played.cluster.limits["words"] != settling
+
+
+def one_with_limits() -> Scene:
+    """A plan is verified, and executors are held to CPU limits."""
+    played = scene()
+    while not played.loop.memory.records or last_state(played) is PlanState.SETTLING:
+        played.run()
+    assert played.cluster.limits["words"]
+    return played
+
+
+def test_limits_are_lifted_when_the_last_topology_is_no_longer_managed() -> None:
+    played = one_with_limits()
+    played.run({})
+    assert played.cluster.limits == {"words": {}}
+    assert played.loop.memory.limited == frozenset()
+
+
+@pytest.mark.parametrize("specs", [{}, SPECS], ids=["unmanaged", "managed"])
+def test_limits_that_a_life_without_an_end_left_are_lifted_by_the_next_one(specs: Mapping[str, TopologySpec]) -> None:
+    killed = one_with_limits()
+    reborn = scene()
+    reborn.loop.applier, reborn.loop.clock = killed.loop.applier, killed.cluster.clock
+    reborn.loop.recover()
+    reborn.loop.run_once(specs)
+    assert bool(killed.cluster.limits["words"]) is bool(specs)
+    reborn.loop.release()
+    assert killed.cluster.limits == {"words": {}}
+
+
+def test_plan_that_settles_ends_when_its_topologies_are_no_longer_managed() -> None:
+    played = scene()
+    played.run()
+    assert last_state(played) is PlanState.SETTLING
+    played.run({})
+    assert last_state(played) is PlanState.EXPIRED
+    assert played.loop.memory.records[-1].message == "its topologies are no longer managed"
+    assert played.journal.kept is None
+    assert played.cluster.limits == {"words": {}}
 
 
 def played_with_failures(

@@ -46,10 +46,9 @@ class ApprovalDesk:
         self._keep(replace(record, message=waits_for))
         return record.plan
 
-    def take(self, record: PlanRecord) -> PlanRecord:
-        """The plan leaves the desk to be carried out; `record` with what is known of its proposal."""
+    def with_approval(self, record: PlanRecord) -> PlanRecord:
+        """`record` with what is known of its proposal: who said yes, and when."""
         known = self.memory.proposals.named(record.plan.id)
-        self.memory.proposals = self.memory.proposals.without(record.plan.id)
         if known is None or not known.approved_by:
             return replace(record, approved_by=AUTO, approved_at_seconds=self.clock.now())
         return replace(
@@ -58,6 +57,10 @@ class ApprovalDesk:
             approved_by=known.approved_by,
             approved_at_seconds=known.approved_at_seconds,
         )
+
+    def release(self, plan_id: str) -> None:
+        """The plan is being carried out: it waits no longer. Not said before it is saved, lest the approval be lost."""
+        self.memory.proposals = self.memory.proposals.without(plan_id)
 
     def _keep(self, record: PlanRecord) -> None:
         """Let it wait; whatever waited for its topologies before is told that it is superseded."""

@@ -244,8 +244,12 @@ class ControlLoop:
         return record.plan.topology_ids if record is not None and record.state is PlanState.APPLYING else ()
 
     def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> None:
-        record = self.desk.take(proposed_record(plan, group, snapshot))
-        self.plans.settle(self.applier.apply(record, self.plans.save))
+        record = self.desk.with_approval(proposed_record(plan, group, snapshot))
+        self.plans.settle(self.applier.apply(record, self._save))
+
+    def _save(self, record: PlanRecord) -> None:
+        self.plans.save(record)
+        self.desk.release(record.plan.id)
 
     def release(self) -> None:
         """Nobody watches from now on: executors are no longer held to what they were last found to need."""

@@ -10,6 +10,7 @@ import pytest
 from builders import placed, slot
 from fake_cluster import FakeCluster
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, Scene, last_state, scene, with_mode
+from storm_operator.adapters.errors import ZooKeeperUnreachable
 from storm_operator.apply import Applier
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.model import Assignment
@@ -362,6 +363,21 @@ def test_way_back_from_where_nobody_is_any_more_expires() -> None:
     back = played.loop.desk.propose_way_back(plan, "somebody")
     assert until_done(played, back).state is PlanState.EXPIRED
     assert played.cluster.calls == calls
+
+
+def test_approved_plan_that_could_not_be_saved_is_carried_out_in_the_next_pass() -> None:
+    played = scene()
+    plan = proposed(played)
+    played.loop.desk.approve(plan.id, "somebody")
+    played.journal.refuse_next(ZooKeeperUnreachable("no answer"))
+    hold = played.run(RECOMMEND)
+    assert isinstance(hold, Hold)
+    assert hold.reason is HoldReason.CLUSTER_UNREACHABLE
+    assert not played.loop.has_pending_plan
+    assert played.run(RECOMMEND) == plan
+    (record,) = played.loop.memory.records
+    assert record.approved_by == "somebody"
+    assert played.loop.memory.proposals.waiting == ()
 
 
 def test_approved_plan_is_finished_by_the_next_life_of_the_operator() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError
 from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
@@ -207,8 +207,7 @@ class ControlLoop:
         pending = self.plans.pending
         if pending is not None:
             return Hold(HoldReason.APPLYING, f"plan {pending.plan.id} settles and is verified first; {decision.reason}")
-        self._apply(decision, group, snapshot)
-        return decision
+        return self._apply(decision, group, snapshot)
 
     def _decide(self, group: Group, snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]) -> Decision:
         settings = PlacementSettings(
@@ -243,9 +242,18 @@ class ControlLoop:
         record = self.plans.pending
         return record.plan.topology_ids if record is not None and record.state is PlanState.APPLYING else ()
 
-    def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> None:
+    def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> Decision:
+        """The plan; a hold where it was refused before anything was done: other groups need not wait for it."""
         record = self.desk.with_approval(proposed_record(plan, group, snapshot))
-        self.plans.settle(self.applier.apply(record, self._save))
+        try:
+            self.plans.settle(self.applier.apply(record, self._save))
+        except OUT_OF_REACH:
+            raise
+        except AdapterError as error:
+            if self.plans.pending is not None:
+                raise
+            return Hold(HoldReason.CLUSTER_UNREACHABLE, f"plan {plan.id} cannot be begun: {error}")
+        return plan
 
     def _save(self, record: PlanRecord) -> None:
         self.plans.save(record)

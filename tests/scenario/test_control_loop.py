@@ -202,6 +202,19 @@ def test_way_back_that_nobody_can_keep_ends_with_the_reason_and_others_go_on() -
     assert played.audience.reports[-1].snapshot is not None
 
 
+def test_plan_that_nobody_can_keep_holds_its_topologies_alone() -> None:
+    played = scene()
+    played.journal.refuse_next(MalformedDocument("too large"))
+    decision = played.run()
+    assert isinstance(decision, Hold)
+    assert decision.message.endswith("cannot be begun: too large")
+    report = played.audience.reports[-1]
+    assert report.snapshot is not None
+    assert report.limits_millicores, "limits followed all the same"
+    assert not [call for call in played.cluster.calls if "plan" in call or "rebalance" in call]
+    assert isinstance(played.run(), Plan)
+
+
 def test_observe_and_recommend_touch_nothing() -> None:
     for mode in (Mode.OBSERVE, Mode.RECOMMEND):
         played = scene()

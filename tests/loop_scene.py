@@ -47,6 +47,8 @@ class FakeObserver:
     """Supervisors that have died."""
     capacity_millicores: float = 1000.0
     """Of each supervisor."""
+    stopped: bool = False
+    """Nothing is acked."""
 
     def observe(
         self,
@@ -66,7 +68,8 @@ class FakeObserver:
             periods=past(loads, now_seconds),
         )
         latency = LatencySummary(self.latency_ms, self.latency_ms, self.latency_ms, 1000.0)
-        picture = replace(picture, taken_at_seconds=now_seconds, rates={"words": TopologyRates(RATE, 0.0, latency)})
+        rates = TopologyRates(0.0, 0.0, None) if self.stopped else TopologyRates(RATE, 0.0, latency)
+        picture = replace(picture, taken_at_seconds=now_seconds, rates={"words": rates})
         if self.missing:
             executor = WORDS.executors[0]
             picture = replace(picture, completeness=Completeness(5, (executor,), 0.0, ("agent s1 is silent",)))

@@ -11,7 +11,7 @@ from storm_operator.core.groups import Group
 from storm_operator.core.plan_progress import failed_since, supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.verify import judge
+from storm_operator.core.verify import judge, why_no_verdict
 from storm_operator.core.way_back import way_back_from
 from storm_operator.loop_ports import Journal, Listener, LoopMemory
 
@@ -79,10 +79,11 @@ class PlanInHand:
         if now < running_at + group.scheduling.settling_seconds:
             return
         measured = outcome_of(snapshot, record.plan.topology_ids)
-        if measured.inter_supervisor_tuples_per_second is not None and measured.acked_per_second is not None:
+        unclear = why_no_verdict(record, measured)
+        if not unclear:
             self._conclude(record, measured, group)
         elif now >= self._patience_ends(running_at, group.scheduling.settling_seconds):
-            why = "; ".join(snapshot.completeness.problems) or "its figures are unknown"
+            why = "; ".join((*snapshot.completeness.problems, unclear))
             self._close(record, PlanState.EXPIRED, f"in force, but could not be verified: {why}")
         # Otherwise unknown is not a verdict yet: ask again next period.
 

@@ -215,6 +215,30 @@ def test_plan_that_nobody_can_keep_holds_its_topologies_alone() -> None:
     assert isinstance(played.run(), Plan)
 
 
+def test_plan_after_which_nothing_is_acked_is_not_verified_and_ends_with_the_reason() -> None:
+    played = scene()
+    played.run()
+    gathered = played.cluster.assignment.slot_of
+    played.observer.stopped = True
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    assert last_state(played) is PlanState.EXPIRED
+    assert "no tuple is acked any more, 300 a second were before" in played.loop.memory.records[-1].message
+    assert played.cluster.assignment.slot_of == gathered, "its sources may be dry: that is no reason to go back"
+
+
+def test_plan_whose_topology_acks_again_in_time_is_verified() -> None:
+    played = scene()
+    played.run()
+    played.observer.stopped = True
+    for _ in range(4):
+        played.run()
+    assert last_state(played) is PlanState.SETTLING
+    played.observer.stopped = False
+    played.run()
+    assert last_state(played) is PlanState.VERIFIED
+
+
 def test_observe_and_recommend_touch_nothing() -> None:
     for mode in (Mode.OBSERVE, Mode.RECOMMEND):
         played = scene()

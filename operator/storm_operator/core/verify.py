@@ -22,6 +22,25 @@ class Verdict:
     message: str
 
 
+def why_no_verdict(record: PlanRecord, measured: Outcome) -> str:
+    """Why `measured` cannot tell what the plan brought; empty when it can.
+
+    A topology that no longer acks anything was stopped by the plan, or its sources are dry: its figures do not tell
+    which, so that it is neither praised nor taken back. The way back of another plan is not judged at all.
+    """
+    if measured.inter_supervisor_tuples_per_second is None or measured.acked_per_second is None:
+        return "its figures are unknown"
+    before = record.before
+    if record.rollback_of or not before.acked_per_second:
+        return ""
+    if measured.acked_per_second == 0.0:
+        return f"no tuple is acked any more, {_figure(before.acked_per_second)} a second were before"
+    latency_counts = before.complete_latency_p50_ms is not None and not relieves_overload(record.plan)
+    if latency_counts and measured.complete_latency_p50_ms is None:
+        return "its complete latency is unknown, and was known before"
+    return ""
+
+
 def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdict:
     """Compare `measured` with what was before and what was predicted.
 
@@ -96,6 +115,7 @@ def _praise(before: Outcome, after: Outcome) -> str:
                 after.inter_supervisor_tuples_per_second,
                 " tuples/s",
             ),
+            ("throughput", before.acked_per_second, after.acked_per_second, " tuples/s"),
             ("median complete latency", before.complete_latency_p50_ms, after.complete_latency_p50_ms, " ms"),
         )
     ]

@@ -11,7 +11,7 @@ from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
-from storm_operator.core.verify import judge
+from storm_operator.core.verify import judge, why_no_verdict
 
 MARGIN_PERCENT = 25.0
 BEFORE = Outcome(800.0, 300.0, 9.0, 8.0, 20.0)
@@ -87,6 +87,40 @@ def test_load_that_grew_meanwhile_is_not_blamed_on_the_plan() -> None:
 @pytest.mark.parametrize("outcome", [measured(traffic=None, p50=None), measured(acked=None, traffic=9999.0, p50=999.0)])
 def test_unknown_speaks_for_nobody(outcome: Outcome) -> None:
     assert not judge(record(), outcome, MARGIN_PERCENT).worse
+
+
+@pytest.mark.parametrize(
+    ("outcome", "word"),
+    [
+        (measured(traffic=None), "figures are unknown"),
+        (measured(acked=None), "figures are unknown"),
+        (measured(traffic=0.0, p50=None, acked=0.0), "no tuple is acked any more, 300 a second were before"),
+        (measured(traffic=10.0, p50=None, acked=15.0), "latency is unknown, and was known before"),
+    ],
+)
+def test_topology_that_stopped_or_is_not_seen_gives_no_verdict(outcome: Outcome, word: str) -> None:
+    assert word in why_no_verdict(record(), outcome)
+
+
+@pytest.mark.parametrize(
+    ("told", "outcome"),
+    [
+        (record(), measured()),
+        (record(), measured(acked=15.0)),
+        (record(before=Outcome(800.0, 0.0, None, None, None)), measured(p50=None, acked=0.0)),
+        (record(before=Outcome(800.0, None, None, None, None)), measured(p50=None, acked=0.0)),
+        (record(before=Outcome(800.0, 300.0, None, None, None)), measured(p50=None)),
+        (record(relief=400.0), measured(p50=None)),
+        (replace(record(), rollback_of="p-0"), measured(p50=None, acked=0.0)),
+    ],
+    ids=["all known", "less", "idle before", "unknown before", "no latency before", "relief", "way back"],
+)
+def test_all_else_gives_one(told: PlanRecord, outcome: Outcome) -> None:
+    assert why_no_verdict(told, outcome) == ""
+
+
+def test_verdict_tells_throughput() -> None:
+    assert "throughput 300 -> 15.0 tuples/s" in judge(record(), measured(acked=15.0), MARGIN_PERCENT).message
 
 
 def test_noise_of_small_figures_is_no_reason() -> None:

@@ -53,7 +53,8 @@ def _check_file(path: Path) -> list[Checked]:
         documents = read_documents(path)
     except InvalidResource as error:
         return [Checked(path, str(error))]
-    return [_check_document(path, document) for document in documents if _is_ours(document)]
+    names = set[tuple[str | None, str]]()
+    return [_check_document(path, document, names) for document in documents if _is_ours(document)]
 
 
 def _is_ours(document: object) -> bool:
@@ -61,9 +62,13 @@ def _is_ours(document: object) -> bool:
     return document is not None and (not isinstance(document, dict) or document.get("kind", KIND) == KIND)
 
 
-def _check_document(path: Path, document: object) -> Checked:
+def _check_document(path: Path, document: object, names: set[tuple[str | None, str]]) -> Checked:
+    """`names` are those (with their Nimbus) of the file's documents so far, and get this one's."""
     try:
-        name = parse_topology(document, base_folder=path.parent).name
+        spec = parse_topology(document, base_folder=path.parent)
     except InvalidResource as error:
         return Checked(path, str(error))
-    return Checked(path, f"{name} is right", is_right=True)
+    if (spec.nimbus, spec.name) in names:
+        return Checked(path, f"{spec.name} is described twice in this file; describe each topology once")
+    names.add((spec.nimbus, spec.name))
+    return Checked(path, f"{spec.name} is right", is_right=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from storm_operator.core.finite import is_finite, number_in_words
 
 Reader = Callable[[object, str], Any]
 """Raises `InvalidScenario`."""
@@ -23,8 +24,10 @@ def number(right: str, fits: Callable[[float], bool]) -> Reader:
     """Of finite numbers those that fit, which are called `right`."""
 
     def reader(value: object, path: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not fits(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise InvalidScenario(f"{path} is {value!r}: {right} is right")
+        if not is_finite(value) or not fits(value):
+            raise InvalidScenario(f"{path} is {number_in_words(value)}: {right} is right")
         return float(value)
 
     return reader

@@ -9,8 +9,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from storm_operator.adapters.resource_schema import InvalidResource
 from storm_operator.adapters.resource_settings import (
     checked_section,
@@ -18,6 +16,7 @@ from storm_operator.adapters.resource_settings import (
     resource_settings,
     scheduling_settings,
 )
+from storm_operator.adapters.yaml_text import InvalidYaml, yaml_document
 from storm_operator.core.distances import Distances
 from storm_operator.core.topology_spec import AdoptSource, ParallelismSpec, TopologySpec
 from storm_operator.scenario_fields import (
@@ -99,11 +98,11 @@ class ScenarioFile:
 def read_scenario(path: Path) -> ScenarioFile:
     """The scenario in a YAML file. Raises `InvalidScenario`."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml_document(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidScenario(f"cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidScenario(f"cannot be read: {' '.join(str(error).split())}") from error
+    except (UnicodeDecodeError, InvalidYaml) as error:
+        raise InvalidScenario(f"cannot be read: {error}") from error
     return parse_scenario(document, path.stem)
 
 

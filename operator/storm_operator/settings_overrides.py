@@ -108,16 +108,24 @@ def _like(present: object, key: str, value: str) -> Any:
         if not value.isdecimal() or int(value) < 1:
             raise InvalidOverride(f"{key} is {value!r}: expected a whole number of 1 or more")
         return int(value)
-    return _number(key, value) if isinstance(present, float) else value
+    return _finite(key, value, "a number") if isinstance(present, float) else value
 
 
 def _number(key: str, value: str) -> float:
+    """Of those that no schema bounds: a price, or a number of the policy's own."""
+    number = _finite(key, value, "a number of 0 or more")
+    if number < 0.0:
+        raise InvalidOverride(f"{key} is {value!r}: expected a number of 0 or more")
+    return number
+
+
+def _finite(key: str, value: str, right: str) -> float:
     try:
         number = float(value)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number) or number < 0.0:
-        raise InvalidOverride(f"{key} is {value!r}: expected a number of 0 or more")
+    if not math.isfinite(number):
+        raise InvalidOverride(f"{key} is {value!r}: expected {right}")
     return number
 
 

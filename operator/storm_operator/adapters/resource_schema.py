@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -11,9 +11,21 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
+from storm_operator.core.finite import is_finite, number_in_words
+
 PACKAGE = Path(__file__).parent.parent
 CRD_FOLDERS = (PACKAGE / "crds", PACKAGE.parent.parent / "crds")
 """Installed, the CRDs lie in the package; in a checkout, where kubectl takes them from."""
+
+
+TYPE_NAMES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+}
 
 
 class InvalidResource(ValueError):
@@ -35,7 +47,11 @@ def topology_schema() -> Mapping[str, Any]:
 
 
 def check_schema(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raises `InvalidResource` for the first of the mistakes that a schema of single fields can tell."""
+    """Raises `InvalidResource` for the first of the mistakes that a schema of single fields can tell.
+
+    And for a number that JSON does not have, and so no API server lets pass: no bound of a schema stops NaN.
+    """
+    _check_finite(document)
     problem = best_match(Draft202012Validator(schema).iter_errors(document))
     if problem is not None:
         raise InvalidResource(_sentence(problem))
@@ -61,6 +77,27 @@ def path_text(path: Iterable[str | int]) -> str:
     return text.removeprefix(".") or "document"
 
 
+def _check_finite(document: Mapping[str, Any]) -> None:
+    try:
+        strange = next(_not_finite(document, ()), None)
+    except RecursionError:
+        raise InvalidResource("document: nested too deeply") from None
+    if strange is not None:
+        path, value = strange
+        raise InvalidResource(f"{path_text(path)} is {number_in_words(value)}: a finite number is right")
+
+
+def _not_finite(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], float]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _not_finite(item, (*path, str(name)))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _not_finite(item, (*path, at))
+    elif isinstance(value, int | float) and not is_finite(value):
+        yield path, value
+
+
 def _closed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
@@ -74,16 +111,22 @@ def _closed(schema: Any) -> Any:
     return closed
 
 
+def _value_in_words(value: object) -> str:
+    return "None (nothing stands there)" if value is None else repr(value)
+
+
 def _sentence(error: ValidationError) -> str:
     """jsonschema's message with the field's path in front, and without the whole document in it."""
     path = path_text(error.absolute_path)
     if error.validator == "additionalProperties":
         properties = cast("Mapping[str, Any]", error.schema).get("properties", {})
-        extra = ", ".join(sorted(set(cast("Mapping[str, Any]", error.instance)) - set(properties)))
+        extra = ", ".join(sorted(map(str, set(cast("Mapping[Any, Any]", error.instance)) - set(properties))))
         return f"{path}: unknown field {extra}; known are {', '.join(sorted(properties))}"
     if error.validator == "enum":
         right = ", ".join(str(value) for value in cast("list[Any]", error.validator_value))
         return f"{path} is {error.instance!r}: one of {right} is right"
     if error.validator == "required":
         return f"{path}: {error.message}"
+    if error.validator == "type":
+        return f"{path} is {_value_in_words(error.instance)}: {TYPE_NAMES[cast('str', error.validator_value)]} is right"
     return f"{path} is {error.instance!r}: {error.message.removeprefix(repr(error.instance)).strip()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from storm_operator.adapters.resource_schema import (
     with_defaults,
 )
 from storm_operator.adapters.resource_settings import parallelism_spec, resource_settings, scheduling_settings
+from storm_operator.adapters.yaml_text import InvalidYaml, yaml_document, yaml_documents
 from storm_operator.core.nimbus_name import NIMBUS_PORT
 from storm_operator.core.topology_spec import (
     AdoptSource,
@@ -48,6 +50,9 @@ T = TypeVar("T")
 
 API_VERSION = "storm-operator.dev/v1alpha1"
 KIND = "StormTopology"
+PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+OBJECT_NAME = re.compile(rf"{PART}(\.{PART})*")
+LONGEST_NAME = 253
 SUFFIXES = (".yaml", ".yml")
 """Of the files in a folder that may describe topologies."""
 
@@ -58,7 +63,7 @@ def read_topology_file(path: Path) -> TopologySpec:
     Raises `InvalidResource`, whose message begins with the file's name.
     """
     try:
-        document = _parsed(path, yaml.safe_load)
+        document = _parsed(path, yaml_document)
         spec = parse_topology(document, base_folder=path.parent)
         refuse_kubernetes_only(document["spec"])
     except InvalidResource as error:
@@ -68,7 +73,7 @@ def read_topology_file(path: Path) -> TopologySpec:
 
 def read_documents(path: Path) -> list[object]:
     """All documents of a YAML file, of whatever kind. Raises `InvalidResource`."""
-    return _parsed(path, lambda text: list(yaml.safe_load_all(text)))
+    return _parsed(path, yaml_documents)
 
 
 def _parsed(path: Path, parse: Callable[[str], T]) -> T:
@@ -76,8 +81,8 @@ def _parsed(path: Path, parse: Callable[[str], T]) -> T:
         return parse(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidResource(f"cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise InvalidResource(f"not valid YAML: {' '.join(str(error).split())}") from error
+    except InvalidYaml as error:
+        raise InvalidResource(f"not valid YAML: {error}") from error
 
 
 def parse_topology(document: object, base_folder: Path | None = None) -> TopologySpec:
@@ -85,6 +90,8 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
 
     What it says under `status` is not looked at. Raises `InvalidResource`.
     """
+    if document is None:
+        raise InvalidResource("the document is empty; a StormTopology (a mapping) is expected")
     if not isinstance(document, dict):
         raise InvalidResource(f"document is {type(document).__name__}; a StormTopology (a mapping) is expected")
     _expect(document, "apiVersion", API_VERSION)
@@ -93,8 +100,9 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
     check_schema(wanted, topology_schema())
     filled: dict[str, Any] = with_defaults(wanted, topology_schema())
     spec = filled["spec"]
-    name = spec.get("topologyName") or filled.get("metadata", {}).get("name")
-    if not isinstance(name, str) or not name:
+    given_name = _object_name(filled.get("metadata", {}))
+    name = spec.get("topologyName") or given_name
+    if name is None:
         raise InvalidResource("metadata.name is missing; give the topology's name there or in spec.topologyName")
     check_rules(filled, topology_schema())
     _check_config(spec["config"])
@@ -120,6 +128,21 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
 def _expect(document: Mapping[str, Any], field: str, value: str) -> None:
     if document.get(field) != value:
         raise InvalidResource(f"{field} is {document.get(field)!r}; it must be {value!r}")
+
+
+def _object_name(metadata: Mapping[str, Any]) -> str | None:
+    """The object's own name, such as Kubernetes takes: an RFC 1123 subdomain."""
+    name = metadata.get("name")
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise InvalidResource(f"metadata.name is {name!r}: a text is right; put it in quotes")
+    if len(name) > LONGEST_NAME or OBJECT_NAME.fullmatch(name) is None:
+        raise InvalidResource(
+            f"metadata.name is {name!r}: small letters, digits, - and . are right, a letter or a digit at both ends of "
+            f"each part, {LONGEST_NAME} characters at most; spec.topologyName may have other characters"
+        )
+    return name
 
 
 def _check_config(config: Mapping[str, Any]) -> None:

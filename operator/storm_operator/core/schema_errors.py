@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 SHOWN_VALUE_WIDTH = 80
+LARGEST = 1e15
+"""Of numbers in a document. None that is measured comes near it; squares and sums of such ones are still numbers."""
 
 TYPE_NAMES = {
     "object": "an object",
@@ -30,7 +32,7 @@ class InvalidDocument(ValueError):
 def parse_strictly(text: str, what: str) -> object:
     """The JSON in `text`, which is to be `what` ("a snapshot"), without NaN and infinity. Raises `InvalidDocument`."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole)
     except json.JSONDecodeError as error:
         raise InvalidDocument(f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
     except RecursionError:
@@ -48,10 +50,12 @@ def check_version(document: object, version: int) -> dict[str, Any]:
 
 
 def check_document(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raises `InvalidDocument` with the worst of what `schema` finds."""
+    """Raises `InvalidDocument` with the worst of what `schema` finds, or a number too large to be reckoned with."""
     problem = best_match(Draft202012Validator(schema).iter_errors(document))
     if problem is not None:
         raise InvalidDocument(_sentence(problem))
+    for path, value in _beyond_bounds(document, ()):
+        raise InvalidDocument(f"{_path(path)} is {shown(value)}: expected a number up to {LARGEST:g}")
 
 
 def shown(value: object) -> str:
@@ -69,8 +73,26 @@ def _finite(text: str) -> float:
     return value if math.isfinite(value) else _refuse_constant(text)
 
 
+def _whole(text: str) -> int:
+    """Python itself refuses to read more digits than some thousands."""
+    if len(text) > SHOWN_VALUE_WIDTH:
+        raise InvalidDocument(f"the document contains {text[:SHOWN_VALUE_WIDTH]}...: expected up to {LARGEST:g}")
+    return int(text)
+
+
+def _beyond_bounds(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], float]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _beyond_bounds(item, (*path, name))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _beyond_bounds(item, (*path, at))
+    elif isinstance(value, int | float) and abs(value) > LARGEST:
+        yield path, value
+
+
 def _sentence(error: ValidationError) -> str:
-    path = _path(error)
+    path = _path(error.absolute_path)
     schema = cast("Mapping[str, Any]", error.schema)
     if error.validator == "additionalProperties":
         known = schema.get("properties", {})
@@ -82,8 +104,8 @@ def _sentence(error: ValidationError) -> str:
     return f"{path} is {shown(error.instance)}: expected {_expected(error)}"
 
 
-def _path(error: ValidationError) -> str:
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path]
+def _path(steps: Iterable[str | int]) -> str:
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in steps]
     return "".join(parts).removeprefix(".") or "the document"
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from storm_operator.cli import app
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 RIGHT = (EXAMPLES / "adopted.yaml").read_text(encoding="utf-8")
+BARE = "apiVersion: storm-operator.dev/v1alpha1\nkind: StormTopology\nmetadata: {name: payments}\nspec:\n  adopt: {}\n"
 
 
 def checked(*paths: Path) -> Result:
@@ -49,3 +51,35 @@ def test_a_file_that_cannot_be_read_or_has_none_is_said(tmp_path: Path) -> None:
     assert "gone.yaml: cannot be read" in gone.output
     (tmp_path / "broken.yaml").write_text("a: [", encoding="utf-8")
     assert "broken.yaml: not valid YAML" in checked(tmp_path).output
+
+
+@pytest.mark.parametrize(
+    ("was", "instead", "words"),
+    [
+        ("spec:", "spec:\n  priority: 1\n  priority: 2", "'priority' stands here again"),
+        (
+            "spec:",
+            "spec:\n  resources: {thetaMillicores: .nan}",
+            "spec.resources.thetaMillicores is nan: a finite",
+        ),
+        ("spec:", "spec:\n  config: {a: [1.0, -.inf]}", "spec.config.a[1] is -inf: a finite number is right"),
+        ("spec:", "spec:\n  config: {a: &self [*self]}", "nested too deeply"),
+        ("spec:", "spec:\n  1: 2", "spec: unknown field 1"),
+        ("spec:", "spec:\n  config: {a: 2026-13-45}", "not valid YAML: month must be in 1..12"),
+        ("name: payments", "name: Bad Name!", "metadata.name is 'Bad Name!': small letters, digits, - and . are right"),
+        ("name: payments", "name: 5", "metadata.name is 5: a text is right; put it in quotes"),
+    ],
+)
+def test_what_would_harm_later_is_refused(was: str, instead: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(BARE.replace(was, instead, 1), encoding="utf-8")
+    done = checked(tmp_path)
+    assert done.exit_code == 2, done.output
+    assert words in done.output
+
+
+def test_a_topology_that_a_file_describes_twice_is_wrong_the_second_time(tmp_path: Path) -> None:
+    (tmp_path / "twice.yaml").write_text(f"{RIGHT}\n---\n{RIGHT}", encoding="utf-8")
+    done = checked(tmp_path)
+    assert done.exit_code == 2
+    assert done.output.count("payments is right") == 1
+    assert "payments is described twice in this file" in done.output

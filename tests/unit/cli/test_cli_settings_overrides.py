@@ -88,6 +88,8 @@ def test_numbers_are_finite_and_not_negative(value: str) -> None:
     ("overrides", "message"),
     [
         ("thetaMillicores=0", "thetaMillicores is 0.0: is less than the minimum of 1"),
+        ("thetaMillicores=-1", "thetaMillicores is -1.0: is less than the minimum of 1"),
+        ("thetaMillicores=1e9", "thetaMillicores is 1000000000.0: is greater than the maximum of 1000000"),
         ("headroomFraction=0", "headroomFraction: must be at least 0.05; found 0.0"),
         ("headroom_fraction=2", "headroomFraction is 2.0: is greater than the maximum of 1"),
         ("ceilingMillicores=0", "ceilingMillicores is 0.0: is less than the minimum of 1"),

@@ -278,12 +278,21 @@ def test_missing_field_is_named() -> None:
         ("{}", "version is null: expected 1"),
         ('{"version": 1, "period_seconds": NaN}', "contains NaN: expected finite numbers"),
         ('{"version": 1, "period_seconds": 1e999}', "contains 1e999: expected finite numbers"),
+        ('{"version": 1, "period_seconds": -1' + "0" * 5000 + "}", "00...: expected up to 1e+15"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_what_is_no_snapshot_at_all(text: str, message: str) -> None:
     with pytest.raises(InvalidSnapshot, match=re.escape(message)):
         load_snapshot(text)
+
+
+def test_a_number_too_large_to_be_reckoned_with_is_named() -> None:
+    document = json.loads(dump_snapshot(small()))
+    document["topologies"][0]["executors"][0]["load"]["cpu_millicores"] = 1e308
+    words = r"^topologies\[0\].executors\[0\].load.cpu_millicores is 1e\+308: expected a number up to 1e\+15"
+    with pytest.raises(InvalidSnapshot, match=words):
+        load_snapshot(json.dumps(document))
 
 
 def test_long_values_are_cut_in_messages() -> None:

@@ -1,0 +1,57 @@
+"""YAML text to plain values, strictly: a key that stands twice in a mapping is an error, and errors have their line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import yaml
+
+T = TypeVar("T")
+
+
+class InvalidYaml(ValueError):
+    """A text that is no YAML, or says one thing twice; the message says where and what."""
+
+
+def yaml_document(text: str) -> Any:
+    """The one document in `text`. Raises `InvalidYaml`."""
+    return _strictly(lambda: yaml.load(text, _StrictLoader))  # noqa: S506 - it is a SafeLoader
+
+
+def yaml_documents(text: str) -> list[object]:
+    """All documents in `text`. Raises `InvalidYaml`."""
+    return _strictly(lambda: list(yaml.load_all(text, _StrictLoader)))
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Keys are compared as they stand, before `<<` brings in those of another mapping: these may be there again."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        first = dict[tuple[str, str], yaml.Node]()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            before = first.setdefault((key.tag, key.value), key)
+            if before is not key:
+                problem = f"{key.value!r} stands here again, after line {before.start_mark.line + 1}; say it once"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+        return node
+
+
+def _strictly(parse: Callable[[], T]) -> T:
+    try:
+        return parse()
+    except yaml.MarkedYAMLError as error:
+        context = f", {error.context}" if error.context else ""
+        raise InvalidYaml(f"{_place(error)}{error.problem}{context}") from None
+    except yaml.reader.ReaderError as error:
+        raise InvalidYaml(f"character {error.position + 1}: {error.reason}") from None
+    except RecursionError:
+        raise InvalidYaml("nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:  # a ValueError: a date that is none, a number of too many digits
+        raise InvalidYaml(" ".join(str(error).split())) from None
+
+
+def _place(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    return f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""

@@ -1,0 +1,35 @@
+"""YAML is read strictly: what it says twice, or cannot say, is an error with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from storm_operator.adapters.yaml_text import InvalidYaml, yaml_document, yaml_documents
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: 1\nb: 2\na: 3", "line 3, column 1: 'a' stands here again, after line 1; say it once"),
+        ("a:\n- {b: 1, c: 2, b: 3}", "line 2, column 16: 'b' stands here again, after line 2; say it once"),
+        ("a: [", "line 1, column 5: expected the node content, but found '<stream end>', while parsing a flow node"),
+        ("? [a]\n: b", "line 1, column 3: found unhashable key, while constructing a mapping"),
+        ("a: \x00", "character 4: special characters are not allowed"),
+        ("a: 2026-13-45", "month must be in 1..12"),
+        ("[" * 3000, "nested too deeply"),
+        ("a: 1\n---\na: 1", "line 2, column 1: but found another document, expected a single document in the stream"),
+    ],
+)
+def test_a_mistake_has_its_place(text: str, words: str) -> None:
+    with pytest.raises(InvalidYaml) as caught:
+        yaml_document(text)
+    assert str(caught.value) == words
+
+
+def test_what_a_merge_brings_in_may_be_said_again() -> None:
+    text = "base: &base {x: 1}\ndeep: {mid: &mid {<<: *base, x: 2}}\ntop: {<<: *mid, x: 3}"
+    assert yaml_document(text) == {"base": {"x": 1}, "deep": {"mid": {"x": 2}}, "top": {"x": 3}}
+
+
+def test_each_document_has_keys_of_its_own() -> None:
+    assert yaml_documents("a: 1\n---\na: 2") == [{"a": 1}, {"a": 2}]

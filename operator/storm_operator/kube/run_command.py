@@ -15,7 +15,7 @@ from typing import Annotated
 import kopf
 import typer
 
-from storm_operator.adapters.kube.clients import KubeClients, connect
+from storm_operator.adapters.kube.clients import KubeClients, NoKubernetes, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.adapters.nimbus.connection import NimbusAddress
@@ -38,6 +38,7 @@ from storm_operator.kube.submission import JobSettings
 from storm_operator.kube.submission_pod import InvalidSubmissionPod, parse_submission_pod
 from storm_operator.operator_metrics import ListenError, OperatorMetrics, RunMode
 
+NO_KUBERNETES = 1
 LOST_LEADERSHIP = 3
 PROFILE_KEY = "profile.json"
 PROPOSED = "status.state=Proposed"
@@ -151,7 +152,11 @@ def run(
     if kubeconfig is not None:
         os.environ["KUBECONFIG"] = kubeconfig  # for both clients: kopf's and our own
     metrics = OperatorMetrics(RunMode.KUBERNETES)
-    clients = connect(log.info, metrics.calls())
+    try:
+        clients = connect(log.info, metrics.calls())
+    except NoKubernetes as error:
+        typer.echo(f"storm-operator run: {error}; name one with --kubeconfig", err=True)
+        raise typer.Exit(NO_KUBERNETES) from None
     lease = Lease(clients.api, terms, lambda: datetime.now(UTC))
     settings = RunnerSettings(
         JobSettings(storm_image, storm_image_pull_policy, submitter_service_account, pod),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -28,6 +29,24 @@ def test_default_nimbus_that_cannot_be_is_refused_at_once(nimbus: str) -> None:
     done = CliRunner().invoke(app, ["run", "--nimbus", nimbus], terminal_width=200)
     assert done.exit_code == 2
     assert "give host or host:port with a port of 1 to 65535" in re.sub(r"[│\s]+", " ", done.output)
+
+
+@pytest.mark.parametrize("text", [None, "", "a: [", "contexts: []"])
+def test_without_a_cluster_one_sentence_says_where_it_was_looked_for(
+    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "")
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    file = tmp_path / "kubeconfig"
+    if text is not None:
+        file.write_text(text)
+    done = CliRunner().invoke(app, ["run", "--kubeconfig", str(file)])
+    assert done.exit_code == 1
+    assert done.stderr.startswith(
+        f"storm-operator run: this is no pod, and the kubeconfig {file} leads to no cluster: "
+    )
+    assert done.stderr.endswith("; name one with --kubeconfig\n")
+    assert done.stderr.count("\n") == 1
 
 
 def test_loops_know_all_that_name_a_topology_before_they_act_for_any_of_them() -> None:

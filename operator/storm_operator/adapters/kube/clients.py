@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import yaml
 from kubernetes import config
 from kubernetes.client import ApiClient, CoreV1Api
 from kubernetes.client.exceptions import ApiException
 
 from storm_operator.adapters.errors import SubmissionError
-from storm_operator.adapters.kube.errors import NotFound, api_errors
+from storm_operator.adapters.kube.errors import KubernetesError, NotFound, api_errors
 from storm_operator.adapters.kube.events import Events
 from storm_operator.adapters.kube.jobs import Jobs
 from storm_operator.adapters.kube.pods import Pods
@@ -24,6 +25,10 @@ from storm_operator.adapters.peer_calls import CallBook, CallOutcome, NoBook, Pe
 TIMEOUT_SECONDS = 10.0
 FIRST_REFUSAL = 400
 """HTTP statuses from here on say no."""
+
+
+class NoKubernetes(KubernetesError):
+    """Nothing says where the Kubernetes API is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +75,18 @@ class NotedApiClient(ApiClient):
 
 
 def connect(say: Callable[[str], None], book: CallBook | None = None) -> KubeClients:
-    """By the pod's ServiceAccount, else by the usual kubeconfig file (KUBECONFIG). Calls are noted in `book`."""
+    """By the pod's ServiceAccount, else by the usual kubeconfig file (KUBECONFIG). Calls are noted in `book`.
+
+    Raises `NoKubernetes`.
+    """
     try:
         config.load_incluster_config()  # type: ignore[no-untyped-call]
     except config.ConfigException:
-        config.load_kube_config(os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
+        file = os.environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
+        try:
+            config.load_kube_config(file)  # type: ignore[no-untyped-call]
+        except (config.ConfigException, yaml.YAMLError, OSError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())
+            raise NoKubernetes(f"this is no pod, and the kubeconfig {file} leads to no cluster: {reason}") from error
     api = NotedApiClient(book or NoBook())
     return KubeClients(api, OwnKinds(api), Jobs(api), Pods(api), Events(api, lambda: datetime.now(UTC), say))

@@ -6,17 +6,18 @@ import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
+from storm_operator.cli_output import written_out
 from storm_operator.core.decide import DecisionMemory, decide
 from storm_operator.core.decision import Decision
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.optimal import SolverMissing, gap_to_optimum
-from storm_operator.core.placement.registry import check_parameters, period_of, policy_named
+from storm_operator.core.placement.registry import POLICIES, check_parameters, period_of, policy_named
 from storm_operator.core.placement.triggers import as_if_due
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -53,6 +54,8 @@ def plan(
 
     A policy that acts from time to time is asked as if its time had come.
     """
+    if not policy:
+        _fail(f"--policy is '': one of {', '.join(sorted(POLICIES))} is right")
     overrides = [*(set_ or ()), *([f"separation={separation.value}"] if separation else ())]
     try:
         settings = override_settings(Settings(), [f"policy={policy}", *overrides])
@@ -62,12 +65,17 @@ def plan(
         decision = decide_on(picture, placed)
         distance = gap_to_optimum(picture, placed.demand, placed.proposal, placed.settings) if gap else None
     except (ValueError, SolverMissing) as error:
-        typer.echo(f"storm-operator plan: {error}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
-    if output is Output.JSON:
-        typer.echo(json.dumps(decision_document(decision, distance), indent=2))
-    else:
-        Console().print(decision_view(decision, picture, distance), highlight=False)
+        _fail(str(error))
+    with written_out("plan"):
+        if output is Output.JSON:
+            typer.echo(json.dumps(decision_document(decision, distance), indent=2))
+        else:
+            Console().print(decision_view(decision, picture, distance), highlight=False)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"storm-operator plan: {message}", err=True)
+    raise typer.Exit(EXIT_BAD_INPUT) from None
 
 
 def read_snapshot(path: Path) -> ClusterSnapshot:

@@ -18,6 +18,7 @@ from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.adapters.zookeeper import ZooKeeperSession
+from storm_operator.cli_output import written_out
 from storm_operator.core.metrics_window import WINDOW_PERIODS
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
@@ -63,7 +64,8 @@ def snapshot(
     for problem in taken.completeness.problems:
         typer.echo(f"storm-operator snapshot: {problem}", err=True)
     if file is None:
-        typer.echo(dump_snapshot(taken), nl=False)
+        with written_out("snapshot"):
+            typer.echo(dump_snapshot(taken), nl=False)
     else:
         _write(file, dump_snapshot(taken))
 

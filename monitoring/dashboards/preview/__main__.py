@@ -11,7 +11,7 @@ from dashboards.all_of_them import documents
 from dashboards.preview.asking import ask
 from dashboards.preview.choices import Looked
 from dashboards.preview.page import page
-from dashboards.preview.prometheus import Prometheus
+from dashboards.preview.prometheus import Prometheus, QueryError
 from dashboards.preview.screenshots import take
 
 
@@ -23,7 +23,11 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=Path("build/dashboards/index.html"), help="the page")
     parser.add_argument("--pictures", metavar="FOLDER", type=Path, help="also a PNG of each dashboard")
     options = parser.parse_args()
-    draw(Prometheus(options.prometheus), options.minutes, options.scrape_seconds, options.output)
+    try:
+        draw(Prometheus(options.prometheus), options.minutes, options.scrape_seconds, options.output)
+    except QueryError as error:
+        print(f"--prometheus: {error}", file=sys.stderr)
+        return 1
     if options.pictures is not None:
         for complaint in take(options.output, list(documents()), options.pictures):
             print(f"browser: {complaint}", file=sys.stderr)

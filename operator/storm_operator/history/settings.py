@@ -39,7 +39,7 @@ def start_recorder(settings: HistorySettings, nimbus: str, say: Callable[[str], 
         from storm_operator.history.recording import start
     except ImportError as error:
         raise NoHistory(
-            f"the extra `history` is not installed (pip install storm-operator[history]): {error}"
+            f"the extra `history` is not installed (pip install '.[history]' in a clone of storm-operator): {error}"
         ) from error
     try:
         return start(settings, nimbus, say)

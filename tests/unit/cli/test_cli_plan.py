@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -99,10 +100,10 @@ def test_gap_without_the_solver_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
     done = run_plan("--gap")
     assert done.exit_code == 2
-    assert "pip install 'storm-operator[optimum]'" in done.output
+    assert "pip install '.[optimum]' in a clone of storm-operator" in done.output
     held = run_plan("--policy", "optimal")
     assert held.exit_code == 0
-    assert "storm-operator[optimum]" in held.output
+    assert "'.[optimum]' in a clone of storm-operator" in " ".join(held.output.split())
 
 
 def test_hold_is_an_answer_with_its_reason() -> None:
@@ -125,13 +126,14 @@ def test_separation_reaches_the_policy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--policy", ""], "plan: --policy is '': one of adaptive, "),
         (["--policy", "magic"], "policy is 'magic': one of adaptive, "),
         (["--set", "thetaMillicores=0"], "plan: thetaMillicores is 0.0: is less than the minimum of 1"),
         (["--set", "minimumCompleteness=2"], "plan: minimumCompleteness is 2.0: is greater than the maximum of 1"),
         (["--set", "coolDown"], "'coolDown' has no key or no value: KEY=VALUE is needed"),
         (["--policy", "t-storm", "--set", "gamma=2"], "'gamma' is no setting: did you mean parameters.gamma?"),
         (["--set", "colour=blue"], "'colour' is no setting: expected parameters.<name> or one of applyMethod"),
-        (["--set", "coolDownSeconds=-1"], "coolDownSeconds is '-1': expected a number of 0 or more"),
+        (["--set", "coolDownSeconds=-1"], "coolDownSeconds is -1.0: is less than the minimum of 0"),
         (["--set", "historyPeriods=2.5"], "historyPeriods is '2.5': expected a whole number"),
         (["--set", "mode=Sometimes"], "mode is 'Sometimes': expected one of Observe, Recommend, Enforce"),
         (["--set", "parameters.nothing=1"], "nothing"),
@@ -165,3 +167,16 @@ def test_absent_file(tmp_path: Path) -> None:
     done = run_plan(snapshot=tmp_path / "absent.json")
     assert done.exit_code == 2
     assert "cannot be read: No such file" in done.output
+
+
+def test_output_that_cannot_be_written_is_said_in_a_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "storm_operator", "plan", "--snapshot", str(EXAMPLE), "-o", "json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "storm-operator plan: the output cannot be written: No space left on device\n"

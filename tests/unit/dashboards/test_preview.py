@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dashboards.all_of_them import documents
 from dashboards.frame import Uid
+from dashboards.preview.__main__ import main
 from dashboards.preview.asking import Answer, AnsweredDashboard, AnsweredPanel, ask
 from dashboards.preview.choices import Looked, choose, substituted
 from dashboards.preview.drawing import drawn, with_gaps
@@ -171,3 +173,12 @@ def heat_of(panel: AnsweredPanel, dashboard: AnsweredDashboard) -> Any:
 
 def test_what_prometheus_refuses_is_shown() -> None:
     assert "bad &lt;query&gt;" in page([ask(documents()[Uid.PIPELINE], Invented(error="bad <query>"), HOUR)])
+
+
+def test_without_a_prometheus_one_sentence_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["preview", "--prometheus", "http://127.0.0.1:1", "--output", str(tmp_path / "index.html")]
+    monkeypatch.setattr("sys.argv", words)
+    assert main() == 1
+    assert capsys.readouterr().err.startswith("--prometheus: http://127.0.0.1:1 does not answer as a Prometheus does: ")

@@ -142,7 +142,7 @@ def test_without_ortools_the_policy_says_what_to_install(monkeypatch: pytest.Mon
     case = measured_example()
     answer = place_optimal(case.snapshot, case.demand, case.settings)
     assert isinstance(answer, Infeasible)
-    assert "pip install 'storm-operator[optimum]'" in answer.reason
+    assert "pip install '.[optimum]' in a clone of storm-operator" in answer.reason
     with pytest.raises(SolverMissing, match="not installed"):
         solve_optimum(case.snapshot, case.demand, case.settings)
 

@@ -138,7 +138,8 @@ def _solve(model: ExactModel, best: Assignment, ceiling: float, effort: float, s
         solution = solver(model, known, ceiling, effort)
     except ImportError:
         raise SolverMissing(
-            "policy optimal needs OR-Tools, which is not installed: pip install 'storm-operator[optimum]'"
+            "policy optimal needs OR-Tools, which is not installed: "
+            "pip install '.[optimum]' in a clone of storm-operator"
         ) from None
     refuted = known is not None and model.objective(known) < solution.bound * (1.0 - PROOF_TOLERANCE)
     # A solver that claims more than a known assignment costs has lost its way in rounding: it has proven nothing.

@@ -57,19 +57,21 @@ def simulate(
     ] = False,
     page_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of that page; 0: any.")] = DEFAULT_PORT,
     pace: Annotated[
-        float, typer.Option(min=0.1, help="Simulated seconds that pass in a second, with --page.")
-    ] = DEFAULT_PACE,
+        float | None,
+        typer.Option(
+            min=0.1, help="Simulated seconds that pass in a second, with --page.", show_default=f"{DEFAULT_PACE:g}"
+        ),
+    ] = None,
 ) -> None:
     """Play a scenario on a simulated Storm cluster: no Storm, no Java, much faster than real time."""
-    console = Console(highlight=False)
-    read = _read(scenario, console)
+    console, errors = Console(highlight=False), Console(highlight=False, stderr=True)
+    _check_page_options(page, pace, profile)
+    read = _read(scenario, errors)
     names = policy or [next(iter(read.specs.values())).scheduling.policy]
-    _check_policies(names, console)
+    _check_policies(names, errors)
     learned = _learned(profile, read.scenario) if profile else None
     if page:
-        if learned is not None:
-            raise typer.BadParameter("--profile is not for --page, which plays the scenario once, without one")
-        _show(read.scenario, _under(names[0], read.specs), page_port, pace, console.print)
+        _show(read.scenario, _under(names[0], read.specs), page_port, pace or DEFAULT_PACE, console.print)
         return
     try:
         if output is not None:
@@ -88,7 +90,7 @@ def simulate(
                     reports.append((both, by_profile))
                     sentences.append(against_unlearned(name, by_profile, managed))
     except OSError as error:
-        console.print(f"[red]cannot write:[/] {escape(str(error))}", soft_wrap=True)
+        errors.print(f"[red]cannot write:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(1) from error
     console.print(_table(reports))
     for sentence in sentences:
@@ -99,18 +101,25 @@ def simulate(
         console.print(f"reports: {output}")
 
 
-def _read(file: Path, console: Console) -> ScenarioFile:
+def _read(file: Path, errors: Console) -> ScenarioFile:
     try:
         return read_scenario(file)
     except InvalidScenario as error:
-        console.print(f"[red]{file}:[/] {escape(str(error))}", soft_wrap=True)
+        errors.print(f"[red]{file}:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(2) from error
 
 
-def _check_policies(names: Sequence[str], console: Console) -> None:
+def _check_page_options(page: bool, pace: float | None, profile: Path | None) -> None:
+    if pace is not None and not page:
+        raise typer.BadParameter("--pace is for --page, beside which the scenario is played at a pace to look at")
+    if profile is not None and page:
+        raise typer.BadParameter("--profile is not for --page, which plays the scenario once, without one")
+
+
+def _check_policies(names: Sequence[str], errors: Console) -> None:
     unknown = sorted(set(names) - set(POLICIES))
     if unknown:
-        console.print(f"[red]--policy {unknown[0]}:[/] there are {', '.join(sorted(POLICIES))}", soft_wrap=True)
+        errors.print(f"[red]--policy {unknown[0]}:[/] there are {', '.join(sorted(POLICIES))}", soft_wrap=True)
         raise typer.Exit(2)
 
 

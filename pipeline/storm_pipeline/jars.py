@@ -16,6 +16,7 @@ from rich.console import Console
 
 from storm_operator.local.distribution import COPY_DEPENDENCIES, maven_command
 from storm_operator.local.paths import cache_dir
+from storm_pipeline.error_console import error_console
 
 DELTA_VERSION = "4.4.0"
 HADOOP_VERSION = "3.5.0"
@@ -91,5 +92,5 @@ def jars() -> None:
     try:
         console.print(f"Delta {DELTA_VERSION}, Hadoop's S3 {HADOOP_VERSION}: {ensure_jars()}", soft_wrap=True)
     except JarsError as error:
-        console.print(f"[red]{error}[/]")
+        error_console().print(f"[red]{error}[/]")
         raise typer.Exit(1) from error

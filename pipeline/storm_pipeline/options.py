@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from storm_pipeline.dates import Dates
+from storm_pipeline.error_console import error_console
 from storm_pipeline.jars import JarsError
 from storm_pipeline.lake import Lake, is_folder_here, lake_at
 from storm_pipeline.made import Sources, figures_of, nothing_read
@@ -159,7 +160,7 @@ def session_for(name: str, settings: SparkSettings, lake: Lake, console: Console
             yield spark
     except PySparkException as error:
         first = str(error).strip().splitlines()[0]
-        console.print(f"[red]{name}:[/] {first}", soft_wrap=True, markup=True)
+        error_console().print(f"[red]{name}:[/] {first}", soft_wrap=True, markup=True)
         raise typer.Exit(1) from error
     finally:
         if shared is None:
@@ -212,8 +213,8 @@ def _opened(name: str, settings: SparkSettings, console: Console) -> SparkSessio
         with console.status(f"{name}: Spark starts"):
             return open_session(name, settings)
     except JarsError as error:
-        console.print(f"[red]{error}[/]", soft_wrap=True)
+        error_console().print(f"[red]{error}[/]", soft_wrap=True)
         raise typer.Exit(1) from error
     except PySparkException as error:  # a --master or --heap that Java refuses: it has said why, above
-        console.print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")
+        error_console().print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")
         raise typer.Exit(1) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -19,10 +20,13 @@ from storm_operator.simulated_page import DEFAULT_PACE
 
 OUTPUT, OUTPUT_SIMULATED = Path("build/demo"), Path("build/demo-simulated")
 """Apart, so that neither report takes the place of the other."""
+LONGEST_MINUTES = 24 * 60.0
 
 
 def demo(
-    minutes: Annotated[float, typer.Option(min=2.0, help="About how long it takes.")] = NORMAL_MINUTES,
+    minutes: Annotated[
+        float, typer.Option(min=2.0, max=LONGEST_MINUTES, help="About how long it takes.")
+    ] = NORMAL_MINUTES,
     simulated: Annotated[
         bool, typer.Option("--simulated", help="On a simulated cluster: needs no Java and takes seconds.")
     ] = False,
@@ -38,17 +42,23 @@ def demo(
     ] = False,
     page_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of that page; 0: any.")] = DEFAULT_PORT,
     pace: Annotated[
-        float, typer.Option(min=0.1, help="Simulated seconds that pass in a second, with --page.")
-    ] = DEFAULT_PACE,
+        float | None,
+        typer.Option(
+            min=0.1, help="Simulated seconds that pass in a second, with --page.", show_default=f"{DEFAULT_PACE:g}"
+        ),
+    ] = None,
 ) -> None:
     """Storm's own scheduler against storm-operator, with a report: on real Storm on this machine, or simulated."""
     console = Console(highlight=False)
     if page and not simulated:
         raise typer.BadParameter("--page needs --simulated; beside a real cluster storm-operator standalone serves it")
+    if pace is not None and not page:
+        raise typer.BadParameter("--pace is for --page, beside which the simulation is played at a pace to look at")
     folder = output or (OUTPUT_SIMULATED if simulated else OUTPUT)
+    check_output(folder)
     try:
         if page:
-            report = play_beside_page(minutes, folder, console, page_port, pace)
+            report = play_beside_page(minutes, folder, console, page_port, pace or DEFAULT_PACE)
         else:
             report = play_simulated(minutes, folder, console) if simulated else run_demo(minutes, folder, console)
     except (AdapterError, DemoError, LocalClusterError, PageUnavailable) as error:
@@ -58,3 +68,13 @@ def demo(
         console.print("ended before its end: no report")
         raise typer.Exit(1) from None
     console.print(f"report: {report} and {report.with_suffix('.json')}")
+
+
+def check_output(folder: Path) -> None:
+    """A usage error where no report can be written; better known before the demo than after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise typer.BadParameter(f"--output: {folder} is no folder that can be written to: {error.strerror}") from None

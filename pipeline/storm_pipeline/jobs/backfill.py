@@ -12,6 +12,7 @@ from rich.progress import Progress
 from storm_operator.core.history_rows import columns_of
 from storm_operator.history.store import HistoryStore, Limits
 from storm_operator.prometheus_api import PrometheusError
+from storm_pipeline.error_console import error_console
 from storm_pipeline.prometheus_history import PrometheusHistory
 
 NO_LIMITS = Limits(keep_bytes=None, keep_days=None)
@@ -52,7 +53,7 @@ def backfill(
                 seen += 1
                 store.write(made.at_seconds, made.snapshot.period_seconds, columns_of(made, "backfill"))
         except PrometheusError as error:
-            console.print(f"[red]{error}[/]", soft_wrap=True)
+            error_console().print(f"[red]{error}[/]", soft_wrap=True)
             raise typer.Exit(1) from error
         finally:
             store.publish()

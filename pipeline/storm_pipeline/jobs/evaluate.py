@@ -69,7 +69,7 @@ def evaluate(
     bounds: dict[str, Bounds] = {}
     read_rows = sources(tables, SOURCES, bounds)
     with spark_job("evaluate", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
-        bounds |= bounds_of(spark, tables, cluster, dates, console)
+        bounds |= bounds_of(spark, tables, cluster, dates)
         for name, of_cluster in bounds.items():
             with console.status(f"plans of {name}"):
                 run(spark, tables, name, Around(around), *of_cluster)

@@ -94,7 +94,7 @@ def forecast(
     bounds: dict[str, Bounds] = {}
     read_rows = sources(tables, SOURCES, bounds)
     with spark_job("forecast", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
-        bounds |= bounds_of(spark, tables, cluster, dates, console)
+        bounds |= bounds_of(spark, tables, cluster, dates)
         for name, of_cluster in bounds.items():
             with console.status(f"forecasts of {name}"):
                 run(spark, tables, name, season, *of_cluster)

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from storm_operator.core.learned_profile import LearnedProfile
 from storm_pipeline.dates import ALL_DATES, Bounds, Dates
+from storm_pipeline.error_console import error_console
 from storm_pipeline.lake import Lake, days_of, newest_dates, read
 from storm_pipeline.made import Sources
 from storm_pipeline.publishing import (
@@ -59,23 +60,25 @@ class Publication:
         return self.file is not None or self.config_map is not None
 
 
-def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None, console: Console) -> tuple[str, ...]:
+def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None) -> tuple[str, ...]:
     """The clusters that there is cleaned history of, or the `wanted` one; a usage error when there is none."""
-    return tuple(bounds_of(spark, lake, wanted, ALL_DATES, console))
+    return tuple(bounds_of(spark, lake, wanted, ALL_DATES))
 
 
-def bounds_of(spark: SparkSession, lake: Lake, wanted: str | None, dates: Dates, console: Console) -> dict[str, Bounds]:
+def bounds_of(spark: SparkSession, lake: Lake, wanted: str | None, dates: Dates) -> dict[str, Bounds]:
     """What `dates` choose of the history of each of `clusters_of`."""
     there = newest_dates(days_of(spark, lake.silver("executors"), SILVER["executors"]))
     found = {cluster: dates.of(newest) for cluster, newest in there.items() if wanted in (None, cluster)}
     if found:
         return found
     if there:
-        console.print(
+        error_console().print(
             f"[red]--cluster: {wanted!r} is not in {lake.root};[/] there is {', '.join(there)}", soft_wrap=True
         )
     else:
-        console.print(f"[red]no cleaned history in {lake.root}:[/] run `storm-pipeline ingest` first", soft_wrap=True)
+        error_console().print(
+            f"[red]no cleaned history in {lake.root}:[/] run `storm-pipeline ingest` first", soft_wrap=True
+        )
     raise typer.Exit(2)
 
 
@@ -108,7 +111,7 @@ def publish(spark: SparkSession, lake: Lake, clusters: tuple[str, ...], where: P
             console.print(f"profile of {clusters[0]} published: {place}", soft_wrap=True)
         console.print(validity(profile, time.time()), soft_wrap=True)
     except CannotPublish as error:
-        console.print(f"[red]not published:[/] {error}", soft_wrap=True)
+        error_console().print(f"[red]not published:[/] {error}", soft_wrap=True)
         raise typer.Exit(1) from error
 
 

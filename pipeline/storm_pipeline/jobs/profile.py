@@ -72,7 +72,7 @@ def profile(
     bounds: dict[str, Bounds] = {}
     read_rows = sources(tables, SOURCES, bounds)
     with spark_job("profile", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
-        bounds |= bounds_of(spark, tables, cluster, dates, console)
+        bounds |= bounds_of(spark, tables, cluster, dates)
         for name, of_cluster in bounds.items():
             with console.status(f"profile of {name}"):
                 run(spark, tables, name, *of_cluster)

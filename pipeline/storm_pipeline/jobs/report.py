@@ -40,7 +40,7 @@ def report(
 
     rows = sources(tables, cluster)
     with spark_job("report", settings_of(master, heap, off_heap, conf), console, tables, sources=rows) as spark:
-        clusters = clusters_of(spark, tables, cluster, console)
+        clusters = clusters_of(spark, tables, cluster)
         for name in clusters:
             folder = output if len(clusters) == 1 else f"{output.rstrip('/')}/{name.replace('/', '-')}"
             with console.status(f"report on {name}"):

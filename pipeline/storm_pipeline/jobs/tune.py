@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from storm_operator.settings_overrides import InvalidOverride
+from storm_pipeline.error_console import error_console
 from storm_pipeline.gold import TUNING_ADVICE, TUNING_RUNS
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
@@ -94,7 +95,7 @@ def tune(
         return [(table, recorded(spark, tables, name, hours)[1](table)) for name in clusters for table in SOURCES]
 
     with spark_job("tune", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
-        clusters = clusters_of(spark, tables, cluster, console)
+        clusters = clusters_of(spark, tables, cluster)
         for name in clusters:
             try:
                 recording = read_recording(spark, tables, name, hours)
@@ -102,7 +103,7 @@ def tune(
                 ladder = Ladder(recording.seconds, replays=replays)
                 outcomes = climb(chosen, ladder, seed, play_on(spark, recording, prices, console.print, console))
             except InvalidRecording as error:
-                console.print(f"[red]{name}:[/] {error}", soft_wrap=True)
+                error_console().print(f"[red]{name}:[/] {error}", soft_wrap=True)
                 raise typer.Exit(1) from error
             found = standings(outcomes, ladder)
             write(spark, tables, recording, outcomes, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,9 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
         ({"scheduling": {"coolDown": 5}}, "scheduling: unknown field coolDown; known are .*coolDownSeconds"),
         ({"scheduling": {"mode": "Sometimes"}}, "scheduling.mode is 'Sometimes': one of Observe"),
         ({"resources": {"thetaMillicores": 0}}, "resources.thetaMillicores is 0: "),
+        ({"resources": {"thetaMillicores": math.nan}}, "^resources.thetaMillicores is nan: a finite number is right"),
+        ({"scheduling": {"periodSeconds": math.inf}}, "^scheduling.periodSeconds is inf: a finite number is right"),
+        ({"durationSeconds": 10**400}, "^durationSeconds is a whole number of over 300 digits: a number of more than"),
         ({"topologies": []}, "topologies is \\[\\]: a list of at least one is right"),
         ({"topologies": [{"workload": "words"}]}, "workload is 'words': one of wordcount, http-monitor"),
         (
@@ -213,7 +217,7 @@ def test_fields_are_what_each_workload_takes() -> None:
 
 def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("a: [")
-    with pytest.raises(InvalidScenario, match=r"^cannot be read: while parsing"):
+    with pytest.raises(InvalidScenario, match=r"^cannot be read: line 1, column 5: expected .*, while parsing"):
         read_scenario(tmp_path / "bad.yaml")
 
 
@@ -337,3 +341,15 @@ def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--policy", "best"])
     assert told.exit_code == 2
     assert "adaptive" in told.output
+
+
+def test_what_is_wrong_is_told_on_stderr(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("a: [")
+    for arguments, words in (
+        ([str(tmp_path / "bad.yaml")], "bad.yaml: cannot be read"),
+        ([str(EXAMPLE), "--policy", "best"], "--policy best: there are adaptive"),
+        ([str(EXAMPLE), "--pace", "5"], "--pace is for --page"),
+    ):
+        done = CliRunner().invoke(app, ["simulate", *arguments], env={"COLUMNS": "300"})
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert words in done.stderr

@@ -1,0 +1,44 @@
+"""`storm-operator demo`: what cannot be is said before anything is played."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from storm_operator.cli import app
+from storm_operator.demo import commands
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("run_demo", "play_simulated", "play_beside_page"):
+        monkeypatch.delattr(commands, name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--pace", "5"], "--pace is for --page"),
+        (["--simulated", "--pace", "5"], "--pace is for --page"),
+        (["--page"], "--page needs --simulated"),
+        (["--minutes", "inf"], "Input should be less than or equal to 1440"),
+        (["--minutes", "1e9"], "Input should be less than or equal to 1440"),
+        (["--output", "/proc/demo"], "--output: /proc/demo is no folder that can be written to"),
+        (["--simulated", "--output", "/proc/demo"], "--output: /proc/demo is no folder that can be written to"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_played(arguments: list[str], words: str) -> None:
+    done = CliRunner().invoke(app, ["demo", *arguments], env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+def test_a_file_is_no_folder_for_a_report(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    for options in ([], ["--simulated"]):
+        done = CliRunner().invoke(app, ["demo", *options, "--output", str(tmp_path / "file")], env={"COLUMNS": "300"})
+        assert done.exit_code == 2
+        assert "is no folder that can be written to" in done.output
+    assert (tmp_path / "file").read_text() == "kept"

@@ -21,6 +21,7 @@ from storm_operator.core.learned_profile import SEASONAL
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.lifecycle_manager import LifecycleManager
+from storm_operator.said_once import SaidOnce
 
 KEPT_PLANS = 50
 """Plans of which is known what was said; those before them are long over."""
@@ -40,10 +41,12 @@ class TopologyFolder:
     """Addresses of the Nimbus that is managed; files that name another are not for us. Empty: any."""
     specs_by_file: dict[Path, TopologySpec] = field(default_factory=dict)
     versions: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    last_said: str = ""
+    reads: int = 0
+    said: SaidOnce = field(default_factory=SaidOnce)
 
     def read(self) -> dict[str, TopologySpec]:
         """The specs by topology name, as of now. Files of a name that another has are refused."""
+        self.reads += 1
         try:
             files = {path for path in self.folder.iterdir() if path.suffix in SUFFIXES}
         except OSError as error:
@@ -53,7 +56,7 @@ class TopologyFolder:
             spec = self.specs_by_file.pop(gone, None)
             del self.versions[gone]
             if spec is not None:
-                self.say(f"{spec.name}: {gone.name} is gone; the topology is left running and no longer managed")
+                self.say(f"{spec.name}: {gone.name} is gone; no longer managed, and left running if it runs")
         for path in sorted(files):
             self._read_if_changed(path)
         return {spec.name: spec for spec in self.specs_by_file.values()}
@@ -88,8 +91,7 @@ class TopologyFolder:
         self.specs_by_file[path] = spec
 
     def _say_once(self, sentence: str) -> None:
-        if sentence != self.last_said:
-            self.last_said = sentence
+        if self.said.is_new(sentence, self.reads):
             self.say(sentence)
 
 
@@ -163,16 +165,22 @@ def describe_forecasters(topology_id: str, forecasts: Mapping[ComponentKey, Load
 
 @dataclass(slots=True)
 class CountsTeller:
-    """Says what becomes of numbers of executors: each thing once, until it is something else."""
+    """Says what becomes of numbers of executors: each thing once, until it is something else.
+
+    One pass may have several messages of a kind about a topology.
+    """
 
     say: Say
-    last: dict[tuple[str, str], str] = field(default_factory=dict)
+    passes: int = 0
+    said: dict[tuple[str, str], SaidOnce] = field(default_factory=dict)
     """By topology name and kind of message."""
+
+    def begin_pass(self) -> None:
+        self.passes += 1
 
     def tell(self, name: str, reason: str, message: str, warning: bool) -> None:
         """See `executor_counts.ExecutorCounts`."""
-        if self.last.get((name, reason)) != message:
-            self.last[name, reason] = message
+        if self.said.setdefault((name, reason), SaidOnce()).is_new(message, self.passes):
             self.say(f"{name}: {'note: ' if warning else ''}{message}")
 
 

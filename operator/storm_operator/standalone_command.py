@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from socketserver import BaseServer
@@ -19,6 +19,8 @@ from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
+from storm_operator.control_loop import PassReport
+from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
 from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
 from storm_operator.local.cluster import LocalCluster
@@ -49,7 +51,9 @@ def standalone(
         list[str] | None,
         typer.Option(metavar="HOST=URL", help="An agent that is not at the usual place (repeatable)."),
     ] = None,
-    agent_port: Annotated[int, typer.Option(help="Port of the agents on their supervisors.")] = DEFAULT_AGENT_PORT,
+    agent_port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port of the agents on their supervisors.")
+    ] = DEFAULT_AGENT_PORT,
     prometheus: Annotated[
         str | None, typer.Option(metavar="URL", help="Ask this Prometheus server instead of the agents.")
     ] = None,
@@ -103,6 +107,7 @@ def standalone(
         storm_conf_dir=storm_conf_dir,
     )
     stop = stop_on_signals()
+    _say_what_is_not_there_yet(profile, say)
     say(f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends it")
     with ExitStack() as until_ended:
         lock = until_ended.enter_context(_lock(connection, stop.set, say))
@@ -134,7 +139,8 @@ def standalone(
         if page_port:
             _show(page, PageAddress(page_port, page_host), say)
         followed = TopologyFolder(folder, say, connection.nimbus)
-        counts = ExecutorCounts(CountsTeller(say).tell, onlooker=page.watcher.on_held_resizes)
+        teller = CountsTeller(say)
+        counts = ExecutorCounts(teller.tell, onlooker=page.watcher.on_held_resizes)
 
         def begin() -> None:
             """Only a cluster whose ZooKeeper and Nimbus answer is managed, and that nobody else manages."""
@@ -142,11 +148,15 @@ def standalone(
             assembly.client.leader()
             say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C leaves topologies running")
 
+        def after(specs: Mapping[str, TopologySpec], report: PassReport) -> None:
+            teller.begin_pass()
+            counts.follow(specs, report, loop, assembly.change_counts)
+
         around = AroundPasses(
             begin=begin,
             confirm=lock.check,
             before=lambda: page.carry_out(loop.desk),
-            after=lambda specs, report: counts.follow(specs, report, loop, assembly.change_counts),
+            after=after,
             ended=told.pass_ended,
         )
         begun = run_forever(followed, assembly.lifecycle(say), loop, stop, say, around)
@@ -189,6 +199,11 @@ def _serve(metrics: OperatorMetrics, port: int) -> BaseServer:
         raise typer.BadParameter(f"--metrics-port: {error}") from None
 
 
+def _say_what_is_not_there_yet(profile: Path | None, say: Callable[[str], None]) -> None:
+    if profile is not None and not profile.is_file():
+        say(f"--profile: {profile} is not there yet; it is followed once it is")
+
+
 def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | None) -> None:
     if not folder.is_dir():
         raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
@@ -204,6 +219,7 @@ def _connection(
 ) -> ClusterConnection:
     """To the local cluster of that name, or to what the other options describe; a usage error where neither is told."""
     if local is not None:
+        _refuse_beside_local({"--nimbus": nimbus, "--zookeeper": zookeeper})
         return connection_to_local(local)
     if not nimbus or not zookeeper:
         raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
@@ -219,6 +235,12 @@ def _connection(
         zookeeper_named_by="--zookeeper",
         **others,
     )
+
+
+def _refuse_beside_local(others: Mapping[str, object]) -> None:
+    given = " and ".join(option for option, value in others.items() if value)
+    if given:
+        raise typer.BadParameter(f"--local names a cluster with its addresses: leave out {given}, or --local")
 
 
 def _check_address(option: str, text: str, address: str, example: str) -> None:

@@ -51,7 +51,7 @@ class StormCluster:
     def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView:
         """All living topologies; state and number of workers are as the topology's spec says, if it has one."""
         self._supervisors = read_supervisors(self._nodes, self._storm_root)
-        topologies, infos, problems = [], [], []
+        topologies, infos, problems = [], [], self._problems_of_root()
         for summary in self._living():
             spec = specs.get(summary.name)
             stateful = spec.stateful if spec else StatefulSpec()
@@ -67,6 +67,16 @@ class StormCluster:
             infos.append(info)
         assignment = assignment_from(infos, self._supervisors).assignment
         return ClusterView(self._supervisors, tuple(topologies), assignment, tuple(problems))
+
+    def _problems_of_root(self) -> list[str]:
+        """Supervisors make their folder when the first one comes, and it stays when they go."""
+        folder = f"{self._storm_root}/supervisors"
+        if self._supervisors or self._nodes.get(folder) is not None:
+            return []
+        return [
+            f"no Storm cluster is known under {self._storm_root} in ZooKeeper, where {folder} is not there: its root"
+            " must be Storm's storm.zookeeper.root"
+        ]
 
     def running(self) -> tuple[RunningTopology, ...]:
         """All topologies by name, those being killed included."""

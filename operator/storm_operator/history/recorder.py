@@ -151,14 +151,19 @@ class Recorder:
         self._attempt(self._store.publish)
 
     def _written(self, made: Pass) -> bool:
-        return self._attempt(lambda: write_pass(self._store, made, "operator"))
+        if not self._attempt(lambda: write_pass(self._store, made, "operator")):
+            return False
+        if self._obstacle:
+            self._say("history: written again")
+            self._obstacle = ""
+        return True
 
     def _recover(self) -> None:
         if self._store.recover():
             self._say("history: what an earlier recorder had not published is published now")
 
     def _attempt(self, act: Callable[[], object]) -> bool:
-        """Whether it worked; an obstacle is said once, until it is gone."""
+        """Whether it worked; an obstacle is said once, until something is written."""
         try:
             act()
         except Exception as error:  # a full disk, an object store that is away: the loop goes on without history
@@ -167,9 +172,6 @@ class Recorder:
                 self._say(words)
             self._obstacle = words
             return False
-        if self._obstacle:
-            self._say("history: written again")
-            self._obstacle = ""
         return True
 
 

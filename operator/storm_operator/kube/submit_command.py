@@ -41,7 +41,7 @@ def submit(
     # The first process of a container has no usual answer to SIGTERM: a deleted Job would submit all the same.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TOLD_TO_END))
     try:
-        wanted = json.loads(request)
+        wanted = _request(request)
         with tempfile.TemporaryDirectory(prefix="storm-operator-submit-") as folder:
             done = carry_out(wanted, storm_home, Path(folder))
     except (AdapterError, ValueError, KeyError) as error:
@@ -50,9 +50,17 @@ def submit(
     print(f"submitted {', '.join(done.topology_names)}", file=sys.stderr)  # noqa: T201
 
 
+def _request(text: str) -> Mapping[str, Any]:
+    wanted = json.loads(text)
+    if not isinstance(wanted, dict):
+        raise ValueError(f"{text} is no JSON object, such as the operator makes")
+    return wanted
+
+
 def _log_and_reason(error: Exception) -> str:
     if not isinstance(error, AdapterError):
-        return f"the request cannot be read: {error!r}"
+        what = f"it has no field {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
+        return f"the request cannot be read: {what}"
     if not isinstance(error, SubmissionError) or not error.log_tail:
         return str(error)
     reason = str(error).removesuffix(error.log_tail.rstrip()).rstrip()

@@ -169,6 +169,18 @@ def recorded_with_failures(
     return recorder
 
 
+def test_nothing_is_said_to_be_written_again_where_nothing_was(reports: list[PassReport], tmp_path: Path) -> None:
+    store = FailingStore.at(str(tmp_path), "blue", "r1")
+    assert isinstance(store, FailingStore)
+    store.failing = {report.at_seconds for report in reports[:2]}
+    said: list[str] = []
+    recorder = Recorder(store, said.append, queued=100)
+    for report in reports[:2]:
+        recorder.on_pass(report)
+    recorder.close()
+    assert [words.split(":")[1] for words in said] == [f" not written to {store.files.root}"]
+
+
 def test_what_a_failed_write_would_have_told_the_next_one_tells(reports: list[PassReport], tmp_path: Path) -> None:
     states = {2: PlanState.SETTLING, 5: PlanState.VERIFIED}
     recorder = recorded_with_failures(tmp_path, reports, states, 5, 6)

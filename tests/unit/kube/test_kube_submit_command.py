@@ -140,12 +140,13 @@ class TestCommand:
         storm.error = SubmissionFailed("a.Words submitted nothing")
         assert self.failure(json.dumps(REQUEST), capsys) == ["a.Words submitted nothing"]
 
-    @pytest.mark.parametrize("request_text", ["", "{", "{}", json.dumps({**REQUEST, "nimbus": "host:port"})])
+    @pytest.mark.parametrize("request_text", ["", "{", "{}", "[]", json.dumps({**REQUEST, "nimbus": "host:port"})])
     def test_request_that_is_none_is_told(
         self, storm: Storm, capsys: pytest.CaptureFixture[str], request_text: str
     ) -> None:
         (line,) = self.failure(request_text, capsys)
         assert "request cannot be read" in line or "host:port" in line
+        assert request_text != "{}" or line.endswith(": it has no field 'nimbus'")
         assert storm.given == []
 
 

@@ -189,6 +189,7 @@ def test_terminal_hears_each_thing_once() -> None:
     said: list[str] = []
     teller = CountsTeller(said.append)
     for words in ("4 asked for", "4 asked for", "5 asked for"):
+        teller.begin_pass()
         teller.tell("words", "Parallelism", words, True)
     teller.tell("words", "Resized", "executors are now to be: count 2", False)
     assert said == [
@@ -196,3 +197,14 @@ def test_terminal_hears_each_thing_once() -> None:
         "words: note: 5 asked for",
         "words: executors are now to be: count 2",
     ]
+
+
+def test_terminal_hears_two_notes_of_one_topology_once_each_until_they_change() -> None:
+    said: list[str] = []
+    teller = CountsTeller(said.append)
+    for split, count in ((4, 5), (4, 5), (4, 6), (4, 6), (4, 5)):
+        teller.begin_pass()
+        teller.tell("words", "Parallelism", f"split: {split}", True)
+        teller.tell("words", "Parallelism", f"count: {count}", True)
+    notes = ["split: 4", "count: 5", "count: 6", "count: 5"]
+    assert said == [f"words: note: {note}" for note in notes]

@@ -44,6 +44,26 @@ def test_address_without_a_port_is_refused_with_an_example(
     assert f"{option}: {text!r} must be HOST:PORT, such as {example}" in done.output
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["--local", "local", "--nimbus", "a:1", "--zookeeper", "b:1"],
+            "leave out --nimbus and --zookeeper, or --local",
+        ),
+        (["--local", "local", "--zookeeper", "b:1"], "leave out --zookeeper, or --local"),
+        (
+            [*(word for pair in GOOD.items() for word in pair), "--agent-port", "-1"],
+            "should be greater than or equal to 1",
+        ),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: list[str], words: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["standalone", str(tmp_path), *options], env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert words in done.output
+
+
 def test_errors_name_the_options_that_gave_the_addresses() -> None:
     connection = _connection(None, ["nimbus:6627"], "one:2181,two:2181/below")
     assert (connection.nimbus_named_by, connection.zookeeper_named_by) == ("--nimbus", "--zookeeper")

@@ -35,6 +35,12 @@ def test_files_are_followed_and_mistakes_keep_the_last_good_spec(tmp_path: Path)
     assert folder.read()["words"].scheduling.policy == "even"
     assert len([sentence for sentence in said if "not valid YAML" in sentence and "last good" in sentence]) == 1
 
+    write(file, GOOD.format(name="words", policy="liu, periodSeconds: .nan"), at=4)
+    assert folder.read()["words"].scheduling.policy == "even"
+    assert said[-1] == (
+        "a.yaml: spec.scheduling.periodSeconds is nan: a finite number is right; its last good version stays in use"
+    )
+
     file.unlink()
     assert folder.read() == {}
     assert "left running" in said[-1]
@@ -48,6 +54,16 @@ def test_two_files_of_one_topology_are_not_both_believed(tmp_path: Path) -> None
     assert specs["words"].scheduling.policy == "liu"
     assert "b.yaml" in said[0]
     assert "a.yaml" in said[0]
+
+
+def test_each_of_several_files_of_one_topology_is_refused_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    for name in "abc":
+        write(tmp_path / f"{name}.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    folder = TopologyFolder(tmp_path, said.append)
+    for _ in range(3):
+        folder.read()
+    assert [sentence.split(":")[0] for sentence in said] == ["b.yaml", "c.yaml"]
 
 
 def test_file_for_another_nimbus_is_not_for_us(tmp_path: Path) -> None:

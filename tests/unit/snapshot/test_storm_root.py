@@ -1,0 +1,25 @@
+"""What is said where Storm is not under the root that was named."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import pytest
+
+from storm_operator.adapters.storm_cluster import StormCluster
+
+
+@pytest.mark.parametrize(
+    ("nodes", "problems"),
+    [
+        ({}, 1),
+        ({"/foo/supervisors": b""}, 0),
+    ],
+)
+def test_a_root_under_which_no_storm_cluster_is_known_is_named(nodes: dict[str, bytes], problems: int) -> None:
+    client = Mock()
+    client.cluster_info.return_value.topologies = []
+    client.get_info.return_value = []
+    view = StormCluster(client, Mock(get=nodes.get, children=lambda _: []), "/foo").read_view({})
+    assert len(view.problems) == problems
+    assert all("no Storm cluster is known under /foo" in problem for problem in view.problems)

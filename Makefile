@@ -25,7 +25,7 @@ demo-k8s: setup ## The same through Helm and kubectl on a real Kubernetes node m
 
 PIPELINE_DEMO := build/pipeline-demo
 PIPELINE_MASTER ?= local[*]
-pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, learned from, and gone by: tables and a report in build/pipeline-demo (some minutes)
+pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, learned from, and gone by: tables and a report in build/pipeline-demo (5 to 10 minutes)
 	rm -rf $(PIPELINE_DEMO)
 	@echo "== an hour that is recorded: loads step up to six times as high, the same each ten minutes, and a supervisor dies"
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo.yaml --history $(PIPELINE_DEMO)/bronze

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from papers.contestants import Contestant
 
-from storm_operator.simulated_cluster import whole_periods
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_operator.simulation_report import SimulationReport
 from storm_operator.simulator.totals import Totals
@@ -70,7 +69,7 @@ def play(scenario: Scenario, contestant: Contestant) -> Run:
             stage.engine.cluster.set_limits(topology.id, limits)
     run = Run(stage.report(contestant.name), stage)
     before = stage.engine.totals.summed()
-    for _ in range(whole_periods(scenario.duration_seconds, scenario.period_seconds)):
+    while not stage.is_over:
         began = stage.engine.now
         stage.run_period(specs)
         if began >= scenario.warm_up_seconds:

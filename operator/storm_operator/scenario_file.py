@@ -35,7 +35,6 @@ from storm_operator.scenario_fields import (
     text,
     whole,
 )
-from storm_operator.simulated_cluster import whole_periods
 from storm_operator.simulated_loop import Scenario, even_start
 from storm_operator.simulator.load import LoadShape
 from storm_operator.simulator.load_text import parse_load
@@ -169,7 +168,7 @@ def _section_of_spec(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _check_times(scenario: Scenario) -> None:
     """Some period is counted, and each fault begins before the end."""
     duration, period = scenario.duration_seconds, scenario.period_seconds
-    last = whole_periods(duration, period) * period
+    last = scenario.end_seconds
     if last <= 0.0:
         raise InvalidScenario(f"durationSeconds is {duration:g}: a period of {period:g} seconds or more is right")
     if scenario.warm_up_seconds >= last:

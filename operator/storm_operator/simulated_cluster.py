@@ -18,6 +18,7 @@ from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
+from storm_operator.simulator.milestones import Milestones
 from storm_operator.simulator.model import Timings
 
 EPOCH_SECONDS = 1_767_225_600.0
@@ -52,10 +53,12 @@ class SimulatedCluster:
 
     Nimbus looks for plans every `Timings.scheduling_seconds`; a rebalance makes it look a second later, and pauses the
     topology's spouts. A plan is never refused; what it says of supervisors that are gone is left to Nimbus' fallback.
+    `milestones` of the same engine are kept on the way.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, milestones: Milestones | None = None) -> None:
         self.engine = engine
+        self._milestones = milestones or Milestones(engine, ())
         self.clock = SimulatedClock(self._advance_to)
         self.meter = Meter(engine, EPOCH_SECONDS)
         self._plans: dict[str, Plan] = {}
@@ -155,13 +158,13 @@ class SimulatedCluster:
             due = min([self._next_round, *self._rounds])
             if due > until:
                 break
-            self.engine.advance_to(due)
+            self._milestones.advance_to(due)
             self._rounds = [at for at in self._rounds if at > due]
             if due >= self._next_round:
                 self._next_round += self._timings.scheduling_seconds
             self._change_due_counts(due)
             self._put_plans_in_force()
-        self.engine.advance_to(until)
+        self._milestones.advance_to(until)
 
     def _change_due_counts(self, due: float) -> None:
         for at, topology_id, executors in self._resizes:
@@ -233,8 +236,3 @@ class AgelessProfile:
 
     def read(self, specs: Mapping[str, TopologySpec]) -> Mapping[str, ProfileReading]:
         return dict.fromkeys(specs, self.ageless)
-
-
-def whole_periods(duration_seconds: float, period_seconds: float) -> int:
-    """How many periods end within `duration_seconds`."""
-    return math.floor(duration_seconds / period_seconds + 1e-9)

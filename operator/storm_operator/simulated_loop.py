@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,9 +16,10 @@ from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
 from storm_operator.loop_ports import NoProfiles, ProfileSource
-from storm_operator.simulated_cluster import EPOCH_SECONDS, MemoryJournal, SimulatedCluster, whole_periods
+from storm_operator.simulated_cluster import EPOCH_SECONDS, MemoryJournal, SimulatedCluster
 from storm_operator.simulation_report import PlanSummary, Point, SimulationReport, Sums, TopologyPoint
 from storm_operator.simulator.engine import DEFAULT_STEP_SECONDS, Engine
+from storm_operator.simulator.milestones import Counted, Milestones
 from storm_operator.simulator.model import MS_PER_SECOND, ClusterModel
 from storm_operator.simulator.totals import Totals
 
@@ -38,6 +40,11 @@ class Scenario:
     seed: int = 0
     step_seconds: float = DEFAULT_STEP_SECONDS
     drawn_trees: int = 32
+
+    @property
+    def end_seconds(self) -> float:
+        """When the last period ends that is over within the duration."""
+        return math.floor(self.duration_seconds / self.period_seconds + 1e-9) * self.period_seconds
 
 
 def even_start(model: ClusterModel) -> Assignment:
@@ -65,10 +72,9 @@ def simulate(
     `played` hears after each period which share of the scenario is over; `profiles` None: nothing was learned.
     """
     stage = SimulatedStage(scenario, audience, profiles)
-    periods = whole_periods(scenario.duration_seconds, scenario.period_seconds)
-    for number in range(periods):
+    while not stage.is_over:
         stage.run_period(specs)
-        played((number + 1) / periods)
+        played(min(stage.engine.now / scenario.end_seconds, 1.0))
     policies = sorted({spec.scheduling.policy for spec in specs.values()}) if specs else ["none"]
     return stage.report(", ".join(policies))
 
@@ -99,7 +105,8 @@ class SimulatedStage:
         self.scenario = scenario
         start = scenario.start if scenario.start is not None else even_start(scenario.model)
         self.engine = Engine(scenario.model, start, scenario.seed, scenario.step_seconds, scenario.drawn_trees)
-        self.cluster = SimulatedCluster(self.engine)
+        self._milestones = Milestones(self.engine, {scenario.warm_up_seconds, scenario.end_seconds})
+        self.cluster = SimulatedCluster(self.engine, self._milestones)
         self.notes = _Notes(audience)
         self.loop = ControlLoop(
             observer=self.cluster,
@@ -115,17 +122,28 @@ class SimulatedStage:
         self._heard: list[str] = []
         self.points: list[Point] = []
         self._plans_made = 0
-        self._next_pass = EPOCH_SECONDS
+        self._last_pass = 0.0
         self._history: tuple[LoadPeriod, ...] = ()
-        self._counted_from = self.engine.totals.summed()
-        self._restarts_before = 0
         self._last = self.engine.totals.summed()
         self._last_at = 0.0
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the next period would end after the scenario."""
+        return self._next_pass > self.scenario.end_seconds + 1e-6
+
+    @property
+    def _next_pass(self) -> float:
+        """A period after the last one; at once where applying a plan took longer."""
+        return max(self._last_pass + self.scenario.period_seconds, self.cluster.clock.now() - EPOCH_SECONDS)
+
     def run_period(self, specs: Mapping[str, TopologySpec] | None) -> ClusterSnapshot | None:
-        """Simulate until the next period is over, and let the loop have its pass if there is something to manage."""
-        self._next_pass = max(self._next_pass + self.scenario.period_seconds, self.cluster.clock.now())
-        self.cluster.clock.sleep_until(self._next_pass)
+        """Simulate until the next period is over, and let the loop have its pass if there is something to manage.
+
+        What is left after the last whole one, where plans have shifted them, passes by without another.
+        """
+        self._last_pass = self._next_pass
+        self.cluster.clock.sleep_until(EPOCH_SECONDS + self._last_pass)
         totals, at = self.engine.totals.summed(), self.engine.now
         if specs:
             report = self.loop.run_once(specs)
@@ -139,12 +157,14 @@ class SimulatedStage:
         if snapshot is not None:
             self.points.append(self._point(snapshot, totals.since(self._last), at - self._last_at, decision))
         self._last, self._last_at = totals, at
-        if at <= self.scenario.warm_up_seconds:
-            self._counted_from, self._restarts_before = totals, self.engine.cluster.restarts
+        if self.is_over:
+            self.cluster.clock.sleep_until(EPOCH_SECONDS + self.scenario.end_seconds)
         return snapshot
 
     def report(self, policy: str) -> SimulationReport:
-        counted = self.engine.totals.summed().since(self._counted_from)
+        """Its sums end with the scenario, also where a plan was still being applied then."""
+        began = self._milestones.counted_at(self.scenario.warm_up_seconds)
+        ended = self._milestones.counted_at(self.scenario.end_seconds)
         return SimulationReport(
             scenario=self.scenario.name,
             policy=policy,
@@ -152,7 +172,7 @@ class SimulatedStage:
             warm_up_seconds=self.scenario.warm_up_seconds,
             points=tuple(self.points),
             plans=tuple(_plan_summary(record) for record in self.notes.records.values()),
-            sums=_sums(counted, self.engine.cluster.restarts - self._restarts_before),
+            sums=_sums(began, ended),
         )
 
     def _hear_of_counts(self, topology: str, reason: str, message: str, warning: bool) -> None:
@@ -214,7 +234,8 @@ def _plan_summary(record: PlanRecord) -> PlanSummary:
     )
 
 
-def _sums(counted: Totals, restarts: int) -> Sums:
+def _sums(began: Counted, ended: Counted) -> Sums:
+    counted = ended.totals.since(began.totals)
     return Sums(
         offered=float(counted.offered.sum()),
         acked=float(counted.acked.sum()),
@@ -225,5 +246,5 @@ def _sums(counted: Totals, restarts: int) -> Sums:
         cpu_used_core_seconds=float(counted.supervisor_cpu_ms.sum()) / MS_PER_SECOND,
         over_provided_core_seconds=float(counted.over_provided_ms.sum()) / MS_PER_SECOND,
         under_provided_core_seconds=float(counted.under_provided_ms.sum()) / MS_PER_SECOND,
-        worker_restarts=restarts,
+        worker_restarts=ended.restarts - began.restarts,
     )

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from storm_operator.console.site import PageAddress, SinglePage
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.simulated_cluster import whole_periods
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 
 DEFAULT_PACE = 10.0
@@ -38,9 +37,7 @@ def play_beside_page(
     stage = SimulatedStage(scenario, page.watcher)
     stage.counts.onlooker = page.watcher.on_held_resizes
     page.proposals = lambda: stage.loop.memory.proposals
-    for _ in range(whole_periods(scenario.duration_seconds, scenario.period_seconds)):
-        if pace.stop.is_set():
-            break
+    while not stage.is_over and not pace.stop.is_set():
         page.carry_out(stage.loop.desk)
         stage.run_period(specs)
         pace.rest()

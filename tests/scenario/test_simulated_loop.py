@@ -53,6 +53,27 @@ def test_a_plan_is_made_applied_and_verified(method: ApplyMethod) -> None:
         assert managed.sums.failed == 0.0
 
 
+def test_a_managed_scenario_ends_when_an_unmanaged_one_does_however_long_plans_take() -> None:
+    played = replace(scenario(Constant(100.0), 90.0), period_seconds=3.0, warm_up_seconds=9.0)
+    shares: list[float] = []
+    managed, fixed = simulate(played, specs(), played=shares.append), simulate(played)
+    assert managed.plans
+    assert len(managed.points) < len(fixed.points) == 30
+    assert managed.points[-1].at_seconds <= fixed.points[-1].at_seconds == 90.0
+    assert managed.sums.offered == pytest.approx(fixed.sums.offered) == pytest.approx(81.0 * 100.0)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_what_happens_after_the_end_while_a_plan_is_applied_does_not_count() -> None:
+    begin = simulate(scenario(Constant(100.0), 120.0), specs()).plans[0].at_seconds
+    (plan,) = simulate(scenario(Constant(100.0), begin), specs()).plans
+    report = simulate(scenario(Constant(100.0), begin), specs())
+    assert report.plans == (plan,)
+    assert report.sums.offered == pytest.approx(begin * 100.0)
+    assert report.sums.worker_restarts == 0
+
+
 def test_nothing_is_planned_where_only_watched() -> None:
     watched = simulate(scenario(Constant(100.0), 60.0), specs(mode=Mode.OBSERVE))
     assert watched.plans == ()

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from eventually import eventually
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from page_stage import PageStage, Visitor, large_scenario, words_scenario
 from storm_operator.console.api import Api
@@ -463,6 +463,34 @@ def test_an_operator_that_was_restarted_is_followed_from_its_beginning(visitor: 
         visitor.page.route("**/api/**", lambda route: route.continue_(url=route.request.url.replace(here, there)))
         eventually(lambda: visitor.seen("state.view?.supervisors.length") == 3, "the new operator is shown")
         assert visitor.seen("state.points.length") == 1
+
+
+def test_the_past_of_a_cluster_is_there_once_though_it_was_asked_for_twice(browser: Browser) -> None:
+    """By who has chosen it, and by who looks each second, before the first answer came."""
+    first, second = PageStage(words_scenario()), PageStage(words_scenario(supervisors=3))
+    first.passes(2)
+    second.passes(3)
+    api = Api(lambda: {"first:6627": first.page.watcher, "second:6627": second.page.watcher})
+    server, where = open_page(api, PageAddress(0))
+    visitor = Visitor(browser, where.url)
+    past, held = re.compile(r"/history\?cluster=second"), list[Route]()
+    numbers = "state.points.map((one) => one.number)"
+    try:
+        visitor.page.route(past, held.append)
+        visitor.page.locator("#cluster").select_option("second:6627")
+        eventually(lambda: visitor.seen("state.cluster") == "second:6627" and len(held) == 2, "both have asked")
+        visitor.page.unroute(past)
+        for route in held:
+            route.continue_()
+        eventually(lambda: len(visitor.seen(numbers)) >= 3, "the past is there")
+        second.passes(1)
+        eventually(lambda: 4 in visitor.seen(numbers), "what is new is known")
+        assert visitor.seen(numbers) == [1, 2, 3, 4]
+        assert visitor.troubles == []
+    finally:
+        visitor.close()
+        server.shutdown()
+        server.server_close()
 
 
 def test_two_thousand_executors_are_folded_and_can_be_looked_into(browser: Browser) -> None:

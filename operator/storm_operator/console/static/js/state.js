@@ -78,7 +78,7 @@ async function look() {
   if (news) changed("clusters");
   const entry = answer.clusters.find((cluster) => cluster.name === state.cluster);
   if (entry) {
-    await catchUp(entry);
+    if (!(await catchUp(entry))) return;
     hear(entry.held_resizes);
     listen(entry);
   }
@@ -105,15 +105,17 @@ function listen(entry) {
   }
 }
 
+/** Whether the answers were taken in. They go on from the points that were there when they were asked for: where others
+ * are there meanwhile, of another cluster or by another step, they are left to the next step. */
 async function catchUp(entry) {
-  const cluster = state.cluster;
+  const cluster = state.cluster, before = state.points;
   const kinds = [];
   const since = state.passes || null;
   const plansChanged = entry.plan_changes !== state.planChanges || entry.passes !== state.passes;
   const asked = [plansChanged && get("plans", { cluster })];
   if (entry.passes > state.passes) asked.push(get("view", { cluster }), get("history", { cluster, since }), get("forecasts", { cluster, since }));
   const [plans, live, history, forecasts] = await Promise.all(asked);
-  if (cluster !== state.cluster) return;
+  if (state.points !== before) return false;
   if (plans) {
     state.plans = plans.plans;
     state.planChanges = entry.plan_changes;
@@ -128,6 +130,7 @@ async function catchUp(entry) {
     kinds.push("points", "view");
   }
   if (kinds.length) changed(...kinds);
+  return true;
 }
 
 /** Too old ones go; of too many every second one of the older half. */

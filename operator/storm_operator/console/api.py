@@ -13,7 +13,7 @@ from storm_operator.console.api_documents import ClusterEntry, Clusters, Failure
 from storm_operator.console.approval import Approver, Verdict
 from storm_operator.console.documents import to_bytes, unsqueezed
 from storm_operator.console.explain import held_view
-from storm_operator.console.messages import BadRequest, Request, Response
+from storm_operator.console.messages import BadRequest, Request, Response, tag_of
 from storm_operator.console.routes import matched
 from storm_operator.console.watcher import Seen, Watcher
 
@@ -41,8 +41,8 @@ class Api:
 
     def _clusters(self, request: Request, _: Mapping[str, str]) -> Response:
         seen = {name: watcher.seen for name, watcher in sorted(self.clusters().items())}
-        tag = "-".join([self.instance, *(str(one.changes) for one in seen.values())])
-        return self._unless_known(request, tag, lambda: to_bytes(self._listed(seen)))
+        listed = to_bytes(self._listed(seen))
+        return self._unless_known(request, tag_of(listed), lambda: listed)
 
     def _listed(self, seen: Mapping[str, Seen]) -> Clusters:
         approval = "off" if self.approver is None else "token" if self.approver.needs_token else "open"

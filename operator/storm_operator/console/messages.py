@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -31,6 +32,11 @@ class Response:
     content_type: str = JSON
     tag: str = ""
     is_gzip: bool = False
+
+
+def tag_of(content: bytes) -> str:
+    """Another one for any other content."""
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 class BadRequest(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import mimetypes
 import socket
@@ -20,7 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from storm_operator.console.api import Api
 from storm_operator.console.api_documents import Failure
 from storm_operator.console.documents import squeezed, to_bytes, unsqueezed
-from storm_operator.console.messages import JSON, Request, Response
+from storm_operator.console.messages import JSON, Request, Response, tag_of
 from storm_operator.console.openapi import openapi_text
 from storm_operator.console.routes import PREFIX
 
@@ -89,7 +88,7 @@ def static_pages() -> dict[str, Response]:
 
 
 def _page(content: bytes, content_type: str) -> Response:
-    return Response(HTTPStatus.OK, content, content_type, f'"{hashlib.sha256(content).hexdigest()[:16]}"')
+    return Response(HTTPStatus.OK, content, content_type, f'"{tag_of(content)}"')
 
 
 def is_loopback(host: str) -> bool:

@@ -15,6 +15,7 @@ from storm_operator.console.messages import Request
 from storm_operator.console.openapi import openapi_document, openapi_text
 from storm_operator.console.routes import ROUTES
 from storm_operator.console.server import is_own_name, static_pages
+from storm_operator.console.watcher import Watcher
 
 COMMITTED = Path(__file__).parents[3] / "docs/reference/api/openapi.json"
 
@@ -52,6 +53,24 @@ def test_what_has_not_changed_is_not_sent_again(page: PageScene) -> None:
     tag = page.ask("view").tag
     page.played.run()
     assert page.ask("view", tag=tag).status == 200
+
+
+def test_a_replica_that_becomes_the_leader_of_nothing_says_so_to_who_has_asked_before() -> None:
+    words = ["this replica waits to lead"]
+    replica = Api(dict, trouble=lambda: words[-1])
+    tag = replica.answer(Request("GET", "/api/v1/clusters")).tag
+    words.append("")
+    answer = replica.answer(Request("GET", "/api/v1/clusters", known_tag=tag))
+    assert (answer.status, json.loads(answer.body)["trouble"]) == (200, "")
+
+
+def test_a_cluster_in_place_of_another_is_listed_to_who_has_asked_before() -> None:
+    clusters = {"first:6627": Watcher()}
+    api = Api(lambda: clusters)
+    tag = api.answer(Request("GET", "/api/v1/clusters")).tag
+    clusters["other:6627"] = clusters.pop("first:6627")
+    answer = api.answer(Request("GET", "/api/v1/clusters", known_tag=tag))
+    assert [one["name"] for one in json.loads(answer.body)["clusters"]] == ["other:6627"]
 
 
 def test_only_what_is_new_can_be_asked_for(page: PageScene) -> None:

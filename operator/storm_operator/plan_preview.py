@@ -32,7 +32,8 @@ COST = "Cost: network usage, CPU beyond headroom and supervisors in use, all pri
 def decision_document(decision: Decision, gap: Gap | None = None) -> dict[str, Any]:
     """`{"version": 1, "decision": "plan", "plan": {...}}`, or a `"hold"` with its `reason` and `message`.
 
-    With `gap`, also `"gap_to_optimum"`: percent, cost, optimum_cost and bound in tuple-ms/s, and whether proven.
+    With `gap`, also `"gap_to_optimum"`: percent, cost, restart_cost (which is in it), optimum_cost and bound in
+    tuple-ms/s, and whether proven.
     """
     extra = {} if gap is None else {"gap_to_optimum": asdict(gap)}
     if isinstance(decision, Hold):
@@ -89,9 +90,14 @@ def _figure(value: float | None) -> str:
 
 
 def _gap_sentence(gap: Gap) -> str:
+    costs = (
+        f"It is of cost with restarts, {_figure(gap.cost)} tuple-ms/s; without the {_figure(gap.restart_cost)} that "
+        f"these make, spread over expectedLifeSeconds, the proposal costs {_figure(gap.cost - gap.restart_cost)}."
+    )
     if gap.proven:
-        return f"Gap to optimum: {gap.percent:.2f}% (proven)."
-    return f"Gap to optimum: {gap.percent:.2f}% above the best found; at most {gap.at_most_percent:.2f}% (not proven)."
+        return f"Gap to optimum: {gap.percent:.2f}% (proven). {costs}"
+    not_proven = f"above the best found; at most {gap.at_most_percent:.2f}% (not proven)"
+    return f"Gap to optimum: {gap.percent:.2f}% {not_proven}. {costs}"
 
 
 def _workers_sentence(plan: Plan) -> str:

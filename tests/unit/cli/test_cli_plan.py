@@ -96,6 +96,17 @@ def test_gap_to_the_optimum_is_told_when_asked(tmp_path: Path) -> None:
     assert liu["percent"] == liu["at_most_percent"] >= optimal["percent"] == 0.0
 
 
+def test_the_cost_that_a_gap_is_of_is_told_with_its_restarts_and_without_as_the_plan_tells_it() -> None:
+    told = json.loads(run_plan("--gap", "-o", "json").output)
+    gap = told["gap_to_optimum"]
+    assert gap["restart_cost"] > 0.0
+    without = gap["cost"] - gap["restart_cost"]
+    assert f"-> {without:.1f} tuple-ms/s" in told["plan"]["reason"]
+    said = " ".join(run_plan("--gap").output.split())
+    assert f"cost with restarts, {gap['cost']:,.1f} tuple-ms/s" in said
+    assert f"the proposal costs {without:,.1f}." in said
+
+
 def test_gap_without_the_solver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
     done = run_plan("--gap")

@@ -59,9 +59,11 @@ class OptimumResult:
 @dataclass(frozen=True, slots=True)
 class Gap:
     """How much dearer an assignment is than the best one found. `at_most_percent` counts from the bound instead:
-    the same when the optimum is proven, else what the gap could be at worst. Costs in tuple-ms/s."""
+    the same when the optimum is proven, else what the gap could be at worst. Costs in tuple-ms/s, with their restarts:
+    `restart_cost` is that part of `cost`, which a plan's own sentence leaves out."""
 
     cost: float
+    restart_cost: float
     optimum_cost: float
     bound: float
     proven: bool
@@ -78,10 +80,10 @@ def gap_to_optimum(
     optimum = solve_optimum(snapshot, demand, settings)
     if isinstance(optimum, Infeasible):
         return None
-    cost = cost_of(snapshot, proposal, demand, settings).total
-    percent = optimum.gap_percent(cost)
-    at_most = percent if optimum.proven else optimum.gap_to_bound_percent(cost)
-    return Gap(cost, optimum.cost, optimum.bound, optimum.proven, percent, at_most)
+    cost = cost_of(snapshot, proposal, demand, settings)
+    percent = optimum.gap_percent(cost.total)
+    at_most = percent if optimum.proven else optimum.gap_to_bound_percent(cost.total)
+    return Gap(cost.total, cost.restarts, optimum.cost, optimum.bound, optimum.proven, percent, at_most)
 
 
 def place_optimal(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:

@@ -38,12 +38,14 @@ POSITIVE = number("a number of more than 0", lambda value: value > 0.0)
 SHARE = number("a number from 0 to 1", lambda value: 0.0 <= value <= 1.0)
 
 
-def whole(least: int) -> Reader:
-    """A whole number of `least` or more."""
+def whole(least: int, most: int | None = None) -> Reader:
+    """A whole number of `least` or more, and up to `most` where it is given."""
 
     def reader(value: object, path: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InvalidScenario(f"{path} is {value!r}: a whole number of {least} or more is right")
+        if most is not None and value > most:
+            raise InvalidScenario(f"{path} is {value}: up to {most:,} can be simulated")
         return value
 
     return reader

@@ -56,6 +56,10 @@ from storm_operator.simulator.workloads import (
 )
 
 FIRST_PORT = 6700
+MOST_SUPERVISORS = 10_000
+MOST_SLOTS = 1_000
+MOST_EXECUTORS = 100_000
+"""Ten times as many as the simulator is made for: with more nothing would be seen for minutes."""
 WORKLOADS: Mapping[str, Callable[..., SimulatedTopology]] = {
     "wordcount": word_count,
     "http-monitor": http_monitor,
@@ -64,12 +68,12 @@ WORKLOADS: Mapping[str, Callable[..., SimulatedTopology]] = {
     "application": source_to_consumer,
 }
 TOPOLOGY_FIELDS: Mapping[str, tuple[str, Reader]] = {
-    "parallelism": ("parallelism", by_name(whole(1))),
-    "tasks": ("tasks", by_name(whole(1))),
+    "parallelism": ("parallelism", by_name(whole(1, MOST_EXECUTORS))),
+    "tasks": ("tasks", by_name(whole(1, MOST_EXECUTORS))),
     "cpuMs": ("cpu_ms", by_name(NOT_NEGATIVE)),
-    "stages": ("stages", whole(2)),
+    "stages": ("stages", whole(2, MOST_EXECUTORS)),
     "workers": ("num_workers", whole(1)),
-    "ackers": ("ackers", whole(0)),
+    "ackers": ("ackers", whole(0, MOST_EXECUTORS)),
     "maxSpoutPending": ("max_spout_pending", whole(1)),
     "messageTimeoutSeconds": ("message_timeout_seconds", POSITIVE),
     "replaysFailed": ("replays_failed", flag),
@@ -112,6 +116,7 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
     only(given, (*known, "topologies", "faults", *SECTIONS), "the document")
     try:
         topologies = tuple(_topology(one, at) for at, one in enumerate(_topology_list(given), start=1))
+        _check_sizes(topologies)
         _check_differ([topology.name for topology in topologies])
         model = ClusterModel(
             supervisors=_supervisors(given.get("supervisors", 4)),
@@ -192,13 +197,16 @@ def _supervisors(given: object) -> tuple[SimulatedSupervisor, ...]:
     machines: list[SimulatedSupervisor] = []
     for group, where in _supervisor_groups(given):
         only(group, SUPERVISOR_FIELDS, where)
-        for _ in range(read(group, "count", whole(0), 1, where)):
+        count = read(group, "count", whole(0, MOST_SUPERVISORS), 1, where)
+        if len(machines) + count > MOST_SUPERVISORS:
+            raise InvalidScenario(f"{where}: up to {MOST_SUPERVISORS:,} supervisors can be simulated together")
+        for _ in range(count):
             name = f"supervisor-{len(machines) + 1}"
             machines.append(
                 SimulatedSupervisor(
                     name,
                     name,
-                    tuple(range(FIRST_PORT, FIRST_PORT + read(group, "slots", whole(1), 4, where))),
+                    tuple(range(FIRST_PORT, FIRST_PORT + read(group, "slots", whole(1, MOST_SLOTS), 4, where))),
                     read(group, "capacityMillicores", POSITIVE, 1000.0, where),
                     thread_speed=read(group, "threadSpeed", POSITIVE, 1.0, where),
                     availability=read(group, "availability", SHARE, 1.0, where),
@@ -268,6 +276,14 @@ def _check_names(given: Mapping[str, Any], topology: SimulatedTopology, where: s
     unknown = sorted(given.keys() - known, key=str)
     if unknown:
         raise InvalidScenario(f"{where}.{unknown[0]}: one of {', '.join(sorted(known))} is right")
+
+
+def _check_sizes(topologies: Sequence[SimulatedTopology]) -> None:
+    executors = sum(topology.ackers + sum(c.executors for c in topology.components) for topology in topologies)
+    if executors > MOST_EXECUTORS:
+        raise InvalidScenario(
+            f"topologies have {executors:,} executors together: up to {MOST_EXECUTORS:,} can be simulated"
+        )
 
 
 def _check_differ(names: Sequence[str]) -> None:

@@ -140,6 +140,17 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
             "^warmUpSeconds is 6000: less than 1200, when the last period of durationSeconds ends, is right",
         ),
         ({"faults": 5}, "^faults is 5: a list is right"),
+        ({"supervisors": {"count": 100_000_000}}, "^supervisors\\.count is 100000000: up to 10,000 can be simulated"),
+        ({"supervisors": 100_000_000}, "^supervisors\\.count is 100000000: up to 10,000 can be simulated"),
+        (
+            {"supervisors": [{"count": 6000}, {"count": 6000}]},
+            "^supervisors\\[1\\]: up to 10,000 supervisors can be simulated together",
+        ),
+        ({"supervisors": {"slots": 1_000_000}}, "^supervisors\\.slots is 1000000: up to 1,000 can be simulated"),
+        (
+            {"topologies": [{"workload": "wordcount", "parallelism": {"split": 60_000, "count": 60_000}}]},
+            "^topologies have 120,002 executors together: up to 100,000 can be simulated",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None:
@@ -152,6 +163,9 @@ def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None
     [
         ({"messageTimeoutSeconds": "ten"}, ".messageTimeoutSeconds is 'ten': a number of more than 0 is right"),
         ({"messageTimeoutSeconds": 0}, ".messageTimeoutSeconds is 0: a number of more than 0 is right"),
+        ({"parallelism": {"split": 2_000_000}}, ".parallelism.split is 2000000: up to 100,000 can be simulated"),
+        ({"tasks": {"split": 2_000_000}}, ".tasks.split is 2000000: up to 100,000 can be simulated"),
+        ({"ackers": 2_000_000}, ".ackers is 2000000: up to 100,000 can be simulated"),
         ({"maxSpoutPending": 0}, ".maxSpoutPending is 0: a whole number of 1 or more is right"),
         ({"workers": 0}, ".workers is 0: a whole number of 1 or more is right"),
         ({"ackers": "one"}, ".ackers is 'one': a whole number of 0 or more is right"),

@@ -28,6 +28,7 @@ from storm_operator.simulated_cluster import EPOCH_SECONDS, AgelessProfile
 from storm_operator.simulated_loop import Scenario
 from storm_operator.simulated_loop import simulate as play
 from storm_operator.simulated_page import DEFAULT_PACE, Pace, show_simulation
+from storm_operator.simulation_comparison import compared
 from storm_operator.simulation_report import SimulationReport
 from storm_operator.standalone import stop_on_signals
 
@@ -212,40 +213,26 @@ def _table(reports: list[tuple[str, SimulationReport]]) -> Table:
 
 
 def _heading(name: str) -> str:
-    """`even` is a policy, too: what stays as Storm's scheduler of that name leaves it is told apart."""
-    return "Storm's Even,\nno CPU limits" if name == UNMANAGED else f"managed:\n{name}"
+    """`even` is a policy, too: who manages comes first, by which policy second."""
+    if name == UNMANAGED:
+        return "Storm alone\n(its Even)"
+    policy, _, learned = name.partition(" ")
+    return f"operator,\npolicy {policy}" + ("\nwith profile" if learned else "")
 
 
 def against_even(name: str, managed: SimulationReport, unmanaged: SimulationReport) -> str:
     """What the column of policy `name` shows beside the first."""
     return (
-        f"{name} reserves {_change(managed, unmanaged)} CPU in vain than Storm's Even, which sets no limits, so that "
-        f"all CPU of a supervisor in use counts as reserved; it is short of {_missing(managed, unmanaged)}. Tuples "
-        "wait, and may fail, where CPU is missing and while workers restart: the mean latency has these times in it, "
-        "p50 and p99 are those of the median period."
+        f"The operator with policy {name}, beside Storm alone: {compared(managed, unmanaged)} Storm alone sets no CPU "
+        "limits, so that all CPU of a supervisor in use counts as reserved. Tuples wait, and may fail, where CPU is "
+        "missing and while workers restart: the mean latency has these times in it, p50 and p99 are those of the "
+        "median period."
     )
 
 
 def against_unlearned(name: str, learned: SimulationReport, managed: SimulationReport) -> str:
     """What the column of policy `name` with a learned profile shows beside that without."""
-    return (
-        f"{name} with what was learned reserves {_change(learned, managed)} CPU in vain than without, and is short of "
-        f"{_missing(learned, managed)}."
-    )
-
-
-def _change(one: SimulationReport, other: SimulationReport) -> str:
-    """E.g. `91% less`, of what is reserved in vain."""
-    now, before = one.sums.over_provided_core_seconds, other.sums.over_provided_core_seconds
-    if before <= 0.0:
-        return f"{now - before:,.0f} core-seconds more"
-    percent = 100.0 * (now / before - 1.0)
-    return f"{abs(percent):.1f}% {'more' if percent > 0.0 else 'less'}"
-
-
-def _missing(one: SimulationReport, other: SimulationReport) -> str:
-    now, before = one.sums.under_provided_core_seconds, other.sums.under_provided_core_seconds
-    return f"{now:,.1f} core-seconds rather than {before:,.1f}"
+    return f"The operator with policy {name} and the profile, beside without: {compared(learned, managed)}"
 
 
 def _figure(value: float | None) -> str:

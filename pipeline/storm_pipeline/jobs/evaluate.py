@@ -41,8 +41,9 @@ from storm_pipeline.transforms.profiles import newest_states
 SOURCES = ("plans", "topologies", "forecasts", "executors")
 MEANING = (
     "Mean latency and traffic between supervisors: the change from before a plan to when it was verified, median over "
-    "plans; less is better. Restarts and failed tuples: what those that came into force cost together; plans counts "
-    "those that did not as well."
+    "plans; less is better. What came before may have been the worst moment, of an overload or a supervisor that died: "
+    "that is no comparison with Storm alone. Restarts and failed tuples: what those that came into force cost "
+    "together; plans counts those that did not as well."
 )
 """What the table for a person shows."""
 

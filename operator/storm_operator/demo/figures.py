@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from storm_operator.core.latency_histogram import summarize_latency
 from storm_operator.core.metrics_window import MetricsWindow
-from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
 
 LATENCY = "storm_complete_latency_seconds"
@@ -103,6 +103,17 @@ def _ratio(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
+def unsettled(records: Iterable[PlanRecord]) -> tuple[str, ...]:
+    """A sentence for each plan that the end of the demo has cut short."""
+    doing = {PlanState.APPLYING: "applied", PlanState.SETTLING: "measured"}
+    return tuple(
+        f"{record.plan.id} was still being {doing[record.state]} when time was up: what it brought is not known. "
+        "A longer demo (--minutes, make demo DEMO_MINUTES=) sees its end."
+        for record in records
+        if record.state in doing
+    )
+
+
 def plan_to_report(record: PlanRecord, hosts: Mapping[str, str]) -> dict[str, Any]:
     """A plan as the report shows it; supervisors by host."""
     plan = record.plan
@@ -126,6 +137,7 @@ def plan_to_report(record: PlanRecord, hosts: Mapping[str, str]) -> dict[str, An
         "seconds_to_running": record.seconds_to_running,
         "failed_tuples": record.failed_tuples,
         "predicted": asdict(plan.after),
+        "before": asdict(record.before),
         "measured": asdict(record.measured) if record.measured else None,
         "state": record.state.value,
         "message": record.message,

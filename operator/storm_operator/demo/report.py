@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.colors import qualitative
 from plotly.subplots import make_subplots
 
-from storm_operator.demo.figures import PhaseFigures, phase_to_json, plan_to_report, ratios
+from storm_operator.demo.figures import PhaseFigures, phase_to_json, plan_to_report, ratios, unsettled
 from storm_operator.demo.recorder import Point, Recorder
 
 PLOT_HEIGHT_PX = 1150
@@ -21,11 +21,15 @@ MEASURED = (
     "Measured in the phases Even and managed alone. What plans cost in the other phases, failed tuples among it, "
     "stands with each plan below."
 )
+CAPTION = (
+    "Red dashed lines: a plan came into force. Thin grey lines: a phase begins. Where a line has a gap, not everything "
+    "could be measured in that period, as while workers restart."
+)
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 1100px; color: #1c2733; padding: 0 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; width: 100%; }
 th, td { text-align: left; padding: .35rem .7rem; border-bottom: 1px solid #dde3ea; vertical-align: top; }
-th { background: #f3f6f9; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
+th { background: #f3f6f9; } .number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 .big { display: flex; gap: 1rem; flex-wrap: wrap; } .big div { flex: 1; background: #f3f6f9; border-radius: 8px;
 padding: .8rem 1rem; } .big b { display: block; font-size: 1.7rem; } details { margin: .3rem 0; }
 """
@@ -70,7 +74,7 @@ def report_to_json(
             }
             for phase in recorder.phases
         ],
-        "notes": list(notes),
+        "notes": [*notes, *unsettled(recorder.plans.values())],
     }
 
 
@@ -87,6 +91,7 @@ def _page(report: dict[str, Any], recorder: Recorder, subject: str) -> str:
         "<h2>Even against storm-operator, same cluster, same run, same load</h2>",
         _comparison(report),
         "<h2>Course</h2>",
+        f"<p>{CAPTION}</p>",
         plots,
         "<h2>Plans: what moved, why, predicted and measured</h2>",
         *[plan_section(plan) for plan in report["plans"]],
@@ -124,7 +129,8 @@ def _comparison(report: dict[str, Any]) -> str:
         f"<td class='number'>{_number(figure(report['managed']))}</td></tr>"
         for name, figure in rows
     )
-    return f"<table><tr><th>figure</th><th>Even</th><th>storm-operator</th></tr>{body}</table><p>{MEASURED}</p>"
+    heads = "".join(f"<th class='number'>{name}</th>" for name in ("Even", "storm-operator"))
+    return f"<table><tr><th>figure</th>{heads}</tr>{body}</table><p>{MEASURED}</p>"
 
 
 def plan_section(plan: dict[str, Any]) -> str:
@@ -134,14 +140,15 @@ def plan_section(plan: dict[str, Any]) -> str:
         f"<td>{html.escape(move['from'] or 'unplaced')}</td><td>{html.escape(move['to'])}</td></tr>"
         for move in plan["moves"]
     )
-    measured = plan["measured"] or {}
-    predicted = plan["predicted"]
+    before, predicted, measured = plan["before"], plan["predicted"], plan["measured"] or {}
     facts = (
         f"in force after {_number(plan['seconds_to_in_force'])} s, moved executors at work "
         f"{_number(plan['seconds_to_running'])} s later; {_workers(plan)}; "
         f"failed tuples meanwhile: {_number(plan['failed_tuples'])}; inter-supervisor traffic predicted "
         f"{_number(predicted['inter_supervisor_tuples_per_second'])}, measured "
-        f"{_number(measured.get('inter_supervisor_tuples_per_second'))} tuples/s"
+        f"{_number(measured.get('inter_supervisor_tuples_per_second'))} tuples/s; load of its topologies: "
+        f"{_number(before['acked_per_second'])} acked tuples/s before, "
+        f"{_number(measured.get('acked_per_second'))} after"
     )
     return (
         f"<details open><summary><b>{html.escape(plan['id'])}</b> ({plan['state']}, {plan['policy']}): "

@@ -16,7 +16,7 @@ from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.demo.figures import PhaseFigures, headline, phase_figures
+from storm_operator.demo.figures import PhaseFigures, headline, phase_figures, unsettled
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report
 from storm_operator.demo.scenario import PERIOD_SECONDS, WORKLOADS, Durations, durations, specs
@@ -122,7 +122,7 @@ def run_demo(minutes: float, output: Path, console: Console) -> Path:
     )
     jar = str(workloads_jar())
     recorder = Recorder()
-    with console.status("starting ZooKeeper, Nimbus, four supervisors and their agents"):
+    with awaited(console, "starting ZooKeeper, Nimbus, four supervisors and their agents: about a minute"):
         cluster = LocalCluster(spec)
         cluster.__enter__()
     try:
@@ -134,10 +134,12 @@ def run_demo(minutes: float, output: Path, console: Console) -> Path:
         finally:
             stage.assembly.close()
     finally:
-        with console.status("stopping the cluster"):
+        with awaited(console, "stopping the cluster"):
             cluster.down()
     _, page = write_report(output, recorder, *figures, notes=cluster.not_emulated)
     console.print(headline(*figures))
+    for sentence in unsettled(recorder.plans.values()):
+        console.print(sentence, soft_wrap=True)
     (output / "view.svg").write_text(picture(recorder, headline(*figures)), encoding="utf-8")
     return page
 
@@ -179,7 +181,19 @@ def _play(stage: Stage, phases: Durations, console: Console) -> tuple[PhaseFigur
         used = stage.supervisors_used()
         stage.run_until(lambda: stage.supervisors_used() < used and stage.is_calm(), phases.fall_limit)
         stage.recorder.end(time.time())
+        stage.enter("the phases are over")
     return baseline, managed
+
+
+@contextmanager
+def awaited(console: Console, what: str) -> Iterator[None]:
+    """Says what is waited for: as long as it lasts in a terminal, else once."""
+    if console.is_terminal:
+        with console.status(what):
+            yield
+        return
+    console.print(what, soft_wrap=True)
+    yield
 
 
 @contextmanager

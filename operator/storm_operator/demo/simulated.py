@@ -12,7 +12,7 @@ from storm_operator.console.site import PageAddress, SinglePage
 from storm_operator.core.distances import Distances
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
-from storm_operator.demo.figures import PhaseFigures, headline
+from storm_operator.demo.figures import PhaseFigures, headline, unsettled
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report
 from storm_operator.demo.scenario import PERIOD_SECONDS, WORKLOADS, Durations, durations, specs
@@ -117,7 +117,7 @@ def play_simulated(minutes: float, output: Path, console: Console) -> Path:
     now = demo.now
     console.print(render(demo.recorder, now, "simulated, at its end"))
     _, page = write_report(output, demo.recorder, *figures, notes=(NOTE,), subject=SUBJECT)
-    console.print(headline(*figures))
+    _conclude(demo, figures, console)
     (output / "view.svg").write_text(picture(demo.recorder, headline(*figures)), encoding="utf-8")
     return page
 
@@ -142,10 +142,16 @@ def play_beside_page(minutes: float, output: Path, console: Console, port: int, 
     with shown_page(page, PageAddress(port), console.print):
         figures = play(demo, durations(minutes))
         _, report = write_report(output, demo.recorder, *figures, notes=(NOTE,), subject=SUBJECT)
-        console.print(headline(*figures))
+        _conclude(demo, figures, console)
         console.print("the demo has ended; the page stays until Ctrl-C")
         pacer.stop.wait()
     return report
+
+
+def _conclude(demo: SimulatedDemo, figures: tuple[PhaseFigures, PhaseFigures], console: Console) -> None:
+    console.print(headline(*figures))
+    for sentence in unsettled(demo.recorder.plans.values()):
+        console.print(sentence, soft_wrap=True)
 
 
 def simulated_demo(seed: int = 0, audience: Listener | None = None) -> SimulatedDemo:

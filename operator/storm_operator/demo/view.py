@@ -39,22 +39,29 @@ def render(recorder: Recorder, now_seconds: float, status: str) -> RenderableTyp
 
 @dataclass(slots=True)
 class PlainLines:
-    """For a log: a line for each status, and every half minute one with the figures of now."""
+    """For a log: a line for each status; every half minute, and where a status ends, one with the figures of now."""
 
     say: Callable[[str], None]
     status: str = ""
     last_at_seconds: float = 0.0
+    """Of its last word."""
 
     def tell(self, recorder: Recorder, now_seconds: float, status: str) -> None:
         """Called at any time; says something only where it is new or due."""
         if status == self.status and now_seconds - self.last_at_seconds < SECONDS_BETWEEN_LINES:
             return
         if status != self.status:
+            if recorder.points and recorder.points[-1].at_seconds > self.last_at_seconds > 0.0:
+                self._tell_of_now(recorder, now_seconds, " at its end,")
             self.say(status)
         else:
-            figures = _in_a_line(recorder.points[-1]) if recorder.points else "nothing is measured yet"
-            self.say(f"  {recorder.phases[-1].title}, {_elapsed(recorder, now_seconds)}: {figures}")
+            self._tell_of_now(recorder, now_seconds)
         self.status, self.last_at_seconds = status, now_seconds
+
+    def _tell_of_now(self, recorder: Recorder, now_seconds: float, when: str = "") -> None:
+        """The last period's figures, of which each phase has many."""
+        figures = _in_a_line(recorder.points[-1]) if recorder.points else "nothing is measured yet"
+        self.say(f"  {recorder.phases[-1].title},{when} {_elapsed(recorder, now_seconds)}: {figures}")
 
 
 def _elapsed(recorder: Recorder, now_seconds: float) -> str:

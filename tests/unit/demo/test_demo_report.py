@@ -16,12 +16,12 @@ from kube_builders import plan, plan_record
 from storm_operator.control_loop import PassReport
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, SeriesWindow
-from storm_operator.core.plan_record import PlanState
+from storm_operator.core.plan_record import Outcome, PlanState
 from storm_operator.core.snapshot import LatencySummary
 from storm_operator.demo.figures import PhaseFigures, mixed_latency, ratios
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import plan_section, plots_of, report_to_json, write_report
-from storm_operator.demo.run import Stage, show
+from storm_operator.demo.run import Stage, awaited, show
 from storm_operator.demo.view import PlainLines, picture, render, sparkline
 
 EVEN = PhaseFigures(LatencySummary(9.0, 8.0, 20.0, 1000.0), 1000.0, 300.0, 0.0, 4, 500.0)
@@ -129,6 +129,47 @@ def test_a_log_has_a_line_for_each_status_and_one_each_half_minute() -> None:
     assert said[1].startswith("  Even, 40 s: ")
     assert ", supervisors in use: " in said[1]
     assert len(said) == 4
+
+
+def test_a_log_tells_how_a_phase_ended_and_not_only_how_it_was_in_the_middle() -> None:
+    said: list[str] = []
+    lines, seen = PlainLines(said.append), recorder()
+    lines.tell(seen, 1000.0, "watching")
+    seen.points.append(replace(seen.points[0], at_seconds=1025.0, inter_supervisor_per_second=51.0))
+    lines.tell(seen, 1026.0, "managed")
+    assert said[0] == "watching"
+    assert said[1].startswith("  Even, at its end, 36 s: ")
+    assert "51.0 tuples/s between supervisors" in said[1]
+    assert said[2] == "managed"
+
+
+def test_what_is_waited_for_is_told_without_a_terminal_too() -> None:
+    shown = io.StringIO()
+    with awaited(Console(file=shown), "starting: about a minute"):
+        assert shown.getvalue() == "starting: about a minute\n"
+
+
+@pytest.mark.parametrize(("state", "doing"), [(PlanState.APPLYING, "applied"), (PlanState.SETTLING, "measured")])
+def test_a_plan_that_the_end_has_cut_short_is_named(state: PlanState, doing: str) -> None:
+    seen = recorder()
+    seen.on_record(plan_record(PlanState.VERIFIED, plan("p-1")))
+    seen.on_record(plan_record(state, plan("p-2")))
+    told, note = report_to_json(seen, EVEN, MANAGED, ("a note",))["notes"]
+    assert told == "a note"
+    assert note.startswith(f"p-2 was still being {doing} when time was up: ")
+
+
+def test_a_plan_tells_the_load_that_it_was_measured_at() -> None:
+    seen, few = recorder(), Outcome(72.0, 50.0, None, None, None)
+    seen.on_record(plan_record(PlanState.VERIFIED, plan(), before=replace(few, acked_per_second=178.0), measured=few))
+    (told,) = report_to_json(seen, EVEN, MANAGED, ())["plans"]
+    assert "load of its topologies: 178 acked tuples/s before, 50 after" in plan_section(told)
+
+
+def test_lines_and_gaps_of_the_charts_are_explained_and_headings_stand_over_their_numbers(tmp_path: Path) -> None:
+    text = write_report(tmp_path, recorder(), EVEN, MANAGED)[1].read_text()
+    assert "<p>Red dashed lines: a plan came into force. " in text
+    assert "<th class='number'>Even</th><th class='number'>storm-operator</th>" in text
 
 
 def test_without_a_terminal_the_view_comes_at_the_end_and_ends_its_line() -> None:

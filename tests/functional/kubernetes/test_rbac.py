@@ -203,6 +203,7 @@ USES: dict[tuple[str, str], Callable[[Hands], None]] = {
     ("patch", f"{GROUP}/{REBALANCES}/status"): patch_status(REBALANCES, "p-1"),
     ("create", "batch/jobs"): create_job,
     ("get", "batch/jobs"): lambda hands: [hands.jobs.outcome(NAMESPACE, "words-submit")].clear(),
+    ("list", "batch/jobs"): lambda hands: [hands.jobs.owned_by("no-such-uid", NAMESPACE, "app=words")].clear(),
     ("delete", "batch/jobs"): lambda hands: hands.jobs.delete(NAMESPACE, "no-such-job"),
     ("list", "/pods"): lambda hands: [hands.pods.supervisors((NAMESPACE,))].clear(),
     ("get", "/pods/log"): read_log,

@@ -44,7 +44,9 @@ def lock_of(server: ZooKeeperServer, me: Holder) -> Iterator[tuple[StandaloneLoc
 
 def end_session(server: ZooKeeperServer, session: ZooKeeperSession) -> None:
     """As ZooKeeper does when it has not heard of it for too long: its nodes go, and it is told when it comes back."""
-    usurper = KazooClient(hosts=server.hosts, client_id=session._client.client_id)
+    # A client that has not found a restarted server again yet has none, and then another session would end.
+    present = eventually(lambda: session._client.client_id, "the session is connected")
+    usurper = KazooClient(hosts=server.hosts, client_id=present)
     usurper.start(timeout=30)
     usurper.stop()
     usurper.close()

@@ -18,9 +18,9 @@ from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
 from storm_operator.kube.asks import follow_asks
 from storm_operator.kube.cluster_care import ClusterCare
-from storm_operator.kube.concerns import Concern
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
+from storm_operator.kube.letting_go import LettingGo
 from storm_operator.kube.managed import Managed, Registry, Wishes, rightful, wishes_of
 from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
@@ -33,7 +33,6 @@ from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
 
 LONGEST_RETRY_SECONDS = 10.0
-SUBMISSION_NOT_ENDED = "SubmissionNotEnded"
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
 
@@ -58,6 +57,7 @@ class ClusterRunner:
     first_look: FirstLook = field(default_factory=FirstLook)
     publisher: Publisher = field(init=False)
     care: ClusterCare = field(init=False)
+    letting_go: LettingGo = field(init=False)
     last_plans: dict[str, str] = field(default_factory=dict)
     """By topology id: the plan that concerned it last, when the last pass began."""
     attended: Wishes = frozenset()
@@ -82,6 +82,7 @@ class ClusterRunner:
             self._namespace_of,
             lambda: any(map(resizes_pods, self._specs().values())),
         )
+        self.letting_go = LettingGo(self.gone, self.care.concerns, self.say, self._tell_owner)
 
     def run(self, stop: threading.Event) -> None:
         """Until `stop`. Topologies are left running under the plans in force."""
@@ -191,7 +192,8 @@ class ClusterRunner:
                 self._refuse_late(one, late[one.key])
         assembly, lifecycle = self._connect()
         self.registry.note_question(self.nimbus, time.time())  # anew, if it went on with a plan while it connected
-        self._let_go(assembly)
+        if not self.letting_go.follow(tuple(self.owners.values()), assembly, self.submitter):
+            self.attended = frozenset()  # a Job ends within seconds: it is looked at again before the next pass
         specs = self._specs()
         for name in specs:
             remind(lifecycle, name, self.owners[name])
@@ -240,40 +242,6 @@ class ClusterRunner:
         return ProfileMaps(
             self.nimbus, self.kube.config_map_text, lambda name: self.owners[name].key[0], self.settings.learned_profile
         )
-
-    def _let_go(self, assembly: Assembly) -> None:
-        """Topologies whose resource is being deleted: killed, or left running, as their spec says."""
-        deleted = [one for one in self.owners.values() if one.is_being_deleted and one.uid not in self.gone]
-        leaving = [one for one in deleted if self._is_called_off(one)]
-        if len(leaving) < len(deleted):
-            self.attended = frozenset()  # a Job ends within seconds: it is looked at again before the next pass
-        if not leaving:
-            return
-        running = {topology.name: topology for topology in assembly.storm.running()}
-        for one in leaving:
-            spec = one.spec
-            present = running.get(spec.name) if spec is not None else None
-            if spec is None or present is None or not spec.dies_with_resource:
-                if present is not None:
-                    assembly.loop.applier.limits.lift(present.id)
-                self.gone.add(one.uid)
-            elif not present.is_leaving:
-                self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")
-                assembly.storm.kill(spec.name, spec.kill_wait_seconds)
-                assembly.store.delete_plan(present.id)  # there may be no later pass that would
-
-    def _is_called_off(self, one: Managed) -> bool:
-        """Whether no submission is under way for it: one could get into Storm after the last look at Nimbus."""
-        submitter, name = self.submitter, one.spec.name if one.spec else ""
-        if submitter is None:
-            return True
-        ended: list[bool] = []
-        self.care.concerns.attempt(
-            Concern(SUBMISSION_NOT_ENDED, one.uid, frozenset({name})),
-            lambda: ended.append(submitter.call_off(one)),
-            lambda reason, message: self._tell_owner(name, reason, message, True),
-        )
-        return ended == [True]
 
     def _publish(self, lifecycle: LifecycleManager) -> None:
         agents = self.assembly.metrics.by_host if self.assembly is not None else {}

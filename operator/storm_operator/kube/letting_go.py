@@ -1,0 +1,58 @@
+"""What becomes of the topologies whose StormTopology is being deleted: killed, or left running, as their spec says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from storm_operator.assembly import Assembly
+from storm_operator.core.lifecycle import RunningTopology
+from storm_operator.kube.concerns import Concern, Concerns
+from storm_operator.kube.managed import Managed
+from storm_operator.kube.submission import JobSubmitter
+
+SUBMISSION_NOT_ENDED = "SubmissionNotEnded"
+
+
+@dataclass(frozen=True, slots=True)
+class LettingGo:
+    """`gone` collects the uids of resources whose topology no longer needs us; `tell` posts an event for a topology."""
+
+    gone: set[str]
+    concerns: Concerns
+    say: Callable[[str], None]
+    tell: Callable[[str, str, str, bool], None]
+
+    def follow(self, owners: Sequence[Managed], assembly: Assembly, submitter: JobSubmitter | None) -> bool:
+        """See to those of `owners` that are being deleted; whether no submission of theirs is still under way."""
+        deleted = [one for one in owners if one.is_being_deleted and one.uid not in self.gone]
+        leaving = [one for one in deleted if self._is_called_off(one, submitter)]
+        if leaving:
+            running = {topology.name: topology for topology in assembly.storm.running()}
+            for one in leaving:
+                self._let_go(one, running.get(one.spec.name) if one.spec is not None else None, assembly)
+        return len(leaving) == len(deleted)
+
+    def _let_go(self, one: Managed, present: RunningTopology | None, assembly: Assembly) -> None:
+        spec = one.spec
+        if spec is None or present is None or not spec.dies_with_resource:
+            if present is not None:
+                assembly.loop.applier.limits.lift(present.id)
+            self.gone.add(one.uid)
+        elif not present.is_leaving:
+            self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")
+            assembly.storm.kill(spec.name, spec.kill_wait_seconds)
+            assembly.store.delete_plan(present.id)  # there may be no later pass that would
+
+    def _is_called_off(self, one: Managed, submitter: JobSubmitter | None) -> bool:
+        """Whether no submission is under way for it: one could get into Storm after the last look at Nimbus."""
+        if submitter is None:
+            return True
+        name = one.spec.name if one.spec else ""
+        ended: list[bool] = []
+        self.concerns.attempt(
+            Concern(SUBMISSION_NOT_ENDED, one.uid, frozenset({name})),
+            lambda: ended.append(submitter.call_off(one)),
+            lambda reason, message: self.tell(name, reason, message, True),
+        )
+        return ended == [True]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import permutations, product
 from typing import Any, cast
@@ -23,7 +23,7 @@ from placement_cases import (
     workers_by_supervisor,
 )
 from storm_operator.core.distances import Distances
-from storm_operator.core.model import Assignment, Infeasible, Supervisor, WorkerSlot
+from storm_operator.core.model import Assignment, Demand, Infeasible, Supervisor, WorkerSlot
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import (
     cost_of,
@@ -52,6 +52,16 @@ def place(case: Case) -> Assignment:
 
 def total(case: Case, assignment: Assignment) -> float:
     return cost_of(case.snapshot, assignment, case.demand, case.settings).total
+
+
+def with_load_of_topologies(case: Case, factors: Mapping[str, float]) -> Case:
+    """Tuples and CPU of each topology (by id) times its factor, and all by one, so that the sum of the CPU stays."""
+    needs = {e: value * factors[e.topology_id] for e, value in case.demand.millicores.items()}
+    same = sum(case.demand.millicores.values()) / sum(needs.values())
+    needs = {e: value * same for e, value in needs.items()}
+    rates = {(a, b): rate * same * factors[a.topology_id] for a, b, rate in case.snapshot.traffic.pairs()}
+    changed = replace(case.snapshot, traffic=TrafficMatrix(rates))
+    return replace(case, snapshot=changed, demand=Demand(needs, needs))
 
 
 def with_traffic(case: Case, times: float) -> Case:
@@ -356,6 +366,20 @@ def test_a_large_cluster_is_placed_within_its_cpu_and_ports_and_then_left_alone(
     known = {slot for machine in case.snapshot.supervisors for slot in machine.slots}
     assert set(assignment.slot_of.values()) <= known
     assert place(case.in_force(assignment)) == assignment
+
+
+def test_where_every_topology_carries_another_load_a_large_cluster_is_not_torn_up() -> None:
+    settled = large_case(1500, 150, 30)
+    settled = settled.in_force(place(settled))
+    factors = np.random.default_rng(1).lognormal(0.0, 0.15, len(settled.snapshot.topologies))
+    case = with_load_of_topologies(
+        settled, dict(zip((t.id for t in settled.snapshot.topologies), factors, strict=True))
+    )
+    assignment = place(case)
+    assert overloaded_millicores(case.snapshot, case.snapshot.assignment, case.demand, case.settings) > 0.0
+    assert overloaded_millicores(case.snapshot, assignment, case.demand, case.settings) == 0.0
+    workers = case.snapshot.assignment.workers()
+    assert len(restarted_workers(case.snapshot.assignment, assignment)) < 0.75 * len(workers)
 
 
 def test_sixty_executors_cross_far_less_than_dealt_out() -> None:

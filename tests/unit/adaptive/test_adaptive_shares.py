@@ -30,7 +30,7 @@ def picture() -> ClusterSnapshot:
     rates = {(a, b): 500.0 for a in WORDS.executors_of("spout") for b in WORDS.executors_of("split")}
     rates |= {(a, b): 2500.0 for a in WORDS.executors_of("split") for b in WORDS.executors_of("count")}
     here = placed(WORDS, {"spout": ["s1", "s2"], "split": ["s3", "s4"], "count": ["s1", "s2", "s3", "s4"]})
-    return snapshot([WORDS], supervisors(4, capacity=1360.0), here, rates=rates)
+    return snapshot([WORDS], supervisors(4, capacity=1280.0), here, rates=rates)
 
 
 def proposed(seen: ClusterSnapshot, demand: Demand = DEMAND) -> Assignment:

@@ -22,7 +22,7 @@ from storm_operator.core.placement.search.arrays import search_of
 from storm_operator.core.placement.search.multilevel import partition
 from storm_operator.core.placement.search.problem import Problem, build_problem, build_problems, to_assignment
 from storm_operator.core.placement.search.relabel import relabel
-from storm_operator.core.placement.search.settling import Settled, restless, settle
+from storm_operator.core.placement.search.settling import Settled, restless, settle, settle_from_home
 from storm_operator.core.placement.separation import ways_to_separate
 from storm_operator.core.placement.tiers import leaves_higher_priorities_short, place_tier_by_tier
 from storm_operator.core.settings import PlacementSettings
@@ -32,7 +32,7 @@ SMALLEST_GAIN = 1e-6
 """As a share of the total: smaller gains are rounding."""
 LARGE_CHANGE = 0.05
 """When the search moves this share of the executors, the assignment in force is no longer near the best one."""
-HOPELESS = 0.3
+HOPELESS = 0.7
 """When this share of the executors would move at once, one by one is no way to a good placement."""
 MOST_PATIENCE, LEAST_PATIENCE = 2000, 20
 PATIENCE_PER_EXECUTOR = 50
@@ -102,7 +102,7 @@ def _saves_nothing(from_home: Settled, problem: Problem, standing: Bearable, in_
 def _from_home(problem: Problem) -> Iterator[Settled]:
     """What is better next to the assignment in force, at a glance."""
     if len(problem.executors):
-        yield settle(problem, search_of(problem), problem.home, patience=0)
+        yield settle_from_home(problem, search_of(problem), patience=0)
 
 
 def _placements(problem: Problem) -> Iterator[Settled]:
@@ -117,7 +117,7 @@ def _placements(problem: Problem) -> Iterator[Settled]:
     patience = _patience(problem)
     glance = min(patience, GLANCE)
     if patience or restless(search) < HOPELESS:
-        from_home = settle(problem, search, problem.home, glance)
+        from_home = settle_from_home(problem, search, glance)
         yield from_home
         if from_home.moved <= (0 if patience else LARGE_CHANGE * len(problem.home)):
             return

@@ -133,9 +133,9 @@ def assemble(
         source = ScrapeSource(targets, retention_seconds=retention_seconds, book=book)
     metrics = EnforcementNoted(source)
     clock = SystemClock()
-    observer = SnapshotObserver(storm, metrics)
+    observer = SnapshotObserver(storm, metrics, clock=clock.now)
     if machines is not None:
-        observer = SnapshotObserver(storm, metrics, machines.capacities, machines.leaving)
+        observer = SnapshotObserver(storm, metrics, machines.capacities, machines.leaving, clock.now)
     loop = ControlLoop(
         observer=observer,
         applier=Applier(storm, store, AgentProbe(targets, storm.supervisor_ids), clock, machines or NoMachineLimits()),

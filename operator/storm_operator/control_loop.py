@@ -110,18 +110,19 @@ class ControlLoop:
         """One pass for the topologies in `specs` (by name). Never raises for what a peer does wrong: it holds."""
         now = self.clock.now()
         try:
-            report = self._pass(specs, now)
+            report = self._pass(specs)
         except AdapterError as error:
             report = PassReport(now, None, None, (((), Hold(HoldReason.CLUSTER_UNREACHABLE, str(error))),))
         report = replace(report, step_seconds=self.times.seconds())
         self.listener.on_pass(report)
         return report
 
-    def _pass(self, specs: Mapping[str, TopologySpec], now: float) -> PassReport:
+    def _pass(self, specs: Mapping[str, TopologySpec]) -> PassReport:
         self.times.clear()
         self.plans.finish_interrupted()
         with self.times.step("observe"):
-            snapshot = self._observe(specs, now)
+            snapshot = self._observe(specs, self.clock.now())
+        now = snapshot.taken_at_seconds
         groups = group_by_settings(snapshot, specs)
         if not groups:
             self.plans.verify_if_settled(snapshot, groups, now)

@@ -306,6 +306,28 @@ def test_peer_that_fails_in_mid_apply_leaves_a_plan_that_the_next_pass_finishes(
     assert len({record.plan.id for record in played.audience.records}) == 1
 
 
+def test_what_is_measured_after_an_interrupted_plan_was_finished_is_of_that_time() -> None:
+    played = scene()
+    original, clock = played.cluster.rebalance, played.cluster.clock
+
+    def slow(topology_id: str) -> None:
+        clock.sleep(20.0)
+        original(topology_id)
+
+    def fail(topology_id: str) -> None:
+        played.cluster.rebalance = slow  # type: ignore[method-assign]
+        raise NimbusUnreachable("gone")
+
+    played.cluster.rebalance = fail  # type: ignore[method-assign]
+    played.run()
+    begun_at_seconds = clock.now() + 10.0
+    played.run()
+    assert last_state(played) is PlanState.SETTLING
+    report = played.audience.reports[-1]
+    assert report.snapshot is not None
+    assert report.at_seconds == report.snapshot.taken_at_seconds >= begun_at_seconds + 20.0
+
+
 def test_plan_that_nimbus_refuses_again_is_abandoned_with_the_reason_and_the_loop_goes_on() -> None:
     played = scene()
     played.cluster.refuses = frozenset({"deactivate words"})

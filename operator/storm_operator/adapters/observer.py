@@ -26,13 +26,15 @@ class SnapshotObserver:
 
     `capacities` gives the most CPU that supervisors can be given, by id, where that is not what agents measure;
     `leaving` the ids of those that are to be emptied: to the loop they are gone, so that their executors move.
-    `seen_at_seconds` is when the last snapshot was taken: the next one is of the time since then.
+    `clock` tells when the window is read; None: at the time that the pass names. `seen_at_seconds` is when the last
+    snapshot was taken: the next one is of the time since then.
     """
 
     cluster: ClusterReader
     metrics: MetricsSource
     capacities: Callable[[], Mapping[str, float]] = dict
     leaving: Callable[[], Collection[str]] = tuple
+    clock: Callable[[], float] | None = None
     seen_at_seconds: float | None = None
 
     def observe(
@@ -43,6 +45,9 @@ class SnapshotObserver:
         period_seconds: float,
     ) -> ClusterSnapshot:
         view = self.cluster.read_view(specs)
+        if self.clock is not None:
+            # A Nimbus that takes over is waited for: counters that are read after that are not of the pass's beginning.
+            now_seconds = self.clock()
         window_seconds = period_seconds * WINDOW_PERIODS
         past_seconds = self._seconds_since_seen(now_seconds, window_seconds)
         since_seconds = now_seconds - max(period_seconds, past_seconds or 0.0)

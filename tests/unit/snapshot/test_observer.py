@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from builders import chain_topology, placed, supervisors
+from fake_cluster import FakeClock
+from storm_operator.adapters.metrics import scrape
 from storm_operator.adapters.observer import SnapshotObserver
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 from storm_operator.core.model import Assignment
@@ -41,9 +43,9 @@ class Scraped:
     ) -> MetricsWindow:
         if now_seconds in self.fails_at:
             return MetricsWindow(now_seconds, window_seconds, {}, ("it failed",))
-        return window_of_samples(self._samples(now_seconds), now_seconds, window_seconds, (), since_seconds)
+        return window_of_samples(self.samples(now_seconds), now_seconds, window_seconds, (), since_seconds)
 
-    def _samples(self, now_seconds: float) -> Mapping[SeriesKey, list[Sample]]:
+    def samples(self, now_seconds: float) -> Mapping[SeriesKey, list[Sample]]:
         count = int((now_seconds - BEGAN) / self.every_seconds) + 1
         times = [BEGAN + self.every_seconds * number for number in range(count)]
 
@@ -124,3 +126,27 @@ def test_a_pass_in_which_prometheus_failed_is_a_period_in_which_nothing_is_known
     assert blind.completeness.ratio == 0.0
     assert (blind.period_seconds, seen.period_seconds) == (10.0, 10.0)
     assert flow(seen) == pytest.approx(10.0 * RATE)
+
+
+def test_the_time_that_nimbus_lets_wait_makes_nobody_busier(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock(BEGAN + 100.0)
+
+    class TakenOver(Cluster):
+        def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView:
+            clock.sleep({BEGAN + 110.0: 4.0, BEGAN + 120.0: 20.0}.get(clock.now(), 0.0))
+            return super().read_view(specs)
+
+    def exposition(url: str, timeout_seconds: float) -> str:
+        samples = Scraped(1.0).samples(clock.now())
+        return "".join(f"{key} {readings[-1].value}\n" for key, readings in samples.items())
+
+    monkeypatch.setattr(scrape, "fetch_text", exposition)
+    source = scrape.ScrapeSource(lambda: {MACHINES[0].host: "http://agent/metrics"})
+    observer = SnapshotObserver(TakenOver(), source, clock=clock.now)
+    found = []
+    for moment in (BEGAN + 100.0, BEGAN + 110.0, BEGAN + 120.0, BEGAN + 150.0):
+        clock.seconds = moment
+        found.append(observer.observe({}, (), moment, PERIOD_SECONDS))
+    loads = [{load.executed_per_second for load in one.loads.values()} for one in found]
+    assert loads == [set(), {RATE}, set(), {RATE}], "after 20 s the reading before is too old to go by"
+    assert found[1].period_seconds == 14.0

@@ -139,8 +139,9 @@ final class PlanResolver {
             return new Target(slot, "supervisor " + worker.host() + " is blacklisted");
         }
         if (!supervisor.getAllPorts().contains(worker.port())) {
-            return new Target(slot, "port " + worker.port() + " is not one of supervisor " + worker.host() + "'s ports "
-                + new TreeSet<>(supervisor.getAllPorts()));
+            // Either it never had that port, or a worker there has timed out: Storm then hides the port for one round.
+            return new Target(slot, "supervisor " + worker.host() + " offers no port " + worker.port()
+                + " in this round, but " + new TreeSet<>(supervisor.getAllPorts()));
         }
         return new Target(slot, null);
     }

@@ -52,7 +52,7 @@ class PlanResolverTest {
         Resolution resolution = resolve(
             plan("p", "t", "s1 6709 1", "s9 6700 2", "s1 6701 3", "s2 6700 4", "s3 6700 77")).get("t");
         assertEquals(Map.of(), resolution.placed());
-        assertUnplaced(resolution, 1, "port 6709 is not one of supervisor h1's ports [6700, 6701]");
+        assertUnplaced(resolution, 1, "supervisor h1 offers no port 6709 in this round, but [6700, 6701]");
         assertUnplaced(resolution, 2, "supervisor h9 is dead");
         assertUnplaced(resolution, 3, "slot h1:6701 is occupied by topology u");
         assertUnplaced(resolution, 4, "supervisor h2 is blacklisted");

@@ -146,6 +146,25 @@ class PlanSchedulerTest {
     }
 
     @Test
+    void executorsOfAWorkerThatTimedOutAreElsewhereForOneRound() {
+        store.put("t", plan("p-1", "t", "s1 6700 1 2 3", "s2 6702 4 5 6"));
+        PlanScheduler scheduler = newScheduler();
+        cluster.round(scheduler);
+        Map<ExecutorDetails, WorkerSlot> planned = Map.copyOf(cluster.placedOf("t"));
+        // So Nimbus shows it: without the executors, and without the port that they were in.
+        cluster.die("s2");
+        cluster.supervisor("s2", "h2", 2);
+        cluster.round(scheduler);
+        assertEquals(List.of(1, 2, 3), cluster.workers("t").get("s1:6700"));
+        assertEquals(6, cluster.placedOf("t").size());
+        assertEquals("Plan p-1: 3 of 6 executors as planned; 3: supervisor h2 offers no port 6702 in this round, but"
+            + " [6700, 6701]", cluster.status("t"));
+        cluster.supervisor("s2", "h2", 3);
+        cluster.round(scheduler);
+        assertEquals(planned, cluster.placedOf("t"));
+    }
+
+    @Test
     void withoutAFreeSlotExecutorsJoinTheSmallestWorkerOfTheirTopology() {
         TestCluster full = TestCluster.of(3, 1).topology("t", 3, 6);
         store.put("t", plan("p-1", "t", "s1 6700 1 2 3", "s2 6700 4 5", "s3 6700 6"));

@@ -13,8 +13,9 @@ from storm_operator.core.plan_record import ExecutorKey, WorkerSeen
 HOSTED = "storm_executor_queue_length"
 AT_WORK = "storm_executor_cpu_seconds_total"  # only there once the executor's thread runs
 WORKER = "storm_worker_info"
-EXECUTED = "storm_executor_executed_tuples_total"
+EXECUTED = "storm_task_executed_tuples_total"
 FAILED = "storm_executor_failed_tuples_total"
+STORM_ITSELF = "__system"
 TIMEOUT_SECONDS = 3.0
 
 Readings = Mapping[SeriesKey, float]
@@ -52,7 +53,10 @@ class AgentProbe:
         }
 
     def tuples_in_flight(self, topology_ids: Collection[str]) -> tuple[float, float] | None:
-        """Tuples waiting in queues, and tuples executed so far; None when an agent does not answer."""
+        """Tuples waiting in queues, and tuples executed so far; None when an agent does not answer.
+
+        Storm's own tick tuples are no part of those executed: they go on while the spouts are paused.
+        """
         waiting = executed = 0.0
         answers = self._answers()
         if None in answers:
@@ -60,7 +64,8 @@ class AgentProbe:
         for key, value in _merged(answers):
             if key.label("topology_id") in topology_ids:
                 waiting += value if key.name == HOSTED else 0.0
-                executed += value if key.name == EXECUTED else 0.0
+                if key.name == EXECUTED and key.label("source_component") != STORM_ITSELF:
+                    executed += value
         return waiting, executed
 
     def failures(self, topology_ids: Collection[str]) -> Mapping[str, float] | None:

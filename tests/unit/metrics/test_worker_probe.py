@@ -17,15 +17,20 @@ storm_executor_acked_tuples_total{supervisor="a",topology_id="words-1",executor=
 """
 
 
-def failures(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -> list[float] | None:
-    """Of topology `words-1`, when these are the agents' pages; None is one that does not answer."""
+def probe(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -> AgentProbe:
+    """When these are the agents' pages; None is one that does not answer."""
 
     def read(url: str) -> module.Readings | None:
         page = pages[url]
         return None if page is None else parse_metrics(page)
 
     monkeypatch.setattr(module, "_read", read)
-    found = AgentProbe(lambda: {url: url for url in pages}, dict).failures(["words-1"])
+    return AgentProbe(lambda: {url: url for url in pages}, dict)
+
+
+def failures(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -> list[float] | None:
+    """Of topology `words-1`."""
+    found = probe(monkeypatch, pages).failures(["words-1"])
     return None if found is None else list(found.values())
 
 
@@ -35,3 +40,21 @@ def test_failures_are_those_of_the_topology(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_failures_are_unknown_while_an_agent_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failures(monkeypatch, {"a": PAGE, "b": None}) is None
+
+
+def test_ticks_of_paused_topologies_are_nothing_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(words: int, ticks: int) -> str:
+        executor = 'supervisor="a",topology_id="words-1",component="count",executor="2-2",port="6700"'
+        task = 'supervisor="a",topology_id="words-1",task="2"'
+        return f"""
+storm_executor_queue_length{{{executor}}} 0
+storm_executor_executed_tuples_total{{{executor}}} {words + ticks}
+storm_task_executed_tuples_total{{{task},source_component="spout",stream="default"}} {words}
+storm_task_executed_tuples_total{{{task},source_component="__system",stream="__tick"}} {ticks}
+"""
+
+    counts = [
+        probe(monkeypatch, {"a": page(*executed)}).tuples_in_flight(["words-1"])
+        for executed in ((300, 10), (300, 11), (301, 12))
+    ]
+    assert counts == [(0.0, 300.0), (0.0, 300.0), (0.0, 301.0)]

@@ -31,7 +31,7 @@ from storm_operator.core.model import Demand, Executor
 from storm_operator.core.placement.registry import policy_named, seconds_until_it_looks
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.proposals import proposed_record, why_a_person_must_approve
-from storm_operator.core.served_first import serve_by_priority
+from storm_operator.core.served_first import hidden_needs, serve_by_priority
 from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
@@ -133,14 +133,15 @@ class ControlLoop:
             learned = accept_profiles(self.profiles.read(specs), snapshot.topologies, self.profiles.cluster, now)
             forecasts = forecast_groups(snapshot, groups, learned)
             priority = priority_of_topologies(snapshot, specs)
-            demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand, priority)
+            hidden = hidden_needs(self.memory.served, snapshot, groups)
+            demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand, priority, hidden)
         self.memory.demand = demand
         with self.times.step("verify"):
             self.plans.verify_if_settled(snapshot, groups, now)
         with self.times.step("decide_and_apply"):
             decisions = self._decide_for_all(groups, snapshot, demand, priority)
         with self.times.step("cpu_limits"):
-            served = serve_by_priority(snapshot, demand, groups, priority, self.memory.served)
+            served = serve_by_priority(snapshot, demand, groups, priority)
             self.memory.served = served
             self._follow_cpu_limits(groups, served.limits, unmeasured_topologies(decisions))
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})

@@ -4,30 +4,43 @@ from __future__ import annotations
 
 import pytest
 
-from simulator_scene import cluster, spout_and_bolts
+from simulator_scene import cluster, machines, spout_and_bolts
+from storm_operator.core.model import Assignment
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario, simulate
+from storm_operator.simulation_report import SimulationReport
+from storm_operator.simulator.model import SupervisorDies
 
 OFFERED = 500.0
 SECONDS = 300.0
+NAMES = ("first-1", "second-2")
 
 
-def share_that_is_acked(first: int, second: int) -> tuple[float, float]:
-    """Of what topologies of these priorities are offered at the end; each needs 0.7 cores, and there is one."""
-    tuples = [
-        spout_and_bolts(OFFERED, 1.4, topology_id=name, max_spout_pending=500) for name in ("first-1", "second-2")
-    ]
+def report_of(
+    first: int, second: int, seconds: float = SECONDS, most_pending: int = 500, **model: object
+) -> SimulationReport:
+    """Of topologies of these priorities on one supervisor; each needs 0.7 cores, and that has one."""
+    topologies = [spout_and_bolts(OFFERED, 1.4, topology_id=name, max_spout_pending=most_pending) for name in NAMES]
     resources = ResourceSettings(theta_millicores=50.0, floor_millicores=50.0)
     scheduling = SchedulingSettings(settling_seconds=20.0)
     specs = {
         topology.name: TopologySpec(
             topology.name, AdoptSource(), scheduling=scheduling, resources=resources, priority=priority
         )
-        for topology, priority in zip(tuples, (first, second), strict=True)
+        for topology, priority in zip(topologies, (first, second), strict=True)
     }
-    report = simulate(Scenario("scarce", cluster(*tuples), SECONDS, step_seconds=1.0), specs)
-    acked = [report.points[-1].topologies[topology.name].acked_per_second for topology in tuples]
+    scarce = cluster(*topologies, **model)  # type: ignore[arg-type]
+    start = Assignment({})
+    for topology, slot in zip(topologies, machines(1)[0].as_supervisor().slots, strict=False):
+        start = start.with_moves(dict.fromkeys(topology.as_topology().executors, slot))
+    return simulate(Scenario("scarce", scarce, seconds, start=start, step_seconds=1.0), specs)
+
+
+def share_that_is_acked(first: int, second: int) -> tuple[float, float]:
+    """Of what topologies of these priorities are offered at the end."""
+    report = report_of(first, second)
+    acked = [report.points[-1].topologies[name].acked_per_second for name in NAMES]
     assert None not in acked
     return acked[0] / OFFERED, acked[1] / OFFERED  # type: ignore[operator]
 
@@ -39,6 +52,18 @@ def test_higher_priority_gets_all_that_it_needs_and_the_other_what_is_left() -> 
     low, high = share_that_is_acked(-5, 0)
     assert high == pytest.approx(1.0, rel=0.05)
     assert 0.1 < low < 0.5
+
+
+def test_who_was_held_moves_once_there_is_room_elsewhere() -> None:
+    """With few tuples in flight what a limit delays is not offered: what the topology does fits where it is."""
+    report = report_of(10, 0, 400.0, most_pending=100, supervisors=2, faults=(SupervisorDies("s2", -60.0, 300.0),))
+    before, after = report.points[28], report.points[-1]
+    assert [point.topologies["second-2"].acked_per_second for point in (before, after)] == [
+        pytest.approx(0.27 * OFFERED, rel=0.1),
+        pytest.approx(OFFERED, rel=0.05),
+    ]
+    assert "TooLittleCapacity" in before.decision
+    assert len(report.plans) == 1
 
 
 def test_equal_priorities_share_the_want() -> None:

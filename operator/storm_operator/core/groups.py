@@ -9,11 +9,13 @@ from storm_operator.core.demand import demand_of_forecasts
 from storm_operator.core.forecast import ComponentKey, LoadForecast, forecast_loads
 from storm_operator.core.lasting_demand import lasting_demand, with_room_that_fits
 from storm_operator.core.learned_profile import NOTHING_LEARNED, Learned
-from storm_operator.core.model import Demand, Topology
+from storm_operator.core.model import Demand, Executor, Topology, read_only
 from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.core.worker_overhead import worker_overhead
+
+NOTHING_HIDDEN: Mapping[Executor, float] = read_only({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,12 @@ def estimate_group_demand(
     forecasts: Mapping[ComponentKey, LoadForecast],
     previous: Demand | None,
     priority: Mapping[str, int],
+    hidden_millicores: Mapping[Executor, float] = NOTHING_HIDDEN,
 ) -> Demand:
     """Demand of all topologies, each group's by its own settings; that of unmanaged ones by the defaults.
 
     With forecast `Line` it is Liu's as published, else made to last as long as a plan. `priority` is by topology id.
+    `hidden_millicores` is what executors are known to need whose load does not show it (`served_first`).
     """
     parts = []
     for group, own in _with_the_unmanaged(snapshot, groups):
@@ -92,6 +96,7 @@ def estimate_group_demand(
         limit_peak_millicores={e: value for part in parts for e, value in part.limit_peak_millicores.items()},
         coming_millicores={e: value for part in parts for e, value in part.coming_millicores.items()},
     )
+    whole = whole.no_less_than(hidden_millicores)
     filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
     are_all_equal = len(set(priority.values())) < 2
     return with_room_that_fits(whole, snapshot, filled_share, are_all_equal=are_all_equal)

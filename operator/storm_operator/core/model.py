@@ -255,6 +255,22 @@ class Demand:
         """With room for what is needed now, and for the growth that is sure to go on while a plan lasts."""
         return replace(self, room_millicores=self._bare_needs() | dict(self.coming_millicores))
 
+    def no_less_than(self, needs: Mapping[Executor, float]) -> Demand:
+        """With at least these needs, in millicores; who has no demand stays without.
+
+        They are given and have room, too.
+        """
+
+        def raised(values: Mapping[Executor, float]) -> Mapping[Executor, float]:
+            return {executor: max(value, needs.get(executor, 0.0)) for executor, value in values.items()}
+
+        return replace(
+            self,
+            millicores=raised(self.millicores),
+            raw_millicores=raised(self.raw_millicores),
+            room_millicores=raised(self.room_millicores),
+        )
+
     def among(self, executors: Iterable[Executor]) -> Demand:
         """What of it concerns `executors`."""
         chosen = frozenset(executors)

@@ -37,20 +37,18 @@ def serve_by_priority(
     demand: Demand,
     groups: Sequence[Group],
     priority: Mapping[str, int],
-    before: Served = NOBODY_SERVED,
 ) -> Served:
     """Limits are what `demand` gives, but less for lower priorities on supervisors that are too small.
 
     There executors are served in the order of their topology's `priority` (by topology id); those that what is left
     does not suffice for share it by need, and none is given less than its topology's floor. The highest priority on a
-    supervisor is never held back, nor is a topology that nobody manages. `before` is the answer of the last period:
-    who was held and still waits for its limits needs what it needed then.
+    supervisor is never held back, nor is a topology that nobody manages. `demand` has what `hidden_needs` tells.
     """
     if len(set(priority.values())) < 2:
         return Served(demand.millicores)
     floors = {i: group.resources.floor_millicores for group in groups for i in group.topology_ids}
     filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
-    needs = _unhidden(demand.of_now().room_millicores, before, snapshot, groups)
+    needs = demand.of_now().room_millicores
     limits = dict(demand.millicores)
     needs_of_held: dict[Executor, float] = {}
     residents = snapshot.assignment.residents()
@@ -65,12 +63,11 @@ def serve_by_priority(
     return Served(limits, needs_of_held)
 
 
-def _unhidden(
-    needs: Mapping[Executor, float], before: Served, snapshot: ClusterSnapshot, groups: Sequence[Group]
-) -> Mapping[Executor, float]:
-    """`needs`; of topologies that still wait for the limits that they were held to, no less than they were.
+def hidden_needs(before: Served, snapshot: ClusterSnapshot, groups: Sequence[Group]) -> Mapping[Executor, float]:
+    """Millicores that executors need whose load does not show it: they still wait for the limits that `before` has.
 
-    Executors of one topology wait for each other: that one of them has CPU to spare says nothing.
+    It is what they needed when nobody held them. Executors of one topology wait for each other: that one of them has
+    CPU to spare says nothing.
     """
     resources_of = {i: group.resources for group in groups for i in group.topology_ids}
     waiting = {
@@ -79,10 +76,7 @@ def _unhidden(
         if e.topology_id in resources_of
         and waited_fraction(e, before.limits[e], snapshot, resources_of[e.topology_id]) >= BARELY_WAITING_FRACTION
     }
-    return {
-        e: max(need, before.needs_of_held.get(e, 0.0)) if e.topology_id in waiting else need
-        for e, need in needs.items()
-    }
+    return {e: need for e, need in before.needs_of_held.items() if e.topology_id in waiting}
 
 
 def _where_too_little(

@@ -9,7 +9,7 @@ import pytest
 from builders import chain_topology, placed, same_demand, snapshot, supervisors
 from storm_operator.core.groups import Group, group_by_settings, priority_of_topologies
 from storm_operator.core.model import Demand, Executor, ExecutorLoad, Topology, WorkerSlot
-from storm_operator.core.served_first import NOBODY_SERVED, Served, serve_by_priority
+from storm_operator.core.served_first import NOBODY_SERVED, Served, hidden_needs, serve_by_priority
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 
@@ -106,7 +106,8 @@ def served(used: Mapping[str, ExecutorLoad], needs: Demand, before: Served = NOB
     loads = {e: used[e.component] for e in LOW.executors if e.component in used}
     picture = snapshot((HIGH, LOW), supervisors(1), slot_of, loads=loads)
     group = Group(SchedulingSettings(), ResourceSettings(floor_millicores=50.0), ("high", "low"))
-    return serve_by_priority(picture, needs, (group,), PRIORITY, before)
+    hidden = hidden_needs(before, picture, (group,))
+    return serve_by_priority(picture, needs.no_less_than(hidden), (group,), PRIORITY)
 
 
 def needs_of_low(bolt: float, spout: float) -> Demand:

@@ -142,7 +142,7 @@ class ControlLoop:
             decisions = self._decide_for_all(groups, snapshot, demand, priority)
         with self.times.step("cpu_limits"):
             served = serve_by_priority(snapshot, demand, groups, priority)
-            self.memory.served = served
+            self.memory.served = served.remembering(self.memory.served, snapshot)
             self._follow_cpu_limits(groups, served.limits, unmeasured_topologies(decisions))
             self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
         limited = self.memory.limited

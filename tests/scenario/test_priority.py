@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
 import pytest
 
 from simulator_scene import cluster, machines, spout_and_bolts
 from storm_operator.core.model import Assignment
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
-from storm_operator.simulated_loop import Scenario, simulate
-from storm_operator.simulation_report import SimulationReport
+from storm_operator.loop_ports import Observer
+from storm_operator.simulated_loop import Scenario, SimulatedStage, simulate
 from storm_operator.simulator.model import SupervisorDies
 
 OFFERED = 500.0
@@ -17,10 +21,33 @@ SECONDS = 300.0
 NAMES = ("first-1", "second-2")
 
 
-def report_of(
+@dataclass(slots=True)
+class BlindObserver:
+    """Sees nothing of loads in the passes from one number to another."""
+
+    sighted: Observer
+    blind_from: int
+    blind_until: int
+    passes: int = 0
+
+    def observe(
+        self,
+        specs: Mapping[str, TopologySpec],
+        history: tuple[LoadPeriod, ...],
+        now_seconds: float,
+        period_seconds: float,
+    ) -> ClusterSnapshot:
+        seen = self.sighted.observe(specs, history, now_seconds, period_seconds)
+        self.passes += 1
+        if self.blind_from <= self.passes < self.blind_until:
+            return replace(seen, loads={}, history=())
+        return seen
+
+
+def scene(
     first: int, second: int, seconds: float = SECONDS, most_pending: int = 500, **model: object
-) -> SimulationReport:
-    """Of topologies of these priorities on one supervisor; each needs 0.7 cores, and that has one."""
+) -> tuple[Scenario, Mapping[str, TopologySpec]]:
+    """Topologies of these priorities on one supervisor; each needs 0.7 cores, and that has one."""
     topologies = [spout_and_bolts(OFFERED, 1.4, topology_id=name, max_spout_pending=most_pending) for name in NAMES]
     resources = ResourceSettings(theta_millicores=50.0, floor_millicores=50.0)
     scheduling = SchedulingSettings(settling_seconds=20.0)
@@ -34,12 +61,12 @@ def report_of(
     start = Assignment({})
     for topology, slot in zip(topologies, machines(1)[0].as_supervisor().slots, strict=False):
         start = start.with_moves(dict.fromkeys(topology.as_topology().executors, slot))
-    return simulate(Scenario("scarce", scarce, seconds, start=start, step_seconds=1.0), specs)
+    return Scenario("scarce", scarce, seconds, start=start, step_seconds=1.0), specs
 
 
 def share_that_is_acked(first: int, second: int) -> tuple[float, float]:
     """Of what topologies of these priorities are offered at the end."""
-    report = report_of(first, second)
+    report = simulate(*scene(first, second))
     acked = [report.points[-1].topologies[name].acked_per_second for name in NAMES]
     assert None not in acked
     return acked[0] / OFFERED, acked[1] / OFFERED  # type: ignore[operator]
@@ -56,7 +83,7 @@ def test_higher_priority_gets_all_that_it_needs_and_the_other_what_is_left() -> 
 
 def test_who_was_held_moves_once_there_is_room_elsewhere() -> None:
     """With few tuples in flight what a limit delays is not offered: what the topology does fits where it is."""
-    report = report_of(10, 0, 400.0, most_pending=100, supervisors=2, faults=(SupervisorDies("s2", -60.0, 300.0),))
+    report = simulate(*scene(10, 0, 400.0, 100, supervisors=2, faults=(SupervisorDies("s2", -60.0, 300.0),)))
     before, after = report.points[28], report.points[-1]
     assert [point.topologies["second-2"].acked_per_second for point in (before, after)] == [
         pytest.approx(0.27 * OFFERED, rel=0.1),
@@ -64,6 +91,18 @@ def test_who_was_held_moves_once_there_is_room_elsewhere() -> None:
     ]
     assert "TooLittleCapacity" in before.decision
     assert len(report.plans) == 1
+
+
+def test_periods_without_figures_do_not_hide_what_is_missing() -> None:
+    """As after any plan: what was measured before it no longer counts."""
+    scenario, specs = scene(10, 0, 300.0, 100)
+    stage = SimulatedStage(scenario)
+    blind = BlindObserver(stage.cluster, blind_from=15, blind_until=17)
+    stage.loop.observer = blind
+    while not stage.is_over:
+        stage.run_period(specs)
+    missing = "TooLittleCapacity: 1 supervisor lacks 334 millicores"
+    assert [missing in stage.points[at].decision for at in (13, 15, 28)] == [True, False, True]
 
 
 def test_equal_priorities_share_the_want() -> None:

@@ -28,6 +28,12 @@ class Served:
         object.__setattr__(self, "limits", read_only(self.limits))
         object.__setattr__(self, "needs_of_held", read_only(self.needs_of_held))
 
+    def remembering(self, before: Served, snapshot: ClusterSnapshot) -> Served:
+        """With what `before` has of executors that were held and whose demand nobody knows now, as after any plan."""
+        there = {executor for topology in snapshot.topologies for executor in topology.executors}
+        needs = {e: need for e, need in before.needs_of_held.items() if e in there and e not in self.limits}
+        return Served({**{e: before.limits[e] for e in needs}, **self.limits}, {**needs, **self.needs_of_held})
+
 
 NOBODY_SERVED = Served()
 
@@ -67,16 +73,17 @@ def hidden_needs(before: Served, snapshot: ClusterSnapshot, groups: Sequence[Gro
     """Millicores that executors need whose load does not show it: they still wait for the limits that `before` has.
 
     It is what they needed when nobody held them. Executors of one topology wait for each other: that one of them has
-    CPU to spare says nothing.
+    CPU to spare says nothing; nor does it that nobody measured any of them.
     """
     resources_of = {i: group.resources for group in groups for i in group.topology_ids}
+    held = {e: need for e, need in before.needs_of_held.items() if e.topology_id in resources_of}
+    measured = {e.topology_id for e, load in snapshot.loads.items() if load.cpu_millicores is not None and e in held}
     waiting = {
         e.topology_id
-        for e in before.needs_of_held
-        if e.topology_id in resources_of
-        and waited_fraction(e, before.limits[e], snapshot, resources_of[e.topology_id]) >= BARELY_WAITING_FRACTION
+        for e in held
+        if waited_fraction(e, before.limits[e], snapshot, resources_of[e.topology_id]) >= BARELY_WAITING_FRACTION
     }
-    return {e: need for e, need in before.needs_of_held.items() if e.topology_id in waiting}
+    return {e: need for e, need in held.items() if e.topology_id in waiting or e.topology_id not in measured}
 
 
 def _where_too_little(

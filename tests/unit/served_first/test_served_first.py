@@ -138,3 +138,8 @@ def test_who_no_longer_uses_its_limit_is_held_no_longer() -> None:
     free = served(calm, needs_of_low(bolt=200.0, spout=20.0), held)
     assert free.limits == needs_of_low(0.0, 0.0).millicores
     assert free.needs_of_held == {}
+
+
+def test_that_nobody_measured_who_is_held_does_not_say_that_it_waits_no_longer() -> None:
+    held = served({}, needs_of_low(bolt=900.0, spout=100.0))
+    assert served({}, needs_of_low(bolt=269.0, spout=20.0), held) == held

@@ -78,7 +78,7 @@ class PlanInHand:
         running_at = record.in_force_at_seconds + (record.seconds_to_running or 0.0)
         if now < running_at + group.scheduling.settling_seconds:
             return
-        measured = outcome_of(snapshot, record.plan.topology_ids)
+        measured = outcome_of(snapshot, record.plan.topology_ids, record.timed_before)
         unclear = why_no_verdict(record, measured)
         if not unclear:
             self._conclude(record, measured, group)

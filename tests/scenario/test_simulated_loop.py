@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from simulator_scene import machines
+from simulator_scene import cluster, machines, spout_and_bolts
 from storm_operator.core.distances import Distances
+from storm_operator.core.model import Assignment, WorkerSlot
+from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod, Enforcement, Mode, ResourceSettings, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.demo.scenario import durations
 from storm_operator.demo.simulated import play, simulated_demo
@@ -24,8 +27,8 @@ RESOURCES = ResourceSettings(theta_millicores=50.0, floor_millicores=50.0)
 
 def scenario(load: LoadShape, seconds: float, **model: object) -> Scenario:
     topology = word_count(load, num_workers=4, cpu_ms={"split": 0.2, "count": 0.25}, message_timeout_seconds=10.0)
-    cluster = ClusterModel(machines(4), (topology,), Distances({}, default_ms=4.0), **model)  # type: ignore[arg-type]
-    return Scenario("words", cluster, seconds, step_seconds=1.0)
+    words = ClusterModel(machines(4), (topology,), Distances({}, default_ms=4.0), **model)  # type: ignore[arg-type]
+    return Scenario("words", words, seconds, step_seconds=1.0)
 
 
 def specs(**scheduling: object) -> dict[str, TopologySpec]:
@@ -51,6 +54,35 @@ def test_a_plan_is_made_applied_and_verified(method: ApplyMethod) -> None:
     assert latency < 0.7 * before
     if method is ApplyMethod.DRAIN:
         assert managed.sums.failed == 0.0
+
+
+def test_a_latency_that_was_unknown_before_a_plan_speaks_not_against_it() -> None:
+    """The slow topology acks now and then, as windows do: in the period before the plan it had no latency."""
+    fast, slow = spout_and_bolts(300.0, 0.5, topology_id="fast-1"), spout_and_bolts(0.06, 800.0, topology_id="slow-2")
+    model = cluster(fast, slow, supervisors=3)
+    start = Assignment(
+        {
+            executor: WorkerSlot(supervisor.id, supervisor.ports[at])
+            for at, topology in enumerate((fast, slow))
+            for executor, supervisor in zip(topology.as_topology().executors, model.supervisors, strict=True)
+        }
+    )
+    stage = SimulatedStage(Scenario("now and then", model, 150.0, start=start, step_seconds=1.0))
+    read = stage.cluster.meter.read
+
+    def read_late(history: tuple[LoadPeriod, ...] = ()) -> ClusterSnapshot:
+        seen = read(history)
+        if stage.notes.records:
+            return seen
+        return replace(seen, rates={**seen.rates, slow.id: replace(seen.rates[slow.id], latency=None)})
+
+    stage.cluster.meter.read = read_late  # type: ignore[method-assign]
+    specs = {topology.name: TopologySpec(topology.name, AdoptSource()) for topology in (fast, slow)}
+    while not stage.is_over:
+        stage.run_period(specs)
+    (record,) = stage.notes.records.values()
+    assert record.plan.topology_ids == (fast.id, slow.id)
+    assert record.state is PlanState.VERIFIED, record.message
 
 
 def test_a_managed_scenario_ends_when_an_unmanaged_one_does_however_long_plans_take() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Assignment, Executor, WorkerSlot, read_only
 from storm_operator.core.settings import ApplyMethod
-from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
+from storm_operator.core.snapshot import ClusterSnapshot
 
 AUTO = "auto"
 """Approves a plan that needs no person's word."""
@@ -75,9 +75,9 @@ class PlanRecord:
     `workers_kept` counts the plan's kept workers whose process id did not change. `worker_pids_before` and
     `failures_before` (failed tuples by counter, None when an agent was silent) are the readings from before the move
     that these are told by; of a counter that appeared with the move, the first one after it;
-    `busy_before` are the executors that had tuples to work on, and so will show when they run again. `rollback_of`
-    is, of a rollback, the id of the plan that it undoes. `approved_by` is AUTO or who said yes; empty until somebody
-    has.
+    `busy_before` are the executors that had tuples to work on, and so will show when they run again; `timed_before` the
+    topologies (ids) whose latency was known, None where nobody noted that. `rollback_of` is, of a rollback, the id of
+    the plan that it undoes. `approved_by` is AUTO or who said yes; empty until somebody has.
     """
 
     plan: Plan
@@ -95,6 +95,7 @@ class PlanRecord:
     worker_pids_before: Mapping[WorkerSlot, int] = field(default_factory=dict)
     failures_before: Mapping[str, float] | None = field(default_factory=dict)
     busy_before: tuple[Executor, ...] = ()
+    timed_before: tuple[str, ...] | None = None
     enforce_cpu: bool = True
     rollback_of: str = ""
     approved_by: str = ""
@@ -122,12 +123,23 @@ def busy_executors(snapshot: ClusterSnapshot, topology_ids: tuple[str, ...]) -> 
     )
 
 
-def outcome_of(snapshot: ClusterSnapshot, topology_ids: tuple[str, ...]) -> Outcome:
-    """The figures that a plan for `topology_ids` is judged by."""
+def timed_topologies(snapshot: ClusterSnapshot, topology_ids: Iterable[str]) -> tuple[str, ...]:
+    """Those of `topology_ids` whose complete latency is known: one that acks now and then has none in most periods."""
+    return tuple(t for t in topology_ids if t in snapshot.rates and snapshot.rates[t].latency is not None)
+
+
+def outcome_of(
+    snapshot: ClusterSnapshot, topology_ids: tuple[str, ...], timed_before: Collection[str] | None = None
+) -> Outcome:
+    """The figures that a plan for `topology_ids` is judged by.
+
+    Latency is of those `timed_before` alone (None: of all): what was unknown before is not compared with what was not.
+    """
     rates = [snapshot.rates[topology] for topology in topology_ids if topology in snapshot.rates]
     acked = [rate.acked_per_second for rate in rates if rate.acked_per_second is not None]
-    latencies: list[LatencySummary] = [rate.latency for rate in rates if rate.latency is not None]
-    slowest = max(latencies, key=lambda latency: latency.p50_ms, default=None)
+    compared = topology_ids if timed_before is None else timed_before
+    timed = [snapshot.rates[topology].latency for topology in compared if topology in snapshot.rates]
+    slowest = max((one for one in timed if one is not None), key=lambda latency: latency.p50_ms, default=None)
     known = not any(e.topology_id in topology_ids for e in snapshot.completeness.missing_executors)
     own = snapshot.assignment.restricted_to(topology_ids)
     return Outcome(

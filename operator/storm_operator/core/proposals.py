@@ -13,7 +13,7 @@ from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment
-from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, outcome_of
+from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, outcome_of, timed_topologies
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Enforcement, Mode, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -65,6 +65,7 @@ def proposed_record(plan: Plan, group: Group, snapshot: ClusterSnapshot) -> Plan
         before=outcome_of(snapshot, plan.topology_ids),
         started_at_seconds=plan.created_at_seconds,
         busy_before=busy_executors(snapshot, plan.topology_ids),
+        timed_before=timed_topologies(snapshot, plan.topology_ids),
         enforce_cpu=group.resources.enforcement is Enforcement.EXECUTOR,
     )
 

@@ -51,6 +51,7 @@ def full_record() -> PlanRecord:
         worker_pids_before={slot("s1"): 4711},
         failures_before={"storm_executor_failed_tuples_total{}": 3.0},
         busy_before=(count,),
+        timed_before=("words",),
         enforce_cpu=False,
         rollback_of="p-0",
         approved_by="auto",
@@ -74,6 +75,12 @@ def test_a_plan_of_an_older_journal_has_no_cause() -> None:
     document = record_to_json(full_record())
     del document["plan"]["cause"]
     assert record_from_json(document).plan.cause is PlanCause.UNSTATED
+
+
+def test_a_record_of_an_older_journal_does_not_say_whose_latency_was_known() -> None:
+    document = record_to_json(full_record())
+    del document["timed_before"]
+    assert record_from_json(document).timed_before is None
 
 
 def test_record_of_another_version_is_refused() -> None:

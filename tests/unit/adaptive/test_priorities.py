@@ -22,7 +22,7 @@ from builders import (
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Plan
 from storm_operator.core.decision_memory import DecisionMemory
-from storm_operator.core.model import Assignment, Executor, Infeasible, WorkerSlot
+from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.placement.priorities import RANK_FACTOR, outranking_millicores
@@ -98,6 +98,25 @@ def test_where_the_best_is_in_force_nothing_is_to_be_done() -> None:
     in_force = cluster({"high": "s1:6700", "low": "s2:6701", "lower": "s2:6700"})
     assert loads(place_adaptive(in_force, NEEDS, settings(RISING))) == {"s1": {"high"}, "s2": {"low", "lower"}}
     assert place_adaptive(in_force, NEEDS, settings(RISING)) == in_force.assignment
+
+
+def test_no_high_priority_is_made_to_share_what_only_a_low_one_lacks() -> None:
+    """Less is missing in all where both share the large supervisor; in force only the low priority goes short."""
+    high = chain_topology("high", ("spout", 2))
+    low = chain_topology("low", ("spout", 2), ("split", 2), ("count", 1))
+    large, small = supervisors(2, capacity=600.0)
+    machines = (large, replace(small, cpu_capacity_millicores=300.0))
+    where = {"spout": ["s2:6700", "s1:6701"], "split": "s2:6700", "count": "s2:6700"}
+    slot_of = placed(high, {"spout": "s1:6700"}) | placed(low, where)
+    needs = dict(zip((*high.executors, *low.executors), (99.0, 199.0, 38.0, 132.0, 24.0, 96.0, 263.0), strict=True))
+    rates = even_traffic(high, 300.0) | even_traffic(low, 300.0)
+    in_force = snapshot((high, low), machines, slot_of, rates=rates)
+    chosen = replace(placement_settings((high, low)), priority={"high": 5, "low": 0})
+    demand = Demand(dict.fromkeys(needs, 1000.0), needs)
+    proposal = place_adaptive(in_force, demand, chosen)
+    assert not isinstance(proposal, Infeasible)
+    before, after = (cost_of(in_force, one, demand, chosen).total for one in (in_force.assignment, proposal))
+    assert after <= before
 
 
 def test_obstacles_keep_their_place_whatever_their_priority() -> None:

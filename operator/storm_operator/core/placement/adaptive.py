@@ -25,6 +25,7 @@ from storm_operator.core.placement.search.relabel import relabel
 from storm_operator.core.placement.search.settling import Settled, restless, settle, settle_from_home
 from storm_operator.core.placement.separation import ways_to_separate
 from storm_operator.core.placement.tiers import leaves_higher_priorities_short, place_tier_by_tier
+from storm_operator.core.placement.triggers import someone_has_no_place
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -52,7 +53,7 @@ def place_adaptive(
     (`bearable`), and what is in force stays where the first look saves nothing.
 
     The search counts every overloaded millicore alike. Where that leaves topologies short that others should go short
-    for, they are placed by priority instead, if that is cheaper.
+    for, they are placed by priority instead, or stay where they are, if that is cheaper.
     """
     together = _place_together(snapshot, demand, settings, if_it_pays=if_it_pays)
     if isinstance(together, Infeasible) or together is snapshot.assignment:
@@ -60,9 +61,10 @@ def place_adaptive(
     if not leaves_higher_priorities_short(snapshot, together, demand, settings):
         return together
     in_turn = place_tier_by_tier(_place_together, snapshot, demand, settings)
-    if isinstance(in_turn, Infeasible):
-        return together
-    return min((together, in_turn), key=lambda found: cost_of(snapshot, found, demand, settings).total)
+    found = [together] if someone_has_no_place(snapshot, settings) else [snapshot.assignment, together]
+    if not isinstance(in_turn, Infeasible):
+        found.append(in_turn)
+    return min(found, key=lambda assignment: cost_of(snapshot, assignment, demand, settings).total)
 
 
 def _place_together(

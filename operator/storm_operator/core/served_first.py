@@ -54,16 +54,19 @@ def serve_by_priority(
         return Served(demand.millicores)
     floors = {i: group.resources.floor_millicores for group in groups for i in group.topology_ids}
     filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
-    needs = demand.of_now().room_millicores
+    # Who is not measured for a while still runs: what it leaves to others is what it needed lately leaves to them.
+    needs = {**demand.peak_millicores, **demand.of_now().room_millicores}
     limits = dict(demand.millicores)
     needs_of_held: dict[Executor, float] = {}
     residents = snapshot.assignment.residents()
     for supervisor in snapshot.supervisors:
         if supervisor.cpu_capacity_millicores is not None:
             budget = filled_share * supervisor.cpu_capacity_millicores
-            known = [executor for executor in residents.get(supervisor.id, ()) if executor in limits]
+            known = [executor for executor in residents.get(supervisor.id, ()) if executor in needs]
             scarce = _where_too_little(known, needs, priority, budget)
             for executor, share in scarce.items():
+                if executor not in limits:
+                    continue
                 limits[executor] = min(limits[executor], max(floors[executor.topology_id], share))
                 needs_of_held[executor] = needs[executor]
     return Served(limits, needs_of_held)

@@ -86,6 +86,14 @@ def test_unknown_demand_stays_unknown() -> None:
     assert found[LOW.executors_of("bolt")[0]] == 100.0
 
 
+def test_who_is_not_measured_now_still_takes_what_it_needed_lately() -> None:
+    """As where the agent of another supervisor, on which it runs too, is silent."""
+    known = same_demand((LOW,), 400.0)
+    lately = dict.fromkeys((*HIGH.executors, *LOW.executors), 300.0)
+    found = served({}, Demand(known.millicores, known.raw_millicores, peak_millicores=lately))
+    assert found.limits == dict.fromkeys(LOW.executors, 150.0), "300 of 900 are left"
+
+
 def test_a_suspended_topology_takes_its_part_as_one_that_nobody_manages() -> None:
     slot_of = {e: s for t in (HIGH, LOW) for e, s in placed(t, {"spout": "s1", "bolt": "s1"}).items()}
     picture = snapshot((HIGH, LOW), supervisors(1), slot_of)

@@ -137,9 +137,9 @@ class ControlLoop:
             demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand, priority, hidden)
         self.memory.demand = demand
         with self.times.step("verify"):
-            self.plans.verify_if_settled(snapshot, groups, now)
+            is_taken_back = self.plans.verify_if_settled(snapshot, groups, now)
         with self.times.step("decide_and_apply"):
-            decisions = self._decide_for_all(groups, snapshot, demand, priority)
+            decisions = self._decide_for_all(groups, snapshot, demand, priority, is_of_the_past=is_taken_back)
         with self.times.step("cpu_limits"):
             served = serve_by_priority(snapshot, demand, groups, priority)
             self.memory.served = served.remembering(self.memory.served, snapshot)
@@ -176,13 +176,22 @@ class ControlLoop:
         return last.in_force_at_seconds + (last.seconds_to_running or 0.0)
 
     def _decide_for_all(
-        self, groups: tuple[Group, ...], snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]
+        self,
+        groups: tuple[Group, ...],
+        snapshot: ClusterSnapshot,
+        demand: Demand,
+        priority: Mapping[str, int],
+        *,
+        is_of_the_past: bool,
     ) -> Decisions:
-        """Group after group; once one has changed the cluster, the snapshot is of the past and the others wait."""
+        """Group after group; once one has changed the cluster, the snapshot is of the past and the others wait.
+
+        All wait where it `is_of_the_past` already.
+        """
         decisions: list[tuple[tuple[str, ...], Decision]] = []
         records_before = self.memory.records
         for group in groups:
-            if self.memory.records == records_before:
+            if not is_of_the_past and self.memory.records == records_before:
                 decision = self._decide_and_apply(group, snapshot, demand, priority)
             else:
                 decision = Hold(HoldReason.APPLYING, "another plan was applied in this period; measuring anew first")

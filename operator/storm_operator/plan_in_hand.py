@@ -62,48 +62,52 @@ class PlanInHand:
         except AdapterError as error:
             self._close(record, PlanState.FAILED, f"{message}; spouts may still be paused: {error}")
 
-    def verify_if_settled(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> None:
-        """Close the plan once its figures tell what it brought, or once it is clear that they never will."""
+    def verify_if_settled(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> bool:
+        """Close the plan once its figures tell what it brought, or once it is clear that they never will.
+
+        Whether it was taken back: `snapshot` shows the cluster as it was before that.
+        """
         record = self.pending
         if record is None or record.in_force_at_seconds is None:
-            return
+            return False
         group = next((g for g in groups if set(record.plan.topology_ids) & set(g.topology_ids)), None)
         if group is None:
             self._close(record, PlanState.EXPIRED, "its topologies are no longer managed")
-            return
+            return False
         gone = supervisors_gone(record.plan, snapshot)
         if gone:  # what is measured now says nothing about the plan, and what it leaves must be planned for at once
             self._close(record, PlanState.EXPIRED, f"in force, but cannot be judged: lost {', '.join(gone)} meanwhile")
-            return
+            return False
         running_at = record.in_force_at_seconds + (record.seconds_to_running or 0.0)
         if now < running_at + group.scheduling.settling_seconds:
-            return
+            return False
         measured = outcome_of(snapshot, record.plan.topology_ids, record.timed_before)
         unclear = why_no_verdict(record, measured)
         if not unclear:
-            self._conclude(record, measured, group)
-        elif now >= self._patience_ends(running_at, group.scheduling.settling_seconds):
+            return self._conclude(record, measured, group)
+        if now >= self._patience_ends(running_at, group.scheduling.settling_seconds):
             why = "; ".join((*snapshot.completeness.problems, unclear))
             self._close(record, PlanState.EXPIRED, f"in force, but could not be verified: {why}")
-        # Otherwise unknown is not a verdict yet: ask again next period.
+        return False  # unknown is not a verdict yet: ask again next period
 
     def _patience_ends(self, running_at: float, settling_seconds: float) -> float:
         since = max(running_at, self.memory.watched_since_seconds)
         return since + PATIENCE_SETTLINGS * max(settling_seconds, self.period_seconds)
 
-    def _conclude(self, record: PlanRecord, measured: Outcome, group: Group) -> None:
+    def _conclude(self, record: PlanRecord, measured: Outcome, group: Group) -> bool:
+        """Whether the plan was taken back."""
         verdict = judge(record, measured, group.scheduling.rollback_margin_percent)
         record = replace(record, measured=measured, failed_tuples=self._failed_in(record))
         if record.rollback_of:  # it would only be compared with what it leaves
             self._close(record, PlanState.VERIFIED, f"rolled back {record.rollback_of}")
-            return
+            return False
         if not verdict.worse:
             self._close(record, PlanState.VERIFIED, verdict.message)
-            return
-        self._roll_back(replace(record, state=PlanState.ROLLED_BACK, message=verdict.message), measured)
+            return False
+        return self._roll_back(replace(record, state=PlanState.ROLLED_BACK, message=verdict.message), measured)
 
-    def _roll_back(self, record: PlanRecord, measured: Outcome) -> None:
-        """Apply the way back; it is not judged again (it would only be compared with what it leaves).
+    def _roll_back(self, record: PlanRecord, measured: Outcome) -> bool:
+        """Apply the way back; whether that was begun. It is not judged: it would only be compared with what it leaves.
 
         It takes the plan's place in the journal with its first save: there is no moment without either. Before that the
         plan is not over: where it cannot be saved, the next pass judges anew.
@@ -124,11 +128,12 @@ class PlanInHand:
             if record in self.memory.records:
                 raise  # it was begun, and the next pass goes on with it
             self._close(record, PlanState.EXPIRED, f"{record.message}; it cannot be taken back: {error}")
-            return
+            return False
         if way_back.state is PlanState.SETTLING:
             self._close(way_back, PlanState.VERIFIED, f"rolled back {record.plan.id}")
         else:
             self.settle(way_back)
+        return True
 
     def _failed_in(self, record: PlanRecord) -> float | None:
         return failed_since(record.failures_before, self.applier.probe.failures(record.plan.topology_ids))

@@ -171,6 +171,19 @@ def test_plan_that_doubles_latency_is_rolled_back_and_not_proposed_again() -> No
     assert decision.reason is HoldReason.KNOWN_BAD
 
 
+def test_what_was_measured_before_a_way_back_is_no_reason_for_another_plan() -> None:
+    """The plan had also overloaded a supervisor: the way back has relieved that already."""
+    played = scene()
+    played.run()
+    played.observer.latency_ms, played.observer.capacity_millicores = 40.0, 250.0
+    while PlanState.ROLLED_BACK not in {record.state for record in played.loop.memory.records}:
+        decision = played.run()
+    assert isinstance(decision, Hold)
+    assert decision.reason is HoldReason.APPLYING
+    assert [record.state for record in played.loop.memory.records] == [PlanState.ROLLED_BACK, PlanState.VERIFIED]
+    assert played.cluster.assignment.slot_of == SPREAD
+
+
 def test_way_back_that_could_not_be_begun_is_begun_in_a_later_pass() -> None:
     played = scene()
     played.run()

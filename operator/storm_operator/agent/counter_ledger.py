@@ -1,9 +1,10 @@
 """Counters that go on when the process that counts is replaced by another.
 
 A worker counts from zero each time it starts. The ledger adds what earlier workers had last shown, so that a series
-never falls while it is exported. What was counted after the last reading and before the worker's death is lost,
-not invented. So is what a worker had counted before the ledger was made: an earlier agent has shown that, added to what
-nobody remembers now, and whoever reads a fall takes the new value whole. No clock, no I/O.
+never falls while it is exported. A worker on its way out may be read beside the one that takes its place, and its last
+words come later still: of these only what is new is added. What was counted after the last reading and before the
+worker's death is lost, not invented. So is what a worker had counted before the ledger was made: an earlier agent has
+shown that, added to what nobody remembers now, and whoever reads a fall takes the new value whole. No clock, no I/O.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ class _Entry:
     incarnation: Hashable
     last: float
     seen_at_seconds: float
+    before: Hashable = None
+    """The incarnation before the present one, and what of it is in `base`."""
+    last_before: float = 0.0
 
 
 class CounterLedger:
@@ -51,12 +55,15 @@ class CounterLedger:
             base = -value if incarnation in self._from_zero else 0.0
             self._entries[series] = _Entry(base, incarnation, value, now_seconds)
             return base + value
-        if entry.incarnation != incarnation:
-            entry.base += entry.last
-            entry.incarnation = incarnation
-            entry.last = value
-        else:
+        if entry.incarnation == incarnation:
             entry.last = max(entry.last, value)
+        elif entry.before == incarnation:
+            entry.base += max(0.0, value - entry.last_before)
+            entry.last_before = max(entry.last_before, value)
+        else:
+            entry.base += entry.last
+            entry.before, entry.last_before = entry.incarnation, entry.last
+            entry.incarnation, entry.last = incarnation, value
         entry.seen_at_seconds = now_seconds
         return entry.base + entry.last
 

@@ -20,6 +20,15 @@ def test_new_worker_adds_to_what_the_old_one_last_showed() -> None:
     assert ledger.total("a", 3, 0.0, 3.0) == 104.0
 
 
+def test_old_worker_that_is_read_after_the_new_one_adds_what_it_has_counted_since() -> None:
+    ledger = CounterLedger()
+    ledger.total("a", 1, 100.0, 0.0)
+    assert ledger.total("a", 2, 3.0, 1.0) == 103.0
+    assert ledger.total("a", 1, 104.0, 1.0) == 107.0
+    assert ledger.total("a", 2, 5.0, 2.0) == 109.0
+    assert ledger.total("a", 3, 1.0, 3.0) == 110.0
+
+
 def test_series_do_not_mix() -> None:
     ledger = CounterLedger()
     ledger.total("a", 1, 100.0, 0.0)

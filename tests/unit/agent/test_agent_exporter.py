@@ -88,6 +88,25 @@ def test_counts_go_on_over_a_restart_with_the_last_words_of_the_old_worker() -> 
     assert scraper.scrape()["storm_executor_executed_tuples_total"] == [(EXECUTOR_2, 17.0)]
 
 
+def test_a_worker_that_is_read_beside_its_successor_is_counted_once() -> None:
+    shown = Shown()
+    scraper = Scraper(shown)
+
+    def worker(port: int, tuples: int) -> dict[str, Any]:
+        return snapshot_document(
+            pid=port, port=port, started_at_ms=port, traffic=[OLD_WORKER_TRAFFIC | {"tuples": tuples}]
+        )
+
+    totals = []
+    for leaving, coming in ((1000, None), (1010, 5), (1012, 8)):
+        shown.show(worker(6700, leaving), *([worker(6701, coming)] if coming else []))
+        totals.append(scraper.scrape()["storm_traffic_tuples_total"][-1][1])
+    shown.end(worker(6700, 1013))
+    shown.show(worker(6701, 20))
+    totals.append(scraper.scrape()["storm_traffic_tuples_total"][-1][1])
+    assert totals == [1000, 1015, 1020, 1033]
+
+
 OLD_WORKER_TRAFFIC = {"source_task": 2, "stream": "default", "target_task": 5}
 
 

@@ -14,7 +14,7 @@ from storm_operator.control_loop import PassReport
 from storm_operator.core.decision import Hold
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.kube.concerns import Concern, Concerns
-from storm_operator.kube.managed import Body, Key, Managed, Registry
+from storm_operator.kube.managed import Body, Managed, Registry
 from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state
 from storm_operator.kube.rebalances import FINAL_STATES, rebalance_body, surplus
 from storm_operator.kube.status import has_figures, is_due, is_news
@@ -41,10 +41,10 @@ class Publisher:
     last_report: PassReport | None = None
     last_record: dict[str, PlanRecord] = field(default_factory=dict)
     """By topology id: the last plan that concerned it."""
-    written: dict[Key, tuple[float, Body]] = field(default_factory=dict)
-    """By resource: when its status was written last, by `clock`, and what it says since."""
-    figures_at: dict[Key, float] = field(default_factory=dict)
-    """By resource: when figures were written last, by `clock`."""
+    written: dict[str, tuple[float, Body]] = field(default_factory=dict)
+    """By the resource's uid: when its status was written last, by `clock`, and what it says since."""
+    figures_at: dict[str, float] = field(default_factory=dict)
+    """By the resource's uid: when figures were written last, by `clock`."""
     rebalances: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """By plan id: its namespace and the status that was written last."""
     unshown: dict[str, PlanRecord] = field(default_factory=dict)
@@ -73,9 +73,9 @@ class Publisher:
         if report.snapshot is not None:
             running = {topology.id for topology in report.snapshot.topologies}
             self.last_record = {i: record for i, record in self.last_record.items() if i in running}
-        resources = {managed.key for managed in self.registry.topologies()}
-        self.written = {key: known for key, known in self.written.items() if key in resources}
-        self.figures_at = {key: at for key, at in self.figures_at.items() if key in resources}
+        resources = {managed.uid for managed in self.registry.topologies()}
+        self.written = {uid: known for uid, known in self.written.items() if uid in resources}
+        self.figures_at = {uid: at for uid, at in self.figures_at.items() if uid in resources}
         kept = {body["metadata"]["name"] for body in self.registry.rebalances()}
         self.rebalances = {
             plan_id: (namespace, status)
@@ -85,16 +85,19 @@ class Publisher:
 
     def as_known(self, managed: Managed) -> Managed:
         """The resource with the status that was written last, while the watch may not have told of it yet."""
-        at, status = self.written.get(managed.key, (-math.inf, {}))
+        at, status = self.written.get(managed.uid, (-math.inf, {}))
         if self.clock() - at < WATCH_PATIENCE_SECONDS:
             return replace(managed, body={**managed.body, "status": status})
-        self.written.pop(managed.key, None)
+        self.written.pop(managed.uid, None)
         return managed
 
     def write_status(self, managed: Managed, status: Mapping[str, Any]) -> None:
-        """Write the status if it says anything new."""
+        """Write the status if it says anything new, and the resource is still there."""
+        present = self.registry.topology(managed.key)
+        if present is None or present.uid != managed.uid:
+            return  # a status is written by name: another resource may have that by now
         old: Body = self.as_known(managed).body.get("status") or {}
-        figures_age_seconds = self.clock() - self.figures_at.get(managed.key, -math.inf)
+        figures_age_seconds = self.clock() - self.figures_at.get(managed.uid, -math.inf)
         if not is_due(old, status, figures_age_seconds):
             return
         namespace, name = managed.key
@@ -102,9 +105,9 @@ class Publisher:
         if self.concerns.attempt(
             concern, lambda: self.kinds.patch_status(TOPOLOGIES, namespace, name, status), self._teller(managed)
         ):
-            self.written[managed.key] = self.clock(), {**old, **status}
+            self.written[managed.uid] = self.clock(), {**old, **status}
             if has_figures(status):
-                self.figures_at[managed.key] = self.clock()
+                self.figures_at[managed.uid] = self.clock()
 
     def tell(self, managed: Managed, reason: str, message: str, warning: bool = False) -> None:
         self.events.post(managed.body, reason, message, warning)

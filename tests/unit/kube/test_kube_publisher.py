@@ -91,6 +91,15 @@ class TestStatus:
         assert known.body["status"] == {"message": "as before", "phase": "Running"}
         assert known.key == managed().key
 
+    def test_of_a_resource_that_was_deleted_is_none_of_the_one_in_its_place(self) -> None:
+        played = Scene()
+        played.publisher.write_status(managed(), {"phase": "Running", "lastPlan": {"id": "p-1"}})
+        anew = managed(uid="uid-anew", status={"phase": "Pending"})
+        played.registry.put_topology(anew.body)
+        assert played.publisher.as_known(anew).body["status"] == {"phase": "Pending"}
+        played.publisher.write_status(managed(), {"phase": "Deleting"})
+        assert [status["phase"] for status in played.kinds.statuses()] == ["Running"]
+
     def test_slow_drift_of_a_figure_is_told_when_it_has_added_up(self) -> None:
         played = Scene()
         for rate in (100.0, 106.0, 112.0, 118.0):
@@ -316,7 +325,7 @@ class TestMemory:
             played.publisher.write_status(managed(name), {"phase": "Running", **throughput(1.0)})
         played.registry.forget_topology(("streams", "other"))
         self.end_pass(played, WORDS)
-        assert [*played.publisher.written, *played.publisher.figures_at] == [("streams", "words")] * 2
+        assert [*played.publisher.written, *played.publisher.figures_at] == ["uid-words"] * 2
 
     @pytest.mark.parametrize(
         ("state", "is_there", "is_kept"),

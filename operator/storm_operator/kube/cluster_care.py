@@ -51,6 +51,8 @@ class ClusterCare:
     concerns: Concerns = field(init=False)
     news: ResizeNews = field(init=False)
     namespaces: tuple[str, ...] = ()
+    sees_pods: bool = False
+    """Whether `limits.present` is of this pass: else pods may be there that it does not know."""
     scale: ScaleState = ScaleState()
     scaled: ScaledSet | None = None
     """The StatefulSet that `scale` is about, as of the last pass."""
@@ -73,7 +75,7 @@ class ClusterCare:
         of_nimbus = {host[1]} if len(host) > 1 and not host[1].isdigit() else set()
         names = frozenset(one.spec.name for one in managed if one.spec is not None)
         concern = Concern(PODS_NOT_LISTED, "", names)
-        self.concerns.attempt(concern, lambda: self._list(beside, of_nimbus), self._tell_each(names))
+        self.sees_pods = self.concerns.attempt(concern, lambda: self._list(beside, of_nimbus), self._tell_each(names))
 
     def _list(self, beside: tuple[str, ...], of_nimbus: Collection[str]) -> None:
         try:
@@ -153,11 +155,14 @@ class ClusterCare:
     def _scale_if_possible(
         self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot, storm: StormCluster
     ) -> None:
-        """Find the one StatefulSet that is meant; that there is none is told those who asked for one."""
+        """Find the one StatefulSet that is meant; that there is none is told those who asked for one.
+
+        Not by pods as they once were: executors on one that has come since would be on none.
+        """
         asking = {name: spec.supervisors for name, spec in specs.items() if spec.supervisors is not None}
         for reason in (NO_SCALE_TARGET, SCALE_REFUSED):
             self.concerns.keep(reason, ("",) if asking else ())
-        if not asking:
+        if not asking or not self.sees_pods:
             return
         names = frozenset(asking)
         unclear = Concern(NO_SCALE_TARGET, "", names)

@@ -41,8 +41,11 @@ class FakePods:
         self.resized: list[int] = []
         self.refusal: KubernetesError | None = None
         self.unreadable: KubernetesError | None = None
+        self.unlistable: KubernetesError | None = None
 
     def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
+        if self.unlistable is not None:
+            raise self.unlistable
         for namespace in namespaces:
             if namespace not in self.allowed:
                 raise Forbidden(f"pods in {namespace}")
@@ -345,6 +348,18 @@ class TestWhatIsRefused:
             played.care.see((resource("storm"),))
         assert len(played.care.limits.present) == 3
         assert [reason for reason, _ in played.told] == ["PodsNotListed"]
+
+    def test_nothing_is_scaled_by_pods_as_they_once_were(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.care.see((resource("storm"),))
+        played.pods.allowed = {"storm": tuple(pod("storm", ordinal) for ordinal in range(4))}
+        played.pods.unlistable = KubernetesError("list supervisor pods: too many requests")
+        played.care.hosts = lambda: {f"s{ordinal + 1}": host("storm", ordinal) for ordinal in range(4)}
+        played.where = played.storm.slot_of = placed(WORDS, {"spout": "s1", "count": ["s1", "s4"]})
+        for _ in range(CALM_PASSES):
+            played.care.see((resource("storm"),))
+            played.run_pass()
+        assert played.pods.asked == [], "the fourth pod hosts executors"
 
 
 def test_leaving_ordinals_are_those_of_the_scaled_set_only() -> None:

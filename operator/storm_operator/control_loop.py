@@ -102,6 +102,8 @@ class ControlLoop:
         self.memory.limited |= self._held_to_limits()
         record = self.journal.load()
         if record is not None:
+            if record.state.is_final:
+                self.listener.on_record(record)  # that life ended before it told of it, or cleared the journal
             self.plans.settle(record)
             self.plans.finish_interrupted()
         return self.plans.pending

@@ -384,6 +384,17 @@ def test_new_life_of_the_operator_goes_on_with_the_plan_of_the_old_one() -> None
     assert reborn.loop.memory.records[-1].state is PlanState.VERIFIED
 
 
+def test_plan_that_failed_as_the_operator_died_is_told_by_the_next_life() -> None:
+    played = scene()
+    played.run()
+    reborn = scene()
+    failed = replace(played.loop.memory.records[-1], state=PlanState.FAILED, message="not in force after 60 s")
+    reborn.journal.save(failed)
+    assert reborn.loop.recover() is None
+    assert reborn.audience.records == [failed]
+    assert reborn.journal.kept is None
+
+
 def test_new_life_that_comes_late_waits_for_its_own_figures_before_it_gives_up() -> None:
     played = scene()
     played.run()

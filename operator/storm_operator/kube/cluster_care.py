@@ -13,6 +13,7 @@ from storm_operator.assembly import Assembly
 from storm_operator.control_loop import PassReport
 from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.model import Assignment, Demand
+from storm_operator.core.plan_progress import supervisors_of
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import REFUSED, ExecutorCounts
@@ -138,6 +139,8 @@ class ClusterCare:
             self._follow_limits(specs, report.snapshot, report.demand)
             if not resized:  # else Storm is about to place executors anew, nobody knows where
                 self._scale_if_possible(specs, report, report.snapshot, assembly.storm)
+        else:  # what was not answered before the move is asked for again
+            self.open_up(supervisors_of(assembly.loop.memory.records[-1].plan))
         self.news.tell_of(specs, report.snapshot)
 
     def _tell_of_counts(self, topology: str, reason: str, message: str, warning: bool) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NotFound, Refused
 from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, Pods, SupervisorPod
+from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
 
 PodKey = tuple[str, str]
@@ -101,10 +102,12 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A resize that the API server would not have; it is a problem of the pod until it is asked for again."""
+    """A resize that the API server would not have, or did not answer; a problem of the pod until it is asked for again,
+    after a pause."""
 
     at_seconds: float
     why: str
+    pause_seconds: float = RETRY_SECONDS
 
 
 @dataclass(slots=True)
@@ -249,7 +252,7 @@ class PodLimits:
     def _ask(self, pod: SupervisorPod, wanted: int, reserve: bool) -> None:
         tried = (pod.namespace, pod.name, wanted)
         refusal = self.refused.get(tried)
-        if refusal is not None and self.now() - refusal.at_seconds < RETRY_SECONDS:
+        if refusal is not None and self.now() - refusal.at_seconds < refusal.pause_seconds:
             self.problems.setdefault(pod.name, refusal.why)
             return
         self.asked_at[_key(pod)] = self.now()
@@ -259,12 +262,16 @@ class PodLimits:
             self.refused.pop(tried, None)
         except KubernetesError as error:
             self.asked(False)
-            self.refused[tried] = Refusal(self.now(), str(error))
             self.problems[pod.name] = str(error)
             self.say(str(error))
             limit = pod.limit_millicores
-            # One that was not answered may be accepted next time: nothing is moved because of that.
-            if isinstance(error, Refused | Forbidden | NotFound) and limit is not None and wanted > limit:
+            if not isinstance(error, Refused | Forbidden | NotFound):
+                # It may be accepted next time: nothing is moved because of that, and it is asked for again soon.
+                pause = min(2 * refusal.pause_seconds, RETRY_SECONDS) if refusal is not None else FIRST_RETRY_SECONDS
+                self.refused[tried] = Refusal(self.now(), str(error), pause)
+                return
+            self.refused[tried] = Refusal(self.now(), str(error))
+            if limit is not None and wanted > limit:
                 self.ceilings[_key(pod)] = Ceiling(self.now(), limit)
 
 

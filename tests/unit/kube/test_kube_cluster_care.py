@@ -16,7 +16,8 @@ from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.control_loop import PassReport
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
-from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.decision import Hold, HoldReason, Plan
+from storm_operator.core.direct_plan import direct_plan
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot
 from storm_operator.core.topology_spec import (
@@ -42,6 +43,7 @@ class FakePods:
         self.refusal: KubernetesError | None = None
         self.unreadable: KubernetesError | None = None
         self.unlistable: KubernetesError | None = None
+        self.unresizable: KubernetesError | None = None
 
     def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
         if self.unlistable is not None:
@@ -52,6 +54,8 @@ class FakePods:
         return tuple(pod for namespace in namespaces for pod in self.allowed[namespace])
 
     def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
+        if self.unresizable is not None:
+            raise self.unresizable
         self.resized.append(millicores)
 
     def replicas(self, namespace: str, stateful_set: str) -> int:
@@ -165,6 +169,7 @@ class ScaledIn:
         self.limits: ScaleLimits | None = ScaleLimits(minimum=1, maximum=3)
         self.parallelism = ParallelismSpec()
         self.refuse_counts: Exception | None = None
+        self.settles: Plan | None = None
         self.counts_asked = 0
         self.now = 1000.0
         self.where = placed(WORDS, {"spout": "s1", "count": ["s1", "s2"]})
@@ -176,7 +181,8 @@ class ScaledIn:
         picture = snapshot((WORDS,), supervisors(3), self.where)
         hold = Hold(HoldReason.NO_CHANGE, "all is well")
         report = PassReport(1.0, picture, same_demand([WORDS]), (((WORDS.id,), hold),))
-        loop = Mock(has_pending_plan=False, clock=Mock(now=lambda: self.now))
+        pending = [Mock(plan=self.settles)] if self.settles is not None else []
+        loop = Mock(has_pending_plan=bool(pending), clock=Mock(now=lambda: self.now), memory=Mock(records=pending))
         assembly: Any = Mock(storm=self.storm, loop=loop, change_counts=self.change_counts)
         spec = TopologySpec(WORDS.name, AdoptSource(), supervisors=self.limits, parallelism=self.parallelism)
         self.care.follow({WORDS.name: spec}, report, assembly)
@@ -227,6 +233,18 @@ def test_topology_that_is_being_killed_and_has_no_place_is_no_obstacle(scaled: S
     scaled.storm.submit(LATER, None, "KILLED")
     scaled.run_pass()
     assert scaled.pods.asked == [2]
+
+
+def test_pods_of_a_plan_that_settles_are_opened_once_the_api_server_answers(scaled: ScaledIn) -> None:
+    scaled.pods.unresizable = KubernetesError("resize pod: too many requests")
+    scaled.care.limits.now = lambda: scaled.now
+    scaled.care.open_up(["s1", "s2"])
+    assert scaled.pods.resized == []
+    scaled.pods.unresizable = None
+    scaled.now += FIRST_RETRY_SECONDS
+    scaled.settles = direct_plan(Assignment(scaled.where), Assignment(scaled.where), "p-1", 1.0, "closer", {})
+    scaled.run_pass()
+    assert scaled.pods.resized == [1000, 1000]
 
 
 class TestEmptiedPods:

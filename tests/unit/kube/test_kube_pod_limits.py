@@ -10,6 +10,7 @@ import pytest
 from builders import chain_topology, placed, same_demand
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, Refused
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.kube.pod_limits import (
     RETRY_SECONDS,
@@ -287,6 +288,13 @@ class TestRefusal:
         played = self.refusing()
         played.follow()
         assert played.follow(seconds=RETRY_SECONDS) == [("sup-0", 600)]
+
+    def test_that_was_no_answer_at_all_is_asked_for_again_soon_and_ever_more_slowly(self) -> None:
+        played = self.refusing()
+        played.pods.refusal = KubernetesError("resize pod storm/sup-0 to 600m CPU: too many requests")
+        asked = [bool(played.follow(seconds=FIRST_RETRY_SECONDS)) for _ in range(8)]
+        assert asked == [True, True, False, True, False, False, False, True]
+        assert played.limits.capacities([S1.host]) == {S1.host: 2000.0}
 
     def test_of_one_value_does_not_stop_another(self) -> None:
         played = self.refusing()

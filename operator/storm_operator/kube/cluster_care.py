@@ -111,7 +111,7 @@ class ClusterCare:
     def release(self) -> None:
         """Pods get back what they were held to less than, once no topology wants that any more."""
         if not self.resizes():
-            self.limits.release()
+            self.limits.release(self.hosts().values())
 
     def capacities(self) -> Mapping[str, float]:
         """See `assembly.Machines`."""

@@ -169,11 +169,14 @@ class PodLimits:
         found = (self.of_host(host) for host in sorted(hosts))
         self._open_all(pod for pod in found if pod is not None)
 
-    def release(self) -> None:
+    def release(self, hosts: Collection[str]) -> None:
         """Nobody holds executors to their CPU any more: give the pods that were held all that they can have.
 
-        To be called again and again: what could not be done is tried once more.
+        Those of `hosts` also if an earlier life of the operator held them. To be called again and again: what could not
+        be done is tried once more.
         """
+        own = (pod for pod in map(self.of_host, hosts) if pod is not None)
+        self.held |= {_key(pod) for pod in own if pod.is_resized}
         held = [pod for pod in self.present if _key(pod) in self.held and pod.capacity_millicores is not None]
         narrow = [pod for pod in held if is_worth_a_resize(pod.wanted_millicores, pod.capacity_millicores or 0.0)]
         self.held = frozenset(map(_key, narrow))

@@ -53,7 +53,9 @@ class FakePods(Pods):
         if self.refusal is not None:
             raise self.refusal
         requested = float(millicores) if reserve else pod.requested_millicores
-        self.pods[pod.name] = replace(pod, wanted_millicores=float(millicores), requested_millicores=requested)
+        self.pods[pod.name] = replace(
+            pod, wanted_millicores=float(millicores), requested_millicores=requested, is_resized=True
+        )
 
 
 @dataclass
@@ -203,7 +205,7 @@ class TestRelease:
         played.now += seconds
         played.limits.see(("storm",))
         before = len(played.pods.resizes)
-        played.limits.release()
+        played.limits.release((S1.host, S2.host))
         return played.pods.resizes[before:]
 
     def test_pods_that_were_held_get_all_they_can_have_and_are_left_alone_from_then_on(self) -> None:
@@ -216,6 +218,14 @@ class TestRelease:
 
     def test_pods_that_were_never_held_are_left_alone(self) -> None:
         assert self.release(scene(pod(0, wanted=300.0))) == []
+
+    def test_pods_that_an_earlier_life_of_the_operator_held_get_all_they_can_have(self) -> None:
+        killed = scene(pod(0), pod(1), pod(2))
+        killed.follow()
+        killed.pods.pods["sup-2"] = replace(pod(2, wanted=300.0), is_resized=True)  # of another Storm cluster
+        reborn = Scene(killed.pods)
+        assert self.release(reborn) == [("sup-0", 2000), ("sup-1", 2000)]
+        assert self.release(reborn) == []
 
     def test_what_was_refused_is_tried_until_it_worked(self) -> None:
         played = scene(pod(0))

@@ -12,6 +12,7 @@ from kubernetes.client import (
     ApiClient,
     V1Container,
     V1ContainerStatus,
+    V1ManagedFieldsEntry,
     V1ObjectMeta,
     V1OwnerReference,
     V1Pod,
@@ -25,7 +26,7 @@ from kubernetes.client import (
 from kube_builders import api_refusal
 from storm_operator.adapters.kube import pods as module
 from storm_operator.adapters.kube.errors import Forbidden, Refused
-from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, Pods, SupervisorPod, pod_from
+from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, FIELD_MANAGER, Pods, SupervisorPod, pod_from
 
 
 def resources(cpu: str | None) -> V1ResourceRequirements:
@@ -74,6 +75,24 @@ class TestPodFrom:
     def test_limit_that_is_asked_for_and_that_in_force_are_told_apart(self) -> None:
         pod = pod_from(client_pod(cpu="1500m", in_force="0.5"))
         assert (pod.wanted_millicores, pod.limit_millicores) == (1500.0, 500.0)
+
+    @pytest.mark.parametrize(
+        ("manager", "container", "resized"),
+        [
+            ("storm-operator", "supervisor", True),
+            ("storm-operator", "agent", False),
+            ("kubectl-edit", "supervisor", False),
+        ],
+    )
+    def test_whether_its_limit_is_the_operators_is_known_from_who_set_it(
+        self, manager: str, container: str, resized: bool
+    ) -> None:
+        limit: dict[str, Any] = {f'k:{{"name":"{container}"}}': {"f:resources": {"f:limits": {"f:cpu": {}}}}}
+        entries = [
+            V1ManagedFieldsEntry(manager="kube-controller-manager", fields_v1={"f:metadata": {"f:labels": {}}}),
+            V1ManagedFieldsEntry(manager=manager, subresource="resize", fields_v1={"f:spec": {"f:containers": limit}}),
+        ]
+        assert pod_from(client_pod(managed_fields=entries)).is_resized is resized
 
     def test_what_the_node_keeps_free_and_whether_that_must_be_the_limit_are_known(self) -> None:
         body = client_pod()
@@ -181,8 +200,8 @@ class TestPods:
 
     def test_resize_sets_limit_and_request_of_the_supervisor_container_alone(self, core: Mock, pods: Pods) -> None:
         pods.resize_cpu(named("sup-1"), 1500, reserve=True)
-        (name, namespace, body), _ = core.patch_namespaced_pod_resize.call_args
-        assert (name, namespace) == ("sup-1", "storm")
+        (name, namespace, body), options = core.patch_namespaced_pod_resize.call_args
+        assert (name, namespace, options["field_manager"]) == ("sup-1", "storm", FIELD_MANAGER)
         (container,) = body["spec"]["containers"]
         assert container["name"] == "supervisor"
         assert container["resources"] == {"limits": {"cpu": "1500m"}, "requests": {"cpu": "1500m"}}

@@ -208,9 +208,11 @@ def test_pods_are_resized_for_topologies_that_are_managed_and_want_it(
 def test_pods_are_released_as_soon_as_a_change_of_mind_is_attended_to() -> None:
     played = Deletion("Leave")
     played.runner.care.limits = Mock()
+    played.runner.care.hosts = lambda: {"s0": "sup-0"}
     with patch.object(ClusterRunner, "_publish"):
         played.runner.attend()
-    played.runner.care.limits.release.assert_called_once_with()
+    ((hosts,), _) = played.runner.care.limits.release.call_args
+    assert list(hosts) == ["sup-0"]
 
 
 def test_going_on_with_a_plan_at_the_start_is_no_waiting_for_nimbus(monkeypatch: pytest.MonkeyPatch) -> None:

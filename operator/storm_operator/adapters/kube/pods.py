@@ -14,6 +14,8 @@ from storm_operator.core.cpu_quantity import millicores_from_quantity
 SELECTOR = "app.kubernetes.io/name=storm,app.kubernetes.io/component=supervisor"
 CONTAINER = "supervisor"
 CAPACITY_ANNOTATION = "storm-operator.dev/cpu-capacity-millicores"
+FIELD_MANAGER = "storm-operator"
+"""Under this name Kubernetes remembers, with the pod, that its CPU limit is what the operator made it."""
 TIMEOUT_SECONDS = 10.0
 
 
@@ -25,6 +27,7 @@ class SupervisorPod:
     by their first three labels, see `matches`). `limit_millicores` is what the kubelet has in force, None when there
     is no limit; `wanted_millicores` what the spec asks for, and `requested_millicores` what it has the node keep free
     for the pod. `is_guaranteed`: of a QoS class in which request and limit are the same, and have to stay it.
+    `is_resized`: the operator, in this life or an earlier one, was the last to change the limit.
     `resize_problem` is empty, or why a resize is not done: `Infeasible: ...`, `Deferred: ...`, or what is wrong with
     the annotation.
     """
@@ -40,6 +43,7 @@ class SupervisorPod:
     resize_problem: str = ""
     requested_millicores: float | None = None
     is_guaranteed: bool = False
+    is_resized: bool = False
 
     @property
     def ordinal(self) -> int:
@@ -82,7 +86,9 @@ class Pods:
             resources["requests"] = {"cpu": cpu}
         body = {"spec": {"containers": [{"name": CONTAINER, "resources": resources}]}}
         with api_errors(f"resize pod {pod.namespace}/{pod.name} to {cpu} CPU"):
-            self._core.patch_namespaced_pod_resize(pod.name, pod.namespace, body, _request_timeout=TIMEOUT_SECONDS)
+            self._core.patch_namespaced_pod_resize(
+                pod.name, pod.namespace, body, field_manager=FIELD_MANAGER, _request_timeout=TIMEOUT_SECONDS
+            )
 
     def replicas(self, namespace: str, stateful_set: str) -> int:
         """What the StatefulSet is asked to run."""
@@ -122,7 +128,17 @@ def pod_from(pod: Any) -> SupervisorPod:
         resize_problem=capacity_problem or _resize_problem(pod.status.conditions or ()),
         requested_millicores=_cpu("requests", spec.resources if spec else None),
         is_guaranteed=pod.status.qos_class == "Guaranteed",
+        is_resized=any(_sets_limit(entry) for entry in pod.metadata.managed_fields or ()),
     )
+
+
+def _sets_limit(entry: Any) -> bool:
+    """Whether an entry of `managedFields` says that the CPU limit is as the operator set it."""
+    fields: Any = entry.fields_v1 if entry.manager == FIELD_MANAGER else None
+    path = ("f:spec", "f:containers", f'k:{{"name":"{CONTAINER}"}}', "f:resources", "f:limits", "f:cpu")
+    for step in path:
+        fields = fields.get(step) if isinstance(fields, Mapping) else None
+    return fields is not None
 
 
 def _capacity(annotation: str | None) -> tuple[float | None, str]:

@@ -85,7 +85,7 @@ class ClusterRunner:
         self.letting_go = LettingGo(self.gone, self.care.concerns, self.say, self._tell_owner)
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop`. Topologies are left running under the plans in force."""
+        """Until `stop`. Topologies are left running under the plans in force, with limits while anybody asks."""
         while not stop.is_set():
             started = time.monotonic()
             period = self._whatever_happens(self.run_pass)
@@ -94,7 +94,16 @@ class ClusterRunner:
                 self.last_pass_at = ended
             self._note_pass(ended - started, period)
             self._rest(stop, started + (self._retry_seconds() if period is None else period))
+        if not self.registry.of_cluster(self.nimbus):
+            self._whatever_happens(self._release)
         self.close()
+
+    def _release(self) -> None:
+        """Nobody asks for this cluster any more, and nobody watches it: no executor is held to what it once needed."""
+        self.owners = {}
+        self.care.release()
+        if self.assembly is not None:
+            self.assembly.loop.release()
 
     def _retry_seconds(self) -> float:
         """After a failure: a period of its resources, if not too long; later, if Kubernetes refused the start.

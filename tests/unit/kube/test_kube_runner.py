@@ -215,6 +215,20 @@ def test_pods_are_released_as_soon_as_a_change_of_mind_is_attended_to() -> None:
     assert list(hosts) == ["sup-0"]
 
 
+@pytest.mark.parametrize("is_named", [True, False], ids=["operator ends", "nobody names the cluster"])
+def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pytest.MonkeyPatch, is_named: bool) -> None:
+    start = Start(monkeypatch)
+    start.runner.assembly, start.runner.care.limits = start.opened, Mock()
+    start.opened.storm.supervisor_ids.return_value = {}
+    start.runner.owners, _ = rightful(start.runner.registry.of_cluster(NIMBUS))
+    if not is_named:  # its finalizer was taken away, or its spec is invalid now
+        start.runner.registry.forget_topology(("streams", "words"))
+    start.rests_after(0)
+    released = (start.opened.loop.release.called, start.runner.care.limits.release.called)
+    assert released == ((False, False) if is_named else (True, True))
+    start.opened.close.assert_called_once_with()
+
+
 def test_going_on_with_a_plan_at_the_start_is_no_waiting_for_nimbus(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
     seen: list[float | None] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -26,10 +26,11 @@ CONNECT_TIMEOUT_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What handlers share with the loops. `gone` has the uids of resources whose topology no longer needs us."""
+    """What handlers share with the loops. `gone` has the uids of resources whose topology no longer needs us, until
+    they are deleted."""
 
     registry: Registry
-    gone: Collection[str]
+    gone: set[str]
     tell: Callable[[Managed, str, str, bool], None]
     now: Callable[[], datetime]
     deletion_patience_seconds: float = DELETION_PATIENCE_SECONDS
@@ -78,6 +79,7 @@ def on_topology_event(watched: Watched, kind: str | None, body: dict[str, Any], 
     """Remember the resource; answer at once what its spec alone tells: accepted, or what is wrong with it."""
     if kind == "DELETED":
         watched.registry.forget_topology(key_of(body))
+        watched.gone.discard(body["metadata"]["uid"])
         return
     managed = watched.registry.put_topology(body)
     if managed.is_being_deleted:

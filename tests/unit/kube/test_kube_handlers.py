@@ -91,10 +91,11 @@ class TestEvent:
         assert managed.is_being_deleted
 
     def test_resource_that_is_gone_is_forgotten(self) -> None:
-        played = Scene()
+        played = Scene(gone={"uid-words", "uid-of-one-that-waits"})
         played.event("ADDED", topology_body())
         assert played.event("DELETED", topology_body()) == {}
         assert played.registry.topology(KEY) is None
+        assert played.gone == {"uid-of-one-that-waits"}
 
 
 class TestDeletion:

@@ -24,6 +24,8 @@ from storm_operator.kube.submission import JobSettings
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
 CONNECT_PATIENCE_SECONDS = 10.0
+UNDER_WAY = frozenset({Stage.SUBMITTING, Stage.REPLACING, Stage.WAITING})
+"""A topology that was left so is expected to be another, or gone: that is nobody else's doing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,8 @@ def remind(lifecycle: LifecycleManager, name: str, one: Managed) -> None:
     """What an earlier life of the operator wrote of a topology that it left running, or suspended."""
     status = one.body.get("status") or {}
     topology_id = status.get("topologyId")
-    if topology_id and status.get("phase") != "Submitting":
+    stages = {each["reason"] for each in status.get("conditions") or () if each["type"] == "Submitted"}
+    if topology_id and not stages & UNDER_WAY:
         suspended = bool(status.get("suspendedByOperator"))
         stage = Stage.SUSPENDED if suspended else Stage.RUNNING
         lifecycle.remember(name, Progress(stage, "", str(topology_id)), suspended)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock, patch
 
 import pytest
 
-from kube_builders import NIMBUS, registry_of, topology_body
+from kube_builders import NIMBUS, NOW_SECONDS, managed, registry_of, topology_body
 from storm_operator.adapters.errors import NimbusUnreachable
 from storm_operator.adapters.kube.errors import Forbidden
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.kube import runner as runner_module
-from storm_operator.kube.connecting import RunnerSettings
+from storm_operator.kube.conditions import TopologyView
+from storm_operator.kube.connecting import RunnerSettings, remind
 from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, rightful
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
+from storm_operator.kube.status import status_of
 from storm_operator.kube.submission import JobSettings
+from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
 Act = Callable[[Registry], object]
 
@@ -239,6 +243,24 @@ def test_going_on_with_a_plan_at_the_start_is_no_waiting_for_nimbus(monkeypatch:
     assert seen == [None]
 
 
+@pytest.mark.parametrize(
+    ("left", "is_drift"),
+    [(Stage.RUNNING, True), (Stage.REPLACING, False), (Stage.WAITING, False)],
+    ids=["running", "replaced", "being killed to be replaced"],
+)
+def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_elses_doing(
+    left: Stage, is_drift: bool
+) -> None:
+    before = managed(spec={"jar": {"path": "/w.jar", "mainClass": "a.W"}})
+    view = TopologyView(before, Progress(left, "", "words-1-1"), None, None, None, NOW_SECONDS)
+    reborn = LifecycleManager(Mock(running=lambda: (LEAVING,)), Mock(fingerprint=lambda _: "new"), lambda _: None)
+    after = replace(before, body={**before.body, "status": status_of(view)})
+    remind(reborn, "words", after)
+    assert after.spec is not None
+    reborn.step({"words": after.spec}, NOW_SECONDS)
+    assert ("words" in reborn.repairs) is is_drift
+
+
 class Deletion:
     """The only resource is being deleted; Nimbus shows `running`, and `under_way` is its submission."""
 
@@ -268,6 +290,7 @@ class Deletion:
 
 
 RUNNING = RunningTopology("words-1-1", "words", "ACTIVE")
+LEAVING = RunningTopology("words-1-1", "words", "KILLED", "old")
 
 
 class TestDeletion:

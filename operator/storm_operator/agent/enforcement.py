@@ -7,9 +7,10 @@ executor's trouble (its thread just ended, the kernel refused) never keeps the o
 from __future__ import annotations
 
 import errno
+import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 from storm_operator.agent.cgroups import Bandwidth, ExecutorCgroups, bandwidth_for
@@ -83,6 +84,8 @@ class Enforcer:
         self._prefix = f"{GROUP_PREFIX}@{host}@"
         self._lock = threading.Lock()
         self._applied: dict[Place, ThreadLimit] = {}
+        self._numbers = itertools.count()  # of groups: one that is made anew for the same thread counts from zero
+        self._number_of: dict[Place, int] = {}
         self._complaints: set[tuple[str, int | None]] = set()
 
     @property
@@ -120,11 +123,12 @@ class Enforcer:
         with self._lock:
             return {place: limit.bandwidth.millicores for place, limit in self._applied.items()}
 
-    def throttled_seconds(self, place: Place) -> tuple[int, float] | None:
-        """The limited thread's id and how long it has had to wait; None when that cannot be read."""
+    def throttled_seconds(self, place: Place) -> tuple[Hashable, float] | None:
+        """What tells the limited thread's group from others, and how long the thread has had to wait in it; None when
+        that cannot be read."""
         limit = self._applied.get(place)
         waited = self._cgroups.throttled_seconds(self._name(place))
-        return None if limit is None or waited is None else (limit.tid, waited)
+        return None if limit is None or waited is None else ((limit.tid, self._number_of[place]), waited)
 
     def close(self) -> None:
         """Frees every thread and removes every group."""
@@ -149,6 +153,7 @@ class Enforcer:
             self._complain(name, "limit", error)
             self._remove_group(name)
         else:
+            self._number_of[place] = next(self._numbers)
             self._applied[place] = limit
 
     def _adjust(self, place: Place, limit: ThreadLimit) -> None:

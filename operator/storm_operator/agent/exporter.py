@@ -212,8 +212,8 @@ class AgentExporter:
         enforcer = self._enforcement.enforcer
         waited = enforcer.throttled_seconds(place) if enforcer else None
         if waited is not None:
-            tid, seconds = waited
-            total = self._ledger.total(("storm_executor_throttled_seconds_total", labels), tid, seconds, now_seconds)
+            group, seconds = waited
+            total = self._ledger.total(("storm_executor_throttled_seconds_total", labels), group, seconds, now_seconds)
             families.add("storm_executor_throttled_seconds_total", labels, total)
 
     def _add_machine(self, families: Families, workers: tuple[WorkerSnapshot, ...]) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agent_snapshots import executor_document, snapshot_document
 from storm_operator.agent import enforcement_switch
 from storm_operator.agent.cgroups import Bandwidth, CgroupV2, bandwidth_for
+from storm_operator.agent.counter_ledger import CounterLedger
 from storm_operator.agent.enforcement import Enforcer, Place, ThreadLimit, changes
 from storm_operator.agent.enforcement_switch import EnforcementSwitch
 from storm_operator.agent.limits import ExecutorKey
@@ -33,6 +34,7 @@ class FakeCgroups:
         self.ceiling = ceiling
         self.deeds: list[str] = []
         self.fails: dict[str, int] = {}
+        self.waited_seconds = 0.0
 
     def _do(self, deed: str, name: str) -> None:
         if name in self.fails and deed != "remove":
@@ -62,7 +64,7 @@ class FakeCgroups:
         self.groups[name][1].append(tid)
 
     def throttled_seconds(self, name: str) -> float | None:
-        return 0.0
+        return self.waited_seconds if name in self.groups else None
 
     def remove(self, name: str) -> None:
         self._do("remove", name)
@@ -183,6 +185,19 @@ def test_groups_go_with_their_executor_their_limit_and_the_agent() -> None:
     assert list(cgroups.groups) == [GROUP_3]
     subject.close()
     assert cgroups.groups == {}
+
+
+def test_waiting_is_counted_on_when_a_limit_is_lifted_and_set_again() -> None:
+    cgroups, ledger = FakeCgroups(), CounterLedger()
+    enforcing = enforcer(cgroups)
+    totals = []
+    for limit, waited_seconds in ((100.0, 5.0), (100.0, 8.0), (None, 0.0), (100.0, 1.0), (200.0, 2.0)):
+        cgroups.waited_seconds = waited_seconds
+        enforcing.enforce([worker({2: 22})], limits({2: limit}) if limit else {})
+        group_and_seconds = enforcing.throttled_seconds(Place(ExecutorKey(TOPOLOGY, 2, 2), 6700))
+        if group_and_seconds is not None:
+            totals.append(ledger.total("waited", *group_and_seconds, 0.0))
+    assert totals == [5.0, 8.0, 9.0, 10.0]
 
 
 def test_start_removes_its_own_leftovers_only() -> None:

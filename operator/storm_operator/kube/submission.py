@@ -62,10 +62,15 @@ class JobSubmitter:
         return fingerprint(spec, self._flux_text(spec) or "")
 
     def submit(self, spec: TopologySpec, wanted: str) -> bool:
-        """Start the Job, or see how it stands. A failed one is removed, so that a later try begins anew."""
+        """Start the Job, or see how it stands. A failed one is removed, so that a later try begins anew.
+
+        What was wanted before is called off first: it could get into Storm in the place of what is wanted now.
+        """
         owner = self.owner_of(spec.name)
         namespace, name = owner.key[0], job_name(owner.key[1], wanted)
         self.last[spec.name] = (name, wanted)
+        if not self.call_off(owner, but=name):
+            return False
         outcome = self.jobs.outcome(namespace, name)
         if outcome.phase is JobPhase.ABSENT:
             request = submission_request(spec, wanted, owner.nimbus, self._flux_text(spec))
@@ -80,10 +85,11 @@ class JobSubmitter:
             raise SubmissionFailed(f"submission job {name} failed", outcome.message)
         return True
 
-    def call_off(self, owner: Managed) -> bool:
-        """End what is under way for a resource that goes; True once none of its pods can submit anything any more."""
+    def call_off(self, owner: Managed, but: str = "") -> bool:
+        """End what is under way for a resource, `but` that Job; True once no other pod can submit anything any more."""
         namespace, name = owner.key
-        names = self.jobs.owned_by(owner.uid, namespace, f"{TOPOLOGY_LABEL}={label_value(name)}")
+        owned = self.jobs.owned_by(owner.uid, namespace, f"{TOPOLOGY_LABEL}={label_value(name)}")
+        names = [job for job in owned if job != but]
         for job in names:
             self.jobs.delete(namespace, job, pods_first=True)
         return not names

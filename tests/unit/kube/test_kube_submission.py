@@ -140,6 +140,17 @@ class TestJobSubmitter:
         played.jobs.pods_end("streams/words-submit-abcdef0123")
         assert played.submitter.call_off(played.owner)
 
+    def test_what_is_wanted_no_more_has_ended_before_anything_else_is_begun(self) -> None:
+        played = Submission()
+        played.submit()
+        for _ in range(2):
+            assert not played.submitter.submit(played.spec, "bbcdef0123456789")
+            assert list(played.jobs.bodies) == ["streams/words-submit-abcdef0123"]
+        assert set(played.jobs.deleted) == {"streams/words-submit-abcdef0123"}
+        played.jobs.pods_end("streams/words-submit-abcdef0123")
+        assert not played.submitter.submit(played.spec, "bbcdef0123456789")
+        assert list(played.jobs.bodies) == ["streams/words-submit-bbcdef0123"]
+
     def test_next_life_of_the_operator_calls_off_what_an_earlier_one_began(self) -> None:
         first, second = Submission(), Submission()
         first.submit()

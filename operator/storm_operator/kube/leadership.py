@@ -14,15 +14,21 @@ LAST_MOMENT_SECONDS = 1.0
 """So long before the lease lapses the process ends, even in the middle of a renewal."""
 
 
-def wait_for_leadership(lease: Lease, terms: LeaseTerms, stop: threading.Event, say: Callable[[str], None]) -> bool:
-    """Block until the lease is held; False when `stop` came first. A refusal is asked about ever more slowly."""
+def wait_for_leadership(
+    lease: Lease, terms: LeaseTerms, stop: threading.Event, say: Callable[[str], None]
+) -> float | None:
+    """Block until the lease is held; since when, by `time.monotonic`. None when `stop` came first.
+
+    A refusal is asked about ever more slowly.
+    """
     told = False
     refused: Retry | None = None
     while not stop.is_set():
         pause_seconds = terms.renew_seconds
+        asked_at = time.monotonic()
         try:
             if lease.hold():
-                return True
+                return asked_at
             if not told:
                 say(f"another replica holds lease {terms.namespace}/{terms.name}; waiting")
                 told = True
@@ -34,12 +40,13 @@ def wait_for_leadership(lease: Lease, terms: LeaseTerms, stop: threading.Event, 
         except KubernetesError as error:
             say(str(error))
         stop.wait(pause_seconds)
-    return False
+    return None
 
 
 def lead_under(
     lease: Lease,
     terms: LeaseTerms,
+    held_since: float,
     lead: Callable[[], bool],
     lost: Callable[[str], None],
     say: Callable[[str], None],
@@ -50,7 +57,8 @@ def lead_under(
     left to lapse after that.
     """
     done = threading.Event()
-    keeper = threading.Thread(target=keep_leadership, args=(lease, terms, done, lost, say), name="lease", daemon=True)
+    keep = (lease, terms, held_since, done, lost, say)
+    keeper = threading.Thread(target=keep_leadership, args=keep, name="lease", daemon=True)
     keeper.start()
     all_ended = lead()
     if not all_ended:
@@ -62,20 +70,30 @@ def lead_under(
 
 
 def keep_leadership(
-    lease: Lease, terms: LeaseTerms, stop: threading.Event, lost: Callable[[str], None], say: Callable[[str], None]
+    lease: Lease,
+    terms: LeaseTerms,
+    held_since: float,
+    stop: threading.Event,
+    lost: Callable[[str], None],
+    say: Callable[[str], None],
 ) -> None:
     """Renew until `stop`. `lost` is called before another replica may take over: it must end the process."""
     try:
-        _renew(lease, terms, stop, lost, say)
+        _renew(lease, terms, held_since, stop, lost, say)
     except Exception as error:  # a thread that just ended here would leave two replicas that act
         lost(f"lease {terms.namespace}/{terms.name} cannot be renewed any more: {type(error).__name__}: {error}")
 
 
 def _renew(
-    lease: Lease, terms: LeaseTerms, stop: threading.Event, lost: Callable[[str], None], say: Callable[[str], None]
+    lease: Lease,
+    terms: LeaseTerms,
+    held_since: float,
+    stop: threading.Event,
+    lost: Callable[[str], None],
+    say: Callable[[str], None],
 ) -> None:
     too_late = f"lease {terms.namespace}/{terms.name} could not be renewed in time"
-    held_until = time.monotonic() + terms.duration_seconds
+    held_until = held_since + terms.duration_seconds
     while not stop.wait(terms.renew_seconds):
         asked_at = time.monotonic()
         # A renewal can hang for longer than the lease lasts: the client tries again by itself.

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 import kopf
@@ -177,8 +178,10 @@ def run(
     if page_port:
         operator.show_page(page_port, page_approval)
     log.info("storm-operator starts as %s", identity)
-    if wait_for_leadership(lease, terms, stop, log.info):
-        lead_under(lease, terms, lambda: operator.lead(stop, deletion_patience_seconds), _end_at_once, log.info)
+    held_since = wait_for_leadership(lease, terms, stop, log.info)
+    if held_since is not None:
+        lead = partial(operator.lead, stop, deletion_patience_seconds)
+        lead_under(lease, terms, held_since, lead, _end_at_once, log.info)
     log.info("ended; topologies run on under the plans in force")
 
 

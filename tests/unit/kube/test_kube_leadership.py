@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import monotonic
 from types import SimpleNamespace
 
 import pytest
@@ -116,37 +117,36 @@ def watchdogs(monkeypatch: pytest.MonkeyPatch) -> list[FakeTimer]:
 
 def keep(time: FakeTime, lease: Lease) -> Kept:
     kept = Kept(time)
-    keep_leadership(lease, TERMS, time, kept.on_lost, kept.said.append)  # type: ignore[arg-type]
+    keep_leadership(lease, TERMS, time.now, time, kept.on_lost, kept.said.append)  # type: ignore[arg-type]
     return kept
 
 
 class TestWaiting:
     @staticmethod
-    def wait(time: FakeTime, lease: Lease) -> tuple[bool, list[str]]:
+    def wait(time: FakeTime, lease: Lease) -> tuple[float | None, list[str]]:
         said: list[str] = []
         return wait_for_leadership(lease, TERMS, time, said.append), said  # type: ignore[arg-type]
 
     def test_free_lease_is_held_at_once(self, time: FakeTime) -> None:
-        assert self.wait(time, FakeLease(True)) == (True, [])
+        assert self.wait(time, FakeLease(True)) == (1000.0, [])
         assert time.now == 1000.0
 
     def test_held_lease_is_waited_for_and_said_once(self, time: FakeTime) -> None:
         led, said = self.wait(time, FakeLease(False, False, False, True))
-        assert led
+        assert led == 1000.0 + 3 * TERMS.renew_seconds
         assert said == ["another replica holds lease storm/storm-operator; waiting"]
 
     def test_api_that_does_not_answer_is_asked_again(self, time: FakeTime) -> None:
-        assert self.wait(time, FakeLease(DOWN, True)) == (True, [str(DOWN)])
+        assert self.wait(time, FakeLease(DOWN, True)) == (1004.0, [str(DOWN)])
 
     def test_refusal_is_asked_about_ever_more_slowly(self, time: FakeTime) -> None:
         no = Forbidden("read lease storm/storm-operator: forbidden")
-        assert self.wait(time, FakeLease(no, no, no, True)) == (True, [str(no)] * 3)
-        assert time.now == 1000.0 + 10.0 + 20.0 + 40.0
+        assert self.wait(time, FakeLease(no, no, no, True)) == (1000.0 + 10.0 + 20.0 + 40.0, [str(no)] * 3)
 
     def test_stop_ends_the_wait(self, time: FakeTime) -> None:
         time.waits = 3
         lease = FakeLease(False)
-        assert self.wait(time, lease)[0] is False
+        assert self.wait(time, lease)[0] is None
         assert lease.asked == 3
 
 
@@ -172,7 +172,8 @@ class TestLeadingUnder:
             return all_ended
 
         terms = LeaseTerms("storm", "storm-operator", "me", renew_seconds=0.001)
-        lead_under(FakeLease(True, on_hold=on_hold, released=happened), terms, lead, lost.append, lambda _: None)
+        lease = FakeLease(True, on_hold=on_hold, released=happened)
+        lead_under(lease, terms, monotonic(), lead, lost.append, lambda _: None)
         return happened, lost
 
     def test_lease_is_renewed_until_all_has_ended_and_then_given_back(self) -> None:
@@ -240,6 +241,16 @@ class TestKeeping:
         renewed_at = 1000.0 + TERMS.renew_seconds
         assert kept.lost_at[0] < renewed_at + TERMS.duration_seconds
 
+    def test_lease_that_was_taken_slowly_runs_from_when_it_was_asked_for(self, time: FakeTime) -> None:
+        def slow() -> None:
+            time.now += 9.0
+
+        held_since = wait_for_leadership(FakeLease(True, on_hold=slow), TERMS, time, str)  # type: ignore[arg-type]
+        assert held_since is not None
+        kept = Kept(time)
+        keep_leadership(FakeLease(DOWN), TERMS, held_since, time, kept.on_lost, str)  # type: ignore[arg-type]
+        assert kept.lost_at[0] <= held_since + TERMS.duration_seconds
+
 
 def test_renewal_that_hangs_ends_the_process_too() -> None:
     ended = threading.Event()
@@ -256,6 +267,7 @@ def test_renewal_that_hangs_ends_the_process_too() -> None:
         ended.set()
 
     stop = FakeTime(waits=2)
-    keep_leadership(FakeLease(DOWN, on_hold=hang), terms, stop, lost, lambda _: None)  # type: ignore[arg-type]
+    lease = FakeLease(DOWN, on_hold=hang)
+    keep_leadership(lease, terms, monotonic(), stop, lost, lambda _: None)  # type: ignore[arg-type]
     assert released == [True]
     assert reasons[0] == "lease storm/storm-operator could not be renewed in time"

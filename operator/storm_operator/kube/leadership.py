@@ -101,7 +101,8 @@ def _renew(
         watchdog.daemon = True
         watchdog.start()
         try:
-            if not lease.hold():
+            # A conflict may be with our own renewal, which the client sent again: the second look tells who holds it.
+            if not lease.hold() and not lease.hold():
                 lost(f"lease {terms.namespace}/{terms.name} was taken by another replica")
                 return
             held_until = asked_at + terms.duration_seconds

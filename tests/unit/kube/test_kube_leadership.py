@@ -200,6 +200,11 @@ class TestKeeping:
         kept = keep(time, FakeLease(True, True, False))
         assert kept.lost == ["lease storm/storm-operator was taken by another replica"]
 
+    def test_one_conflict_after_which_the_lease_is_still_held_ends_nothing(self, time: FakeTime) -> None:
+        # A connection that broke after the renewal was taken: it is sent again by itself, and conflicts with itself.
+        time.waits = 4
+        assert keep(time, FakeLease(True, False, True)).lost == []
+
     def test_watchdog_ends_the_process_a_moment_before_the_lease_lapses(
         self, time: FakeTime, watchdogs: list[FakeTimer]
     ) -> None:

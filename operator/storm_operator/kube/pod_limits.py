@@ -164,6 +164,11 @@ class PodLimits:
     def of_host(self, host: str) -> SupervisorPod | None:
         return next((pod for pod in self.present if pod.matches(host)), None)
 
+    def problems_of(self, hosts: Collection[str]) -> Mapping[str, str]:
+        """The problems of pods that supervisors `hosts` run in: other Storm clusters may have theirs beside them."""
+        own = {pod.name for pod in map(self.of_host, hosts) if pod is not None}
+        return {name: problem for name, problem in self.problems.items() if name in own}
+
     def open_up(self, hosts: Collection[str]) -> None:
         """Before a move: give the pods all that they can have."""
         found = (self.of_host(host) for host in sorted(hosts))

@@ -31,7 +31,7 @@ class ResizeNews:
         now = self.now()
         self.told = {key: at for key, at in self.told.items() if now - at < REPEATED_AFTER_SECONDS}
         wanting = {name for name, spec in specs.items() if resizes_pods(spec)}
-        for name, problem in sorted(self.limits.problems.items()):
+        for name, problem in sorted(self.limits.problems_of([s.host for s in snapshot.supervisors]).items()):
             key = (name, problem_reason(problem))
             if key in self.told:
                 continue

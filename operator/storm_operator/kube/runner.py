@@ -142,10 +142,12 @@ class ClusterRunner:
     def _note_pass(self, seconds: float, period_seconds: float | None) -> None:
         """`period_seconds` None: a peer was in the pass' way."""
         report = self.publisher.last_report
-        blind = report is None or report.snapshot is None
-        failed = period_seconds is None or blind
+        snapshot = report.snapshot if report is not None else None
+        failed = period_seconds is None or snapshot is None
         self.told.pass_ended(seconds, failed, len(self.owners), period_seconds or self._retry_seconds())
-        self.told.resize_problems(map(problem_reason, self.care.limits.problems.values()))
+        if snapshot is not None:
+            problems = self.care.limits.problems_of([supervisor.host for supervisor in snapshot.supervisors])
+            self.told.resize_problems(map(problem_reason, problems.values()))
 
     def _rest(self, stop: threading.Event, until: float) -> None:
         """Until the next pass is due. New and changed resources are attended to once they have come to rest."""

@@ -58,6 +58,13 @@ def test_problem_of_an_empty_pod_is_told_to_all_that_could_move_there() -> None:
     assert Scene(sup_2=INFEASIBLE).tell() == ["other", "words"]
 
 
+def test_problem_of_another_storm_clusters_pod_is_told_nobody() -> None:
+    played = Scene(green_0=INFEASIBLE)
+    green = SupervisorPod("storm", "green-0", "green", "green", True, 600.0, 2000.0, 2000.0)
+    played.limits.present = (green, *played.limits.present)
+    assert played.tell() == []
+
+
 def test_those_that_have_no_pods_resized_are_not_told() -> None:
     played = Scene(sup_2=INFEASIBLE)
     played.specs = {"words": spec("None"), "other": spec(mode="Recommend")}

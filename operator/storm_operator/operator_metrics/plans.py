@@ -43,7 +43,9 @@ class PlanBook:
         plan = record.plan
         names = tuple(names)
         self.last.update(dict.fromkeys(names, record))
-        if record.in_force_at_seconds is not None and plan.id not in self.in_force:
+        is_in_force = record.in_force_at_seconds is not None
+        # One that is heard of only when it is over came into force in an earlier life, which has counted it.
+        if is_in_force and not record.state.is_final and plan.id not in self.in_force:
             self.in_force[plan.id] = None
             self.moves += len(plan.moves)
             self.restarted_workers += len(plan.started_workers)

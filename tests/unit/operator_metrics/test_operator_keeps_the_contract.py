@@ -9,7 +9,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from history_scene import small_scenario, specs_of
+from kube_builders import NOW_SECONDS, plan_record
 from storm_operator.adapters.peer_calls import CallOutcome, Peer
+from storm_operator.core.plan_record import PlanState
 from storm_operator.metric_contract import BY_NAME, OPERATOR_METRICS, Kind
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
 from storm_operator.simulated_loop import SimulatedStage
@@ -109,6 +111,17 @@ def test_the_plan_is_told_with_what_it_promised_and_what_came(played: Played) ->
     assert traffic["wordcount", "predicted"] == pytest.approx(record.plan.after.inter_supervisor_tuples_per_second)
     assert traffic["wordcount", "before"] > traffic["wordcount", "predicted"]
     assert found["plan_moves_total"][()] == sum(len(r.plan.moves) for r in played.stage.notes.records.values())
+
+
+def test_the_moves_of_a_plan_are_counted_by_the_life_that_put_it_in_force() -> None:
+    counts = []
+    for states in ((PlanState.APPLYING, PlanState.SETTLING, PlanState.VERIFIED), (PlanState.VERIFIED,)):
+        operator = OperatorMetrics(RunMode.KUBERNETES)
+        told = operator.cluster(NIMBUS)
+        for state in states:
+            told.on_record(plan_record(state, in_force_at_seconds=NOW_SECONDS))
+        counts.append(series(operator)["plan_moves_total"][()])
+    assert counts == [1, 0]
 
 
 def test_the_forecast_s_error_is_a_series(played: Played) -> None:

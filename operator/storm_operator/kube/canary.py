@@ -72,12 +72,15 @@ class WatchCanary:
 
     def look(self) -> None:
         """One comparison. An API server that does not answer says nothing about the watch."""
+        before = _versions(self.watched())
         try:
             listed = _versions(self.listed())
         except KubernetesError as error:
             self.say(str(error))
             return
-        late = behind(listed, _versions(self.watched()))
+        now = _versions(self.watched())
+        # Of what the watch has told meanwhile it may know more than the listing: that is no gap.
+        late = {key: version for key, version in behind(listed, now).items() if before.get(key) == now.get(key)}
         # Whatever version is missing now, a resource that has been behind all along counts on.
         self.gaps = {key: (version, self.gaps.get(key, ("", 0))[1] + 1) for key, version in late.items()}
         if not late:

@@ -87,6 +87,22 @@ def test_resource_that_changes_all_the_time_does_not_hide_a_frozen_watch() -> No
     assert "streams/words" in played.canary.problem()
 
 
+def test_watch_that_is_ahead_of_a_slow_listing_is_well() -> None:
+    played, now = Scene(), [100.0]
+    played.canary.clock = lambda: now[0]
+
+    def list_slowly() -> tuple[dict[str, Any], ...]:
+        listed = tuple(played.listed)
+        played.change(str(played.looks + 2))
+        played.deliver()
+        played.looks += 1
+        return listed
+
+    played.canary.listed = list_slowly
+    assert played.look(2 * TOLERATED_LOOKS) == ""
+    assert played.canary.age_seconds() == 0.0
+
+
 def test_resource_that_the_watch_never_showed_counts() -> None:
     played = Scene()
     played.listed.append(topology_body("new"))

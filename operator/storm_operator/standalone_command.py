@@ -89,7 +89,8 @@ def standalone(
     ] = None,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
-    console = Console(highlight=False, log_path=False)
+    # Not `markup`: sentences have names, addresses and tracebacks of others in them, and brackets in these.
+    console = Console(highlight=False, log_path=False, markup=False, emoji=False)
 
     def say(sentence: str) -> None:
         console.log(sentence)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.console.server import DEFAULT_PORT
@@ -62,7 +63,7 @@ def demo(
         else:
             report = play_simulated(minutes, folder, console) if simulated else run_demo(minutes, folder, console)
     except (AdapterError, DemoError, LocalClusterError, PageUnavailable) as error:
-        console.print(f"[red]the demo could not go on:[/] {error}")
+        console.print(f"[red]the demo could not go on:[/] {escape(str(error))}")
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         console.print("ended before its end: no report")

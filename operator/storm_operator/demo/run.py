@@ -214,7 +214,7 @@ def show(stage: Stage, console: Console) -> Iterator[None]:
 
 
 def _submit(stage: Stage, console: Console) -> None:
-    lifecycle = stage.assembly.lifecycle(lambda sentence: console.print(sentence, style="dim"))
+    lifecycle = stage.assembly.lifecycle(lambda sentence: console.print(sentence, style="dim", markup=False))
     lifecycle.step(stage.specs(), time.time())
     running = {topology.name for topology in stage.assembly.storm.running()}
     missing = [workload.name for workload in WORKLOADS if workload.name not in running]

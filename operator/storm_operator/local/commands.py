@@ -126,7 +126,7 @@ class _plain_errors:  # noqa: N801 - reads as a statement
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: object) -> None:
         if isinstance(value, LocalClusterError):
-            self._console.print(f"[red]{value}", highlight=False)
+            self._console.print(str(value), style="red", markup=False, highlight=False)
             raise typer.Exit(1) from None
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from typer.testing import CliRunner
 
 from storm_operator.cli import app
 from storm_operator.demo import commands
+from storm_operator.demo.run import DemoError
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +35,18 @@ def test_what_cannot_be_is_refused_before_anything_is_played(arguments: list[str
     done = CliRunner().invoke(app, ["demo", *arguments], env={"COLUMNS": "300"})
     assert done.exit_code == 2
     assert words in done.output
+
+
+def test_what_a_program_said_of_its_failure_is_shown_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> NoReturn:
+        raise DemoError("[main] INFO o.a.s.Client - nobody answers [/127.0.0.1:6627]")
+
+    monkeypatch.setattr(commands, "run_demo", fails, raising=False)
+    done = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)], env={"COLUMNS": "300"})
+    assert done.output == ("the demo could not go on: [main] INFO o.a.s.Client - nobody answers [/127.0.0.1:6627]\n")
+    assert done.exit_code == 1
 
 
 def test_a_file_is_no_folder_for_a_report(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from storm_operator.local import cluster as cluster_module
-from storm_operator.local import lifecycle, rehearsal
+from storm_operator.local import commands, lifecycle, rehearsal
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.commands import app
 from storm_operator.local.lifecycle import (
@@ -132,6 +132,16 @@ def test_the_command_down_tells_of_a_broken_state_file_and_then_it_is_down() -> 
     ended = CliRunner().invoke(app, ["down", "--name", NAME])
     assert ended.exit_code == 0
     assert ended.stderr.rstrip().endswith(f"cluster '{NAME}' is down")
+
+
+def test_the_words_of_a_program_that_failed_are_shown_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> Path:
+        raise LocalClusterError("mvn: [main] failed: [/usr/lib/jvm] is no JDK")
+
+    monkeypatch.setattr(commands, "build_plugin_jar", fails)
+    ended = CliRunner().invoke(app, ["up", "--name", NAME], env={"COLUMNS": "300"})
+    assert ended.exit_code == 1
+    assert "mvn: [main] failed: [/usr/lib/jvm] is no JDK" in ended.output
 
 
 def test_another_clusters_broken_state_file_is_told_once_and_stands_in_nobodys_way(

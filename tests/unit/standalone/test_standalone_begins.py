@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from loop_scene import scene
+from storm_operator import standalone_command
 from storm_operator.adapters.errors import NimbusUnreachable, ZooKeeperUnreachable
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.zookeeper import ZooKeeperSession
@@ -62,6 +63,18 @@ def test_options_that_cannot_be_are_refused(options: list[str], words: str, tmp_
     done = CliRunner().invoke(app, ["standalone", str(tmp_path), *options], env={"COLUMNS": "300"})
     assert done.exit_code == 2
     assert words in done.output
+
+
+def test_what_others_wrote_is_said_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    ended.set()
+    monkeypatch.setattr(standalone_command, "stop_on_signals", lambda: ended)
+    monkeypatch.setattr(standalone_command, "LOCK_ANSWER_SECONDS", 0.1)
+    learned = tmp_path / "old[copy][" / "of]" / ":x:.json"
+    options = ["--nimbus", "127.0.0.1:1", "--zookeeper", "127.0.0.1:1", "--page-port", "0", "--profile", str(learned)]
+    done = CliRunner().invoke(app, ["standalone", str(tmp_path), *options], env={"COLUMNS": "300"})
+    assert done.exit_code == 0, done.output
+    assert f"--profile: {learned} is not there yet" in done.output
 
 
 def test_errors_name_the_options_that_gave_the_addresses() -> None:

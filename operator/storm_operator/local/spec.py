@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -60,13 +61,15 @@ class LocalClusterSpec:
             raise LocalClusterError(f"machines: {self.machines} must be 1 to {MAXIMUM_MACHINES}")
         if not 1 <= self.slots_per_machine <= 100:
             raise LocalClusterError(f"slots_per_machine (--slots): {self.slots_per_machine} must be 1 to 100")
-        if self.capacity_millicores < 50:
+        if not 50 <= self.capacity_millicores < math.inf:
             raise LocalClusterError(
-                f"capacity_millicores (--capacity-millicores): {self.capacity_millicores} must be 50 or more, "
-                "else no JVM starts"
+                f"capacity_millicores (--capacity-millicores): {self.capacity_millicores} must be a number of 50 or "
+                "more, else no JVM starts"
             )
-        if self.one_way_delay_ms < 0:
-            raise LocalClusterError(f"one_way_delay_ms (--delay-ms): {self.one_way_delay_ms} must not be negative")
+        if not 0 <= self.one_way_delay_ms < math.inf:
+            raise LocalClusterError(
+                f"one_way_delay_ms (--delay-ms): {self.one_way_delay_ms} must be a number of 0 or more"
+            )
         self.network()
 
     def network(self) -> ipaddress.IPv4Network:

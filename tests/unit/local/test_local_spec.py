@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,11 @@ def test_a_state_file_of_another_version_is_refused() -> None:
         ("machines", 201),
         ("slots_per_machine", 0),
         ("capacity_millicores", 10),
+        ("capacity_millicores", math.nan),
+        ("capacity_millicores", math.inf),
         ("one_way_delay_ms", -1),
+        ("one_way_delay_ms", math.nan),
+        ("one_way_delay_ms", math.inf),
         ("subnet", "10.77.0.0/16"),
         ("subnet", "somewhere"),
     ],

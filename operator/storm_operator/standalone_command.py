@@ -37,6 +37,15 @@ from storm_operator.standalone import (
 )
 
 LOCK_ANSWER_SECONDS = 5.0
+ADDRESSES = {
+    "--zookeeper-root": "storm_root",
+    "--agent": "agents",
+    "--agent-port": "agent_port",
+    "--prometheus": "prometheus",
+    "--storm-home": "storm_home",
+    "--storm-conf-dir": "storm_conf_dir",
+}
+"""Options that say where parts of a cluster are, beside --nimbus and --zookeeper, by their fields of the connection."""
 
 
 def standalone(
@@ -220,7 +229,9 @@ def _connection(
 ) -> ClusterConnection:
     """To the local cluster of that name, or to what the other options describe; a usage error where neither is told."""
     if local is not None:
-        _refuse_beside_local({"--nimbus": nimbus, "--zookeeper": zookeeper})
+        usual = ClusterConnection((), "")
+        unusual = {option: others.get(name) not in (None, getattr(usual, name)) for option, name in ADDRESSES.items()}
+        _refuse_beside_local({"--nimbus": nimbus, "--zookeeper": zookeeper, **unusual})
         return connection_to_local(local)
     if not nimbus or not zookeeper:
         raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")

@@ -53,6 +53,17 @@ def test_address_without_a_port_is_refused_with_an_example(
             "leave out --nimbus and --zookeeper, or --local",
         ),
         (["--local", "local", "--zookeeper", "b:1"], "leave out --zookeeper, or --local"),
+        (["--local", "local", "--agent", "a=http://a:9464/metrics"], "leave out --agent, or --local"),
+        (
+            ["--local", "local", "--agent-port", "9", "--prometheus", "http://a:9090"],
+            "leave out --agent-port and --prometheus, or --local",
+        ),
+        (
+            ["--local", "local", "--storm-home", "/tmp", "--storm-conf-dir", "/tmp"],
+            "leave out --storm-home and --storm-conf-dir, or --local",
+        ),
+        (["--local", "local", "--zookeeper-root", "/other"], "leave out --zookeeper-root, or --local"),
+        (["--local", "unit-none", "--zookeeper-root", "/storm"], "--local: no cluster 'unit-none' is up"),
         (
             [*(word for pair in GOOD.items() for word in pair), "--agent-port", "-1"],
             "should be greater than or equal to 1",

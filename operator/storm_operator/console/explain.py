@@ -120,11 +120,14 @@ def _share(topology: TopologyView) -> str:
 
 
 def _cpu(topology: TopologyView, view: PassView) -> tuple[str, ...]:
-    """What its executors use and need, and the supervisors of it that are nearest to full."""
+    """What its executors use and may use, and the supervisors of it that are nearest to full."""
     own = [executor for executor in view.executors if executor.topology == topology.id]
-    used, demand = total([one.cpu_used_millicores for one in own]), total([one.demand_millicores for one in own])
-    held = "are held to" if topology.is_held_to_limits else "may need"
-    sentences = [f"Its executors use {figure(used)} millicores and {held} {figure(demand)}{_tightest(own)}."]
+    used = figure(total([one.cpu_used_millicores for one in own]))
+    if topology.is_held_to_limits:
+        bound = f"are held to {figure(total([one.limit_millicores for one in own]))}"
+    else:
+        bound = f"may need {figure(total([one.demand_millicores for one in own]))}"
+    sentences = [f"Its executors use {used} millicores and {bound}{_tightest(own)}."]
     places = {view.workers[one.worker].supervisor for one in own if one.worker is not None}
     filled = []
     for place in sorted(places):

@@ -58,6 +58,21 @@ def test_where_the_policy_was_not_asked_that_is_said() -> None:
     assert "Recommend" in parts["What would change it"][0]
 
 
+def test_executors_are_held_to_their_limits_and_not_to_what_they_need() -> None:
+    """Where others of a higher priority are served first, limits are less than the need."""
+    seen = page_scene(passes=1).watcher.seen
+    executors = tuple(replace(one, demand_millicores=200.0, limit_millicores=30.0) for one in seen.view.executors)
+
+    def cpu(is_held: bool) -> str:
+        topologies = tuple(replace(one, is_held_to_limits=is_held) for one in seen.view.topologies)
+        found = explain_topology("words", replace(seen.view, executors=executors, topologies=topologies), (), ())
+        assert found is not None
+        return found.parts[0].sentences[2]
+
+    assert f"millicores and are held to {figure(30.0 * len(executors))}." in cpu(is_held=True)
+    assert f"millicores and may need {figure(200.0 * len(executors))}." in cpu(is_held=False)
+
+
 def test_what_is_missing_is_named() -> None:
     page = page_scene(passes=1)
     page.played.observer.missing = True

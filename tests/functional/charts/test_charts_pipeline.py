@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import typer
 import yaml
 
-from functional.charts.chart_objects import Helm, HelmRefused, Rendered, container
+from functional.charts.chart_objects import CHARTS, Helm, HelmRefused, Rendered, container
 from storm_operator.lazy_commands import load_command
 from storm_pipeline.cli import JOBS, PROGRAM
 from storm_pipeline.metrics import FOLDER_VARIABLE
@@ -144,6 +145,16 @@ def test_spark_is_told_more_settings(helm: Helm) -> None:
     settings = rendered.one("ConfigMap", NAME)["data"]["spark-defaults.conf"].splitlines()
     assert settings[-1] == "spark.hadoop.fs.s3a.path.style.access true"
     assert all(len(line.split(maxsplit=1)) == 2 for line in settings)
+
+
+def test_numbers_of_a_values_file_reach_spark_as_they_stand_there(helm: Helm, tmp_path: Path) -> None:
+    chart = tmp_path / "storm-operator"
+    shutil.copytree(CHARTS / "storm-operator", chart)
+    values, given = chart / "values.yaml", "{spark.sql.files.maxPartitionBytes: 134217728, spark.memory.fraction: 0.6}"
+    values.write_text(values.read_text().replace("sparkConf: {}", f"sparkConf: {given}"))
+    rendered = helm.template("storm-operator", *ON, chart_folder=chart)
+    settings = rendered.one("ConfigMap", NAME)["data"]["spark-defaults.conf"].splitlines()
+    assert settings[-2:] == ["spark.memory.fraction 0.6", "spark.sql.files.maxPartitionBytes 134217728"]
 
 
 def test_driver_and_executors_have_the_same_more_of_environment(helm: Helm) -> None:

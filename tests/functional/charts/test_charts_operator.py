@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused, Rendered, container, options_of
+from storm_operator.cli import COMMANDS, PROGRAM
 from storm_operator.kube.submission_pod import parse_submission_pod
+from storm_operator.lazy_commands import load_command
 
 Right = tuple[str, str, str]
 """API group, resource, verb."""
@@ -46,6 +48,22 @@ def granted(roles: Iterable[Mapping[str, Any]]) -> set[Right]:
 def arguments(rendered: Rendered) -> list[str]:
     pod = rendered.one("Deployment", "storm-storm-operator")["spec"]["template"]["spec"]
     return list(container(pod, "operator")["args"])
+
+
+@pytest.mark.parametrize(
+    ("value", "option"),
+    [
+        ("watchLookSeconds", "--watch-look-seconds"),
+        ("history.keepDays", "--history-days"),
+        ("history.keepGigabytes", "--history-gigabytes"),
+    ],
+)
+def test_no_number_is_taken_that_the_operator_would_not_start_with(value: str, option: str) -> None:
+    schema = json.loads((CHARTS / "storm-operator" / "values.schema.json").read_text())
+    for name in value.split("."):
+        schema = schema["properties"][name]
+    least = schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1e-9)
+    load_command(PROGRAM, "run", COMMANDS["run"]).make_context("run", [f"{option}={least}"])
 
 
 def test_watching_all_namespaces_grants_what_is_needed_and_no_more(helm: Helm) -> None:

@@ -56,6 +56,13 @@ def test_there_is_none_unless_asked_for(helm: Helm) -> None:
     assert helm.template("storm-operator").of_kind("CronJob") == ()
 
 
+@pytest.mark.parametrize("release", ["streams-of-the-payments-department", 50 * "x"])
+def test_a_long_release_name_leaves_a_cron_jobs_name_that_kubernetes_takes(helm: Helm, release: str) -> None:
+    (cron_job,) = helm.template("storm-operator", *ON, release=release).of_kind("CronJob")
+    assert len(cron_job["metadata"]["name"]) <= 52
+    assert cron_job["metadata"]["name"].endswith("-pipeline")
+
+
 def test_jobs_run_in_order_on_the_claim(helm: Helm) -> None:
     rendered = helm.template("storm-operator", *ON, "pipeline.jobs={ingest,report}")
     script = script_of(rendered)

@@ -66,7 +66,7 @@ def simulate(
 ) -> None:
     """Play a scenario on a simulated Storm cluster: no Storm, no Java, much faster than real time."""
     console, errors = Console(highlight=False), Console(highlight=False, stderr=True)
-    _check_page_options(page, pace, profile)
+    _check_page_options(page, pace, {"--profile": profile, "--output": output, "--history": history}, policy or ())
     read = _read(scenario, errors)
     names = policy or [next(iter(read.specs.values())).scheduling.policy]
     _check_policies(names, errors)
@@ -110,11 +110,15 @@ def _read(file: Path, errors: Console) -> ScenarioFile:
         raise typer.Exit(2) from error
 
 
-def _check_page_options(page: bool, pace: float | None, profile: Path | None) -> None:
+def _check_page_options(page: bool, pace: float | None, others: Mapping[str, object], policies: Sequence[str]) -> None:
+    """`others` are the options for what only several runs, each to its end, are good for."""
     if pace is not None and not page:
         raise typer.BadParameter("--pace is for --page, beside which the scenario is played at a pace to look at")
-    if profile is not None and page:
-        raise typer.BadParameter("--profile is not for --page, which plays the scenario once, without one")
+    given = [option for option, value in others.items() if value is not None]
+    if page and given:
+        raise typer.BadParameter(f"{given[0]} is not for --page, which plays the scenario once, to be looked at only")
+    if page and len(policies) > 1:
+        raise typer.BadParameter("--page plays the scenario once, under one --policy")
 
 
 def _check_policies(names: Sequence[str], errors: Console) -> None:

@@ -370,6 +370,10 @@ def test_what_is_wrong_is_told_on_stderr(tmp_path: Path) -> None:
         ([str(tmp_path / "bad.yaml")], "bad.yaml: cannot be read"),
         ([str(EXAMPLE), "--policy", "best"], "--policy best: there are adaptive"),
         ([str(EXAMPLE), "--pace", "5"], "--pace is for --page"),
+        ([str(EXAMPLE), "--page", "--profile", "learned.json"], "--profile is not for --page"),
+        ([str(EXAMPLE), "--page", "--output", str(tmp_path)], "--output is not for --page"),
+        ([str(EXAMPLE), "--page", "--history", str(tmp_path)], "--history is not for --page"),
+        ([str(EXAMPLE), "--page", "--policy", "liu", "--policy", "even"], "under one --policy"),
     ):
         done = CliRunner().invoke(app, ["simulate", *arguments], env={"COLUMNS": "300"})
         assert (done.exit_code, done.stdout) == (2, "")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
@@ -77,6 +78,8 @@ def simulate(
     try:
         if output is not None:
             output.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=output):  # better known before the scenario is played than after it
+                pass
         with _played_so_far(console) as told:
             unmanaged = play(read.scenario, played=told(UNMANAGED))
             reports, sentences = [(UNMANAGED, unmanaged)], []

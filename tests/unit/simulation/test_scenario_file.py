@@ -364,6 +364,12 @@ def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
     assert "adaptive" in told.output
 
 
+def test_a_folder_that_reports_cannot_be_written_to_is_said_before_anything_is_played() -> None:
+    done = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--output", "/proc"], env={"COLUMNS": "300"})
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("cannot write: ")
+
+
 def test_what_is_wrong_is_told_on_stderr(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("a: [")
     for arguments, words in (

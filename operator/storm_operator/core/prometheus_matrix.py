@@ -14,9 +14,10 @@ AGENTS_SERIES = f'__name__=~"{METRIC_PREFIX}.*",__name__!~"{NOT_OF_AGENTS}"'
 
 LABELS_ADDED_BY_PROMETHEUS = frozenset(
     {"__name__", "instance", "job", "namespace", "pod", "container", "endpoint", "node", "service"}
-    | {"prometheus", "prometheus_replica"}
+    | {"prometheus", "prometheus_replica", "cluster"}
 )
-"""By itself and by the Prometheus operator's PodMonitors; no agent has a label of such a name."""
+"""By itself, by the Prometheus operator's PodMonitors, and by what monitoring/ and the charts tell it (`cluster`); no
+agent has a label of such a name."""
 
 
 def parse_matrix(data: Any, ignored_labels: frozenset[str]) -> Mapping[SeriesKey, list[Sample]]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from http_server import serving
 from storm_operator.adapters.metrics.prometheus import PrometheusSource
@@ -15,6 +17,7 @@ from storm_operator.core.metrics_window import MetricsWindow, SeriesKey
 from storm_operator.core.prometheus_matrix import LABELS_ADDED_BY_PROMETHEUS, METRIC_PREFIX, NOT_OF_AGENTS, parse_matrix
 from storm_operator.metric_contract import AGENT_METRICS, METRICS, Exporter
 
+ROOT = Path(__file__).parents[3]
 COUNT = SeriesKey.of("storm_x_total", {"supervisor": "h1"})
 IGNORED = frozenset({"__name__", "instance", "job"})
 
@@ -37,6 +40,16 @@ def test_samples_become_a_window() -> None:
     window = read(200, answer(series([85.0, "100"], [95.5, "400"], instance="h1:9464", job="agents")))
     assert (window.series[COUNT].increase, window.series[COUNT].span_seconds) == (300.0, 10.5)
     assert window.problems == ()
+
+
+def test_what_the_scrape_configurations_of_this_project_add_is_left_out_of_account() -> None:
+    jobs = yaml.safe_load((ROOT / "monitoring" / "prometheus.yml").read_text())["scrape_configs"]
+    added = {name: "x" for job in jobs for static in job["static_configs"] for name in static["labels"]}
+    pod_monitor = (ROOT / "charts" / "storm" / "templates" / "podmonitor.yaml").read_text()
+    added |= dict.fromkeys(re.findall(r"targetLabel: (\w+)", pod_monitor), "x")
+    assert added == {"cluster": "x"}
+    window = read(200, answer(series([85.0, "100"], [95.5, "400"], **added)))
+    assert window.series[COUNT].increase == 300.0
 
 
 def test_values_that_are_no_numbers_come_through() -> None:

@@ -64,7 +64,10 @@ def standalone(
         int, typer.Option(min=1, max=65535, help="Port of the agents on their supervisors.")
     ] = DEFAULT_AGENT_PORT,
     prometheus: Annotated[
-        str | None, typer.Option(metavar="URL", help="Ask this Prometheus server instead of the agents.")
+        str | None,
+        typer.Option(
+            metavar="URL", help="Ask this Prometheus instead of the agents; it scrapes every 3/4 period or oftener."
+        ),
     ] = None,
     storm_home: Annotated[
         Path | None, typer.Option(help="A Storm installation, to submit topologies with (jar and flux).")

@@ -79,7 +79,11 @@ def run(
     ] = DEFAULT_AGENT_PORT,
     prometheus: Annotated[
         str | None,
-        typer.Option(envvar=env("PROMETHEUS"), metavar="URL", help="Ask this Prometheus instead of the agents."),
+        typer.Option(
+            envvar=env("PROMETHEUS"),
+            metavar="URL",
+            help="Ask this Prometheus instead of the agents; it scrapes every 3/4 period or oftener.",
+        ),
     ] = None,
     history: Annotated[
         str | None,

@@ -6,7 +6,14 @@ import math
 
 import pytest
 
-from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, summarize_samples, window_of_samples
+from storm_operator.core.metrics_window import (
+    WINDOW_PERIODS,
+    MetricsWindow,
+    Sample,
+    SeriesKey,
+    summarize_samples,
+    window_of_samples,
+)
 
 KEY = SeriesKey.of("storm_x_total", {"supervisor": "h1"})
 
@@ -18,6 +25,24 @@ def readings(*pairs: tuple[float, float]) -> list[Sample]:
 def test_increase_is_last_minus_first_without_extrapolation() -> None:
     series = summarize_samples(readings((0, 100), (5, 250), (10, 400)))
     assert (series.first.value, series.last.value, series.increase, series.span_seconds) == (100, 400, 300, 10)
+
+
+@pytest.mark.parametrize(
+    ("scraped_every", "readings_are_enough"), [(15.0, False), (10.0, False), (7.5, True), (5.0, True)]
+)
+def test_a_prometheus_must_scrape_every_three_quarters_of_a_period(
+    scraped_every: float, readings_are_enough: bool
+) -> None:
+    """As the chart's values and the runbook say of the default period; whenever the pass comes."""
+    period_seconds = 10.0
+    samples = {KEY: readings(*((number * scraped_every, number) for number in range(100)))}
+    spans = []
+    for tenth in range(2000, 2300):
+        window = window_of_samples(
+            samples, tenth / 10, WINDOW_PERIODS * period_seconds, (), tenth / 10 - period_seconds
+        )
+        spans.append(window.series[KEY].span_seconds)
+    assert (min(spans) > 0.0) is readings_are_enough
 
 
 def test_after_a_reset_the_new_value_counts_whole() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from functional.charts.chart_objects import CHARTS, Helm, HelmRefused, Rendered, containers
+from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused, Rendered, containers
 from functional.charts.pod_security import violations
 from rule_files import rule_files
 
@@ -151,6 +151,13 @@ def test_notes_tell_the_next_command(
     notes = helm.notes(chart, tmp_path, *values)
     missing = [part for part in said if part not in notes]
     assert not missing, notes
+
+
+def test_commands_of_storms_notes_are_of_the_namespace_that_it_is_in(helm: Helm, tmp_path: Path) -> None:
+    notes = helm.notes("storm", tmp_path, "agent.enforceExecutors=true")
+    of_pods = re.findall(r"kubectl (?!label)[^\n`]*", notes)
+    assert len(of_pods) == 3
+    assert all(command.startswith(f"kubectl --namespace {NAMESPACE} ") for command in of_pods), of_pods
 
 
 def test_notes_warn_of_nothing_when_data_outlives_pods(helm: Helm, tmp_path: Path) -> None:

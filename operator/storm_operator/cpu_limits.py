@@ -60,13 +60,19 @@ class CpuLimits:
 
         Once the plan is verified the limits follow demand (`follow`).
         """
-        restarted = frozenset(plan.restarted_workers)
+        settling = settling_limits(plan)
         for topology_id in plan.topology_ids:
-            limits = {
-                executor: limit * (WARM_UP_FACTOR if plan.target.slot_of.get(executor) in restarted else 1.0)
-                for executor, limit in _limits_of(plan, topology_id).items()
-            }
+            limits = {executor: settling[executor] for executor in _limits_of(plan, topology_id)}
             self.documents.write_cpu_limits(topology_id, plan.id, limits)
+
+
+def settling_limits(plan: Plan) -> dict[Executor, float]:
+    """The limits while the plan settles. Pure."""
+    restarted = frozenset(plan.restarted_workers)
+    return {
+        executor: limit * (WARM_UP_FACTOR if plan.target.slot_of.get(executor) in restarted else 1.0)
+        for executor, limit in plan.cpu_limits_millicores.items()
+    }
 
 
 def _limits_of(plan: Plan, topology_id: str) -> dict[Executor, float]:

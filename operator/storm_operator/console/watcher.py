@@ -17,6 +17,7 @@ from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.model import Executor
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.cpu_limits import settling_limits
 from storm_operator.loop_ports import PassReport
 
 KEPT_PLANS = 50
@@ -189,4 +190,4 @@ def _limits_of_settling(seen: Seen) -> Mapping[Executor, float]:
     last = seen.plans[-1].record if seen.plans else None
     if last is None or not last.enforce_cpu or last.state not in (PlanState.APPLYING, PlanState.SETTLING):
         return {}
-    return last.plan.cpu_limits_millicores
+    return settling_limits(last.plan) if last.state is PlanState.SETTLING else last.plan.cpu_limits_millicores

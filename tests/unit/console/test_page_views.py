@@ -119,10 +119,14 @@ def test_who_is_held_to_less_than_it_needs_is_shown_with_what_it_has() -> None:
 
 def test_while_a_plan_settles_its_limits_hold() -> None:
     page = page_scene(passes=2)
+    in_force = page.played.loop.applier.documents.read_cpu_limits("words")
     plan = page.played.loop.memory.records[-1].plan
     shown = {one["tasks"]: one["limit_millicores"] for one in page.get("view")["executors"]}
     assert page.get("plans")["plans"][0]["state"] == "Settling"
-    assert shown == {executor.label: limit for executor, limit in plan.cpu_limits_millicores.items()}
+    assert shown == {executor.label: limit for executor, limit in in_force.items()}
+    assert all(limit == 2 * plan.cpu_limits_millicores[executor] for executor, limit in in_force.items()), (
+        "they restart"
+    )
 
 
 def test_a_cluster_that_cannot_be_seen_is_shown_as_it_was_with_its_age() -> None:

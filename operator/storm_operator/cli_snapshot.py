@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
-from urllib.parse import urlsplit
 
 import typer
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.metrics import MetricsSource, PrometheusSource, ScrapeSource
+from storm_operator.adapters.metrics.addresses import checked_url, parse_agents
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.adapters.storm_cluster import StormCluster
@@ -77,7 +77,7 @@ def metrics_source(
     if agents and prometheus is not None:
         raise ValueError("expected either --agent HOST=URL or --prometheus URL: one of them is asked, not both")
     if prometheus is not None:
-        return PrometheusSource(_checked_url("--prometheus", prometheus))
+        return PrometheusSource(checked_url("--prometheus", prometheus))
     named = parse_agents(agents)
     return ScrapeSource(lambda: agent_urls(hosts(), agent_port, named))
 
@@ -85,20 +85,6 @@ def metrics_source(
 def agent_urls(hosts: Iterable[str], agent_port: int, named: Mapping[str, str]) -> Mapping[str, str]:
     """URL of each host's agent: the one that was named, else the usual one."""
     return {**{host: f"http://{host}:{agent_port}/metrics" for host in hosts}, **named}
-
-
-def parse_agents(texts: Sequence[str]) -> Mapping[str, str]:
-    """URL of the metrics by supervisor host, from `host=url` texts; `/metrics` is meant when the URL has no path."""
-    targets: dict[str, str] = {}
-    for text in texts:
-        host, equals, url = text.partition("=")
-        if not equals or not host:
-            raise ValueError(f"--agent is {text!r}: expected HOST=URL, e.g. 10.77.0.11=http://10.77.0.11:9464")
-        if host in targets:
-            raise ValueError(f"--agent names the host {host} twice: expected each supervisor once")
-        checked = _checked_url("--agent", url)
-        targets[host] = checked if urlsplit(checked).path not in ("", "/") else checked.rstrip("/") + "/metrics"
-    return targets
 
 
 def take_snapshot(
@@ -118,17 +104,6 @@ def take_snapshot(
     now_seconds = clock()
     window = source.read_window(now_seconds, window_seconds, begun_seconds)
     return build_snapshot(view, window, (), now_seconds, now_seconds - begun_seconds)
-
-
-def _checked_url(option: str, url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-    if not usable:
-        raise ValueError(f"{option} is {url!r}: expected a URL such as http://10.77.0.11:9464")
-    return url
 
 
 def _write(path: Path, text: str) -> None:

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.adapters.standalone_lock import SESSION_TIMEOUT_SECONDS, ManagedByAnother, StandaloneLock
 from storm_operator.adapters.zookeeper import ZooKeeperSession
@@ -114,7 +115,7 @@ def standalone(
         zookeeper,
         storm_root=zookeeper_root,
         agent_port=agent_port,
-        agents=dict(parse_agent(text) for text in agent or ()),
+        agents=_agents(agent or ()),
         prometheus=prometheus,
         storm_home=storm_home,
         storm_conf_dir=storm_conf_dir,
@@ -304,9 +305,8 @@ def connection_of(cluster: LocalCluster) -> ClusterConnection:
     )
 
 
-def parse_agent(text: str) -> tuple[str, str]:
-    """`HOST=URL` as a pair."""
-    host, separator, url = text.partition("=")
-    if not separator or not host or not url.startswith("http"):
-        raise typer.BadParameter(f"--agent: {text!r} must look like 10.0.0.1=http://10.0.0.1:9464/metrics")
-    return host, url
+def _agents(texts: Sequence[str]) -> Mapping[str, str]:
+    try:
+        return parse_agents(texts)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error

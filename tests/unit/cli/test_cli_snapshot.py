@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from builders import chain_topology, placed, supervisors
 from storm_operator.adapters.errors import NimbusUnreachable
 from storm_operator.adapters.metrics import PrometheusSource, ScrapeSource
+from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.cli import app
-from storm_operator.cli_snapshot import agent_urls, metrics_source, parse_agents, take_snapshot
+from storm_operator.cli_snapshot import agent_urls, metrics_source, take_snapshot
 from storm_operator.core.metrics_window import MetricsWindow
 from storm_operator.core.model import Assignment
 from storm_operator.core.snapshot_builder import ClusterView

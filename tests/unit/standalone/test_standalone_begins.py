@@ -20,7 +20,7 @@ from storm_operator.cli import app
 from storm_operator.demo.recorder import Recorder
 from storm_operator.lifecycle_manager import LifecycleManager
 from storm_operator.standalone import AroundPasses, TopologyFolder, run_forever
-from storm_operator.standalone_command import _connection
+from storm_operator.standalone_command import _agents, _connection
 
 GOOD = {"--nimbus": "nimbus:6627", "--zookeeper": "zookeeper:2181"}
 
@@ -55,6 +55,14 @@ def test_address_without_a_port_is_refused_with_an_example(
         (["--local", "local", "--zookeeper", "b:1"], "leave out --zookeeper, or --local"),
         (["--local", "local", "--agent", "a=http://a:9464/metrics"], "leave out --agent, or --local"),
         (
+            [*(word for pair in GOOD.items() for word in pair), "--agent", "a:9464"],
+            "--agent is 'a:9464': expected HOST=URL",
+        ),
+        (
+            [*(word for pair in GOOD.items() for word in pair), "--agent", "a=http://a:1", "--agent", "a=http://b:1"],
+            "--agent names the host a twice",
+        ),
+        (
             ["--local", "local", "--agent-port", "9", "--prometheus", "http://a:9090"],
             "leave out --agent-port and --prometheus, or --local",
         ),
@@ -74,6 +82,13 @@ def test_options_that_cannot_be_are_refused(options: list[str], words: str, tmp_
     done = CliRunner().invoke(app, ["standalone", str(tmp_path), *options], env={"COLUMNS": "300"})
     assert done.exit_code == 2
     assert words in done.output
+
+
+def test_an_agent_without_a_path_is_asked_for_its_metrics() -> None:
+    assert _agents(["a=http://a:9999", "b=https://b/agent/metrics"]) == {
+        "a": "http://a:9999/metrics",
+        "b": "https://b/agent/metrics",
+    }
 
 
 def test_what_others_wrote_is_said_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

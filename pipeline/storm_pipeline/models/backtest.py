@@ -211,10 +211,10 @@ def _best_season(
 
 def _seasonal(series: Series, origins: Sequence[float], first: int, shape: SeasonShape, phi: int) -> Floats:
     """Forecasts from `first` on, each cycle's by the season of the cycles before it."""
+    starts = [max(first, int(np.searchsorted(series.times, origin, side="right"))) for origin in origins]
+    ends = [*starts[1:], len(series.times)]  # a cycle's last period may end after the cycle
     parts = []
-    for origin in origins:
-        start = max(first, int(np.searchsorted(series.times, origin, side="right")))
-        end = int(np.searchsorted(series.times, origin + shape.cycle_seconds, side="right"))
+    for origin, start, end in zip(origins, starts, ends, strict=True):
         known = series.before(origin)
         season = learn_season(known.times, known.values, series.period_seconds, shape)
         if season is None:

@@ -91,6 +91,16 @@ def test_judged_periods_are_not_learned_from() -> None:
     assert surprised.errors[SEASONAL].error_percent > 5.0 * calm.errors[SEASONAL].error_percent
 
 
+@pytest.mark.parametrize("unseen", [range(240, 240), range(200, 240)], ids=["the newest", "before a gap"])
+def test_a_period_that_ends_after_its_cycle_is_judged_with_it(unseen: range) -> None:
+    series = days(8, noise=0.01)
+    seen = np.isin(np.arange(240), unseen, invert=True)
+    late = Series(series.times[:240][seen] + 3.0, series.values[:240][seen], 10.0)
+    found = judge(late, 400.0, 10.0)
+    assert found.season is not None
+    assert found.errors[SEASONAL].error_percent < found.errors["Line"].error_percent
+
+
 def test_too_short_a_history_has_no_season() -> None:
     found = judge(days(2), 400.0, 10.0)
     assert found.season is None

@@ -45,7 +45,7 @@ class RecordedComponent:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEdge:
-    """Who sends to whom, and how many tuples for each one executed."""
+    """Who sends to whom, and how many tuples for each one executed, every copy of one sent to `all` counted."""
 
     source: str
     stream: str
@@ -119,12 +119,16 @@ def _machine(machine: RecordedMachine) -> SimulatedSupervisor:
 
 
 def _topology(topology: RecordedTopology) -> SimulatedTopology:
-    names = {component.name for component in topology.components}
+    executors = {component.name: component.executors for component in topology.components}
     return SimulatedTopology(
         topology.id,
         topology.name,
         tuple(_component(topology, component) for component in topology.components),
-        tuple(_edge(edge) for edge in topology.edges if {edge.source, edge.target} <= names),
+        tuple(
+            _edge(edge, executors[edge.target])
+            for edge in topology.edges
+            if {edge.source, edge.target} <= executors.keys()
+        ),
         ackers=topology.ackers,
         num_workers=max(1, topology.num_workers),
     )
@@ -149,8 +153,9 @@ def _ascending(points: Iterable[tuple[float, float]]) -> tuple[tuple[float, floa
     return tuple(latest.items())
 
 
-def _edge(edge: RecordedEdge) -> SimulatedEdge:
+def _edge(edge: RecordedEdge, receivers: int) -> SimulatedEdge:
     known = {grouping.value for grouping in Grouping}
     # Groupings of others' making spread tuples somehow; evenly is the best guess.
     grouping = Grouping(edge.grouping) if edge.grouping in known else Grouping.SHUFFLE
-    return SimulatedEdge(edge.source, edge.target, grouping, edge.tuples_per_tuple, edge.stream)
+    sent = edge.tuples_per_tuple / (receivers if grouping is Grouping.ALL else 1)  # the simulator makes the copies
+    return SimulatedEdge(edge.source, edge.target, grouping, sent, edge.stream)

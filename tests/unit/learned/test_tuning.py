@@ -13,6 +13,7 @@ from rich.console import Console
 
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.settings_overrides import InvalidOverride
+from storm_operator.simulator.model import Grouping
 from storm_pipeline.jobs.tune import ReplaysDone, changed, verdict
 from storm_pipeline.tuning import candidates as tried
 from storm_pipeline.tuning.candidates import OF_POLICY, candidates, settings_of
@@ -170,6 +171,13 @@ def test_a_recording_is_a_model_of_what_was_seen() -> None:
         replace(RECORDING, topologies=(_silent(),)).model()
     with pytest.raises(InvalidRecording, match="no supervisors"):
         replace(RECORDING, machines=()).model()
+
+
+def test_a_tuple_sent_to_all_is_copied_once() -> None:
+    # Two executors of `count` get a copy each: two tuples were seen for each that the spout emitted.
+    to_all = replace(WORDS, edges=(RecordedEdge("spout", "default", "count", "all", 2.0),))
+    (edge,) = replace(RECORDING, topologies=(to_all,)).model().topologies[0].edges
+    assert (edge.grouping, edge.tuples_per_tuple) == (Grouping.ALL, 1.0)
 
 
 def test_a_recording_that_no_replay_could_begin_with_is_refused_before_any_does() -> None:

@@ -22,7 +22,7 @@ from storm_pipeline.transforms.effects import (
     prediction_errors,
     restart_costs,
 )
-from storm_pipeline.transforms.forecasts import Cycle, judge_frame
+from storm_pipeline.transforms.forecasts import Cycle, judge_frame, judged_components
 from storm_pipeline.transforms.profiles import component_profile, newest_states, restart_times
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
@@ -123,6 +123,17 @@ def test_a_topology_s_profile_is_as_old_as_the_newest_period_that_it_was_learned
     rows = [("w", MONDAY), ("w", MONDAY + timedelta(hours=1)), ("old", MONDAY), ("earlier version", None)]
     profiled = spark.createDataFrame(rows, schema_of("topology_name text, newest_period time"))
     assert learned_until(profiled) == {("w",): MONDAY.timestamp() + 3600.0, ("old",): MONDAY.timestamp()}
+
+
+def test_cpu_is_judged_by_what_a_tuple_costs_at_work_though_most_periods_are_idle(spark: SparkSession) -> None:
+    # At 0.2 millicores for a tuple per second a theta carries 1000 of them; idle periods alone say 11 millicores.
+    rows = []
+    for number in range(40):
+        row = executor(0, *((20.0, 100.0) if number % 4 == 3 else (11.0, 1.0)), kind="spout")
+        rows.append((*row[:5], row[5] + timedelta(seconds=10 * number), *row[6:9], row[8], *row[10:]))
+    judged = judged_components(component_periods(shuffled(spark, rows)), Cycle(100.0, 10.0, with_yardsticks=False))
+    over = {row["forecaster"]: row["over_percent"] for row in judged.collect()}
+    assert over["Line"] > 100.0 * (1000.0 - 100.0) / 100.0
 
 
 def test_a_judged_component_s_newest_period_is_told() -> None:

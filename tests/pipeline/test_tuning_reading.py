@@ -27,17 +27,20 @@ def chain(topology_id: str = "w-1-1") -> Topology:
     return chain_topology(topology_id, ("lines", 1), ("split", 2), ("count", 1))
 
 
-def seen(number: int, topologies: Sequence[Topology], unknown: Sequence[Executor] = ()) -> Pass:
-    """The pass at the end of period `number` (from 1): each component of a topology executes and emits `RATE`."""
+def seen(
+    number: int, topologies: Sequence[Topology], unknown: Sequence[Executor] = (), per_second: float = RATE
+) -> Pass:
+    """The pass at the end of period `number` (from 1): each component of a topology executes and emits `per_second`."""
     loads: dict[Executor, ExecutorLoad] = {}
     rates: dict[tuple[Executor, Executor], float] = {}
     places: dict[Executor, WorkerSlot] = {}
     for topology in topologies:
         places |= placed(topology, {component.name: "s1" for component in topology.components})
-        rates |= even_traffic(topology, RATE)
+        rates |= even_traffic(topology, per_second)
         for executor in topology.executors:
             share = 1.0 / len(topology.executors_of(executor.component))
-            loads[executor] = ExecutorLoad(10.0, RATE * share, RATE * share, RATE * share, 0.0, 0.0)
+            own = per_second * share
+            loads[executor] = ExecutorLoad(10.0, own, own, own, 0.0, 0.0)
     known = {executor: load for executor, load in loads.items() if executor not in unknown}
     flows = {pair: rate for pair, rate in rates.items() if pair[0] not in unknown}
     named = [replace(topology, name=topology.id.split("-")[0]) for topology in topologies]
@@ -91,3 +94,10 @@ def test_a_life_that_nobody_measured_stands_for_none_and_is_no_absence(spark: Sp
     (topology,) = recording.topologies
     assert topology.id == "w-1-1"
     assert load_of(recording, 75.0) == RATE
+
+
+def test_a_tuple_costs_what_it_costs_at_work_though_most_periods_are_idle(spark: SparkSession, tmp_path: Path) -> None:
+    passes = [seen(n, (chain(),), per_second=RATE if n > 7 else 1.0) for n in range(1, 11)]
+    (topology,) = read(spark, tmp_path, passes).topologies
+    costs = {component.name: component.cpu_ms for component in topology.components}
+    assert costs == pytest.approx({"lines": 10.0 / RATE, "split": 20.0 / RATE, "count": 10.0 / RATE})

@@ -14,6 +14,12 @@ MEASURED = (
     "queue_growth_per_second",
     "cpu_millicores",
 )
+COST_PER_TUPLE = (
+    "percentile(cpu_millicores / nullif(executed_per_second, 0), 0.5, "
+    "bigint(ceil(executed_per_second * period_seconds)))"
+)
+"""Millicores for a tuple per second: half of all tuples cost no more. Of periods, where most are idle, the median would
+say what idling costs, not what a tuple does."""
 
 
 def component_periods(executors: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from storm_operator.core.settings import ResourceSettings
 from storm_pipeline.models.backtest import Series, judge
 from storm_pipeline.models.yardsticks import yardsticks
 from storm_pipeline.schemas import schema_of
+from storm_pipeline.transforms.components import COST_PER_TUPLE
 
 KEY = ("cluster", "topology_name", "component")
 JUDGED = schema_of(
@@ -39,8 +40,7 @@ class Cycle:
 
 def judged_components(periods: DataFrame, cycle: Cycle) -> DataFrame:
     """From component periods: a row per component and forecaster, the season in each of them."""
-    cost = f.expr("percentile(cpu_millicores / nullif(executed_per_second, 0), 0.5)").alias("cpu_per_tuple")
-    costs = periods.groupBy(*KEY).agg(cost)
+    costs = periods.groupBy(*KEY).agg(f.expr(COST_PER_TUPLE).alias("cpu_per_tuple"))
     arrivals = (
         periods.where(~f.col("component").startswith("__"))
         # A topology that was submitted anew has another id, and is the same component all the same.

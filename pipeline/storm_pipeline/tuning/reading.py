@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from storm_operator.core.model import ACKER_COMPONENT
 from storm_pipeline.jobs.learning import silver
 from storm_pipeline.lake import Lake
-from storm_pipeline.transforms.components import component_periods
+from storm_pipeline.transforms.components import COST_PER_TUPLE, component_periods
 from storm_pipeline.tuning.lives import Loads, absences, loads_by_name, newest_lives, with_absences
 from storm_pipeline.tuning.recording import (
     USUAL_ROUND_TRIP_MS,
@@ -85,8 +85,7 @@ def _loads(loads: Loads, absent: Mapping[str, Sequence[float]], first: float) ->
 
 
 def _costs(components: DataFrame) -> dict[tuple[str, str], float]:
-    cost = f.expr("percentile(cpu_millicores / nullif(executed_per_second, 0), 0.5)").alias("cpu_ms")
-    rows = components.groupBy("topology_id", "component").agg(cost).collect()
+    rows = components.groupBy("topology_id", "component").agg(f.expr(COST_PER_TUPLE).alias("cpu_ms")).collect()
     return {(row["topology_id"], row["component"]): row["cpu_ms"] or 0.0 for row in rows}
 
 

@@ -13,7 +13,7 @@ from builders import PERIOD_SECONDS, chain_topology, even_traffic, placed, snaps
 from learning_scene import CLUSTER, lake_of_passes
 from storm_operator.core.history_rows import Pass
 from storm_operator.core.history_tables import EDGES, EXECUTORS, PAIRS, PERIODS, SUPERVISORS, TOPOLOGIES
-from storm_operator.core.model import Executor, ExecutorLoad, Topology, WorkerSlot
+from storm_operator.core.model import Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot
 from storm_pipeline.tuning.reading import read_recording
 from storm_pipeline.tuning.recording import Recording
 
@@ -28,14 +28,18 @@ def chain(topology_id: str = "w-1-1") -> Topology:
 
 
 def seen(
-    number: int, topologies: Sequence[Topology], unknown: Sequence[Executor] = (), per_second: float = RATE
+    number: int,
+    topologies: Sequence[Topology],
+    unknown: Sequence[Executor] = (),
+    per_second: float = RATE,
+    machines: Sequence[Supervisor] = MACHINES,
 ) -> Pass:
     """The pass at the end of period `number` (from 1): each component of a topology executes and emits `per_second`."""
     loads: dict[Executor, ExecutorLoad] = {}
     rates: dict[tuple[Executor, Executor], float] = {}
     places: dict[Executor, WorkerSlot] = {}
     for topology in topologies:
-        places |= placed(topology, {component.name: "s1" for component in topology.components})
+        places |= placed(topology, {component.name: machines[0].id for component in topology.components})
         rates |= even_traffic(topology, per_second)
         for executor in topology.executors:
             share = 1.0 / len(topology.executors_of(executor.component))
@@ -44,7 +48,7 @@ def seen(
     known = {executor: load for executor, load in loads.items() if executor not in unknown}
     flows = {pair: rate for pair, rate in rates.items() if pair[0] not in unknown}
     named = [replace(topology, name=topology.id.split("-")[0]) for topology in topologies]
-    picture = snapshot(named, MACHINES, places, rates=flows, loads=known, missing=tuple(unknown))
+    picture = snapshot(named, machines, places, rates=flows, loads=known, missing=tuple(unknown))
     return Pass(BEGAN + PERIOD_SECONDS * number, number, picture)
 
 
@@ -101,3 +105,9 @@ def test_a_tuple_costs_what_it_costs_at_work_though_most_periods_are_idle(spark:
     (topology,) = read(spark, tmp_path, passes).topologies
     costs = {component.name: component.cpu_ms for component in topology.components}
     assert costs == pytest.approx({"lines": 10.0 / RATE, "split": 20.0 / RATE, "count": 10.0 / RATE})
+
+
+def test_a_supervisor_that_came_back_under_another_id_is_one_machine(spark: SparkSession, tmp_path: Path) -> None:
+    lost_its_disk = [replace(one, id="another") for one in MACHINES]
+    passes = [seen(n, (chain(),), machines=MACHINES if n < 5 else lost_its_disk) for n in range(1, 11)]
+    assert [machine.id for machine in read(spark, tmp_path, passes).machines] == ["another"]

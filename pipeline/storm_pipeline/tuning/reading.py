@@ -141,8 +141,17 @@ def _round_trip(periods: DataFrame) -> float:
 
 
 def _machines(supervisors: DataFrame) -> tuple[RecordedMachine, ...]:
-    rows = supervisors.groupBy("supervisor_id").agg(
-        f.max("slots").alias("slots"), f.max_by("cpu_capacity_millicores", "period_end").alias("capacity")
+    """Those of the newest period: one that came back under another id is one machine, and one that went is none."""
+    newest = supervisors.agg(f.max("period_end").alias("newest"))
+    rows = (
+        supervisors.groupBy("supervisor_id")
+        .agg(
+            f.max("slots").alias("slots"),
+            f.max_by("cpu_capacity_millicores", "period_end").alias("capacity"),
+            f.max("period_end").alias("last"),
+        )
+        .crossJoin(f.broadcast(newest))
+        .where("last = newest")
     )
     return tuple(
         RecordedMachine(row["supervisor_id"], int(row["slots"] or 1), row["capacity"])

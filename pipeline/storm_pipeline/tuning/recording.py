@@ -24,7 +24,7 @@ USUAL_ROUND_TRIP_MS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RecordedMachine:
-    """A supervisor as it was last seen."""
+    """A supervisor that was there at the end."""
 
     id: str
     slots: int

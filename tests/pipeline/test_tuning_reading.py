@@ -52,9 +52,10 @@ def seen(
     return Pass(BEGAN + PERIOD_SECONDS * number, number, picture)
 
 
-def read(spark: SparkSession, folder: Path, passes: Sequence[Pass]) -> Recording:
+def read(spark: SparkSession, folder: Path, passes: Sequence[Pass], hours: float | None = None) -> Recording:
+    """What was recorded of `hours`, or of all passes."""
     lake = lake_of_passes(spark, folder, passes, READ)
-    return read_recording(spark, lake, CLUSTER, PERIOD_SECONDS * len(passes) / 3600.0)
+    return read_recording(spark, lake, CLUSTER, hours or PERIOD_SECONDS * len(passes) / 3600.0)
 
 
 def test_an_edge_carries_as_much_as_where_its_source_was_measured_whole(spark: SparkSession, tmp_path: Path) -> None:
@@ -111,3 +112,11 @@ def test_a_supervisor_that_came_back_under_another_id_is_one_machine(spark: Spar
     lost_its_disk = [replace(one, id="another") for one in MACHINES]
     passes = [seen(n, (chain(),), machines=MACHINES if n < 5 else lost_its_disk) for n in range(1, 11)]
     assert [machine.id for machine in read(spark, tmp_path, passes).machines] == ["another"]
+
+
+def test_of_more_hours_than_were_recorded_those_that_were_are_replayed(spark: SparkSession, tmp_path: Path) -> None:
+    passes = [seen(n, (chain(),), per_second=n * RATE) for n in range(1, 11)]
+    recording = read(spark, tmp_path, passes, hours=24.0)
+    assert recording.seconds == pytest.approx(10 * PERIOD_SECONDS)
+    assert load_of(recording, PERIOD_SECONDS) == pytest.approx(RATE)
+    assert recording.ended_at_seconds == pytest.approx(BEGAN + 10 * PERIOD_SECONDS)

@@ -51,8 +51,12 @@ def recorded(
 def read_recording(
     spark: SparkSession, lake: Lake, cluster: str, hours: float, until: datetime | None = None
 ) -> Recording:
-    """The last `hours` before `until` (None: the newest period). Raises `InvalidRecording` where there is nothing."""
+    """The last `hours` before `until` (None: the newest period), or what was recorded of them.
+
+    Raises `InvalidRecording` where there is nothing.
+    """
     first, within = recorded(spark, lake, cluster, hours, until)
+    began = max(first, _began(within("periods"), first))  # of what was before nobody knows the load
     executors = within("executors")
     components = component_periods(executors).cache()
     try:
@@ -60,7 +64,7 @@ def read_recording(
         if period is None:
             raise InvalidRecording(f"cluster {cluster!r} was not measured completely in that time")
         lives = newest_lives(executors, components)
-        loads = _loads(loads_by_name(components), absences(within("periods"), within("topologies"), executors), first)
+        loads = _loads(loads_by_name(components), absences(within("periods"), within("topologies"), executors), began)
         costs = _costs(components)
         edges = _edges(within("edges"), within("pairs"), executors, components)
     finally:
@@ -76,10 +80,15 @@ def read_recording(
     )
 
 
-def _loads(loads: Loads, absent: Mapping[str, Sequence[float]], first: float) -> Loads:
-    """What spouts offered, in seconds since `first`: nothing while their topology did not run."""
+def _began(periods: DataFrame, otherwise: float) -> float:
+    found = periods.agg(f.min(f.unix_micros("period_end") / 1e6 - f.col("period_seconds"))).first()[0]  # type: ignore[index]
+    return otherwise if found is None else float(found)
+
+
+def _loads(loads: Loads, absent: Mapping[str, Sequence[float]], began: float) -> Loads:
+    """What spouts offered, in seconds since `began`: nothing while their topology did not run."""
     return {
-        (name, component): tuple((at - first, rate) for at, rate in with_absences(points, absent.get(name, ())))
+        (name, component): tuple((at - began, rate) for at, rate in with_absences(points, absent.get(name, ())))
         for (name, component), points in loads.items()
     }
 

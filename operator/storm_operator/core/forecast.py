@@ -170,7 +170,9 @@ def _in_season(
     profile = learned.components.get(key)
     if profile is None:
         return None, learned.refusals.get(key[0], "")
-    if profile.forecaster != SEASONAL or profile.season is None:
+    if profile.season is None:
+        return None, "the profile has no season to go by"
+    if profile.forecaster != SEASONAL:
         return None, f"the profile found {profile.forecaster} to be better than its season"
     if window:
         found = seasonal_forecast(profile.season, points, _next_period_end(window), window[-1].period_seconds)

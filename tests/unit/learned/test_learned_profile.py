@@ -170,6 +170,13 @@ def test_where_the_season_lost_the_backtest_the_settings_forecaster_is_used() ->
     assert found["split"].forecaster == SEASONAL
 
 
+def test_a_component_without_a_season_is_not_said_to_have_a_worse_one() -> None:
+    without = {**GOOD.topologies["words"], "spout": component(None, "DampedTrend")}
+    made = replace(GOOD, topologies={"words": without})
+    found = forecast_load(WORDS, history("words", everywhere(100.0)), 5, learned=learned(made))
+    assert found["spout"].why_not_learned == "the profile has no season to go by"
+
+
 def test_a_load_where_none_is_expected_is_left_to_its_last_periods() -> None:
     periods = history("words", everywhere(100.0))
     found = forecast_load(WORDS, periods, 5, learned=learned(profile("words", NAMES, season(0.0, 0.0))))

@@ -147,6 +147,18 @@ def test_a_judged_component_s_newest_period_is_told() -> None:
     assert set(zip(found["newest_period"], found["topology_id"], strict=True)) == {(ends[-1], "w-2")}
 
 
+def test_cpu_is_judged_by_the_executors_that_a_component_has_now() -> None:
+    # A theta of CPU for each of two executors carries 60 tuples per second; in the first two of eight cycles it had 16.
+    load = [300.0 if 20 <= number % 40 < 23 else 100.0 for number in range(320)]
+    ends = [MONDAY + timedelta(seconds=10 * (number + 1)) for number in range(320)]
+    rows = pd.DataFrame({"period_end": ends, "arrived_per_second": load, "cpu_per_tuple": 400.0 / 60.0})
+    rows = rows.assign(cluster="blue", topology_name="w", topology_id="w-1", component="split", period_seconds=10.0)
+    rows = rows.assign(at_seconds=[end.timestamp() for end in ends])
+    cycle = Cycle(400.0, 10.0, with_yardsticks=False)
+    before, now = (judge_frame(rows.assign(executors=count), cycle) for count in ([16] * 80 + [2] * 240, 2))
+    assert before.equals(now)
+
+
 def plan(state: str, minutes: int = 0, **others: object) -> tuple[Any, ...]:
     known = {
         "cluster": "blue",

@@ -66,7 +66,7 @@ def judge_frame(rows: pd.DataFrame, cycle: Cycle) -> pd.DataFrame:
     period = float(rows["period_seconds"].median())
     series = Series(rows["at_seconds"].to_numpy(np.float64), rows["arrived_per_second"].to_numpy(np.float64), period)
     kappa = float(rows["cpu_per_tuple"].iloc[0])
-    step = cycle.theta_millicores * float(rows["executors"].max()) / kappa if kappa > 0.0 else None
+    step = cycle.theta_millicores * float(rows["executors"].iloc[-1]) / kappa if kappa > 0.0 else None
     others = yardsticks(cycle.cycle_seconds) if cycle.with_yardsticks else {}
     found = judge(series, cycle.cycle_seconds, cycle.bin_seconds, step, others, cycle.phi)
     season = None if found.season is None else json.dumps(asdict(found.season))

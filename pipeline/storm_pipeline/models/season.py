@@ -7,6 +7,7 @@ such as at the edges of a spike that does not come to the second. Cycles are bro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,10 @@ def learn_season(times: Floats, values: Floats, period_seconds: float, shape: Se
     `times` are the ends of periods in seconds since 1970, ascending; `values` are tuples per second in them.
     """
     count = bins_in(shape.cycle_seconds, shape.bin_seconds)
-    middles = times - period_seconds / 2.0
+    # A period that is longer than a bin tells of each that it lies in.
+    parts = max(1, math.ceil(period_seconds / shape.bin_seconds))
+    middles = np.repeat(times, parts) - period_seconds * np.tile((np.arange(parts) + 0.5) / parts, len(times))
+    values = np.repeat(values, parts)
     bins = np.floor((middles % shape.cycle_seconds) / shape.bin_seconds).astype(np.int64) % count
     cycles = np.unique(np.floor(middles / shape.cycle_seconds), return_inverse=True)[1]
     if len(cycles) == 0 or cycles.max() + 1 < FEWEST_CYCLES or values.max(initial=0.0) < LEAST_RATE:

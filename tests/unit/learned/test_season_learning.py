@@ -61,6 +61,16 @@ def test_gaps_are_read_between_their_neighbours_and_too_little_is_nothing() -> N
     assert learn_season(series.times, np.zeros_like(series.values), 10.0, SHAPE) is None
 
 
+@pytest.mark.parametrize("period_seconds", [10.0, 25.0, 40.0])
+def test_periods_may_be_longer_than_bins(period_seconds: float) -> None:
+    times = np.arange(1, 1600.0 / period_seconds + 1) * period_seconds + 3.0
+    busy = ((times - period_seconds / 2.0) % 400.0) >= 200.0
+    season = learn_season(times, np.where(busy, 300.0, 100.0), period_seconds, SHAPE)
+    assert season is not None
+    assert season.expected_between(50.0, 150.0) == pytest.approx(100.0)
+    assert season.expected_between(250.0, 350.0) == pytest.approx(300.0)
+
+
 @given(st.permutations(list(range(5))))
 def test_the_order_of_cycles_does_not_matter(order: list[int]) -> None:
     series = days(5, noise=0.05)

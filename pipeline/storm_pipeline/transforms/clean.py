@@ -107,7 +107,7 @@ def gaps_of(periods: DataFrame) -> DataFrame:
     before = f.lag(end).over(in_time)
     gap_seconds = end - seconds - before
     dropped = f.coalesce(f.col("dropped_before"), f.lit(0))
-    reason = f.when(dropped > 0, "the recorder was too slow").when(
+    reason = f.when(dropped > 0, "the recorder was too slow or failed").when(
         f.col("sequence") < f.lag("sequence").over(in_time), "the recorder was restarted"
     )
     with_gaps = periods.select(

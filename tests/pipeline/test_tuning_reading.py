@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from builders import PERIOD_SECONDS, chain_topology, even_traffic, placed, snapshot, supervisors
+from history_scene import small_scenario, specs_of
 from learning_scene import CLUSTER, lake_of_passes
 from storm_operator.core.history_rows import Pass
 from storm_operator.core.history_tables import EDGES, EXECUTORS, PAIRS, PERIODS, SUPERVISORS, TOPOLOGIES
 from storm_operator.core.model import Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot
+from storm_operator.core.plan_record import PlanRecord
+from storm_operator.loop_ports import PassReport
+from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_pipeline.tuning.reading import read_recording
-from storm_pipeline.tuning.recording import Recording
+from storm_pipeline.tuning.recording import COSTS, Recording
 
 BEGAN = 1_800_000_000.0
 RATE = 100.0
@@ -44,7 +49,7 @@ def seen(
         for executor in topology.executors:
             share = 1.0 / len(topology.executors_of(executor.component))
             own = per_second * share
-            loads[executor] = ExecutorLoad(10.0, own, own, own, 0.0, 0.0)
+            loads[executor] = ExecutorLoad(COSTS.idle_executor_millicores + 10.0, own, own, own, 0.0, 0.0)
     known = {executor: load for executor, load in loads.items() if executor not in unknown}
     flows = {pair: rate for pair, rate in rates.items() if pair[0] not in unknown}
     named = [replace(topology, name=topology.id.split("-")[0]) for topology in topologies]
@@ -120,3 +125,44 @@ def test_of_more_hours_than_were_recorded_those_that_were_are_replayed(spark: Sp
     assert recording.seconds == pytest.approx(10 * PERIOD_SECONDS)
     assert load_of(recording, PERIOD_SECONDS) == pytest.approx(RATE)
     assert recording.ended_at_seconds == pytest.approx(BEGAN + 10 * PERIOD_SECONDS)
+
+
+@dataclass(slots=True)
+class Heard:
+    passes: list[PassReport] = field(default_factory=list)
+
+    def on_pass(self, report: PassReport) -> None:
+        self.passes.append(report)
+
+    def on_record(self, record: PlanRecord) -> None:
+        """Of no interest."""
+
+
+def play(scenario: Scenario, listener: Heard) -> None:
+    stage = SimulatedStage(scenario, listener)
+    for _ in range(round(scenario.duration_seconds / PERIOD_SECONDS)):
+        stage.run_period(specs_of(scenario))
+
+
+def cpu_used(passes: Sequence[PassReport]) -> Mapping[str, float]:
+    """Millicores of each component, the mean of the periods in which all was known."""
+    each: dict[str, list[float]] = {}
+    for picture in [
+        made.snapshot for made in passes if made.snapshot and not made.snapshot.completeness.missing_executors
+    ]:
+        used: dict[str, float] = {}
+        for executor, load in picture.loads.items():
+            used[executor.component] = used.get(executor.component, 0.0) + (load.cpu_millicores or 0.0)
+        for component, millicores in used.items():
+            each.setdefault(component, []).append(millicores)
+    return {component: statistics.fmean(millicores) for component, millicores in each.items()}
+
+
+def test_a_replay_uses_as_much_cpu_as_was_measured(spark: SparkSession, tmp_path: Path) -> None:
+    recorded, replayed = Heard(), Heard()
+    scenario = small_scenario(12)
+    play(scenario, recorded)
+    passes = [Pass(made.at_seconds, number, made.snapshot) for number, made in enumerate(recorded.passes)]
+    play(replace(scenario, model=read(spark, tmp_path, passes).model()), replayed)
+    was = cpu_used(recorded.passes)
+    assert cpu_used(replayed.passes) == pytest.approx(was, rel=0.05)

@@ -14,6 +14,7 @@ from storm_pipeline.lake import Lake
 from storm_pipeline.transforms.components import COST_PER_TUPLE, component_periods
 from storm_pipeline.tuning.lives import Loads, absences, loads_by_name, newest_lives, with_absences
 from storm_pipeline.tuning.recording import (
+    COSTS,
     USUAL_ROUND_TRIP_MS,
     InvalidRecording,
     RecordedComponent,
@@ -94,7 +95,10 @@ def _loads(loads: Loads, absent: Mapping[str, Sequence[float]], began: float) ->
 
 
 def _costs(components: DataFrame) -> dict[tuple[str, str], float]:
-    rows = components.groupBy("topology_id", "component").agg(f.expr(COST_PER_TUPLE).alias("cpu_ms")).collect()
+    """Without idling, which the simulator adds to each executor."""
+    beside_idling = f.col("cpu_millicores") - COSTS.idle_executor_millicores * f.col("executors")
+    busy = components.withColumn("cpu_millicores", f.greatest(f.lit(0.0), beside_idling))
+    rows = busy.groupBy("topology_id", "component").agg(f.expr(COST_PER_TUPLE).alias("cpu_ms")).collect()
     return {(row["topology_id"], row["component"]): row["cpu_ms"] or 0.0 for row in rows}
 
 

@@ -10,6 +10,7 @@ from storm_operator.core.model import ComponentKind
 from storm_operator.simulator.load import Recorded
 from storm_operator.simulator.model import (
     ClusterModel,
+    Costs,
     Grouping,
     SimulatedComponent,
     SimulatedEdge,
@@ -20,6 +21,8 @@ from storm_operator.simulator.model import (
 FIRST_PORT = 6700
 USUAL_CAPACITY_MILLICORES = 1000.0
 USUAL_ROUND_TRIP_MS = 1.0
+COSTS = Costs(emit_cpu_ms=0.0)
+"""Of Storm itself in a replay: what a tuple was measured to cost has what it costs to emit others in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,10 @@ class RecordedMachine:
 
 @dataclass(frozen=True, slots=True)
 class RecordedComponent:
-    """A component: `load` is (seconds since the beginning, tuples per second) of a spout, empty for others."""
+    """A component: `load` is (seconds since the beginning, tuples per second) of a spout, empty for others.
+
+    `cpu_ms` is what a tuple costs, without what its executors need when idle.
+    """
 
     name: str
     kind: str
@@ -89,6 +95,7 @@ class Recording:
             tuple(_machine(machine) for machine in self.machines),
             tuple(_topology(topology) for topology in self.topologies),
             Distances({}, default_ms=self.round_trip_ms),
+            COSTS,
         )
 
     def part(self, start_seconds: float, seconds: float) -> Recording:

@@ -51,7 +51,11 @@ class PassCollector:
         """What was heard after the last pass; None when nothing was."""
         if not self._records:
             return None
-        return self._take(Pass(self._last_at_seconds, self.sequence, records=tuple(self._records)))
+        # Before the first pass there is no time but the plans' own.
+        at_seconds = self._last_at_seconds or max(
+            record.in_force_at_seconds or record.plan.created_at_seconds for record in self._records
+        )
+        return self._take(Pass(at_seconds, self.sequence, records=tuple(self._records)))
 
     def _take(self, made: Pass) -> Pass:
         self._records.clear()

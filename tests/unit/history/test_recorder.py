@@ -203,6 +203,15 @@ def test_what_became_of_a_plan_is_told_at_the_end_where_the_last_period_could_no
     assert recorder.lost == 1
 
 
+def test_what_became_of_a_plan_before_the_first_pass_ended_is_not_told_of_1970(tmp_path: Path) -> None:
+    record = plan_record(PlanState.VERIFIED)
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), lambda _: None)
+    recorder.on_record(record)
+    recorder.close()
+    (row,) = rows(tmp_path, "plans")
+    assert row["period_end"] >= row["created_at"]
+
+
 def dies_after(monkeypatch: pytest.MonkeyPatch, store: HistoryStore, writes: int) -> None:
     """The process ends at the `writes`-th file operation from now on."""
     left = [writes]

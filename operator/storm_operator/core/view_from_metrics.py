@@ -6,7 +6,7 @@ not exist.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
 from storm_operator.core.model import (
@@ -30,9 +30,15 @@ SYSTEM = "__"
 """Begins the names of Storm's own streams and components."""
 
 
-def view_from_metrics(window: MetricsWindow) -> ClusterView:
-    """The cluster as the series of `window` show it; an executor that moved is where it was seen last."""
+def view_from_metrics(window: MetricsWindow, unseen: Iterable[Executor] = ()) -> ClusterView:
+    """The cluster as the series of `window` show it; an executor that moved is where it was seen last.
+
+    `unseen` are executors that were there although they may have no series: nobody knows where. They count with others
+    of their components, whose sums would lack them; of a component without any nothing is known, not even its kind.
+    """
     slot_of = _placed(window)
+    seen = {(executor.topology_id, executor.component) for executor in slot_of}
+    there = in_order({*slot_of, *(one for one in unseen if (one.topology_id, one.component) in seen)})
     hosts = {key.label("supervisor") for key, _ in window.named(CAPACITY)} | {
         slot.supervisor_id for slot in slot_of.values()
     }
@@ -40,8 +46,8 @@ def view_from_metrics(window: MetricsWindow) -> ClusterView:
     for slot in slot_of.values():
         ports[slot.supervisor_id].add(slot.port)
     topologies = [
-        _topology(topology_id, [e for e in slot_of if e.topology_id == topology_id], slot_of, window)
-        for topology_id in sorted({executor.topology_id for executor in slot_of})
+        _topology(topology_id, [e for e in there if e.topology_id == topology_id], slot_of, window)
+        for topology_id in sorted({executor.topology_id for executor in there})
     ]
     supervisors = tuple(Supervisor(host, host, tuple(sorted(ports[host]))) for host in sorted(hosts))
     return ClusterView(supervisors, tuple(topologies), Assignment(slot_of))
@@ -50,14 +56,15 @@ def view_from_metrics(window: MetricsWindow) -> ClusterView:
 def _placed(window: MetricsWindow) -> Mapping[Executor, WorkerSlot]:
     newest: dict[Executor, tuple[float, WorkerSlot]] = {}
     for key, series in window.named(EXECUTED):
-        executor, slot = _executor(key), _slot(key)
+        executor, slot = executor_of(key), _slot(key)
         if executor is not None and slot is not None:
             seen = (series.last.timestamp_seconds, slot)
             newest[executor] = max(newest.get(executor, seen), seen)
     return {executor: newest[executor][1] for executor in in_order(newest)}
 
 
-def _executor(key: SeriesKey) -> Executor | None:
+def executor_of(key: SeriesKey) -> Executor | None:
+    """The executor that a series is of, by its labels; None where they do not name one."""
     first, _, last = key.label("executor").partition("-")
     if not (first.isdecimal() and last.isdecimal() and key.label("component")):
         return None
@@ -85,7 +92,7 @@ def _topology(
     for executor in executors:
         tasks[executor.component] = tasks.get(executor.component, 0) + len(executor.tasks)
     components = tuple(Component(name, _kind(name, receivers), count) for name, count in sorted(tasks.items()))
-    workers = len({slot_of[executor] for executor in executors})
+    workers = len({slot_of[executor] for executor in executors if executor in slot_of})
     return Topology(topology_id, _name(topology_id), components, tuple(edges), tuple(executors), workers)
 
 

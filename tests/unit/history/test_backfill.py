@@ -112,6 +112,20 @@ def test_what_has_ended_is_in_no_later_period(tmp_path: Path) -> None:
     assert max(seen) == ended
 
 
+def test_an_executor_that_could_not_be_scraped_for_a_while_is_unknown_and_not_gone(tmp_path: Path) -> None:
+    other = {"supervisor": "h2", "topology_id": TOPOLOGY, "component": "split", "executor": "3-3", "port": "6700"}
+    other_host = [series(f"storm_executor_{name}_tuples_total", 100.0, **other) for name in ("executed", "emitted")]
+    silent = range(START + 61, START + 81)
+    with_hole = [{**one, "values": [v for v in one["values"] if int(v[0]) not in silent]} for one in other_host]
+    body = json.dumps({"status": "success", "data": {"result": all_series() + with_hole}}).encode()
+    with serving(lambda _: (200, body)) as url:
+        assert run(tmp_path, url).exit_code == 0
+    split = [row for row in rows(tmp_path, "executors") if row["task_start"] == 3]
+    assert len(split) == 12
+    unknown = [row["period_end"].timestamp() - START for row in split if row["executed_per_second"] is None]
+    assert unknown == [70.0, 80.0]
+
+
 def test_a_time_without_any_metrics_has_no_period(tmp_path: Path) -> None:
     silent = range(START + 61, START + 81)
     with_hole = [{**one, "values": [v for v in one["values"] if int(v[0]) not in silent]} for one in all_series()]

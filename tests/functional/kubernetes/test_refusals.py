@@ -66,6 +66,10 @@ class Refused:
         found = self.kube.objects("events", NAMESPACE)
         return [(one["reason"], one["message"]) for one in found if one["source"].get("component") == "storm-operator"]
 
+    def are_resized(self) -> list[bool]:
+        self.care.see((managed_from(topology_body("words", NAMESPACE), NIMBUS),))
+        return [pod.is_resized for pod in self.care.limits.present]
+
     def asked_for(self) -> str:
         pod = self.kube.object("pods", "storm-supervisor-0", NAMESPACE)
         return str(pod["spec"]["containers"][0]["resources"]["limits"]["cpu"])
@@ -115,6 +119,15 @@ def test_infeasible_resize_is_told_planned_around_and_asked_for_again(refused: R
     refused.run_pass(wants_all, RETRY_SECONDS)
     assert (refused.said, refused.asked_for()) == ([], "1990m")
     assert len(refused.events()) == 1
+
+
+def test_kubernetes_remembers_whose_the_limit_of_a_pod_is(refused: Refused) -> None:
+    refused.run_pass(same_demand((WORDS,), 1700.0), RETRY_SECONDS)
+    assert refused.are_resized() == [True]
+    cpu = {"limits": {"cpu": "1900m"}, "requests": {"cpu": "1900m"}}
+    patch = json.dumps({"spec": {"containers": [{"name": CONTAINER, "resources": cpu}]}})
+    refused.kube.kubectl("patch", "pod", "storm-supervisor-0", "-n", NAMESPACE, "--subresource=resize", "-p", patch)
+    assert refused.are_resized() == [False]
 
 
 def test_set_of_that_name_is_not_there(refused: Refused) -> None:

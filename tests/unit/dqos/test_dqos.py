@@ -12,7 +12,7 @@ import pytest
 from builders import chain_topology, even_traffic, placed, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, acked_chain, placed_or_fail
 from storm_operator.core.distances import Distances
-from storm_operator.core.model import Assignment, Infeasible
+from storm_operator.core.model import Assignment, Component, ComponentKind, Edge, Infeasible
 from storm_operator.core.placement.dqos import pinned_components, place_dqos
 
 PIPELINE = chain_topology(
@@ -131,6 +131,18 @@ def test_producers_consumers_and_named_components_are_pinned_and_ackers_are_not(
     topology = acked_chain("t", ("spout", 1), ("middle", 2), ("last", 1))
     assert pinned_components(topology, ()) == {"spout", "last"}
     assert pinned_components(topology, ("middle", "elsewhere")) == {"spout", "middle", "last"}
+
+
+def test_a_metrics_consumer_takes_no_consumers_place() -> None:
+    """Storm subscribes it to all components, so that no other bolt is one that no bolt subscribes to."""
+    taker = "__metrics_org.apache.storm.metric.LoggingMetricsConsumer"
+    topology = replace(
+        PIPELINE,
+        components=(*PIPELINE.components, Component(taker, ComponentKind.BOLT, 1)),
+        edges=(*PIPELINE.edges, *(Edge(part.name, "__metrics", taker, "shuffle") for part in PIPELINE.components)),
+    )
+    assert pinned_components(topology, ()) == {"source", "consumer"}
+    assert pinned_components(topology, (taker,)) == {"source", "consumer", taker}
 
 
 def test_pinned_components_stay_on_a_bad_node_and_unknown_ones_are_refused() -> None:

@@ -19,7 +19,8 @@ Where the paper is silent:
 - A supervisor can host an executor that has a worker of its topology, or a free slot.
 - Utilisation is what it would be with the executor there, or else two supervisors would hand it to and fro for ever.
 - Pinned are producers (spouts), consumers (bolts that no bolt subscribes to; both as in figure 1) and what
-  `scheduling.pinnedComponents` names. Storm's ackers move like bolts.
+  `scheduling.pinnedComponents` names. Storm's own components are neither: its ackers and metrics consumers move like
+  other bolts, and a bolt whose metrics one of them takes is a consumer all the same.
 - The defaults of the weights are those of section 4: w_l = 1, w_a = 10 of dQoS_la, w_u = 0.5 of dQoS_lu.
 - The BootstrapScheduler, which places what has no place, is Storm's own rule (section 3 leaves it open).
 """
@@ -77,15 +78,11 @@ def place_dqos(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSet
 
 def pinned_components(topology: Topology, named: Collection[str]) -> frozenset[str]:
     """Producers, consumers, and those of the components `named` that the topology has."""
-    kind = {component.name: component.kind for component in topology.components}
+    names = {component.name for component in topology.components}
+    kind = {component.name: component.kind for component in topology.components if not component.name.startswith("__")}
     feeding = {edge.source for edge in topology.edges if kind.get(edge.target) is ComponentKind.BOLT}
-    return frozenset(
-        name
-        for name in kind
-        if name in named
-        or kind[name] is ComponentKind.SPOUT
-        or (kind[name] is ComponentKind.BOLT and name not in feeding)
-    )
+    ends = {name for name in kind if kind[name] is ComponentKind.SPOUT or name not in feeding}
+    return frozenset(names.intersection(named) | ends)
 
 
 def _unknown_pinned(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Infeasible | None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from builders import chain_topology, placement_settings, same_demand, snapshot, supervisors
-from placement_cases import Case, large_case, placed_or_fail, random_case
+from builders import chain_topology, even_traffic, placement_settings, same_demand, snapshot, supervisors
+from placement_cases import Case, burdened, large_case, placed_or_fail, random_case
 from storm_operator.core.model import Assignment, Demand
 from storm_operator.core.placement.executor_arrays import ExecutorArrays, executor_arrays, with_one_worker_each
 from storm_operator.core.placement.genetic import RunningCost, place_genetic
@@ -34,9 +34,11 @@ def arrays_of(case: Case) -> ExecutorArrays:
     return executor_arrays(case.snapshot, case.settings, case.demand.millicores)
 
 
+@pytest.mark.parametrize("is_burdened", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_cost_of_a_population_is_the_objectives(seed: int) -> None:
+def test_the_cost_of_a_population_is_the_objectives(seed: int, is_burdened: bool) -> None:
     case = random_case(seed, most_topologies=3, slack=0.8)
+    case = burdened(case, seed) if is_burdened else case
     arrays = arrays_of(case)
     population = np.random.default_rng(seed).integers(0, len(arrays.machines), size=(4, len(arrays.executors)))
     costs = RunningCost(case.snapshot, case.settings, arrays).of(population)
@@ -46,6 +48,16 @@ def test_the_cost_of_a_population_is_the_objectives(seed: int) -> None:
     assert costs - costs[0] == pytest.approx(np.array(expected) - expected[0])
     if len(case.settings.movable) == len(case.snapshot.topologies):
         assert costs[0] == pytest.approx(expected[0])
+
+
+def test_a_supervisor_that_often_does_not_answer_is_left() -> None:
+    topology = chain_topology("t", ("spout", 1), ("bolt", 2))
+    machines = (replace(supervisors(2)[0], availability=0.85), supervisors(2)[1])
+    in_force = dict.fromkeys(topology.executors, machines[0].slots[0])
+    rates = even_traffic(topology, 100.0)
+    picture = replace(snapshot((topology,), machines, in_force, rates=rates), taken_at_seconds=DUE)
+    found = place(Case(picture, same_demand((topology,), 100.0), placement_settings((topology,))))
+    assert found.used_supervisors() == ("s2",)
 
 
 def test_no_overload_is_worth_a_slot_that_is_not_there() -> None:

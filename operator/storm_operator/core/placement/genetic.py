@@ -5,7 +5,8 @@ Paper 003 names the family and says no more. What was decided:
 - A chromosome is the supervisor of every executor, in order of topology and task, so that executors of a component are
   neighbours on it. A topology has one worker on each supervisor that it uses.
 - Cost is what this project's objective says of a running assignment (docs/explanation/objective.md: network, overload,
-  supervisors in use); needing slots that are not there costs more than anything else.
+  losses, supervisors in use), but for what overload counts on top where topologies differ in priority; needing slots
+  that are not there costs more than anything else.
 - The first generation is the assignment in force, copies of it with half of their genes at random, and random ones.
 - Parents win tournaments of two, crossover is at two points, the two best live on unchanged. A mutated gene becomes the
   supervisor of one of the executor's peers, or, as often, any supervisor.
@@ -21,6 +22,7 @@ import numpy as np
 
 from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
 from storm_operator.core.placement.objective import prices_of, room_for_executors
 from storm_operator.core.placement.parameters import SEED, Parameter, read_parameters
@@ -60,7 +62,8 @@ def place_genetic(snapshot: ClusterSnapshot, demand: Demand, settings: Placement
 class RunningCost:
     """`Cost.running` of the objective for whole populations, where topologies have one worker on a supervisor.
 
-    The network usage of executors that may not move, which is always the same, is left out.
+    The network usage and the losses of executors that may not move, which are always the same, are left out, and all
+    topologies count as being of one priority.
     """
 
     def __init__(self, snapshot: ClusterSnapshot, settings: PlacementSettings, arrays: ExecutorArrays) -> None:
@@ -68,9 +71,18 @@ class RunningCost:
         usable = room_for_executors(snapshot, settings)
         self._arrays = arrays
         self._per_millicore = prices.per_overloaded_millicore
+        self._per_megabyte = prices.per_overfull_megabyte
         self._per_supervisor = prices.per_supervisor
         self._usable = np.array([usable[machine.id] for machine in arrays.machines])
         self._distances = _distances(snapshot, arrays)
+        ids = [machine.id for machine in arrays.machines]
+        declared, memory = declared_memory_mb(snapshot), memory_capacities(snapshot)
+        fixed = by_supervisor(snapshot, settings, declared)
+        self._megabytes = np.array([declared.get(executor, 0.0) for executor in arrays.executors])
+        self._fixed_megabytes = np.array([fixed[at] for at in ids])
+        self._memory = np.array([memory[at] for at in ids])
+        shares = np.array([prices.share_of[executor] for executor in arrays.executors])
+        self._losses = np.outer(shares, [prices.loss_ms[at] for at in ids])
         self._lacking_slot = 1.0 + self._all_together()
 
     def of(self, population: Ints) -> Floats:
@@ -85,17 +97,30 @@ class RunningCost:
         costs: Floats = (
             self._network(population)
             + overload * self._per_millicore
+            + self._overfull_megabytes(population) * self._per_megabyte
+            + self._losses[np.arange(population.shape[1]), population].sum(axis=1)
             + in_use * self._per_supervisor
             + lacking * self._lacking_slot
         )
         return costs
 
     def _all_together(self) -> float:
-        """More than anything else can cost: all traffic the farthest way, all CPU too much, all supervisors in use."""
+        """More than anything else can cost: all traffic the farthest way, all CPU and memory too much, all supervisors
+        in use, everyone where most is lost."""
         arrays = self._arrays
         farthest = float(arrays.pairs[2].sum()) * float(self._distances.max(initial=0.0))
         overload = float(arrays.loads.sum() + arrays.fixed_loads.sum()) * self._per_millicore
-        return farthest + overload + self._per_supervisor * len(arrays.machines)
+        overfull = float(self._megabytes.sum() + self._fixed_megabytes.sum()) * self._per_megabyte
+        losses = float(self._losses.max(axis=1, initial=0.0).sum())
+        return farthest + overload + overfull + losses + self._per_supervisor * len(arrays.machines)
+
+    def _overfull_megabytes(self, population: Ints) -> Floats:
+        if not self._megabytes.any():
+            return np.zeros(len(population))  # what others declare is always the same
+        count = len(self._memory)
+        wanted = np.stack([np.bincount(choice, self._megabytes, count) for choice in population])
+        beyond: Floats = np.maximum(0.0, wanted + self._fixed_megabytes - self._memory).sum(axis=1)
+        return beyond
 
     def _network(self, population: Ints) -> Floats:
         """Tuples per second times distance; some pairs at a time, so that intermediate arrays stay in the cache."""

@@ -76,6 +76,22 @@ def test_a_period_that_nobody_measured_is_no_overload() -> None:
     assert place(case) == case.snapshot.assignment
 
 
+@pytest.mark.parametrize(
+    ("seconds_ago", "moves"),
+    [
+        ((30.0, 20.0, 10.0, 0.0), True),
+        ((100.0, 90.0, 80.0, 0.0), False),  # for a minute no topology was measured completely
+        ((90.0, 80.0, 70.0, 60.0), False),  # nor for the last minute
+        ((33.0, 21.0, 9.0, 0.0), True),  # passes are not that punctual
+    ],
+)
+def test_periods_that_are_not_there_are_no_overload_either(seconds_ago: Sequence[float], moves: bool) -> None:
+    case = case_at(QUIET)
+    history = tuple(LoadPeriod(QUIET - ago, 10.0, {}, {"s1": 900.0}) for ago in seconds_ago)
+    case = replace(case, snapshot=replace(case.snapshot, history=history))
+    assert (place(case) != case.snapshot.assignment) == moves
+
+
 def test_capacity_keeps_workers_apart_and_its_absence_does_not() -> None:
     # All four executors exchange tuples: without a bound both workers would go to one supervisor.
     assert len(place(case_at(DUE, capacity=1000.0)).used_supervisors()) == 2

@@ -33,13 +33,20 @@ def as_if_due(snapshot: ClusterSnapshot, every_seconds: float) -> ClusterSnapsho
 
 
 def seconds_at_bound(snapshot: ClusterSnapshot, supervisor_id: str, bound_millicores: float) -> float:
-    """For how long, up to now and without a gap, the supervisor's measured CPU was at the bound or beyond."""
-    total = 0.0
+    """For how long, up to now and without a gap, the supervisor's measured CPU was at the bound or beyond.
+
+    Periods in which no topology was measured completely are not in the history: more than half a period without any
+    is a gap.
+    """
+    total, since = 0.0, snapshot.taken_at_seconds
     for period in reversed(snapshot.history):
         used = period.supervisor_cpu_millicores.get(supervisor_id)
-        if used is None or used < bound_millicores:
+        # Readings may tell of less time than lies between two passes, or of more.
+        lasted = max(period.period_seconds, snapshot.period_seconds)
+        if used is None or used < bound_millicores or since - period.ended_at_seconds > lasted / 2.0:
             break
         total += period.period_seconds
+        since = period.ended_at_seconds - lasted
     return total
 
 

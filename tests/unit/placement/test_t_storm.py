@@ -79,6 +79,15 @@ def test_the_default_gamma_leaves_30_percent_of_the_nodes_idle() -> None:
     assert len(placed_or_fail(placement).used_supervisors()) == 7
 
 
+@pytest.mark.parametrize(("executors", "machines", "most"), [(49, 10, 7), (49, 5, 14), (40, 10, 6)])
+def test_no_node_has_more_than_gamma_times_its_even_share(executors: int, machines: int, most: int) -> None:
+    # 4.9 / 0.7 is 7, and not a rounding error more; 4 / 0.7 is 5.7, which is rounded up.
+    wide = chain_topology("wide", ("spout", executors))
+    picture = replace(snapshot((wide,), supervisors(machines, 10_000.0)), taken_at_seconds=AT_A_SCHEDULE)
+    found = placed_or_fail(place_t_storm(picture, same_demand((wide,), 100.0), placement_settings((wide,))))
+    assert max(len(inside) for inside in found.workers().values()) == most
+
+
 def test_the_executor_with_most_traffic_is_placed_first() -> None:
     # In the order of tasks S1 and S2 would share s1 and shut B2 out.
     rates = {(S2, B2): 100.0, (S1, B1): 1.0, (S3, B3): 1.0}

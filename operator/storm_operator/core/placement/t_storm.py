@@ -80,7 +80,7 @@ class _Nodes:
         self._carried = by_supervisor(snapshot, settings, loads)
         self._counts = by_supervisor(snapshot, settings, dict.fromkeys(obstacles(snapshot, settings), 1.0))
         even_share = len(loads) / max(1, len(snapshot.supervisors))
-        self._most = math.ceil(values["gamma"] * even_share)
+        self._most = math.ceil(values["gamma"] * even_share - 1e-9)
         self._place: dict[Executor, str] = {}
 
     def choose(self, executor: Executor, candidates: Sequence[str]) -> str:

@@ -152,6 +152,16 @@ def test_scale_in_merges_the_least_loaded_supervisor_into_others() -> None:
     assert sorted(proposal.workers()) == [slot("s1:6700"), slot("s1:6701")]
 
 
+def test_scale_in_looks_for_the_stateless_workers_target_first() -> None:
+    """Lines 5 to 10 of Algorithm 3: s2 has 150 left and takes one worker of 100, s3 with 300 left the other."""
+    halves = chain_topology("halves", ("spout", 3), ("count", 3), stateful=("count",))
+    here = placed(halves, {"spout": ["s1:6700", "s2:6700", "s3:6700"], "count": ["s1:6701", "s2:6701", "s3:6701"]})
+    needs = dict(zip(halves.executors, (100.0, 450.0, 350.0, 100.0, 400.0, 350.0), strict=True))
+    proposal = done(place([halves], supervisors(3), here, Demand(needs, needs)))
+    assert where(proposal, halves, "spout") == ["s2:6700", "s2:6700", "s3:6700"]
+    assert where(proposal, halves, "count") == ["s3:6701", "s2:6701", "s3:6701"]
+
+
 def test_scale_in_needs_one_target_for_each_worker() -> None:
     """700 on each supervisor: the least loaded one's stateful worker (400) fits nowhere in one piece."""
     here = placed(WORDS, {"spout": "s1:6700", "split": ["s1:6700", "s2:6700"], "count": ["s1:6701", "s2:6701"]})

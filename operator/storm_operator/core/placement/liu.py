@@ -17,8 +17,9 @@ Where the paper is silent:
   it joins those who live there. If that fails too, everything is tried once more with the largest executors first.
 - An executor that demands more than the largest supervisor has is counted as just that.
 - Scale-in runs for each topology over the supervisors that it uses, then for whole supervisors with everything on
-  them, until neither finds anything. A worker goes to the first target it fits, the fullest first; a worker that
-  does not exist on the target is created if a slot is free. Supervisors with executors that may not move stay.
+  them, until neither finds anything. A worker goes to the first target it fits, the fullest first (Algorithm 3 as
+  written would go on and end with the last one); a worker that does not exist on the target is created if a slot is
+  free. Supervisors with executors that may not move stay.
 - With `separation: Never` a topology has one worker on a supervisor; `Auto` is taken as `Always`.
 """
 
@@ -229,7 +230,8 @@ def _merge_into_others(
         return None
     leaving = min(sorted(loads), key=lambda n: loads[n])
     trial = workers.copy()
-    for worker in trial.workers_on(leaving, topology_id):
+    leavers = trial.workers_on(leaving, topology_id)
+    for worker in sorted(leavers, key=lambda w: (w.topology_id, w.kind is Kind.STATEFUL)):
         targets = sorted((n for n in used if n != leaving), key=lambda n: (trial.remaining(n), n))
         homes = [Worker(worker.topology_id, n, worker.kind) for n in targets if trial.fits(trial.demand_of(worker), n)]
         home = next((home for home in homes if trial.can_open(home)), None)

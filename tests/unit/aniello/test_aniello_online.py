@@ -9,7 +9,7 @@ import pytest
 
 from builders import chain_topology, placed, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, placed_or_fail
-from storm_operator.core.model import Assignment, ExecutorLoad, Infeasible
+from storm_operator.core.model import Assignment, Demand, ExecutorLoad, Infeasible
 from storm_operator.core.placement.aniello_online import place_aniello_online
 from storm_operator.core.placement.greedy_pairs import Bins
 from storm_operator.core.snapshot import LoadPeriod
@@ -109,6 +109,17 @@ def test_executors_without_a_place_are_placed_at_any_time() -> None:
     case = case_at(QUIET)
     case = case.in_force(Assignment({SPOUT_1: case.snapshot.assignment.slot_of[SPOUT_1]}))
     assert set(place(case).slot_of) == set(CHAIN.executors)
+
+
+def test_a_topology_of_which_nothing_is_known_begins_as_storm_would_have_it() -> None:
+    # "Initializes the application using a schedule obtained applying exactly the same approach used by the default
+    # scheduler" (section 4.1): 8 workers on 8 nodes with 5 slots each, and 4 of 30 executors at most in each.
+    steps = [(f"stage{n}", 5) for n in range(6)]
+    topology = chain_topology("reference", *steps, num_workers=8)
+    picture = snapshot((topology,), supervisors(8, slots=5))
+    unknown = Case(picture, Demand({}, {}), placement_settings((topology,)))
+    sizes = {slot.supervisor_id: len(inside) for slot, inside in place(unknown).workers().items()}
+    assert sizes == {"s1": 4, "s2": 4, "s3": 4, "s4": 4, "s5": 4, "s6": 4, "s7": 3, "s8": 3}
 
 
 def test_too_few_slots_is_a_value_with_a_reason() -> None:

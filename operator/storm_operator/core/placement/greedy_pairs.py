@@ -75,7 +75,7 @@ class Bins:
             fitting = [at for at in roomy if self._fits(at, (item,))]
             affinity = self._affinity[item]
             if fitting:
-                self.put(item, min(fitting, key=lambda at, near=affinity: (-near[at], self._loads[at], at)))  # type: ignore[misc]
+                self.put(item, min(fitting, key=lambda at, near=affinity: (-near[at], *self._fill(at))))  # type: ignore[misc]
             else:
                 self.put(item, min(roomy, key=lambda at: (self._loads[at] - self._limits[at], at)))
         return True
@@ -130,7 +130,11 @@ class Bins:
 
     def _least_loaded(self, items: Sequence[int]) -> int | None:
         fitting = [at for at in range(len(self._loads)) if self._fits(at, items)]
-        return min(fitting, key=lambda at: (self._loads[at], at), default=None)
+        return min(fitting, key=self._fill, default=None)
+
+    def _fill(self, at: int) -> tuple[float, int, int]:
+        """To find the least loaded bin; of equally loaded ones that with fewest items, then the first."""
+        return self._loads[at], self._counts[at], at
 
     def _fits(self, at: int, items: Sequence[int]) -> bool:
         load = sum(self.item_loads[item] for item in items)

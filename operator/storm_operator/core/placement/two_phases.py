@@ -7,7 +7,9 @@ Where the papers are silent ("many corner cases"): M(alpha) of Aniello's section
 CPU bound and the free slots what a supervisor takes; an assignment that breaks a bound is not considered. Executors and
 workers that no pair placed follow one by one, to where they add least traffic, then load. A worker left empty gets the
 executor that is missed least (equation 2 wants all of them used). Where the CPU bound cannot be kept the least loaded
-supervisor with a slot is used. An executor whose CPU nobody measured counts with its demand.
+supervisor with a slot is used. An executor whose CPU nobody measured counts with its demand. Of equally loaded workers
+(supervisors) that with fewest executors (workers) is taken: where nothing was measured yet, executors are thereby dealt
+out evenly, as Storm does and Aniello's online scheduler begins (section 4.1).
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ Defaults are those of the evaluation (section 4.1): alpha = 0, beta = 0.5. Where
 components that nothing feeds go to the slot with fewest executors, which spreads them (section 4.1 counts on that:
 F of F*F streams become local); among slots that hold parents the one with fewest executors of the same component,
 then with fewest executors, is taken; when all of those are full, any used slot, then an empty one. The acker's answers
-to the spout are left out of the graph, and components in a cycle (which the paper excludes) count as one step.
+to the spout are left out of the graph, but Storm's own components are among the C; components in a cycle (which the
+paper excludes) are one step. Where fewer than min(W, E) slots are free, so that the paper has no schedule (section 3),
+all of them are used, as Storm would.
 """
 
 from __future__ import annotations

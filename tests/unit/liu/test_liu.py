@@ -162,6 +162,16 @@ def test_scale_in_looks_for_the_stateless_workers_target_first() -> None:
     assert where(proposal, halves, "count") == ["s3:6701", "s2:6701", "s3:6701"]
 
 
+def test_scale_in_orders_the_targets_once() -> None:
+    """s1 has 200 left, s2 400: the stateless 250 of s3 go to s2, which is fuller then; the stateful 50 still to s1."""
+    thirds = chain_topology("thirds", ("spout", 3), ("count", 3), stateful=("count",))
+    here = placed(thirds, {"spout": ["s1:6700", "s2:6700", "s3:6700"], "count": ["s1:6701", "s2:6701", "s3:6701"]})
+    needs = dict(zip(thirds.executors, (400.0, 300.0, 250.0, 400.0, 300.0, 50.0), strict=True))
+    proposal = done(place([thirds], supervisors(3), here, Demand(needs, needs)))
+    assert where(proposal, thirds, "spout") == ["s1:6700", "s2:6700", "s2:6700"]
+    assert where(proposal, thirds, "count") == ["s1:6701", "s2:6701", "s1:6701"]
+
+
 def test_scale_in_needs_one_target_for_each_worker() -> None:
     """700 on each supervisor: the least loaded one's stateful worker (400) fits nowhere in one piece."""
     here = placed(WORDS, {"spout": "s1:6700", "split": ["s1:6700", "s2:6700"], "count": ["s1:6701", "s2:6701"]})

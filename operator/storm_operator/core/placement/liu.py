@@ -229,10 +229,10 @@ def _merge_into_others(
     if not loads or len(used) < 2:
         return None
     leaving = min(sorted(loads), key=lambda n: loads[n])
+    targets = sorted((n for n in used if n != leaving), key=lambda n: (workers.remaining(n), n))
     trial = workers.copy()
     leavers = trial.workers_on(leaving, topology_id)
     for worker in sorted(leavers, key=lambda w: (w.topology_id, w.kind is Kind.STATEFUL)):
-        targets = sorted((n for n in used if n != leaving), key=lambda n: (trial.remaining(n), n))
         homes = [Worker(worker.topology_id, n, worker.kind) for n in targets if trial.fits(trial.demand_of(worker), n)]
         home = next((home for home in homes if trial.can_open(home)), None)
         if home is None:

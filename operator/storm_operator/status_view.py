@@ -88,6 +88,8 @@ def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:
 def _traffic(traffic: Document) -> Text:
     levels = ("in_worker", "between_workers", "between_supervisors")
     rates = {level: traffic[f"{level}_tuples_per_second"] for level in levels}
+    if None in rates.values():
+        return Text("\nTuples/s: unknown, not all executors are measured")
     total = sum(rates.values())
     words = [f"{level.replace('_', ' ')} {_figure(rate)} ({_share(rate, total)})" for level, rate in rates.items()]
     return Text(f"\nTuples/s: {', '.join(words)}")
@@ -166,7 +168,9 @@ def _cpu(supervisor: Document) -> str:
     return f"{_figure(supervisor['cpu_used_millicores'])} of {_figure(supervisor['cpu_capacity_millicores'])} m"
 
 
-def _share(part: float, whole: float) -> str:
+def _share(part: float | None, whole: float | None) -> str:
+    if part is None or whole is None:
+        return "unknown"
     return f"{100 * part / whole:.0f}%" if whole > 0.0 else "-"
 
 

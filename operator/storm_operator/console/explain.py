@@ -100,8 +100,7 @@ def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
     sentences = [
         f"{figure(topology.acked_per_second)} tuples/s acked, {figure(topology.failed_per_second)} failed; complete "
         f"latency p50 {figure(topology.latency_p50_ms)} ms, p99 {figure(topology.latency_p99_ms)} ms.",
-        f"{figure(topology.inter_supervisor_tuples_per_second)} of {figure(topology.tuples_per_second)} tuples/s "
-        f"between executors cross supervisors{_share(topology)}; {count(topology.executors, 'executor')} in "
+        f"{_traffic(topology)}; {count(topology.executors, 'executor')} in "
         f"{count(topology.workers, 'worker')} on {count(topology.supervisors, 'supervisor')}.",
         *_cpu(topology, view),
     ]
@@ -114,9 +113,12 @@ def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _share(topology: TopologyView) -> str:
-    total = topology.tuples_per_second
-    return f" ({100 * topology.inter_supervisor_tuples_per_second / total:.0f}%)" if total > LEAST_PER_SECOND else ""
+def _traffic(topology: TopologyView) -> str:
+    crossing, whole = topology.inter_supervisor_tuples_per_second, topology.tuples_per_second
+    if crossing is None or whole is None:
+        return "How many tuples/s cross supervisors is unknown: not all of its executors are measured"
+    share = f" ({100 * crossing / whole:.0f}%)" if whole > LEAST_PER_SECOND else ""
+    return f"{figure(crossing)} of {figure(whole)} tuples/s between executors cross supervisors{share}"
 
 
 def _cpu(topology: TopologyView, view: PassView) -> tuple[str, ...]:

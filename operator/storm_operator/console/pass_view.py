@@ -159,7 +159,7 @@ def _topologies(
         slots.setdefault(executor.topology_id, set()).add(slot)
     rates = topology_rates(snapshot, assignment)
     return tuple(
-        _topology(topology, snapshot, slots.get(topology.id, set()), rates.get(topology.id, (0.0, 0.0)), given, managed)
+        _topology(topology, snapshot, slots.get(topology.id, set()), rates.get(topology.id), given, managed)
         for topology in snapshot.topologies
     )
 
@@ -168,7 +168,7 @@ def _topology(
     topology: Topology,
     snapshot: ClusterSnapshot,
     slots: set[WorkerSlot],
-    tuples: tuple[float, float],
+    tuples: tuple[float, float] | None,
     given: Given,
     managed: frozenset[str],
 ) -> TopologyView:
@@ -192,6 +192,6 @@ def _topology(
         latency_mean_ms=latency.mean_ms if latency else None,
         latency_p50_ms=latency.p50_ms if latency else None,
         latency_p99_ms=latency.p99_ms if latency else None,
-        tuples_per_second=tuples[0],
-        inter_supervisor_tuples_per_second=tuples[1],
+        tuples_per_second=tuples[0] if tuples else None,
+        inter_supervisor_tuples_per_second=tuples[1] if tuples else None,
     )

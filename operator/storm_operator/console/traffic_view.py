@@ -15,7 +15,7 @@ MOST_EXECUTOR_FLOWS = 2000
 MOST_WORKER_FLOWS = 2000
 """More lines than that cannot be told apart on any screen; the sums by level still count them all."""
 
-NO_TRAFFIC = TrafficView(0.0, 0.0, 0.0, (), (), (), 0, 0)
+NO_TRAFFIC = TrafficView(None, None, None, (), (), (), 0, 0)
 
 
 def traffic_view(
@@ -39,10 +39,11 @@ def traffic_view(
         *_summed(a[between_workers], b[between_workers], rates[between_workers], len(worker_of) + 1), MOST_WORKER_FLOWS
     )
     crossing = placed & (here != there)
+    is_complete = not snapshot.completeness.missing_executors
     return TrafficView(
-        in_worker_tuples_per_second=float(rates[placed & (a == b)].sum()),
-        between_workers_tuples_per_second=float(rates[between_workers & ~crossing].sum()),
-        between_supervisors_tuples_per_second=float(rates[crossing].sum()),
+        in_worker_tuples_per_second=float(rates[placed & (a == b)].sum()) if is_complete else None,
+        between_workers_tuples_per_second=float(rates[between_workers & ~crossing].sum()) if is_complete else None,
+        between_supervisors_tuples_per_second=float(rates[crossing].sum()) if is_complete else None,
         executor_flows=executor_flows,
         worker_flows=worker_flows,
         supervisor_flows=_supervisor_flows(snapshot, here[crossing], there[crossing], rates[crossing]),
@@ -52,11 +53,16 @@ def traffic_view(
 
 
 def topology_rates(snapshot: ClusterSnapshot, assignment: Assignment) -> Mapping[str, tuple[float, float]]:
-    """For each topology: tuples per second between its executors, and how many of them leave their supervisor."""
+    """For each topology: tuples per second between its executors, and how many of them leave their supervisor.
+
+    Those that are not fully measured are left out.
+    """
     totals: dict[str, tuple[float, float]] = {}
+    incomplete = snapshot.completeness.incomplete_topologies
     for topology in snapshot.topologies:
-        own = snapshot.traffic.within(topology.id)
-        totals[topology.id] = own.total(), own.inter_supervisor(assignment)
+        if topology.id not in incomplete:
+            own = snapshot.traffic.within(topology.id)
+            totals[topology.id] = own.total(), own.inter_supervisor(assignment)
     return totals
 
 

@@ -66,7 +66,11 @@ class ComponentView:
 
 @dataclass(frozen=True, slots=True)
 class TopologyView:
-    """One running topology: where it is and how it fares. Latencies are complete latencies over the period."""
+    """One running topology: where it is and how it fares. Latencies are complete latencies over the period.
+
+    Tuples are those between its executors, and those of them that leave their supervisor; None where not all of its
+    placed executors are measured.
+    """
 
     id: str
     name: str
@@ -81,8 +85,8 @@ class TopologyView:
     latency_mean_ms: float | None
     latency_p50_ms: float | None
     latency_p99_ms: float | None
-    tuples_per_second: float
-    inter_supervisor_tuples_per_second: float
+    tuples_per_second: float | None
+    inter_supervisor_tuples_per_second: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +111,14 @@ class SupervisorFlowView:
 @dataclass(frozen=True, slots=True)
 class TrafficView:
     """All tuples per second by level (between workers: of one supervisor), and the heaviest flows; how many lighter
-    ones are left out is said."""
+    ones are left out is said.
 
-    in_worker_tuples_per_second: float
-    between_workers_tuples_per_second: float
-    between_supervisors_tuples_per_second: float
+    The levels are None where not all placed executors are measured; flows are those that were measured.
+    """
+
+    in_worker_tuples_per_second: float | None
+    between_workers_tuples_per_second: float | None
+    between_supervisors_tuples_per_second: float | None
     executor_flows: tuple[FlowView, ...]
     worker_flows: tuple[FlowView, ...]
     supervisor_flows: tuple[SupervisorFlowView, ...]

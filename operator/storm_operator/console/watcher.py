@@ -40,9 +40,9 @@ class PassPoint:
     number: int
     at_seconds: float
     is_measured: bool
-    in_worker_tuples_per_second: float
-    between_workers_tuples_per_second: float
-    between_supervisors_tuples_per_second: float
+    in_worker_tuples_per_second: float | None
+    between_workers_tuples_per_second: float | None
+    between_supervisors_tuples_per_second: float | None
     supervisors_used: int
     cpu_used_millicores: float | None
     topologies: Mapping[str, TopologyPoint]

@@ -90,6 +90,11 @@ class Completeness:
             return 1.0
         return 1.0 - len(self.missing_executors) / self.expected_executors
 
+    @property
+    def incomplete_topologies(self) -> frozenset[str]:
+        """Ids of those with placed executors that are not fully measured: sums over the rest would look like a fall."""
+        return frozenset(executor.topology_id for executor in self.missing_executors)
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:

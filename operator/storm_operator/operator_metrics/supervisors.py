@@ -8,7 +8,6 @@ from storm_operator.core.model import Demand, Executor, Supervisor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.metric_contract import BY_NAME, OTHER
 from storm_operator.operator_metrics.readings import MILLICORES_PER_CORE, PREFIX, Reading
-from storm_operator.operator_metrics.topologies import incomplete_topologies
 
 PAIRS = "supervisor_traffic_tuples_per_second"
 
@@ -44,7 +43,7 @@ def _overload(supervisor: Supervisor, there: Mapping[Executor, object], needs: D
 
 def pair_readings(snapshot: ClusterSnapshot) -> Iterator[Reading]:
     """Tuples per second by ordered pair of supervisors, over the topologies whose figures are complete."""
-    incomplete = incomplete_topologies(snapshot)
+    incomplete = snapshot.completeness.incomplete_topologies
     complete = [topology.id for topology in snapshot.topologies if topology.id not in incomplete]
     hosts = {supervisor.id: supervisor.host for supervisor in snapshot.supervisors}
     flows = snapshot.traffic.by_supervisor(snapshot.assignment.restricted_to(complete))

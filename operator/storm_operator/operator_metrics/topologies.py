@@ -21,7 +21,7 @@ def topology_readings(
     snapshot: ClusterSnapshot, managed: Collection[str], namespace_of: Callable[[str], str]
 ) -> Iterator[Reading]:
     """`managed` are topology ids; `namespace_of` gives a topology's namespace by its name."""
-    traffic, incomplete = _traffic_by_level(snapshot), incomplete_topologies(snapshot)
+    traffic, incomplete = _traffic_by_level(snapshot), snapshot.completeness.incomplete_topologies
     for topology in _only(snapshot, managed):
         of_it = (topology.name,)
         slots = [snapshot.assignment.slot_of[e] for e in topology.executors if e in snapshot.assignment.slot_of]
@@ -32,11 +32,6 @@ def topology_readings(
         if topology.id not in incomplete:
             yield from _traffic(topology, traffic.get(topology.id, dict.fromkeys(LEVELS, 0.0)))
         yield from _rates(snapshot, topology)
-
-
-def incomplete_topologies(snapshot: ClusterSnapshot) -> frozenset[str]:
-    """Ids of those with placed executors that are not fully measured: sums over the others would look like a fall."""
-    return frozenset(executor.topology_id for executor in snapshot.completeness.missing_executors)
 
 
 def _only(snapshot: ClusterSnapshot, managed: Collection[str]) -> Iterable[Topology]:

@@ -83,6 +83,18 @@ def test_long_names_and_large_figures_fold_and_are_not_cut_off(operator: Operato
         assert folded.replace(" ", "") in placement_column(text, heading, after), folded
 
 
+def test_traffic_that_is_not_all_measured_is_unknown() -> None:
+    page = page_scene(passes=1)
+    page.played.observer.missing = True
+    page.played.run()
+    console = Console(width=120, record=True, file=StringIO(), highlight=False)
+    console.print(status_view("nimbus:6627", page.get("view"), []))
+    lines = console.export_text().splitlines()
+    (row,) = [line.split() for line in lines if line.split()[:1] == ["words"] and "(" not in line]
+    assert row[-1] == "unknown", "of its traffic that crosses"
+    assert "Tuples/s: unknown, not all executors are measured" in lines
+
+
 def placement_column(text: str, heading: str, after: str) -> str:
     """All of one column of the last table, up to the next one, without the ends of its lines."""
     headings, *rows = text.split("Placement (* stateful)")[1].splitlines()[1:]

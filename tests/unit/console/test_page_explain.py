@@ -81,6 +81,8 @@ def test_what_is_missing_is_named() -> None:
     measured = next(part["sentences"] for part in found["parts"] if part["title"] == "Measured")
     assert "Only 80% of executors have measurements." in measured
     assert "Agent s1 is silent." in measured
+    unknown = "How many tuples/s cross supervisors is unknown: not all of its executors are measured; 5 executors in "
+    assert measured[1].startswith(unknown)
     assert found["headline"].startswith("Hold (MetricsIncomplete)")
 
 

@@ -13,6 +13,7 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.console.documents import document
 from storm_operator.console.pass_view import NOTHING_SEEN, Given, view_of_pass, view_of_snapshot
 from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
+from storm_operator.console.views import TrafficView
 from storm_operator.core.model import ExecutorLoad
 from storm_operator.loop_ports import PassReport
 
@@ -56,15 +57,56 @@ def test_traffic_is_told_by_level_and_adds_up() -> None:
     traffic = view_of_snapshot(PICTURE, Given()).traffic
     crossing = PICTURE.traffic.inter_supervisor(PICTURE.assignment)
     assert traffic.between_supervisors_tuples_per_second == pytest.approx(crossing)
-    total = (
-        traffic.in_worker_tuples_per_second
-        + traffic.between_workers_tuples_per_second
-        + traffic.between_supervisors_tuples_per_second
-    )
+    total = sum(levels_of(traffic).values())
     assert total == pytest.approx(PICTURE.traffic.total())
     assert sum(flow.tuples_per_second for flow in traffic.supervisor_flows) == pytest.approx(crossing)
     assert sum(flow.tuples_per_second for flow in traffic.executor_flows) == pytest.approx(total)
     assert {flow.round_trip_ms for flow in traffic.supervisor_flows} == {4.0}
+
+
+def levels_of(traffic: TrafficView) -> dict[str, float]:
+    """Tuples per second by level; an AssertionError where one is unknown."""
+    found = {}
+    for level in ("in_worker", "between_workers", "between_supervisors"):
+        tuples = getattr(traffic, f"{level}_tuples_per_second")
+        assert tuples is not None, level
+        found[level] = tuples
+    return found
+
+
+def test_traffic_of_a_topology_that_is_not_all_measured_is_unknown_and_not_what_the_others_sent() -> None:
+    other = chain_topology("other", ("spout", 1), ("bolt", 1))
+    rates = {pair: rate for pair, rate in even_traffic(WORDS, RATE).items() if WORDS.executors[0] not in pair}
+    picture = snapshot(
+        (WORDS, other),
+        MACHINES,
+        {**SPREAD, **placed(other, {"spout": "s1:6703", "bolt": "s2:6703"})},
+        rates={**rates, **even_traffic(other, RATE)},
+        missing=WORDS.executors[:1],
+    )
+    assert picture.traffic.within("words").total() > 0.0
+    view = document(view_of_snapshot(picture, Given()))
+    traffic = {
+        one["name"]: (one["tuples_per_second"], one["inter_supervisor_tuples_per_second"]) for one in view["topologies"]
+    }
+    assert traffic == {"words": (None, None), "other": (RATE, RATE)}
+    levels = ("in_worker", "between_workers", "between_supervisors")
+    assert [view["traffic"][f"{level}_tuples_per_second"] for level in levels] == [None, None, None]
+    assert len(view["traffic"]["executor_flows"]) == len(rates) + 1, "what was measured is shown"
+
+
+def test_before_the_first_pass_nothing_is_known() -> None:
+    levels = ("in_worker", "between_workers", "between_supervisors")
+    assert {getattr(NOTHING_SEEN.traffic, f"{level}_tuples_per_second") for level in levels} == {None}
+
+
+def test_the_time_line_has_no_figure_for_traffic_that_is_not_all_measured() -> None:
+    page = page_scene(passes=1)
+    page.played.observer.missing = True
+    page.played.run()
+    points = page.get("history")["passes"]
+    assert points[0]["between_supervisors_tuples_per_second"] is not None
+    assert points[1]["between_supervisors_tuples_per_second"] is None
 
 
 def test_unknown_stays_unknown() -> None:
@@ -81,10 +123,8 @@ def test_an_executor_without_a_place_has_no_worker_and_its_traffic_no_level() ->
     slots = {e: slot for e, slot in SPREAD.items() if e != homeless}
     view = view_of_snapshot(snapshot((WORDS,), MACHINES, slots, rates=even_traffic(WORDS, RATE)), Given())
     assert view.executors[0].worker is None
-    levels = view.traffic
-    assert levels.between_supervisors_tuples_per_second + levels.between_workers_tuples_per_second == pytest.approx(
-        RATE
-    )
+    levels = levels_of(view.traffic)
+    assert levels["between_supervisors"] + levels["between_workers"] == pytest.approx(RATE)
 
 
 def test_of_very_many_flows_the_heaviest_are_shown_and_the_others_counted() -> None:

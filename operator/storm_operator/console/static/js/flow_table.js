@@ -1,7 +1,7 @@
 // The map's lines as a table: which flow, how many tuples, and at which level.
 
 import { h } from "./dom.js";
-import { flowsBetween, LEVELS } from "./flows.js";
+import { allTraffic, flowsBetween, LEVELS } from "./flows.js";
 import { figure, percent } from "./format.js";
 import { placeOf } from "./tips.js";
 
@@ -9,8 +9,7 @@ export const KINDS = { executor: "flows between executors", worker: "flows betwe
 
 /** {rows, all, left}: those that have `wanted` in their words, heaviest first; of how many; how many lighter ones are unknown here. */
 export function flowRows(view, kind, names, wanted) {
-  const traffic = view.traffic;
-  const total = traffic.in_worker_tuples_per_second + traffic.between_workers_tuples_per_second + traffic.between_supervisors_tuples_per_second;
+  const traffic = view.traffic, total = allTraffic(traffic);
   const flows = flowsBetween(view, kind).map((flow) => {
     const cells = [placeOf(view, kind, flow.source), placeOf(view, kind, flow.target), topologyOf(view, kind, flow.source, names), LEVELS[flow.level]];
     return { words: cells.join(" ").toLowerCase(), element: () => row(cells, flow, total) };

@@ -62,6 +62,11 @@ export function linesToDraw(scene, selected) {
   return scene.lines.filter((line) => line.level === "crossing").slice(-MOST_LINES);
 }
 
+/** Tuples per second at all levels together; null where they are unknown. */
+export function allTraffic({ in_worker_tuples_per_second: inside, between_workers_tuples_per_second: between, between_supervisors_tuples_per_second: crossing }) {
+  return inside === null || between === null || crossing === null ? null : inside + between + crossing;
+}
+
 /** Tuples per second that each supervisor exchanges with others, by position. */
 export function crossingOf(view) {
   const sums = view.supervisors.map(() => 0);

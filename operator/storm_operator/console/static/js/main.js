@@ -2,6 +2,7 @@
 
 import { renderDecisions } from "./decisions.js";
 import { h, refill } from "./dom.js";
+import { allTraffic } from "./flows.js";
 import { renderForecast } from "./forecast.js";
 import { clockTime, figure, percent } from "./format.js";
 import { makeMap } from "./map.js";
@@ -62,14 +63,13 @@ function renderHead() {
 function renderFigures() {
   const seen = state.view;
   if (!seen) return refill(document.getElementById("figures"));
-  const traffic = seen.traffic;
-  const all = traffic.in_worker_tuples_per_second + traffic.between_workers_tuples_per_second + traffic.between_supervisors_tuples_per_second;
+  const all = allTraffic(seen.traffic), crossing = seen.traffic.between_supervisors_tuples_per_second;
   const latencies = seen.topologies.map((topology) => topology.latency_p50_ms).filter((value) => value !== null);
   const used = seen.supervisors.filter((supervisor) => supervisor.workers).length;
   const entry = (value, name, kind = "") => h("div", {}, h("b", { class: kind }, value), h("span", {}, name));
   refill(
     document.getElementById("figures"),
-    entry(`${figure(traffic.between_supervisors_tuples_per_second)}/s`, `between supervisors (${percent(traffic.between_supervisors_tuples_per_second, all)})`, "crossing"),
+    crossing === null ? entry("unknown", "between supervisors", "crossing") : entry(`${figure(crossing)}/s`, `between supervisors (${percent(crossing, all)})`, "crossing"),
     entry(latencies.length ? `${figure(Math.max(...latencies))} ms` : "unknown", "slowest p50 latency"),
     entry(`${used} of ${seen.supervisors.length}`, "supervisors in use"),
     entry(figure(seen.executors.length), "executors"),

@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { h, pairs, refill } from "./dom.js";
 import { drawGlyph } from "./glyph.js";
+import { allTraffic } from "./flows.js";
 import { clockTime, count, figure, percent, readable, words } from "./format.js";
 import { gradeOf, looksOf, theme } from "./palette.js";
 import { select, state, topologyNames } from "./state.js";
@@ -79,8 +80,8 @@ async function explain(topology, dialog) {
 }
 
 function traffic(one) {
-  const all = one.in_worker_tuples_per_second + one.between_workers_tuples_per_second + one.between_supervisors_tuples_per_second;
-  const row = (value) => `${figure(value)}/s · ${percent(value, all)}`;
+  const all = allTraffic(one);
+  const row = (value) => (value === null ? "unknown" : `${figure(value)}/s · ${percent(value, all)}`);
   return pairs([
     ["in one worker", row(one.in_worker_tuples_per_second)],
     ["between workers", row(one.between_workers_tuples_per_second)],

@@ -5,7 +5,7 @@ import { clockTime, dayAndTime, duration, figure, words } from "./format.js";
 import { gradeOf } from "./palette.js";
 import { goTo, state } from "./state.js";
 
-const HIGH = 66, THUMB = 8; // half of the slider's thumb: the picture ends where the thumb's middle can be
+const HIGH = 66, BASE = 48, THUMB = 8; // half of the slider's thumb: the picture ends where the thumb's middle can be
 
 export function makeTimeline(footer) {
   const chart = h("div", { class: "chart" });
@@ -57,12 +57,11 @@ function drawn(points, here, wide) {
   const crossing = points.map((point) => point.between_supervisors_tuples_per_second);
   const latency = points.map((point) => worst(point));
   const plot = s("svg", { viewBox: `0 0 ${wide} ${HIGH}`, role: "img", "aria-label": `Traffic between supervisors and latency in ${points.length} passes` });
-  const most = Math.max(1, ...crossing), slowest = Math.max(1, ...latency.filter((value) => value !== null));
-  const y = (value, top) => 48 - (44 * value) / top;
-  const line = crossing.map((value, at) => `${x(at).toFixed(1)},${y(value, most).toFixed(1)}`);
+  const most = greatest(crossing), slowest = greatest(latency);
+  const y = (value, top) => BASE - (44 * value) / Math.max(1, top);
   plot.append(
-    s("path", { d: `M${THUMB},48 L${line.join(" L")} L${wide - THUMB},48 Z`, fill: "var(--crossing)", opacity: 0.16 }),
-    s("path", { d: `M${line.join(" L")}`, fill: "none", stroke: "var(--crossing)", "stroke-width": 1.6, "vector-effect": "non-scaling-stroke" }),
+    s("path", { d: shaded(crossing, x, (value) => y(value, most)), fill: "var(--crossing)", opacity: 0.16 }),
+    s("path", { d: gapped(crossing, x, (value) => y(value, most)), fill: "none", stroke: "var(--crossing)", "stroke-width": 1.6, "vector-effect": "non-scaling-stroke" }),
     s("path", { d: gapped(latency, x, (value) => y(value, slowest)), fill: "none", stroke: "var(--soft)", "stroke-width": 1.4, "vector-effect": "non-scaling-stroke" }),
     ...holds(points, x),
     ...plans(points, x),
@@ -72,9 +71,14 @@ function drawn(points, here, wide) {
   return plot;
 }
 
-function worst(point) {
-  const known = Object.values(point.topologies).map((one) => one.latency_p50_ms).filter((value) => value !== null);
+/** null where all are unknown. */
+function greatest(values) {
+  const known = values.filter((value) => value !== null);
   return known.length ? Math.max(...known) : null;
+}
+
+function worst(point) {
+  return greatest(Object.values(point.topologies).map((one) => one.latency_p50_ms));
 }
 
 function gapped(values, x, y) {
@@ -84,6 +88,17 @@ function gapped(values, x, y) {
     open = value !== null;
   });
   return path;
+}
+
+/** The area between the line and its base. */
+function shaded(values, x, y) {
+  let path = "", last = null;
+  values.forEach((value, at) => {
+    if (value !== null) path += `${last === null ? `M${x(at).toFixed(1)},${BASE} ` : ""}L${x(at).toFixed(1)},${y(value).toFixed(1)} `;
+    else if (last !== null) path += `L${x(last).toFixed(1)},${BASE} Z `;
+    last = value === null ? null : at;
+  });
+  return last === null ? path : `${path}L${x(last).toFixed(1)},${BASE} Z`;
 }
 
 function holds(points, x) {

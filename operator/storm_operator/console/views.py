@@ -100,11 +100,14 @@ class FlowView:
 
 @dataclass(frozen=True, slots=True)
 class SupervisorFlowView:
-    """Tuples from one supervisor to another, and the round trip between them, as the planner takes it."""
+    """Tuples from one supervisor to another, and the round trip between them, as the planner takes it.
+
+    Tuples are None where a topology that runs on both is not all measured.
+    """
 
     source: int
     target: int
-    tuples_per_second: float
+    tuples_per_second: float | None
     round_trip_ms: float
 
 
@@ -113,7 +116,8 @@ class TrafficView:
     """All tuples per second by level (between workers: of one supervisor), and the heaviest flows; how many lighter
     ones are left out is said.
 
-    The levels are None where not all placed executors are measured; flows are those that were measured.
+    The levels are None where not all placed executors are measured; flows of executors and of workers are those that
+    were measured.
     """
 
     in_worker_tuples_per_second: float | None

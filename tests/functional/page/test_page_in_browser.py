@@ -126,6 +126,25 @@ def test_it_follows_a_plan_live(visitor: Visitor, stage: PageStage) -> None:
     assert f"{plan.before.inter_supervisor_tuples_per_second:,.0f}/s cross" in visitor.text(".sides figure")
 
 
+def test_traffic_that_is_not_all_measured_is_unknown_and_a_gap_in_the_time_line(
+    visitor: Visitor, stage: PageStage
+) -> None:
+    """In the period in which the plan's workers start nobody knows what they exchange."""
+    assert "/s" in visitor.text("#figures div:nth-child(1)")
+    stage.passes(1)
+    visitor.wait_for("#figures div:nth-child(1)", "unknown")
+    assert visitor.text("#figures div:nth-child(1)").split("\n") == ["unknown", "between supervisors"]
+    crosses = visitor.page.locator("[data-topology] dt", has_text="crosses supervisors").locator("+ dd")
+    expect(crosses).to_have_text("unknown")
+    place = visitor.seen("map.toScreen('executor', 1)")
+    visitor.page.locator("#map").hover(position=place)
+    visitor.wait_for(".tip", "unknown/s")
+    stage.passes(2)
+    visitor.wait_for("#figures div:nth-child(1)", "0/s")
+    line = visitor.page.locator("#timeline svg path").nth(1).get_attribute("d") or ""
+    assert line.count("M") == 2
+
+
 def test_a_plan_has_three_pictures_and_they_differ(visitor: Visitor, stage: PageStage) -> None:
     stage.passes(2)
     visitor.page.keyboard.press("2")

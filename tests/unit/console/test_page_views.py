@@ -59,7 +59,7 @@ def test_traffic_is_told_by_level_and_adds_up() -> None:
     assert traffic.between_supervisors_tuples_per_second == pytest.approx(crossing)
     total = sum(levels_of(traffic).values())
     assert total == pytest.approx(PICTURE.traffic.total())
-    assert sum(flow.tuples_per_second for flow in traffic.supervisor_flows) == pytest.approx(crossing)
+    assert sum(flow.tuples_per_second or 0.0 for flow in traffic.supervisor_flows) == pytest.approx(crossing)
     assert sum(flow.tuples_per_second for flow in traffic.executor_flows) == pytest.approx(total)
     assert {flow.round_trip_ms for flow in traffic.supervisor_flows} == {4.0}
 
@@ -93,6 +93,18 @@ def test_traffic_of_a_topology_that_is_not_all_measured_is_unknown_and_not_what_
     levels = ("in_worker", "between_workers", "between_supervisors")
     assert [view["traffic"][f"{level}_tuples_per_second"] for level in levels] == [None, None, None]
     assert len(view["traffic"]["executor_flows"]) == len(rates) + 1, "what was measured is shown"
+
+
+def test_traffic_between_two_supervisors_is_unknown_where_one_of_their_topologies_is_not_all_measured() -> None:
+    """`words` runs on all three; `other` alone is on the fourth, too."""
+    other = chain_topology("other", ("spout", 1), ("bolt", 1))
+    slots = {**SPREAD, **placed(other, {"spout": "s1:6703", "bolt": "s4:6703"})}
+    rates = {**even_traffic(WORDS, RATE), **even_traffic(other, RATE)}
+    picture = snapshot((WORDS, other), supervisors(4), slots, rates=rates, missing=WORDS.executors[:1])
+    flows = view_of_snapshot(picture, Given()).traffic.supervisor_flows
+    assert len(flows) > 2
+    known = {(one.source, one.target): one.tuples_per_second for one in flows if one.tuples_per_second is not None}
+    assert known == {(0, 3): RATE}
 
 
 def test_before_the_first_pass_nothing_is_known() -> None:

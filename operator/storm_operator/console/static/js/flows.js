@@ -67,23 +67,34 @@ export function allTraffic({ in_worker_tuples_per_second: inside, between_worker
   return inside === null || between === null || crossing === null ? null : inside + between + crossing;
 }
 
-/** Tuples per second that each supervisor exchanges with others, by position. */
+/** Tuples per second that each supervisor exchanges with others, by position; null where they are unknown. */
 export function crossingOf(view) {
-  const sums = view.supervisors.map(() => 0);
-  for (const flow of view.traffic.supervisor_flows) {
-    sums[flow.source] += flow.tuples_per_second;
-    sums[flow.target] += flow.tuples_per_second;
+  const unknown = supervisorsUnmeasured(view), sums = view.supervisors.map((_, at) => (unknown.has(at) ? null : 0));
+  for (const { source, target, tuples_per_second: rate } of view.traffic.supervisor_flows) {
+    if (!unknown.has(source)) sums[source] += rate;
+    if (!unknown.has(target)) sums[target] += rate;
   }
   return sums;
 }
 
-/** Both directions of each pair of supervisors as one: {a, b, rate, roundTrip}, heaviest first. */
+/** Ids of the topologies whose traffic is not all measured. */
+export function topologiesUnmeasured(view) {
+  return new Set(view.topologies.filter((topology) => topology.tuples_per_second === null).map((topology) => topology.id));
+}
+
+/** Positions of the supervisors whose traffic with others is not all measured. */
+export function supervisorsUnmeasured(view) {
+  const unknown = topologiesUnmeasured(view), alone = new Set(view.topologies.filter((one) => one.supervisors < 2).map((one) => one.id));
+  return new Set(view.workers.filter((worker) => unknown.has(worker.topology) && !alone.has(worker.topology)).map((worker) => worker.supervisor));
+}
+
+/** Both directions of each pair of supervisors as one: {a, b, rate, roundTrip}, heaviest first; unknown rates (null) last. */
 export function supervisorPairs(view) {
   const sums = new Map();
   for (const flow of view.traffic.supervisor_flows) {
     const [a, b] = [Math.min(flow.source, flow.target), Math.max(flow.source, flow.target)];
     const known = sums.get(`${a}-${b}`) ?? { a, b, rate: 0, roundTrip: flow.round_trip_ms };
-    known.rate += flow.tuples_per_second;
+    known.rate = known.rate === null || flow.tuples_per_second === null ? null : known.rate + flow.tuples_per_second;
     sums.set(`${a}-${b}`, known);
   }
   return [...sums.values()].sort((one, other) => other.rate - one.rate);

@@ -2,7 +2,7 @@
 
 import { h, pairs } from "./dom.js";
 import { count, figure, percent } from "./format.js";
-import { flowsBetween, LEVELS } from "./flows.js";
+import { flowsBetween, LEVELS, supervisorsUnmeasured, topologiesUnmeasured } from "./flows.js";
 import { shareOf } from "./glyph.js";
 
 export function nameOf(view, { kind, at }, names) {
@@ -23,8 +23,8 @@ export function factsOf(view, { kind, at }) {
 }
 
 function factsOfSupervisor(view, one, at) {
-  const flows = view.traffic.supervisor_flows;
-  const sum = (mine) => flows.filter(mine).reduce((total, flow) => total + flow.tuples_per_second, 0);
+  const flows = view.traffic.supervisor_flows, unknown = supervisorsUnmeasured(view).has(at);
+  const sum = (mine) => (unknown ? null : flows.filter(mine).reduce((total, flow) => total + flow.tuples_per_second, 0));
   return [
     ["CPU used", `${figure(one.cpu_used_millicores)} of ${figure(one.cpu_capacity_millicores)} m`],
     ["share", percent(one.cpu_used_millicores, one.cpu_capacity_millicores)],
@@ -49,8 +49,8 @@ function factsOfExecutor(view, one, at) {
   const share = shareOf(one);
   const stateful = view.topologies.find((topology) => topology.id === one.topology)?.components.find((component) => component.name === one.component)?.stateful;
   const worker = one.worker === null ? null : view.workers[one.worker];
-  const flows = view.traffic.executor_flows;
-  const sum = (mine) => flows.filter(mine).reduce((total, flow) => total + flow.tuples_per_second, 0);
+  const flows = view.traffic.executor_flows, unknown = topologiesUnmeasured(view).has(one.topology);
+  const sum = (mine) => (unknown ? null : flows.filter(mine).reduce((total, flow) => total + flow.tuples_per_second, 0));
   return [
     ["state", stateful ? "stateful" : "stateless"],
     ["CPU used", `${figure(one.cpu_used_millicores)} m`],

@@ -532,6 +532,10 @@ def test_two_thousand_executors_are_folded_and_can_be_looked_into(browser: Brows
             visitor.page.locator("#map").click(position=place)
             shown = visitor.seen("map.scene().layout.executors.filter(Boolean).length")
             assert shown == visitor.seen("state.view.workers[0].executors")
+            assert visitor.seen("state.view.traffic.left_out_executor_flows") > 0
+            one = visitor.seen("map.scene().layout.executors.findIndex(Boolean)")
+            visitor.page.locator("#map").hover(position=visitor.seen(f"map.toScreen('executor', {one})"))
+            visitor.wait_for(".tip", "at least")
             visitor.page.keyboard.press("5")
             visitor.wait_for(".fields", "2000 of 2000, the first 500 are shown")
             assert visitor.troubles == []

@@ -23,24 +23,26 @@ class PhaseFigures:
     latency: LatencySummary | None
     inter_supervisor_tuples_per_second: float | None
     throughput_tuples_per_second: float | None
-    failed_tuples: float
+    failed_tuples: float | None
     supervisors_used: int
-    cpu_millicores: float
+    cpu_millicores: float | None
 
 
 def phase_figures(snapshot: ClusterSnapshot, window: MetricsWindow) -> PhaseFigures:
     """`snapshot` and `window` both cover the phase and nothing else."""
     acked = [rates.acked_per_second for rates in snapshot.rates.values()]
     known = [value for value in acked if value is not None]
+    failed_is_known = bool(snapshot.rates) and all(r.failed_per_second is not None for r in snapshot.rates.values())
+    cpu_is_known = all(one.id in snapshot.supervisor_cpu_millicores for one in snapshot.supervisors)
     return PhaseFigures(
         latency=mixed_latency(window),
         inter_supervisor_tuples_per_second=(
             None if snapshot.completeness.missing_executors else snapshot.traffic.inter_supervisor(snapshot.assignment)
         ),
         throughput_tuples_per_second=sum(known) if known and len(known) == len(acked) else None,
-        failed_tuples=sum(increases(window, FAILED)),
+        failed_tuples=sum(increases(window, FAILED)) if failed_is_known else None,
         supervisors_used=len(snapshot.assignment.used_supervisors()),
-        cpu_millicores=sum(snapshot.supervisor_cpu_millicores.values()),
+        cpu_millicores=sum(snapshot.supervisor_cpu_millicores.values()) if cpu_is_known else None,
     )
 
 

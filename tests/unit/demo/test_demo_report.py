@@ -17,8 +17,8 @@ from storm_operator.control_loop import PassReport
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, SeriesWindow
 from storm_operator.core.plan_record import Outcome, PlanState
-from storm_operator.core.snapshot import LatencySummary
-from storm_operator.demo.figures import PhaseFigures, mixed_latency, ratios
+from storm_operator.core.snapshot import LatencySummary, TopologyRates
+from storm_operator.demo.figures import PhaseFigures, mixed_latency, phase_figures, phase_to_json, ratios
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import plan_section, plots_of, report_to_json, write_report
 from storm_operator.demo.run import Stage, awaited, show
@@ -63,6 +63,21 @@ def test_report_has_every_promised_field(tmp_path: Path) -> None:
 def test_unknown_has_no_ratio() -> None:
     unknown = PhaseFigures(None, None, None, 0.0, 1, 0.0)
     assert set(ratios(EVEN, unknown).values()) == {None}
+
+
+def test_what_was_not_all_measured_is_unknown_and_not_0() -> None:
+    """The spout could not be read, nor what one of the two supervisors used."""
+    words = chain_topology("words", ("spout", 1), ("count", 1))
+    slots = placed(words, {"spout": "s1", "count": "s2"})
+    failed = SeriesKey.of("storm_executor_failed_tuples_total", {"component": "spout"})
+    window = MetricsWindow(10.0, 10.0, {failed: SeriesWindow(Sample(0.0, 0.0), Sample(3.0, 10.0), 3.0)})
+    measured = snapshot((words,), supervisors(2), slots, supervisor_cpu={"s1": 10.0, "s2": 20.0})
+    known = phase_figures(replace(measured, rates={"words": TopologyRates(5.0, 0.3)}), window)
+    assert (known.failed_tuples, known.cpu_millicores) == (3.0, 30.0)
+    partly = snapshot((words,), supervisors(2), slots, supervisor_cpu={"s1": 10.0}, missing=words.executors[:1])
+    unknown = phase_figures(replace(partly, rates={"words": TopologyRates()}), window)
+    document = phase_to_json(unknown)
+    assert (document["failed_tuples"], document["cpu_millicores"]) == (None, None)
 
 
 def test_latency_of_several_topologies_is_that_of_their_tuples_mixed() -> None:

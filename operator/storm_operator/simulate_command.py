@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -243,4 +244,4 @@ def against_unlearned(name: str, learned: SimulationReport, managed: SimulationR
 
 
 def _figure(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:,.1f}"
+    return "unknown" if value is None or math.isnan(value) else f"{value:,.1f}"

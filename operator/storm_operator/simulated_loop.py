@@ -185,6 +185,8 @@ class SimulatedStage:
     def _point(self, snapshot: ClusterSnapshot, counted: Totals, seconds: float, decision: str) -> Point:
         per_second = 1.0 / max(seconds, 1e-9)
         cores = per_second / MS_PER_SECOND
+        is_complete = not snapshot.completeness.missing_executors
+        traffic, assignment = snapshot.traffic, snapshot.assignment
         topologies = {}
         for number, topology in enumerate(self.engine.topologies):
             rates = snapshot.rates[topology.id]
@@ -204,9 +206,9 @@ class SimulatedStage:
         return Point(
             at_seconds=snapshot.taken_at_seconds - EPOCH_SECONDS,
             topologies=topologies,
-            inter_supervisor_tuples_per_second=snapshot.traffic.inter_supervisor(snapshot.assignment),
-            inter_worker_tuples_per_second=snapshot.traffic.inter_worker(snapshot.assignment),
-            supervisors_used=len(snapshot.assignment.used_supervisors()),
+            inter_supervisor_tuples_per_second=traffic.inter_supervisor(assignment) if is_complete else None,
+            inter_worker_tuples_per_second=traffic.inter_worker(assignment) if is_complete else None,
+            supervisors_used=len(assignment.used_supervisors()),
             cpu_used_cores=float(counted.supervisor_cpu_ms.sum()) * cores,
             over_provided_cores=float(counted.over_provided_ms.sum()) * cores,
             under_provided_cores=float(counted.under_provided_ms.sum()) * cores,

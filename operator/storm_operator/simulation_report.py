@@ -29,12 +29,15 @@ class TopologyPoint:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One period that ended at `at_seconds` (since the simulation began). CPU is in core-seconds per second."""
+    """One period that ended at `at_seconds` (since the simulation began). CPU is in core-seconds per second.
+
+    Tuples are None in a period in which any worker began to run, or did not: not all of them were measured.
+    """
 
     at_seconds: float
     topologies: Mapping[str, TopologyPoint]
-    inter_supervisor_tuples_per_second: float
-    inter_worker_tuples_per_second: float
+    inter_supervisor_tuples_per_second: float | None
+    inter_worker_tuples_per_second: float | None
     supervisors_used: int
     cpu_used_cores: float
     over_provided_cores: float
@@ -105,9 +108,10 @@ class SimulationReport:
         return statistics.median(known) if known else None
 
     def mean_of(self, figure: str) -> float:
-        """Mean of a figure of `Point` over the periods; NaN when there is none."""
-        values = [float(getattr(point, figure)) for point in self.counted_points]
-        return statistics.fmean(values) if values else math.nan
+        """Mean of a figure of `Point` over the periods in which it is known; NaN when there is none."""
+        values = [getattr(point, figure) for point in self.counted_points]
+        known = [float(value) for value in values if value is not None]
+        return statistics.fmean(known) if known else math.nan
 
     def _of(self, topology: str | None) -> Sequence[TopologyPoint]:
         return [

@@ -234,10 +234,10 @@ def _last_plan(plans: Sequence[PlanView]) -> tuple[str, ...]:
     sentences = [f"{plan.id} ({plan.state}): {plan.reason}."]
     if plan.message:
         sentences.append(f"{plan.message[:1].upper()}{plan.message[1:]}.")
-    before, after = plan.measured_before, plan.measured_after
+    before, predicted, after = plan.measured_before, plan.predicted_after, plan.measured_after
     sentences.append(
         f"Between supervisors: {figure(before.inter_supervisor_tuples_per_second)} tuples/s before, "
-        f"{figure(plan.predicted_after.inter_supervisor_tuples_per_second)} predicted, "
+        f"{figure(predicted.inter_supervisor_tuples_per_second if predicted else None)} predicted, "
         f"{figure(after.inter_supervisor_tuples_per_second if after else None)} measured after."
     )
     if after is not None:

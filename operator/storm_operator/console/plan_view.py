@@ -35,7 +35,10 @@ class MoveView:
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """One plan, as far as it has come. `predicted_*` are of its making, `measured_*` of before and after it."""
+    """One plan, as far as it has come. `predicted_*` are of its making, `measured_*` of before and after it.
+
+    What a rollback does nobody predicts: None.
+    """
 
     id: str
     state: str
@@ -51,8 +54,8 @@ class PlanView:
     kept_workers: int
     gain_percent: float | None
     payback_seconds: float | None
-    predicted_before: Prediction
-    predicted_after: Prediction
+    predicted_before: Prediction | None
+    predicted_after: Prediction | None
     measured_before: Outcome
     measured_after: Outcome | None
     seconds_to_in_force: float | None
@@ -104,8 +107,8 @@ def view_of_plan(record: PlanRecord, hosts: Mapping[str, str]) -> PlanView:
         kept_workers=len(plan.kept_workers),
         gain_percent=plan.gain_percent,
         payback_seconds=plan.payback_seconds,
-        predicted_before=plan.before,
-        predicted_after=plan.after,
+        predicted_before=plan.before if plan.is_predicted else None,
+        predicted_after=plan.after if plan.is_predicted else None,
         measured_before=record.before,
         measured_after=record.measured,
         seconds_to_in_force=record.seconds_to_in_force,

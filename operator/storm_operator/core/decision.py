@@ -131,5 +131,10 @@ class Plan:
         running = set(self.target.slot_of.values())
         return tuple(slot for slot in self.restarted_workers if slot in running)
 
+    @property
+    def is_predicted(self) -> bool:
+        """Whether `before` and `after` are anybody's figures: the way back of a rollback is weighed by nobody."""
+        return self.after.supervisors_used > 0
+
 
 Decision = Plan | Hold

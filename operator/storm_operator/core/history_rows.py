@@ -242,15 +242,15 @@ def _plan(record: PlanRecord) -> dict[str, Any]:
         "payback_seconds": plan.payback_seconds,
         "rollback_of": record.rollback_of,
         "approved_by": record.approved_by,
-        **_prediction("predicted_before", plan.before),
-        **_prediction("predicted_after", plan.after),
+        **_prediction("predicted_before", plan.before if plan.is_predicted else None),
+        **_prediction("predicted_after", plan.after if plan.is_predicted else None),
         **_outcome("measured_before", record.before),
         **_outcome("measured_after", record.measured),
     }
 
 
-def _prediction(prefix: str, given: Prediction) -> dict[str, Any]:
-    values = asdict(given)
+def _prediction(prefix: str, given: Prediction | None) -> dict[str, Any]:
+    values = asdict(given) if given else dict.fromkeys(one.name for one in fields(Prediction))
     values["latency_ms"] = values.pop("complete_latency_ms")
     return {f"{prefix}_{name}": value for name, value in values.items()}
 

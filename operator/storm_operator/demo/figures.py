@@ -138,7 +138,7 @@ def plan_to_report(record: PlanRecord, hosts: Mapping[str, str]) -> dict[str, An
         "seconds_to_in_force": record.seconds_to_in_force,
         "seconds_to_running": record.seconds_to_running,
         "failed_tuples": record.failed_tuples,
-        "predicted": asdict(plan.after),
+        "predicted": asdict(plan.after) if plan.is_predicted else None,
         "before": asdict(record.before),
         "measured": asdict(record.measured) if record.measured else None,
         "state": record.state.value,

@@ -140,12 +140,12 @@ def plan_section(plan: dict[str, Any]) -> str:
         f"<td>{html.escape(move['from'] or 'unplaced')}</td><td>{html.escape(move['to'])}</td></tr>"
         for move in plan["moves"]
     )
-    before, predicted, measured = plan["before"], plan["predicted"], plan["measured"] or {}
+    before, predicted, measured = plan["before"], plan["predicted"] or {}, plan["measured"] or {}
     facts = (
         f"in force after {_number(plan['seconds_to_in_force'])} s, moved executors at work "
         f"{_number(plan['seconds_to_running'])} s later; {_workers(plan)}; "
         f"failed tuples meanwhile: {_number(plan['failed_tuples'])}; inter-supervisor traffic predicted "
-        f"{_number(predicted['inter_supervisor_tuples_per_second'])}, measured "
+        f"{_number(predicted.get('inter_supervisor_tuples_per_second'))}, measured "
         f"{_number(measured.get('inter_supervisor_tuples_per_second'))} tuples/s; load of its topologies: "
         f"{_number(before['acked_per_second'])} acked tuples/s before, "
         f"{_number(measured.get('acked_per_second'))} after"

@@ -119,7 +119,9 @@ def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str])
             f"{e.topology_id}/{e.task_start}-{e.task_end}": limit
             for e, limit in islice(plan.cpu_limits_millicores.items(), MOST_SHOWN)
         },
-        "prediction": {"before": _prediction(plan.before), "after": _prediction(plan.after)},
+        "prediction": (
+            {"before": _prediction(plan.before), "after": _prediction(plan.after)} if plan.is_predicted else None
+        ),
         "plan": _plan_text(plan),  # one line of `kubectl describe` instead of hundreds
     }
     namespace, topology = owner.key

@@ -98,15 +98,15 @@ def last_plan_readings(topology: str, record: PlanRecord) -> Iterator[Reading]:
 
 def _stages(topology: str, record: PlanRecord) -> Iterator[Reading]:
     measured = record.measured or Outcome(None, None, None, None, None)
-    predicted = record.plan.after
+    predicted = record.plan.after if record.plan.is_predicted else None
     traffic = {
         "before": record.before.inter_supervisor_tuples_per_second,
-        "predicted": predicted.inter_supervisor_tuples_per_second,
+        "predicted": predicted.inter_supervisor_tuples_per_second if predicted else None,
         "measured": measured.inter_supervisor_tuples_per_second,
     }
     latency_ms = {
         "before": record.before.complete_latency_mean_ms,
-        "predicted": predicted.complete_latency_ms,
+        "predicted": predicted.complete_latency_ms if predicted else None,
         "measured": measured.complete_latency_mean_ms,
     }
     for stage, tuples in traffic.items():

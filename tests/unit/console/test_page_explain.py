@@ -13,6 +13,7 @@ from storm_operator.console.hold_rules import HOLD_RULES
 from storm_operator.console.views import DecisionView
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
+from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 
 
@@ -107,6 +108,18 @@ def test_numbers_of_executors_that_wait_are_told_with_their_reason() -> None:
     found = page.get("topologies/words/explanation")
     assert found["held_resize"] is None
     assert "Number of executors" not in {part["title"] for part in found["parts"]}
+
+
+def test_nobody_predicts_what_a_rollback_does() -> None:
+    page = page_scene(passes=1)
+    page.played.observer.latency_ms = 40.0
+    while PlanState.ROLLED_BACK not in {record.state for record in page.played.loop.memory.records}:
+        page.played.run()
+    back, bad = page.get("plans")["plans"]
+    assert (back["rollback_of"], back["predicted_before"], back["predicted_after"]) == (bad["id"], None, None)
+    assert bad["predicted_before"]["inter_supervisor_tuples_per_second"] > 0.0
+    parts = {part["title"]: part["sentences"] for part in page.get("topologies/words/explanation")["parts"]}
+    assert "unknown predicted" in " ".join(parts["Last plan"])
 
 
 def test_one_that_nobody_manages_says_so() -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from history_scene import record, small_scenario, specs_of
-from kube_builders import plan_record
+from kube_builders import NOW_SECONDS, plan, plan_record
 from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.history_rows import Columns
 from storm_operator.core.history_tables import FORECASTS, SCHEMA_VERSION, TABLES, Table
 from storm_operator.core.plan_record import PlanState
@@ -210,6 +211,14 @@ def test_what_became_of_a_plan_before_the_first_pass_ended_is_not_told_of_1970(t
     recorder.close()
     (row,) = rows(tmp_path, "plans")
     assert row["period_end"] >= row["created_at"]
+
+
+def test_nobody_predicts_what_a_rollback_does(tmp_path: Path) -> None:
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), lambda _: None)
+    recorder.on_record(plan_record(PlanState.VERIFIED, of=reverse_plan(plan(), "p-2", NOW_SECONDS), rollback_of="p-1"))
+    recorder.close()
+    (row,) = rows(tmp_path, "plans")
+    assert {value for name, value in row.items() if name.startswith("predicted_")} == {None}
 
 
 def dies_after(monkeypatch: pytest.MonkeyPatch, store: HistoryStore, writes: int) -> None:

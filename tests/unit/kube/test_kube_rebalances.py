@@ -29,6 +29,7 @@ from large_plan import all_moved
 from storm_operator.adapters.resource_schema import crd_file
 from storm_operator.core.decision import Move
 from storm_operator.core.decision_memory import assignment_hash
+from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.plan_record import AUTO, Outcome, PlanState
 from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.kube.rebalances import (
@@ -92,6 +93,10 @@ class TestSpec:
         spec = rebalance_body(plan_record(of=plan(payback_seconds=None, after=silent)), managed(), HOSTS)["spec"]
         assert "paybackSeconds" not in spec
         assert "completeLatencyMilliseconds" not in spec["prediction"]["after"]
+
+    def test_nobody_predicts_what_a_rollback_does(self) -> None:
+        back = plan_record(of=reverse_plan(plan(), "p-2", NOW_SECONDS), rollback_of="p-1")
+        assert "prediction" not in rebalance_body(back, managed(), HOSTS)["spec"]
 
     def test_plan_of_ten_thousand_executors_fits_into_etcd_and_comes_back_whole(self) -> None:
         large = all_moved(10_000)

@@ -9,11 +9,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from history_scene import small_scenario, specs_of
-from kube_builders import NOW_SECONDS, plan_record
+from kube_builders import NOW_SECONDS, plan, plan_record
 from storm_operator.adapters.peer_calls import CallOutcome, Peer
+from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.metric_contract import BY_NAME, OPERATOR_METRICS, Kind
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
+from storm_operator.operator_metrics.plans import last_plan_readings
 from storm_operator.simulated_loop import SimulatedStage
 
 NIMBUS = "nimbus.storm:6627"
@@ -111,6 +113,12 @@ def test_the_plan_is_told_with_what_it_promised_and_what_came(played: Played) ->
     assert traffic["wordcount", "predicted"] == pytest.approx(record.plan.after.inter_supervisor_tuples_per_second)
     assert traffic["wordcount", "before"] > traffic["wordcount", "predicted"]
     assert found["plan_moves_total"][()] == sum(len(r.plan.moves) for r in played.stage.notes.records.values())
+
+
+def test_a_rollback_that_nobody_weighed_has_no_predicted_figures() -> None:
+    back = plan_record(PlanState.VERIFIED, of=reverse_plan(plan(), "p-2", NOW_SECONDS), rollback_of="p-1")
+    assert [one for one in last_plan_readings("words", back) if "predicted" in one.labels] == []
+    assert [one for one in last_plan_readings("words", plan_record()) if "predicted" in one.labels]
 
 
 def test_the_moves_of_a_plan_are_counted_by_the_life_that_put_it_in_force() -> None:

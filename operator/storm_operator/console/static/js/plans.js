@@ -89,7 +89,7 @@ function verdict(plan) {
 
 function side(name, plan) {
   const rate = { before: plan.predicted_before, after: plan.predicted_after }[name];
-  const right = rate ? h("span", { class: "small crossing" }, `${figure(rate.inter_supervisor_tuples_per_second)}/s cross`) : h("span", { class: "small soft" }, count(plan.moves.length, "new slot"));
+  const right = rate ? h("span", { class: "small crossing" }, `${figure(rate.inter_supervisor_tuples_per_second)}/s cross`) : name === "difference" && h("span", { class: "small soft" }, count(plan.moves.length, "new slot"));
   return h("figure", {}, h("figcaption", {}, h("span", {}, name[0].toUpperCase() + name.slice(1)), right), h("canvas", { "data-scene": name, role: "img", "aria-label": `The cluster ${name === "difference" ? "and what moves" : `${name} the plan`}: the tables below say the same` }));
 }
 

@@ -21,7 +21,7 @@ from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
 from storm_operator.loop_ports import PassReport
 
-NOTHING_SEEN = PassView(0.0, None, 0.0, 0.0, 0.0, (), (), (), (), (), NO_TRAFFIC, ())
+NOTHING_SEEN = PassView(0.0, None, 0.0, 0.0, None, (), (), (), (), (), NO_TRAFFIC, ())
 """Of a cluster that no pass has seen yet."""
 
 
@@ -73,7 +73,7 @@ def view_of_snapshot(
         measured_at_seconds=snapshot.taken_at_seconds,
         period_seconds=snapshot.period_seconds,
         completeness=snapshot.completeness.ratio,
-        age_seconds=snapshot.completeness.age_seconds,
+        age_seconds=snapshot.completeness.known_age_seconds,
         problems=snapshot.completeness.problems,
         supervisors=_supervisors(snapshot, workers),
         workers=tuple(_worker(slot, held, positions, snapshot) for slot, held in workers.items()),

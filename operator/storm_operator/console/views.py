@@ -145,13 +145,16 @@ class DecisionView:
 
 @dataclass(frozen=True, slots=True)
 class PassView:
-    """One pass. `measured_at_seconds` is older than `at_seconds` where the cluster could not be seen in this pass."""
+    """One pass. `measured_at_seconds` is older than `at_seconds` where the cluster could not be seen in this pass.
+
+    `age_seconds` is that of the oldest reading; None where nothing was read.
+    """
 
     at_seconds: float
     measured_at_seconds: float | None
     period_seconds: float
     completeness: float
-    age_seconds: float
+    age_seconds: float | None
     problems: tuple[str, ...]
     supervisors: tuple[SupervisorView, ...]
     workers: tuple[WorkerView, ...]

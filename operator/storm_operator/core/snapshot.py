@@ -91,6 +91,12 @@ class Completeness:
         return 1.0 - len(self.missing_executors) / self.expected_executors
 
     @property
+    def known_age_seconds(self) -> float | None:
+        """`age_seconds`; None where executors are placed and of none anything was read."""
+        none_read = len(self.missing_executors) == self.expected_executors > 0 and not self.topology_age_seconds
+        return None if none_read else self.age_seconds
+
+    @property
     def incomplete_topologies(self) -> frozenset[str]:
         """Ids of those with placed executors that are not fully measured: sums over the rest would look like a fall."""
         return frozenset(executor.topology_id for executor in self.missing_executors)

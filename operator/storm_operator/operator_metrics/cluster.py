@@ -99,7 +99,8 @@ class ClusterMetrics:
             return
         completeness = snapshot.completeness
         yield Reading("metrics_completeness_ratio", (), completeness.ratio)
-        yield Reading("metrics_age_seconds", (), completeness.age_seconds)
+        if completeness.known_age_seconds is not None:
+            yield Reading("metrics_age_seconds", (), completeness.known_age_seconds)
         yield Reading("metrics_problems", (), len(completeness.problems))
         yield from topology_readings(snapshot, managed, self.namespace_of)
         yield from component_readings(snapshot, managed, report.demand, report.forecasts, self._forecasts)

@@ -16,6 +16,8 @@ from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
 from storm_operator.console.views import TrafficView
 from storm_operator.core.model import ExecutorLoad
 from storm_operator.loop_ports import PassReport
+from storm_operator.operator_metrics import ClusterMetrics
+from storm_operator.operator_metrics.durations import Durations
 
 MACHINES = supervisors(3)
 LOADS = {e: ExecutorLoad(cpu_millicores=100.0, executed_per_second=50.0) for e in WORDS.executors[1:]}
@@ -105,6 +107,18 @@ def test_traffic_between_two_supervisors_is_unknown_where_one_of_their_topologie
     assert len(flows) > 2
     known = {(one.source, one.target): one.tuples_per_second for one in flows if one.tuples_per_second is not None}
     assert known == {(0, 3): RATE}
+
+
+def test_the_age_of_what_nobody_read_is_unknown() -> None:
+    partly, wholly = (
+        snapshot((WORDS,), MACHINES, SPREAD, missing=missing) for missing in (WORDS.executors[:1], WORDS.executors)
+    )
+    assert view_of_snapshot(partly, Given()).age_seconds == 0.0
+    assert view_of_snapshot(wholly, Given()).age_seconds is None
+    for picture, is_told in ((partly, True), (wholly, False)):
+        told = ClusterMetrics("nimbus:6627", Durations())
+        told.on_pass(PassReport(1.0, picture, None, ()))
+        assert ("metrics_age_seconds" in {one.metric for one in told.readings()}) is is_told
 
 
 def test_before_the_first_pass_nothing_is_known() -> None:

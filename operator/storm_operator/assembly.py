@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from storm_operator.adapters.manager_lock import SESSION_TIMEOUT_SECONDS, HeldNodes, Holder, ManagerLock
 from storm_operator.adapters.metrics.enforcement import EnforcementNoted
 from storm_operator.adapters.metrics.prometheus import PrometheusSource
 from storm_operator.adapters.metrics.scrape import ScrapeSource
@@ -33,6 +35,7 @@ from storm_operator.loop_ports import NoProfiles, ProfileSource
 
 DEFAULT_AGENT_PORT = 9464
 METRICS_RETENTION_SECONDS = 120.0
+LOCK_ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,21 @@ class Assembly:
         self.session.close()
 
 
+def manager_lock(
+    connection: ClusterConnection, me: Holder | None = None, on_lost: Callable[[], None] = lambda: None
+) -> ManagerLock:
+    """The lock of that cluster's managers, with a session of its own; not taken yet. `me` None: a standalone."""
+    connected = threading.Event()
+    session = ZooKeeperSession(
+        connection.zookeeper,
+        timeout_seconds=LOCK_ANSWER_SECONDS,
+        session_timeout_seconds=SESSION_TIMEOUT_SECONDS,
+        named_by=connection.zookeeper_named_by,
+        on_connected=connected.set,
+    )
+    return ManagerLock(session, connected, on_lost, connection.storm_root, me)
+
+
 def assemble(
     connection: ClusterConnection,
     listener: Listener,
@@ -106,19 +124,21 @@ def assemble(
     machines: Machines | None = None,
     profiles: ProfileSource | None = None,
     calls: CallBook | None = None,
+    confirm: Callable[[], None] = lambda: None,
 ) -> Assembly:
     """The parts for `connection`. Nothing is asked of any peer yet. ValueError for an address that is none.
 
     `retention_seconds` is how far back windows of scraped metrics may reach. `machines` None: the CPU of supervisors
     is what their agents measure, and nobody changes it. `profiles` None: nothing was learned from history. `calls` is
-    where calls to Nimbus, ZooKeeper, and agents or Prometheus are noted; None: nowhere.
+    where calls to Nimbus, ZooKeeper, and agents or Prometheus are noted; None: nowhere. `confirm` is called before each
+    write to ZooKeeper, and so before each step of a plan: it raises when another manages the cluster.
     """
     book = calls or NoBook()
     client = NimbusClient(
         connection.nimbus, named_by=connection.nimbus_named_by, connect=partial(NotedConnection, book=book)
     )
     session = ZooKeeperSession(connection.zookeeper, named_by=connection.zookeeper_named_by)
-    nodes = NotedNodes(session, book)
+    nodes = HeldNodes(NotedNodes(session, book), confirm)
     storm = StormCluster(client, nodes, connection.storm_root)
     store = PlanStore(nodes, connection.storm_root)
 

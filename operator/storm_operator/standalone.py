@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.manager_lock import ManagedByAnother
 from storm_operator.adapters.resources import SUFFIXES, InvalidResource, read_topology_file
-from storm_operator.adapters.standalone_lock import ManagedByAnother
 from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.decision import Hold
 from storm_operator.core.decision_memory import assignment_hash

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -13,11 +12,10 @@ import typer
 from rich.console import Console
 
 from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.manager_lock import ManagedByAnother, ManagerLock
 from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.profile_file import ProfileFile
-from storm_operator.adapters.standalone_lock import SESSION_TIMEOUT_SECONDS, ManagedByAnother, StandaloneLock
-from storm_operator.adapters.zookeeper import ZooKeeperSession
-from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble
+from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble, manager_lock
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
 from storm_operator.control_loop import PassReport
@@ -37,7 +35,6 @@ from storm_operator.standalone import (
     stop_on_signals,
 )
 
-LOCK_ANSWER_SECONDS = 5.0
 ADDRESSES = {
     "--zookeeper-root": "storm_root",
     "--agent": "agents",
@@ -142,9 +139,8 @@ def standalone(
             listeners.append(page.watcher)
         try:
             profiles = ProfileFile(profile, history_cluster or local or connection.nimbus[0]) if profile else None
-            assembly = assemble(
-                connection, Audience(tuple(listeners), say), profiles=profiles, calls=metrics.calls(nimbus_name)
-            )
+            audience, calls = Audience(tuple(listeners), say), metrics.calls(nimbus_name)
+            assembly = assemble(connection, audience, profiles=profiles, calls=calls, confirm=lock.take)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
         until_ended.callback(assembly.close)
@@ -183,17 +179,9 @@ def standalone(
 @contextmanager
 def _lock(
     connection: ClusterConnection, on_lost: Callable[[], None], say: Callable[[str], None]
-) -> Iterator[StandaloneLock]:
+) -> Iterator[ManagerLock]:
     """The cluster's lock, taken if that is possible now; ends the program where another has it, or gets it later."""
-    connected = threading.Event()
-    session = ZooKeeperSession(
-        connection.zookeeper,
-        timeout_seconds=LOCK_ANSWER_SECONDS,
-        session_timeout_seconds=SESSION_TIMEOUT_SECONDS,
-        named_by=connection.zookeeper_named_by,
-        on_connected=connected.set,
-    )
-    lock = StandaloneLock(session, connected, on_lost, connection.storm_root)
+    lock = manager_lock(connection, on_lost=on_lost)
     try:
         with suppress(AdapterError):  # the loop tries again, and says what is in the way
             lock.take()
@@ -203,7 +191,6 @@ def _lock(
         raise typer.Exit(1) from None
     finally:
         lock.close()
-        session.close()
 
 
 def _serve(metrics: OperatorMetrics, port: int) -> BaseServer:

@@ -95,7 +95,7 @@ def test_what_others_wrote_is_said_as_it_stands(tmp_path: Path, monkeypatch: pyt
     ended = threading.Event()
     ended.set()
     monkeypatch.setattr(standalone_command, "stop_on_signals", lambda: ended)
-    monkeypatch.setattr(standalone_command, "LOCK_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("storm_operator.assembly.LOCK_ANSWER_SECONDS", 0.1)
     learned = tmp_path / "old[copy][" / "of]" / ":x:.json"
     options = ["--nimbus", "127.0.0.1:1", "--zookeeper", "127.0.0.1:1", "--page-port", "0", "--profile", str(learned)]
     done = CliRunner().invoke(app, ["standalone", str(tmp_path), *options], env={"COLUMNS": "300"})

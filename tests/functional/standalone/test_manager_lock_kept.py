@@ -1,4 +1,4 @@
-"""The lock of standalone operators in a real ZooKeeper, one that forgets all sessions included."""
+"""The lock of a cluster's managers in a real ZooKeeper, one that forgets all sessions included."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kazoo.client import KazooClient
 
 from functional.agent.agent_peers import ZooKeeperServer
 from storm_operator.adapters.errors import AdapterError
-from storm_operator.adapters.standalone_lock import (
+from storm_operator.adapters.manager_lock import (
     SESSION_TIMEOUT_SECONDS,
     Holder,
     ManagedByAnother,
-    StandaloneLock,
+    ManagerLock,
     this_process,
 )
 from storm_operator.adapters.zookeeper import ZooKeeperSession
@@ -28,18 +28,17 @@ QUEUE = "/storm/storm-operator/standalone"
 
 
 @contextmanager
-def lock_of(server: ZooKeeperServer, me: Holder) -> Iterator[tuple[StandaloneLock, ZooKeeperSession, threading.Event]]:
+def lock_of(server: ZooKeeperServer, me: Holder) -> Iterator[tuple[ManagerLock, ZooKeeperSession, threading.Event]]:
     """With its session, and whether it was told that another has it."""
     connected, lost = threading.Event(), threading.Event()
     session = ZooKeeperSession(
         server.hosts, session_timeout_seconds=SESSION_TIMEOUT_SECONDS, on_connected=connected.set
     )
-    lock = StandaloneLock(session, connected, lost.set, me=me)
+    lock = ManagerLock(session, connected, lost.set, me=me)
     try:
         yield lock, session, lost
     finally:
         lock.close()
-        session.close()
 
 
 def end_session(server: ZooKeeperServer, session: ZooKeeperSession) -> None:

@@ -1,7 +1,8 @@
-"""One standalone operator for each cluster: who is refused, who waits, who takes over, who ends."""
+"""One manager for each cluster: who is refused, who waits, who takes over, who ends."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,13 +14,16 @@ from pathlib import Path
 import pytest
 from eventually import eventually
 
+from fake_zookeeper import QUEUE, FakeSession, FakeZooKeeper
 from loop_scene import WORDS, scene
-from storm_operator.adapters.errors import AdapterError, MalformedDocument, ZooKeeperUnreachable
-from storm_operator.adapters.standalone_lock import (
+from storm_operator.adapters.errors import AdapterError, MalformedDocument
+from storm_operator.adapters.manager_lock import (
     PATIENCE_SECONDS,
+    HeldNodes,
     Holder,
+    HolderAwaited,
     ManagedByAnother,
-    StandaloneLock,
+    ManagerLock,
     decode_holder,
     encode_holder,
     is_gone,
@@ -28,58 +32,10 @@ from storm_operator.adapters.standalone_lock import (
 from storm_operator.lifecycle_manager import LifecycleManager
 from storm_operator.standalone import AroundPasses, TopologyFolder, run_forever
 
-QUEUE = "/storm/storm-operator/standalone"
 HERE = this_process()
 GONE = replace(HERE, pid=2**22 + 1)
 """Higher than Linux gives any."""
 ELSEWHERE = Holder("elsewhere", 7, 5, "another kernel")
-
-
-@dataclass
-class FakeZooKeeper:
-    """Nodes in a dictionary, each with the session that it ends with."""
-
-    nodes: dict[str, tuple[str, bytes]] = field(default_factory=dict)
-    count: int = 0
-    answers: bool = True
-    refused: int = 0
-
-    def expire(self, session: str) -> None:
-        self.nodes = {path: node for path, node in self.nodes.items() if node[0] != session}
-
-    def holders(self) -> list[Holder]:
-        return [decode_holder(path, content) for path, (_, content) in sorted(self.nodes.items())]
-
-
-@dataclass
-class FakeSession:
-    zookeeper: FakeZooKeeper
-    name: str
-
-    def _ask(self) -> dict[str, tuple[str, bytes]]:
-        if not self.zookeeper.answers:
-            self.zookeeper.refused += 1
-            raise ZooKeeperUnreachable("no answer")
-        return self.zookeeper.nodes
-
-    def get(self, path: str) -> bytes | None:
-        found = self._ask().get(path)
-        return found[1] if found else None
-
-    def put(self, path: str, content: bytes) -> None:
-        raise NotImplementedError
-
-    def remove(self, path: str) -> None:
-        self._ask().pop(path, None)
-
-    def children(self, path: str) -> tuple[str, ...]:
-        return tuple(sorted(node.removeprefix(f"{path}/") for node in self._ask()))
-
-    def enqueue(self, path: str, content: bytes) -> str:
-        self.zookeeper.count += 1
-        name = f"{path}{self.zookeeper.count:010}"
-        self._ask()[name] = (self.name, content)
-        return name
 
 
 @dataclass
@@ -93,8 +49,8 @@ class Operator:
     lost: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        session = FakeSession(self.zookeeper, f"{self.me}")
-        self.lock = StandaloneLock(session, self.connected, self.lost.set, me=self.me, clock=lambda: self.seconds)
+        session = FakeSession(self.zookeeper, f"{self.me!r}" if self.me.nimbus else f"{self.me}")
+        self.lock = ManagerLock(session, self.connected, self.lost.set, me=self.me, clock=lambda: self.seconds)
 
 
 @pytest.fixture
@@ -112,7 +68,7 @@ Make = Callable[[Holder], Operator]
 
 def living_neighbour() -> tuple[subprocess.Popen[bytes], Holder]:
     """A process of its own that does nothing, and how it would name itself."""
-    program = "from storm_operator.adapters.standalone_lock import *; import sys\n"
+    program = "from storm_operator.adapters.manager_lock import *; import sys\n"
     program += "print(encode_holder(this_process()).decode(), flush=True); sys.stdin.read()"
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -123,9 +79,14 @@ def test_a_second_is_refused_at_once_and_told_who_and_what_to_do(operator: Make,
     process, neighbour = living_neighbour()
     with process:
         operator(neighbour).lock.take()
-        with pytest.raises(ManagedByAnother, match=rf"already: pid {process.pid} on \S+; end that one first"):
-            operator(HERE).lock.take()
-        assert zookeeper.holders() == [neighbour], "whoever is refused leaves nothing behind"
+        second = operator(HERE)
+        with pytest.raises(
+            ManagedByAnother, match=rf"already: pid {process.pid} on \S+; end that one first"
+        ) as refusal:
+            second.lock.take()
+        assert refusal.value.holder == neighbour
+        second.lock.close()
+        assert zookeeper.holders() == [neighbour], "whoever ends leaves nothing behind"
         process.kill()
         process.wait()
         operator(HERE).lock.take()
@@ -184,6 +145,75 @@ def test_whoever_finds_another_after_a_lost_session_is_told_and_ends(operator: M
     other.lock.check()
 
 
+def test_whoever_holds_it_is_asked_for_each_time_and_refused_before_its_connection_is_back(
+    operator: Make, zookeeper: FakeZooKeeper
+) -> None:
+    holder, other = operator(HERE), operator(ELSEWHERE)
+    holder.lock.take()
+    holder.lock.take()
+    zookeeper.expire(f"{HERE}")
+    other.lock.take()
+    with pytest.raises(ManagedByAnother, match="has taken over") as refusal:
+        holder.lock.take()
+    assert refusal.value.holder == ELSEWHERE
+    other.lock.close()
+    with pytest.raises(ManagedByAnother):
+        holder.lock.take()
+    assert holder.lock.is_lost, "what it knows is of the past: it begins anew with another lock"
+
+
+def test_a_look_that_was_cut_short_is_no_proof(operator: Make, zookeeper: FakeZooKeeper) -> None:
+    holder, other = operator(HERE), operator(ELSEWHERE)
+    holder.lock.take()
+    zookeeper.expire(f"{HERE}")
+    other.lock.take()
+    zookeeper.answers_left = 3
+    with pytest.raises(AdapterError, match="no answer"):
+        holder.lock.take()
+    assert zookeeper.holders() == [ELSEWHERE, HERE], "it was cut short after it had queued up"
+    zookeeper.answers_left = None
+    with pytest.raises(ManagedByAnother):
+        holder.lock.take()
+
+
+def test_two_loops_of_one_process_are_two(operator: Make, zookeeper: FakeZooKeeper) -> None:
+    one, two = replace(HERE, nimbus="a.storm:6627"), replace(HERE, nimbus="10.0.0.7:6627")
+    first, second = operator(one), operator(two)
+    first.lock.take()
+    with pytest.raises(HolderAwaited):
+        second.lock.take()  # the first may be about to end: its resources were given the other name
+    second.seconds = PATIENCE_SECONDS
+    with pytest.raises(ManagedByAnother) as refusal:
+        second.lock.take()
+    assert (refusal.value.holder, one.is_in_process_of(two), one.is_in_process_of(ELSEWHERE)) == (one, True, False)
+    assert zookeeper.holders() == [one, two], "a place in the queue is kept"
+    zookeeper.expire(f"{one!r}")
+    first.lock.close()
+    second.lock.take()
+
+
+def test_nobody_else_writes_nor_begins_a_plan() -> None:
+    zookeeper = FakeZooKeeper(nodes={"/storm/journal": ("", b"theirs")})
+
+    def confirm() -> None:
+        raise ManagedByAnother("another", ELSEWHERE)
+
+    nodes = HeldNodes(FakeSession(zookeeper, "ours"), confirm)
+    assert (nodes.get("/storm/journal"), nodes.children("/storm")) == (b"theirs", ("journal",))
+    with pytest.raises(ManagedByAnother):
+        nodes.put("/storm/journal", b"ours")
+    with pytest.raises(ManagedByAnother):
+        nodes.remove("/storm/journal")
+    assert zookeeper.nodes == {"/storm/journal": ("", b"theirs")}
+
+    played = scene()
+    played.journal.refuse_next(ManagedByAnother("another", ELSEWHERE))
+    before = dict(played.cluster.assignment.slot_of)
+    with pytest.raises(ManagedByAnother):
+        played.run()
+    assert (dict(played.cluster.assignment.slot_of), played.cluster.limits) == (before, {})
+
+
 def test_a_node_of_ours_whose_making_was_not_answered_is_no_other(operator: Make, zookeeper: FakeZooKeeper) -> None:
     FakeSession(zookeeper, f"{HERE}").enqueue(f"{QUEUE}/holder-", encode_holder(HERE))
     operator(HERE).lock.take()
@@ -198,8 +228,18 @@ def test_who_is_gone() -> None:
     assert not replace(HERE, pid_space="").is_neighbour_of(replace(HERE, pid_space=""))
 
 
+def test_what_readers_of_before_kubernetes_knew_is_written_as_ever() -> None:
+    """They refuse other versions, and would go on beside a successor that they cannot read."""
+    old = {"version": 1, "host": "elsewhere", "pid": 7, "started_ticks": 5, "pid_space": "another kernel"}
+    assert decode_holder("x", json.dumps(old).encode()) == ELSEWHERE
+    written = json.loads(encode_holder(replace(ELSEWHERE, nimbus="nimbus:6627", pod="ops/one")))
+    assert {name: written[name] for name in old} == old
+
+
 def test_a_holder_of_another_version_is_refused_by_name() -> None:
-    assert decode_holder("x", encode_holder(ELSEWHERE)) == ELSEWHERE
+    in_a_pod = replace(ELSEWHERE, nimbus="nimbus:6627", pod="ops/storm-operator-1")
+    assert decode_holder("x", encode_holder(in_a_pod)) == in_a_pod
+    assert f"{in_a_pod}" == "pod ops/storm-operator-1"
     with pytest.raises(MalformedDocument, match="holder-1: version is 2; only 1 is known here"):
         decode_holder("holder-1", b'{"version": 2}')
     with pytest.raises(MalformedDocument, match="holder-1: pid is missing"):
@@ -214,7 +254,7 @@ def test_cpu_limits_of_the_one_that_took_over_are_left_alone(tmp_path: Path) -> 
     played.loop.memory.limited = frozenset({"words"})
 
     def confirm() -> None:
-        raise ManagedByAnother("another")
+        raise ManagedByAnother("another", ELSEWHERE)
 
     lifecycle = LifecycleManager(None, None, print)  # type: ignore[arg-type]
     around = AroundPasses(confirm=confirm)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.core.model import Assignment
+from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot
 
 GRACE_PASSES = 10
@@ -21,12 +22,21 @@ class AssignmentDrift:
     """By topology id."""
     planned: set[str] = field(default_factory=set)
     """Ids of the topologies that plans of the last pass concerned."""
+    plans: dict[str, str] = field(default_factory=dict)
+    """By topology id: the plan that concerned it last, as of the last pass."""
     grace: dict[str, int] = field(default_factory=dict)
     """By topology id: passes in which another number of executors is no surprise."""
 
     def expect_resize(self, topology_id: str) -> None:
         """We are asking Nimbus ourselves for another number of executors."""
         self.grace[topology_id] = GRACE_PASSES
+
+    def newly_planned(self, last: Mapping[str, PlanRecord], pending: Iterable[PlanRecord]) -> frozenset[str]:
+        """Topologies with another plan than in the last pass, by their `last` ones, and those of plans in progress."""
+        now = {topology_id: record.plan.id for topology_id, record in last.items()}
+        new = {topology_id for topology_id, plan_id in now.items() if plan_id != self.plans.get(topology_id)}
+        self.plans = now
+        return frozenset(new.union(*(record.plan.topology_ids for record in pending)))
 
     def look(self, snapshot: ClusterSnapshot, planned: Collection[str]) -> Mapping[str, str]:
         """By topology id, what changed since the last look, in a sentence.

@@ -10,10 +10,11 @@ from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.assembly import Assembly
-from storm_operator.control_loop import PassReport
+from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.model import Assignment, Demand
 from storm_operator.core.plan_progress import supervisors_of
+from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import REFUSED, ExecutorCounts
@@ -142,6 +143,16 @@ class ClusterCare:
         else:  # what was not answered before the move is asked for again
             self.open_up(supervisors_of(assembly.loop.memory.records[-1].plan))
         self.news.tell_of(specs, report.snapshot)
+
+    def tell_of_moves(self, report: PassReport, last: Mapping[str, PlanRecord], loop: ControlLoop) -> None:
+        """Executors that are elsewhere than in the last pass although none of our `last` plans moved them."""
+        if report.snapshot is None:
+            return
+        pending = loop.memory.records[-1:] if loop.has_pending_plan else ()
+        planned = self.drift.newly_planned(last, pending)
+        for topology_id, words in self.drift.look(report.snapshot, planned).items():
+            # Storm makes an id of the name, a counter and the time.
+            self.tell(topology_id.rsplit("-", 2)[0], "Drift", words, True)
 
     def _tell_of_counts(self, topology: str, reason: str, message: str, warning: bool) -> None:
         if reason == REFUSED:

@@ -39,6 +39,8 @@ class RunnerSettings:
     learned_profile: ConfigMapKey | None = None
     """Where topologies without a spec.learnedProfile have theirs, each in its own namespace."""
     page: KubePage | None = None
+    pod: str = ""
+    """NAMESPACE/NAME of the operator's; empty outside of one."""
 
 
 @dataclass(slots=True)

@@ -91,23 +91,25 @@ class Publisher:
         self.written.pop(managed.uid, None)
         return managed
 
-    def write_status(self, managed: Managed, status: Mapping[str, Any]) -> None:
-        """Write the status if it says anything new, and the resource is still there."""
+    def write_status(self, managed: Managed, status: Mapping[str, Any]) -> bool:
+        """Write the status if it says anything new, and the resource is still there; whether that was refused."""
         present = self.registry.topology(managed.key)
         if present is None or present.uid != managed.uid:
-            return  # a status is written by name: another resource may have that by now
+            return False  # a status is written by name: another resource may have that by now
         old: Body = self.as_known(managed).body.get("status") or {}
         figures_age_seconds = self.clock() - self.figures_at.get(managed.uid, -math.inf)
         if not is_due(old, status, figures_age_seconds):
-            return
+            return False
         namespace, name = managed.key
         concern = Concern("StatusRefused", f"{namespace}/{name}")
-        if self.concerns.attempt(
+        written = self.concerns.attempt(
             concern, lambda: self.kinds.patch_status(TOPOLOGIES, namespace, name, status), self._teller(managed)
-        ):
+        )
+        if written:
             self.written[managed.uid] = self.clock(), {**old, **status}
             if has_figures(status):
                 self.figures_at[managed.uid] = self.clock()
+        return not written
 
     def tell(self, managed: Managed, reason: str, message: str, warning: bool = False) -> None:
         self.events.post(managed.body, reason, message, warning)

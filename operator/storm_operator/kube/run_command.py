@@ -143,7 +143,7 @@ def run(
 ) -> None:
     """Manage StormTopology resources. Ends when told to; topologies run on under the plans in force."""
     try:
-        pod = parse_submission_pod(submission_pod)
+        submitter = parse_submission_pod(submission_pod)
     except InvalidSubmissionPod as error:
         raise typer.BadParameter(f"--submission-pod: {error}") from None
     if nimbus:
@@ -152,7 +152,8 @@ def run(
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}-{os.getpid()}"
+    pod = os.environ.get("POD_NAME")
+    identity = f"{pod or socket.gethostname()}-{os.getpid()}"
     terms = LeaseTerms(lease_namespace, lease_name, identity)
     if kubeconfig is not None:
         os.environ["KUBECONFIG"] = kubeconfig  # for both clients: kopf's and our own
@@ -164,12 +165,13 @@ def run(
         raise typer.Exit(NO_KUBERNETES) from None
     lease = Lease(clients.api, terms, lambda: datetime.now(UTC))
     settings = RunnerSettings(
-        JobSettings(storm_image, storm_image_pull_policy, submitter_service_account, pod),
+        JobSettings(storm_image, storm_image_pull_policy, submitter_service_account, submitter),
         agent_port,
         prometheus,
         HistorySettings(history, None, history_days, history_gigabytes) if history else None,
         ConfigMapKey(learned_profile, PROFILE_KEY) if learned_profile else None,
         KubePage() if page_port else None,
+        f"{lease_namespace}/{pod}" if pod else "",
     )
     registry = Registry(nimbus_name(nimbus, lease_namespace) if nimbus else None)
     operator = Operator(clients, registry, settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)

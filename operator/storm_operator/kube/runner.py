@@ -12,22 +12,24 @@ from dataclasses import dataclass, field
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.manager_lock import HolderAwaited, ManagedByAnother
 from storm_operator.assembly import Assembly, assemble
 from storm_operator.core.backoff import Retry, put_off
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
 from storm_operator.kube.asks import follow_asks
 from storm_operator.kube.cluster_care import ClusterCare
-from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
 from storm_operator.kube.letting_go import LettingGo
 from storm_operator.kube.managed import Managed, Registry, Wishes, rightful, wishes_of
 from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
-from storm_operator.kube.publisher import Publisher, decision_for
+from storm_operator.kube.publisher import Publisher
 from storm_operator.kube.resize_news import resizes_pods
-from storm_operator.kube.status import refused_status, status_of
+from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS, SoleManager
+from storm_operator.kube.status import refused_status, status_of, trouble_status
 from storm_operator.kube.submission import JobSubmitter
+from storm_operator.kube.topology_views import view_of
 from storm_operator.lifecycle_manager import LifecycleManager
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
@@ -58,8 +60,7 @@ class ClusterRunner:
     publisher: Publisher = field(init=False)
     care: ClusterCare = field(init=False)
     letting_go: LettingGo = field(init=False)
-    last_plans: dict[str, str] = field(default_factory=dict)
-    """By topology id: the plan that concerned it last, when the last pass began."""
+    manager: SoleManager = field(init=False)
     attended: Wishes = frozenset()
     unforeseen: Retry | None = None
     """How often in a row it failed for a reason that nobody foresaw."""
@@ -69,6 +70,11 @@ class ClusterRunner:
 
     def __post_init__(self) -> None:
         self.told = self.metrics.cluster(self.nimbus, self._namespace_of, resizes_pods=True)
+        self.manager = SoleManager(self.nimbus, self.say)
+        self._know_nothing_yet()
+
+    def _know_nothing_yet(self) -> None:
+        """Of the cluster, as at the start, and after another has managed it."""
         self.publisher = Publisher(
             self.kube.kinds, self.kube.events, self.registry, self._owner_of_id, self._hosts, self.say
         )
@@ -88,11 +94,13 @@ class ClusterRunner:
         """Until `stop`. Topologies are left running under the plans in force, with limits while anybody asks."""
         while not stop.is_set():
             started = time.monotonic()
+            self.manager.awaits = False
             period = self._whatever_happens(self.run_pass)
             ended = time.monotonic()
             if self.unforeseen is None:  # else, when that goes on, /healthz says that there was no pass for long
                 self.last_pass_at = ended
-            self._note_pass(ended - started, period)
+            if not self.manager.awaits:
+                self._note_pass(ended - started, period)
             self._rest(stop, started + (self._retry_seconds() if period is None else period))
         if not self.registry.of_cluster(self.nimbus):
             self._whatever_happens(self._release)
@@ -101,8 +109,9 @@ class ClusterRunner:
     def _release(self) -> None:
         """Nobody asks for this cluster any more, and nobody watches it: no executor is held to what it once needed."""
         self.owners = {}
-        self.care.release()
         if self.assembly is not None:
+            self.manager.confirm()
+            self.care.release()
             self.assembly.loop.release()
 
     def _retry_seconds(self) -> float:
@@ -112,6 +121,8 @@ class ClusterRunner:
         """
         if self.unforeseen is not None:
             return self.unforeseen.pause_seconds
+        if self.manager.awaits:
+            return AWAITED_LOOK_SECONDS
         periods = [one.spec.scheduling.period_seconds for one in self.registry.of_cluster(self.nimbus) if one.spec]
         return self.first_look.pause_seconds(min([LONGEST_RETRY_SECONDS, *periods]))
 
@@ -133,11 +144,23 @@ class ClusterRunner:
         """What `act` returns; None when a peer is in its way, which the resources' statuses then say."""
         try:
             return act()
+        except HolderAwaited:  # most often a dead operator's session, which ends in some seconds
+            return None
+        except ManagedByAnother as error:
+            self._leave_to(error)
+            return None
         except AdapterError as error:
             self.say(f"{self.nimbus}: {error}")
             reason = "KubernetesRefused" if isinstance(error, KubernetesError) else "ClusterUnreachable"
             self._tell_trouble(str(error), reason)
             return None
+
+    def _leave_to(self, other: ManagedByAnother) -> None:
+        """Once that one has gone, this loop begins as after a restart."""
+        if self.manager.has_lost:
+            self._close_parts()
+            self._know_nothing_yet()
+        self.manager.tell(self.owners.values(), self.publisher, other)
 
     def _note_pass(self, seconds: float, period_seconds: float | None) -> None:
         """`period_seconds` None: a peer was in the pass' way."""
@@ -164,12 +187,17 @@ class ClusterRunner:
         return wishes_of(self.registry.of_cluster(self.nimbus))
 
     def close(self) -> None:
+        self._close_parts()
+        self.manager.close()  # last: whoever waits for the lock begins at once
+
+    def _close_parts(self) -> None:
         if self.assembly is not None:
             self.assembly.close()
             self.assembly = None
         if self.recorder is not None:
             self.recorder.close()
             self.recorder = None
+        self.lifecycle = None
 
     def run_pass(self) -> float:
         """One pass; returns the seconds from its beginning to that of the next."""
@@ -180,8 +208,9 @@ class ClusterRunner:
         self.care.release()
         follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say, self.care.concerns)
         assembly.loop.run_once(specs)
-        self._note_moves(assembly)
         if self.publisher.last_report is not None:
+            self.manager.confirm()  # to observe and to search took long
+            self.care.tell_of_moves(self.publisher.last_report, self.publisher.last_record, assembly.loop)
             self.care.follow(specs, self.publisher.last_report, assembly)
         self._publish(lifecycle)
         return assembly.loop.period_seconds
@@ -228,11 +257,13 @@ class ClusterRunner:
                 self.kube.jobs, self.settings.jobs, lambda name: self.owners[name], self.kube.config_map_text
             )
             self.lifecycle = self.assembly.lifecycle(self.say, self.submitter)
+        self.manager.confirm()
         return self.assembly, self.lifecycle
 
     def _assembled(self) -> Assembly:
         connection = discover(self.nimbus, self.settings)
         self.registry.note_answer(self.nimbus)
+        self.manager.take(connection, self.settings.pod)
         self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
         watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
         if watcher is not None:
@@ -240,7 +271,9 @@ class ClusterRunner:
         onlookers: tuple[Listener | None, ...] = (self.publisher, self.told, self.recorder, watcher)
         audience = Audience(tuple(one for one in onlookers if one is not None), self.say)
         calls, profiles = self.metrics.calls(self.nimbus), self._profiles()
-        assembly = assemble(connection, audience, machines=self.care, profiles=profiles, calls=calls)
+        assembly = assemble(
+            connection, audience, machines=self.care, profiles=profiles, calls=calls, confirm=self.manager.confirm
+        )
         try:
             namespaces = tuple({one.key[0] for one in self.owners.values()})
             go_on_where_it_ended(assembly.loop, self.nimbus, self.registry, self.kube.kinds, namespaces)
@@ -257,46 +290,10 @@ class ClusterRunner:
     def _publish(self, lifecycle: LifecycleManager) -> None:
         agents = self.assembly.metrics.by_host if self.assembly is not None else {}
         for name, one in self.owners.items():
-            spec = one.spec
-            if spec is None:
-                continue
-            progress, retry = lifecycle.progress.get(name), lifecycle.retries.get(name)
-            topology_id = progress.topology_id if progress else ""
-            report = self.publisher.last_report
-            snapshot = report.snapshot if report else None
-            view = TopologyView(
-                managed=self.publisher.as_known(one),
-                progress=progress,
-                snapshot=snapshot,
-                decision=decision_for(report, topology_id) if not one.is_paused else None,
-                record=self.publisher.last_record.get(topology_id),
-                now_seconds=time.time(),
-                job=self.submitter.last.get(name) if self.submitter else None,
-                retry_at_seconds=retry.not_before_seconds if retry else None,
-                failed_attempts=retry.failures if retry else None,
-                suspended_by_operator=name in lifecycle.suspended if progress else None,
-                forecasts=report.forecasts if report else {},
-                places=self.care.places(topology_id, snapshot, agents) if snapshot else (),
-                obstacles=self.care.obstacles(name),
-                held_resize=self.care.counts.held.get(topology_id),
-            )
-            self.publisher.write_status(one, status_of(view))
-            self.publisher.trim_history(one, spec.rebalance_history_limit)
-
-    def _note_moves(self, assembly: Assembly) -> None:
-        """Executors that are elsewhere than in the last pass although no plan of ours moved them."""
-        report = self.publisher.last_report
-        if report is None or report.snapshot is None:
-            return
-        plans = {topology_id: record.plan.id for topology_id, record in self.publisher.last_record.items()}
-        planned = {topology_id for topology_id in plans if plans[topology_id] != self.last_plans.get(topology_id)}
-        self.last_plans = plans
-        pending = assembly.loop.memory.records[-1:] if assembly.loop.has_pending_plan else ()
-        planned |= {topology_id for record in pending for topology_id in record.plan.topology_ids}
-        for topology_id, words in self.care.drift.look(report.snapshot, planned).items():
-            owner = self._owner_of_id(topology_id)
-            if owner is not None:
-                self.publisher.tell(owner, "Drift", words, warning=True)
+            if one.spec is not None:
+                view = view_of(name, one, self.publisher, self.care, lifecycle, self.submitter, agents)
+                self.publisher.write_status(one, status_of(view))
+                self.publisher.trim_history(one, one.spec.rebalance_history_limit)
 
     def _refuse_late(self, one: Managed, owner: tuple[str, str]) -> None:
         if one.is_being_deleted:
@@ -311,9 +308,8 @@ class ClusterRunner:
 
     def _tell_trouble(self, words: str, reason: str) -> None:
         for one in self.owners.values():
-            known = self.publisher.as_known(one)
-            view = TopologyView(known, None, None, None, None, time.time(), trouble=words, trouble_reason=reason)
-            self.publisher.write_status(one, status_of(view))
+            status = trouble_status(self.publisher.as_known(one), reason, words, time.time())
+            self.publisher.write_status(one, status)
 
     def _tell_owner(self, name: str, reason: str, message: str, warning: bool) -> None:
         if name in self.owners:

@@ -89,6 +89,12 @@ def refused_status(managed: Managed, reason: str, message: str, now_seconds: flo
     }
 
 
+def trouble_status(managed: Managed, reason: str, message: str, now_seconds: float) -> dict[str, Any]:
+    """The status of a valid resource whose cluster could not be looked at, and why."""
+    view = TopologyView(managed, None, None, None, None, now_seconds, trouble=message, trouble_reason=reason)
+    return status_of(view)
+
+
 def accepted_status(managed: Managed, now_seconds: float) -> dict[str, Any]:
     """The first status of a valid resource, before the loop has looked at it."""
     conditions = [Condition("Ready", False, "Accepted", "the spec is valid; the next pass acts on it")]

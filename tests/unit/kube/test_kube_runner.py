@@ -222,7 +222,7 @@ def test_pods_are_released_as_soon_as_a_change_of_mind_is_attended_to() -> None:
 @pytest.mark.parametrize("is_named", [True, False], ids=["operator ends", "nobody names the cluster"])
 def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pytest.MonkeyPatch, is_named: bool) -> None:
     start = Start(monkeypatch)
-    start.runner.assembly, start.runner.care.limits = start.opened, Mock()
+    start.runner.assembly, start.runner.care.limits, start.runner.manager.lock = start.opened, Mock(), Mock()
     start.opened.storm.supervisor_ids.return_value = {}
     start.runner.owners, _ = rightful(start.runner.registry.of_cluster(NIMBUS))
     if not is_named:  # its finalizer was taken away, or its spec is invalid now
@@ -276,6 +276,7 @@ class Deletion:
         self.gone: set[str] = set()
         self.said: list[str] = []
         self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, cast("Any", None), self.said.append, self.gone)
+        self.runner.manager.lock = Mock(is_lost=False)
         self.assembly = Mock()
         self.runner.assembly, self.runner.lifecycle = self.assembly, Mock(repairs={})
         self.running: list[RunningTopology] = []
@@ -358,6 +359,7 @@ class Start:
         self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, settings, self.said.append, set())
         monkeypatch.setattr(runner_module, "discover", Mock())
         monkeypatch.setattr(runner_module, "assemble", Mock(return_value=self.opened))
+        monkeypatch.setattr("storm_operator.kube.sole_manager.manager_lock", Mock(return_value=Mock(is_lost=False)))
         monkeypatch.setattr("storm_operator.kube.connecting.close_lost", Mock())
         monkeypatch.setattr("storm_operator.kube.connecting.seed_proposals", Mock())
         monkeypatch.setattr(runner_module, "time", Mock(monotonic=lambda: 100.0, time=lambda: 1_800_000_000.0))

@@ -84,6 +84,7 @@ class TopologyFolder:
         owner = next((p for p, s in self.specs_by_file.items() if s.name == spec.name and p != path), None)
         if owner is not None:
             del self.versions[path]  # looked at again in each pass: the other file may go
+            self.specs_by_file.pop(path, None)  # what it described before it took that name
             self._say_once(f"{path.name}: topology {spec.name!r} is already described by {owner.name}; it is ignored")
             return
         if path in self.specs_by_file:

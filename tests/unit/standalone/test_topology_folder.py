@@ -66,6 +66,25 @@ def test_each_of_several_files_of_one_topology_is_refused_once(tmp_path: Path) -
     assert [sentence.split(":")[0] for sentence in said] == ["b.yaml", "c.yaml"]
 
 
+def test_a_file_that_takes_the_name_of_another_no_longer_stands_for_its_own(tmp_path: Path) -> None:
+    folder = TopologyFolder(tmp_path, lambda _: None)
+    write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    write(tmp_path / "b.yaml", GOOD.format(name="lines", policy="even"), at=1)
+    assert set(folder.read()) == {"lines", "words"}
+
+    write(tmp_path / "b.yaml", GOOD.format(name="words", policy="even"), at=2)
+    assert {name: spec.scheduling.policy for name, spec in folder.read().items()} == {"words": "liu"}
+
+
+def test_two_files_may_exchange_their_names(tmp_path: Path) -> None:
+    folder = TopologyFolder(tmp_path, lambda _: None)
+    for at, names in enumerate((("words", "lines"), ("lines", "words")), start=1):
+        for file, name, policy in zip("ab", names, ("liu", "even"), strict=True):
+            write(tmp_path / f"{file}.yaml", GOOD.format(name=name, policy=policy), at=at)
+        folder.read()
+    assert {name: spec.scheduling.policy for name, spec in folder.read().items()} == {"lines": "liu", "words": "even"}
+
+
 def test_file_for_another_nimbus_is_not_for_us(tmp_path: Path) -> None:
     said: list[str] = []
     write(

@@ -86,6 +86,7 @@ class PlanCause(StrEnum):
     WITHOUT_PLACE = "WithoutPlace"
     OVERLOAD = "Overload"
     LITTLE_HEADROOM = "LittleHeadroom"
+    COMING_OVERLOAD = "ComingOverload"
     MEMORY = "Memory"
     SAVINGS = "Savings"
     POLICY = "Policy"

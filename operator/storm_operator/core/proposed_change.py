@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -131,7 +132,8 @@ def examine_proposal(
         ),
         trouble=_without_place(diff.moves, snapshot)
         or _relieved_overload(snapshot, needed, needed_then, borne)
-        or _relieved_memory(needed, needed_then),
+        or _relieved_memory(needed, needed_then)
+        or _relieved_rise(snapshot, coming, coming_then, borne),
         overfull_megabytes=needed_then.overfull_megabytes,
         overloaded_millicores=needed_then.overloaded_millicores,
         limits_millicores={
@@ -231,6 +233,25 @@ def _relieved_memory(in_force: SeenAssignment, then: SeenAssignment) -> Trouble 
     megabytes = in_force.overfull_megabytes
     what = f"{megabytes:.0f} MB of declared memory more than supervisors have"
     return Trouble(what, PlanCause.MEMORY, is_urgent=False)
+
+
+def _relieved_rise(
+    snapshot: ClusterSnapshot, coming: SeenAssignment, coming_then: SeenAssignment, settings: PlacementSettings
+) -> Trouble | None:
+    """The worst overload that the growth which is sure to go on would bring, and the change makes less of."""
+    if coming_then.overloaded_millicores >= coming.overloaded_millicores:
+        return None
+    overhead, found = worker_overhead(snapshot), []
+    for supervisor in snapshot.supervisors:
+        need = coming.wanted_millicores.get(supervisor.id, 0.0)
+        usable = (supervisor.cpu_capacity_millicores or math.inf) * settings.scheduling.headroom_fraction
+        if need * overhead > usable and need > coming_then.wanted_millicores.get(supervisor.id, 0.0):
+            found.append((need * overhead - usable, supervisor.host, usable))
+    if not found:
+        return None
+    beyond, host, usable = max(found)
+    what = f"supervisor {host} will need {usable + beyond:.0f} millicores as its load rises, {usable:.0f} may be filled"
+    return Trouble(what, PlanCause.COMING_OVERLOAD, is_urgent=False)
 
 
 def _overload_of(

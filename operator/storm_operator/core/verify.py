@@ -90,13 +90,14 @@ def _latency_complaint(record: PlanRecord, measured: Outcome, margin: float) -> 
 
 
 def relieves_overload(plan: Plan) -> bool:
-    """Whether the plan was made because need went beyond a supervisor's CPU; to make room is no relief.
+    """Whether the plan was made because need went, or surely goes, beyond a supervisor's CPU.
 
-    Its cause says so. Where that is something else that went before, or nobody said it, the figures do.
+    To make room is no relief. Its cause says so. Where that is something else that went before, or nobody said it, the
+    figures do.
     """
     if plan.cause in {PlanCause.UNSTATED, PlanCause.WITHOUT_PLACE}:
         return plan.before.overloaded_millicores > plan.after.overloaded_millicores
-    return plan.cause in {PlanCause.OVERLOAD, PlanCause.LITTLE_HEADROOM}
+    return plan.cause in {PlanCause.OVERLOAD, PlanCause.LITTLE_HEADROOM, PlanCause.COMING_OVERLOAD}
 
 
 def _load_growth(before: Outcome, after: Outcome) -> float | None:

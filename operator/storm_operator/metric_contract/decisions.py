@@ -42,8 +42,8 @@ DECISION_METRICS = (
         ONE,
         _LAST_PLAN,
         "The last plan that concerned the topology, why it was made, and how far it came. reason: WithoutPlace, "
-        "Overload, LittleHeadroom, Memory, Savings, Policy (by its own trigger), Rollback, TakenBack (asked for), "
-        "Unstated.",
+        "Overload, LittleHeadroom, ComingOverload, Memory, Savings, Policy (by its own trigger), Rollback, TakenBack "
+        "(asked for), Unstated.",
         2_000,
     ),
     operator_metric(

@@ -296,6 +296,21 @@ def test_room_that_is_missing_is_no_overload() -> None:
     assert plan.before.overloaded_millicores == plan.after.overloaded_millicores == 0.0
 
 
+def test_an_overload_that_a_rise_will_bring_is_named_before_it_is_there() -> None:
+    """700 of 1,000 millicores are needed on s1, and twice as much will be."""
+    here = dict(TOGETHER.slot_of)
+    spread = Assignment({**here, LINE.executors[1]: slot("s2"), LINE.executors[2]: slot("s2")})
+    needs = same_demand([LINE], 175)
+    rising = dataclasses.replace(needs, coming_millicores=dict.fromkeys(needs.millicores, 350.0))
+    plan = planned(decision(spread, picture(here), rising))
+    assert plan.reason.startswith(
+        "supervisor 10.77.0.11 will need 1400 millicores as its load rises, 950 may be filled;"
+    )
+    assert plan.cause is PlanCause.COMING_OVERLOAD
+    recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 1})
+    held(decision(spread, picture(here), rising, recent), HoldReason.COOL_DOWN)
+
+
 def test_a_supervisor_that_is_measured_full_is_overloaded() -> None:
     here = dict(TOGETHER.slot_of)
     spread = Assignment({**here, LINE.executors[3]: slot("s2")})

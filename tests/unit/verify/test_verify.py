@@ -71,7 +71,12 @@ def test_plan_that_relieves_an_overload_is_not_taken_back_for_the_backlog_that_i
 
 @pytest.mark.parametrize(
     ("cause", "is_kept"),
-    [(PlanCause.OVERLOAD, True), (PlanCause.LITTLE_HEADROOM, True), (PlanCause.SAVINGS, False)],
+    [
+        (PlanCause.OVERLOAD, True),
+        (PlanCause.LITTLE_HEADROOM, True),
+        (PlanCause.COMING_OVERLOAD, True),
+        (PlanCause.SAVINGS, False),
+    ],
 )
 def test_what_relieves_is_told_by_its_cause(cause: PlanCause, is_kept: bool) -> None:
     for relief in (0.0, 400.0):

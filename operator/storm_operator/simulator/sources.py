@@ -68,7 +68,9 @@ class Sources:
         """What spouts may emit of what they want to: pauses, back-pressure, max spout pending."""
         of, number = self._wiring.topology_of, len(self._topologies)
         most = np.full(number, np.inf)
-        most[total_by(of, queue > STORM_RECEIVE_QUEUE, number) > 0] = 0.0
+        congested = total_by(of, queue > STORM_RECEIVE_QUEUE, number) > 0
+        if congested.any():
+            most[congested] = self._until_full(queue, routing, conditions, step)[congested]
         for at, topology in enumerate(self._topologies):
             if cluster.is_spout_paused(topology.id, begin):
                 most[at] = 0.0
@@ -117,6 +119,17 @@ class Sources:
         by_latency = free / np.clip(trees.mean_seconds / step, 1e-6, 1.0)
         beyond = np.maximum(self._finishable(routing, conditions, step) - ending, 0.0)
         return np.asarray(np.minimum(by_latency, free + beyond), dtype=np.float64)
+
+    def _until_full(self, queue: Floats, routing: Routing, conditions: Conditions, step: float) -> Floats:
+        """Trees that each topology may begin in a step under back-pressure, such that no queue is over-full after it.
+
+        Spouts go on as soon as queues are no longer full: who drains them is never left without work.
+        """
+        drained = step * conditions.most_millicores / np.maximum(routing.cpu_ms, 1e-9)
+        room = np.maximum(STORM_RECEIVE_QUEUE + drained - queue, 0.0)
+        most = np.full(len(self._topologies), np.inf)
+        np.minimum.at(most, self._wiring.topology_of, ratio(room, routing.visits, np.inf))
+        return most
 
     def _finishable(self, routing: Routing, conditions: Conditions, step: float) -> Floats:
         """Trees of each topology that its executors and supervisors can finish in a step, others doing as before."""

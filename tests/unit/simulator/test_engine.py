@@ -11,7 +11,7 @@ from storm_operator.simulated_loop import even_start
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.load import Constant, Noisy, Step
 from storm_operator.simulator.measure import Meter
-from storm_operator.simulator.model import Costs
+from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, Costs
 from storm_operator.simulator.workloads import http_monitor, reference_chain, word_count
 
 
@@ -147,6 +147,16 @@ def test_max_spout_pending_bounds_what_is_on_its_way_and_costs_no_throughput_at_
     assert rates.latency is not None
     assert rates.latency.mean_ms == pytest.approx(500.0, rel=0.15)  # Little's law: 50 pending, 100 per second
     assert running.sources.backlog.sum() == pytest.approx(500.0 * 40.0 - running.totals.emitted.sum())
+
+
+def test_back_pressure_leaves_who_is_behind_no_time_to_idle() -> None:
+    """A bolt that can do 50,000 a second, offered 70,000: its queue is full, and it does 50,000."""
+    running, seen = played(
+        cluster(spout_and_bolts(70_000.0, 0.02, source_keeps_backlog=True)), 60.0, 20.0, step_seconds=1.0
+    )
+    acked = seen.rates["t-1"].acked_per_second
+    assert acked == pytest.approx(50_000.0, rel=0.02)
+    assert running.queue.max() <= STORM_RECEIVE_QUEUE + 50_000.0
 
 
 def test_late_trees_fail_and_are_sent_again() -> None:

@@ -67,10 +67,7 @@ class Sources:
     ) -> Floats:
         """What spouts may emit of what they want to: pauses, back-pressure, max spout pending."""
         of, number = self._wiring.topology_of, len(self._topologies)
-        most = np.full(number, np.inf)
-        congested = total_by(of, queue > STORM_RECEIVE_QUEUE, number) > 0
-        if congested.any():
-            most[congested] = self._until_full(queue, routing, conditions, step)[congested]
+        most = self._until_full(queue, routing, conditions, step)
         for at, topology in enumerate(self._topologies):
             if cluster.is_spout_paused(topology.id, begin):
                 most[at] = 0.0
@@ -121,7 +118,7 @@ class Sources:
         return np.asarray(np.minimum(by_latency, free + beyond), dtype=np.float64)
 
     def _until_full(self, queue: Floats, routing: Routing, conditions: Conditions, step: float) -> Floats:
-        """Trees that each topology may begin in a step under back-pressure, such that no queue is over-full after it.
+        """Trees that each topology may begin in a step before back-pressure stops it: no queue is over-full afterwards.
 
         Spouts go on as soon as queues are no longer full: who drains them is never left without work.
         """

@@ -9,7 +9,8 @@ many as possible of its workers are those in force (an optimal matching).
 At the default price of restarts `adaptive` leaves traffic as it is where saving it is not worth the restarts. To
 compare at equal traffic the price is lowered until its plan has at most 2% more than the fresh one. The last line is
 JSON, by change: `equal_traffic` is in how many cases that was reached, `ratio` (median and worst) is of restarts in
-those, `ratio_relabelled` the same against the fresh plan at best.
+those, `ratio_relabelled` the same against the fresh plan at best; `usual_restarts` are those at the default price, and
+`usual_cost` what the objective then says, both summed over the cases.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from scipy.optimize import linear_sum_assignment
 
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
+from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.traffic import TrafficMatrix
 
 Worker = frozenset[Executor]
@@ -62,6 +64,8 @@ class Comparison:
     relabelled_restarts: int
     share: float
     fresh_share: float
+    usual_restarts: int
+    usual_cost: float
 
     @property
     def is_equal_traffic(self) -> bool:
@@ -83,12 +87,13 @@ def compare(scale: Scale, change: str) -> Comparison:
     changed = CHANGES[change](instance.in_force(in_force), scale.seed)
     fresh = placed(from_scratch(changed))
     fresh_share = share_between(changed, fresh)
+    workers = workers_on(in_force)
+    usual = placed(changed)
     for price in PRICES:
         after = placed(with_restart_price(changed, price))
         share = share_between(changed, after)
         if share <= EQUAL_TRAFFIC * fresh_share:
             break
-    workers = workers_on(in_force)
     return Comparison(
         change=change,
         seed=scale.seed,
@@ -99,6 +104,8 @@ def compare(scale: Scale, change: str) -> Comparison:
         relabelled_restarts=len(fresh.workers()) - kept_at_most(workers, workers_on(fresh)),
         share=share,
         fresh_share=fresh_share,
+        usual_restarts=len(usual.workers()) - kept_in_place(workers, workers_on(usual)),
+        usual_cost=cost_of(changed.snapshot, usual, changed.demand, changed.settings).total,
     )
 
 
@@ -186,6 +193,8 @@ def main() -> None:
         "at best",
         "share",
         "from scratch",
+        "usual restarts",
+        "usual cost",
         "equal",
     )
     table = Table(*columns)
@@ -207,6 +216,8 @@ def _summed_up(cases: Sequence[Comparison]) -> dict[str, float | list[float]]:
     equal = [one for one in cases if one.is_equal_traffic]
     ratios, relabelled = [one.ratio for one in equal], [one.ratio_relabelled for one in equal]
     summary: dict[str, float | list[float]] = {"cases": len(cases), "equal_traffic": len(equal)}
+    summary["usual_restarts"] = sum(one.usual_restarts for one in cases)
+    summary["usual_cost"] = round(sum(one.usual_cost for one in cases))
     if equal:
         summary["ratio"] = [round(statistics.median(ratios), 3), round(max(ratios), 3)]
         summary["ratio_relabelled"] = [round(statistics.median(relabelled), 3), round(max(relabelled), 3)]

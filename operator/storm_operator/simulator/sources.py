@@ -122,17 +122,18 @@ class Sources:
 
         Spouts go on as soon as queues are no longer full: who drains them is never left without work.
         """
-        drained = step * conditions.most_millicores / np.maximum(routing.cpu_ms, 1e-9)
-        room = np.maximum(STORM_RECEIVE_QUEUE + drained - queue, 0.0)
+        drained = _executed_at_most(routing, conditions, step)
+        return self._trees_for(np.maximum(STORM_RECEIVE_QUEUE + drained - queue, 0.0), routing)
+
+    def _trees_for(self, tuples: Floats, routing: Routing) -> Floats:
+        """Trees of each topology, of which no executor gets more than its `tuples`."""
         most = np.full(len(self._topologies), np.inf)
-        np.minimum.at(most, self._wiring.topology_of, ratio(room, routing.visits, np.inf))
+        np.minimum.at(most, self._wiring.topology_of, ratio(tuples, routing.visits, np.inf))
         return most
 
     def _finishable(self, routing: Routing, conditions: Conditions, step: float) -> Floats:
         """Trees of each topology that its executors and supervisors can finish in a step, others doing as before."""
-        rate = conditions.most_millicores / np.maximum(routing.cpu_ms, 1e-9)
-        most = np.full(len(self._topologies), np.inf)
-        np.minimum.at(most, self._wiring.topology_of, ratio(rate * step, routing.visits, np.inf))
+        most = self._trees_for(_executed_at_most(routing, conditions, step), routing)
         of = routing.tree_cpu_ms
         left = (conditions.capacity_millicores - conditions.quota_idle_millicores) * step
         used = of.data * self.begun[of.col]
@@ -140,3 +141,8 @@ class Sources:
         share = np.maximum(left[of.row] - others, LEAST_SHARE_OF_A_TOPOLOGY * left[of.row])
         np.minimum.at(most, of.col, ratio(share, of.data, np.inf))
         return most
+
+
+def _executed_at_most(routing: Routing, conditions: Conditions, step: float) -> Floats:
+    """Tuples that each executor can execute in a step with all the CPU that it may have."""
+    return np.asarray(step * conditions.most_millicores / np.maximum(routing.cpu_ms, 1e-9), dtype=np.float64)

@@ -1,7 +1,7 @@
 """How good plans are and how long they take: `python -m plan.bench_plan --executors 10000 --supervisors 1000`.
 
 Beside `adaptive`: KaHIP eco and METIS at the same balance, and Storm's own ResourceAwareScheduler, all on one instance.
-`share` is the part of all tuples that goes between supervisors. The last line is JSON; docs/benchmarks.md says what
+`share` is the part of all tuples that goes between supervisors. The last line is JSON; docs/benchmarks/plan-quality.md says what
 each figure is. `--all` runs from 10 to 100,000 executors, ten for each supervisor, both with separation Always and
 without rivals with Auto, and writes JSON and a picture (of Always) too.
 """
@@ -77,7 +77,7 @@ def table_of(reports: Sequence[Report]) -> Table:
 
 
 def markdown_of(reports: Sequence[Report]) -> str:
-    """The same table for docs/benchmarks.md."""
+    """The same table for docs/benchmarks/plan-quality.md."""
     lines = [list(COLUMNS.values()), ["---:"] * len(COLUMNS), *(_cells(report) for report in reports)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 

@@ -66,7 +66,7 @@ class Balance:
 
 
 def hold(scale: Scale, contest: Contest) -> Report:
-    """All figures of one scale; docs/benchmarks.md says what each is."""
+    """All figures of one scale; docs/benchmarks/plan-quality.md says what each is."""
     instance = make_instance(scale)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -19,7 +19,7 @@ from storm_operator.agent.machine_cgroup import MILLICORES, CgroupError, Machine
 PERIOD_US = 100_000
 """The kernel's own default. A thread may use what one period left in the next (`allow_burst`), so the longer the period
 the longer the bursts that get through: at 20 ms threads well below their limit wait many times as long
-(docs/benchmarks.md, "The period of CPU limits")."""
+(docs/benchmarks/agent.md, "The period of CPU limits")."""
 LONGEST_PERIOD_US = 1_000_000  # the kernel's bounds: period 1 ms to 1 s, quota at least 1 ms
 SHORTEST_QUOTA_US = 1_000
 REMOVE_ATTEMPTS = 20

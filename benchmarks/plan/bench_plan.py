@@ -1,9 +1,9 @@
 """How good plans are and how long they take: `python -m plan.bench_plan --executors 10000 --supervisors 1000`.
 
 Beside `adaptive`: KaHIP eco and METIS at the same balance, and Storm's own ResourceAwareScheduler, all on one instance.
-`share` is the part of all tuples that goes between supervisors. The last line is JSON; docs/benchmarks/plan-quality.md says what
-each figure is. `--all` runs from 10 to 100,000 executors, ten for each supervisor, both with separation Always and
-without rivals with Auto, and writes JSON and a picture (of Always) too.
+`share` is the part of all tuples that goes between supervisors. The last line is JSON;
+docs/benchmarks/plan-quality.md says what each figure is. `--all` runs from 10 to 100,000 executors, ten for each
+supervisor, both with separation Always and without rivals with Auto, and writes JSON and a picture (of Always) too.
 """
 
 from __future__ import annotations

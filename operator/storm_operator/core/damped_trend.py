@@ -2,7 +2,8 @@
 
 Gardner and McKenzie, "Forecasting Trends in Time Series", Management Science 31(10), 1985: Holt's exponential smoothing
 with the trend multiplied by a factor in each period. On recorded loads it misses by less than Liu's least-squares line,
-and lacks less (docs/benchmarks/forecasts.md); a line through five noisy points, read one period ahead, makes the noise larger.
+and lacks less (docs/benchmarks/forecasts.md); a line through five noisy points, read one period ahead, makes the noise
+larger.
 """
 
 from __future__ import annotations

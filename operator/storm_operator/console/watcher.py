@@ -12,6 +12,7 @@ from storm_operator.console.history import MOST_BYTES, History, KeptPass
 from storm_operator.console.load_view import LoadView, load_views
 from storm_operator.console.pass_view import NOTHING_SEEN, view_of_pass
 from storm_operator.console.plan_view import PlanView, scene_of_plan, view_of_plan
+from storm_operator.console.traffic_view import NO_TRAFFIC
 from storm_operator.console.views import DecisionView, PassView
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.model import Executor
@@ -33,9 +34,15 @@ class TopologyPoint:
     latency_p99_ms: float | None
 
 
+UNKNOWN_POINT = TopologyPoint(None, None, None, None)
+
+
 @dataclass(frozen=True, slots=True)
 class PassPoint:
-    """One pass of the time line: little enough to have all of them at once. Topologies by id."""
+    """One pass of the time line: little enough to have all of them at once. Topologies by id.
+
+    Of a pass that could not see the cluster no figure is known; `supervisors_used` is that of the last one that could.
+    """
 
     number: int
     at_seconds: float
@@ -158,17 +165,20 @@ def _kept(number: int, view: PassView, loads: tuple[LoadView, ...], is_measured:
 def _point(number: int, view: PassView, is_measured: bool) -> PassPoint:
     used = [supervisor.cpu_used_millicores for supervisor in view.supervisors]
     known = [value for value in used if value is not None]
+    traffic = view.traffic if is_measured else NO_TRAFFIC
     return PassPoint(
         number=number,
         at_seconds=view.at_seconds,
         is_measured=is_measured,
-        in_worker_tuples_per_second=view.traffic.in_worker_tuples_per_second,
-        between_workers_tuples_per_second=view.traffic.between_workers_tuples_per_second,
-        between_supervisors_tuples_per_second=view.traffic.between_supervisors_tuples_per_second,
+        in_worker_tuples_per_second=traffic.in_worker_tuples_per_second,
+        between_workers_tuples_per_second=traffic.between_workers_tuples_per_second,
+        between_supervisors_tuples_per_second=traffic.between_supervisors_tuples_per_second,
         supervisors_used=view.supervisors_used,
-        cpu_used_millicores=sum(known) if len(known) == len(used) else None,
+        cpu_used_millicores=sum(known) if is_measured and len(known) == len(used) else None,
         topologies={
             one.id: TopologyPoint(one.acked_per_second, one.failed_per_second, one.latency_p50_ms, one.latency_p99_ms)
+            if is_measured
+            else UNKNOWN_POINT
             for one in view.topologies
         },
         decisions=view.decisions,

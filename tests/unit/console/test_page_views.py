@@ -207,6 +207,17 @@ def test_a_cluster_that_cannot_be_seen_is_shown_as_it_was_with_its_age() -> None
     assert page.get("history")["passes"][-1]["is_measured"] is False
 
 
+def test_the_time_line_has_a_gap_where_the_cluster_could_not_be_seen() -> None:
+    page = page_scene(passes=3)
+    unseen(page.played, AdapterError("no Nimbus answers"))
+    seen, not_seen = page.get("history")["passes"][-2:]
+    levels = [name for name in seen if name.endswith("_per_second")]
+    assert None not in [seen[name] for name in levels]
+    assert {not_seen[name] for name in [*levels, "cpu_used_millicores"]} == {None}
+    assert seen["topologies"].keys() == not_seen["topologies"].keys() == {"words"}
+    assert set(not_seen["topologies"]["words"].values()) == {None}
+
+
 def test_a_plan_is_shown_on_the_cluster_that_it_was_made_for() -> None:
     page = page_scene(passes=8)
     plan = next(iter(page.played.loop.memory.records)).plan

@@ -79,7 +79,7 @@ def _period(made: Pass, snapshot: ClusterSnapshot, source: str) -> Columns:
         "dropped_before": made.dropped_before,
         "expected_executors": seen.expected_executors,
         "missing_executors": len(seen.missing_executors),
-        "age_seconds": seen.age_seconds,
+        "age_seconds": seen.known_age_seconds,
         "problems": list(seen.problems),
         "pass_seconds": made.pass_seconds,
         "default_round_trip_ms": snapshot.distances.default_ms,

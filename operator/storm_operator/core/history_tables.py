@@ -102,7 +102,7 @@ PERIODS = Table(
         _whole("dropped_before", "periods lost since the one recorded before: the recorder was too slow or failed"),
         _whole("expected_executors", "executors that have a place"),
         _whole("missing_executors", "those of them whose load is unknown"),
-        _number("age_seconds", "age of the oldest reading"),
+        _number("age_seconds", "age of the oldest reading; null where nothing was read of any executor"),
         Column("problems", Kind.TEXTS, "what was not known, for a person"),
         _number("pass_seconds", "how long the pass took, on the operator's own clock"),
         _number("default_round_trip_ms", "round trip between supervisors where neither probes nor places tell it"),

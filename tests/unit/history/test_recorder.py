@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.history_rows import Columns
 from storm_operator.core.history_tables import FORECASTS, SCHEMA_VERSION, TABLES, Table
 from storm_operator.core.plan_record import PlanState
-from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.snapshot import ClusterSnapshot, Completeness
 from storm_operator.history.recorder import DirectRecorder, Recorder
 from storm_operator.history.store import HistoryStore, Limits
 from storm_operator.loop_ports import PassReport
@@ -98,6 +99,17 @@ def test_a_pass_that_saw_nothing_is_recorded_as_such(tmp_path: Path) -> None:
         ("ClusterUnreachable", None)
     ]
     assert not rows(tmp_path, "periods")
+
+
+def test_the_age_of_figures_that_nobody_read_is_unknown(reports: list[PassReport], tmp_path: Path) -> None:
+    seen = snapshot_of(reports[-1])
+    executors = seen.topologies[0].executors
+    none_read = replace(seen, completeness=Completeness(len(executors), executors, problems=("no agent answers",)))
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), print)
+    recorder.on_pass(replace(reports[-1], snapshot=none_read))
+    recorder.close()
+    (period,) = rows(tmp_path, "periods")
+    assert (period["missing_executors"], period["age_seconds"]) == (len(executors), None)
 
 
 class SlowStore(HistoryStore):

@@ -222,7 +222,7 @@ class ManagerLock:
     def _look_again(self) -> None:
         """Note who has it where our own node has gone, and with it the session that held it."""
         with self._looking:
-            if self._taken_by is None and not (self._held and self._nodes.get(self._held) is not None):
+            if self._taken_by is None and not (self._held and self._nodes.get(self._held) == encode_holder(self._me)):
                 self._taken_by = self._first_before_me()
                 self._held = self._mine
 

@@ -162,6 +162,21 @@ def test_whoever_holds_it_is_asked_for_each_time_and_refused_before_its_connecti
     assert holder.lock.is_lost, "what it knows is of the past: it begins anew with another lock"
 
 
+def test_a_node_of_the_same_name_in_a_zookeeper_that_lost_its_data_is_another_holders(
+    operator: Make, zookeeper: FakeZooKeeper
+) -> None:
+    """As where chart storm's ZooKeeper, which keeps its data in the pod, is deleted: its numbers begin anew."""
+    holder, other = operator(HERE), operator(ELSEWHERE)
+    holder.lock.take()
+    zookeeper.nodes.clear()
+    zookeeper.count = 0
+    other.lock.take()
+    with pytest.raises(ManagedByAnother, match="has taken over") as refusal:
+        holder.lock.take()
+    assert refusal.value.holder == ELSEWHERE
+    other.lock.take()
+
+
 def test_a_look_that_was_cut_short_is_no_proof(operator: Make, zookeeper: FakeZooKeeper) -> None:
     holder, other = operator(HERE), operator(ELSEWHERE)
     holder.lock.take()

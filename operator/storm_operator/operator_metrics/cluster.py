@@ -20,6 +20,8 @@ from storm_operator.operator_metrics.topologies import component_readings, topol
 
 RESIZE_OUTCOMES = ("asked", "refused")
 
+NOTHING_SEEN = PassReport(0.0, None, None, ())
+
 
 @dataclass(slots=True)
 class ClusterMetrics:
@@ -38,6 +40,8 @@ class ClusterMetrics:
     _passes: int = 0
     _failed_passes: int = 0
     _last_pass_at: float | None = None
+    _is_reported: bool = False
+    """Whether the pass that goes on came as far as to a report."""
     _of_loop: tuple[Reading, ...] = ()
     _of_snapshot: tuple[Reading, ...] = ()
     _forecasts: Mapping[ComponentKey, LoadForecast] = field(default_factory=dict)
@@ -49,8 +53,14 @@ class ClusterMetrics:
     _resize_problems: tuple[str, ...] = ()
 
     def pass_ended(self, seconds: float, failed: bool, managed: int, period_seconds: float) -> None:
-        """A pass is over, with everything around it. `managed` counts topologies, whether they run or not."""
+        """A pass is over, with everything around it. `managed` counts topologies, whether they run or not.
+
+        Of one that `failed` before there was a report nothing is known: earlier figures would look like its own.
+        """
         self.durations.of_pass(self.nimbus, seconds)
+        if failed and not self._is_reported:
+            self.on_pass(NOTHING_SEEN)
+        self._is_reported = False
         with self._lock:
             self._passes += 1
             self._failed_passes += failed
@@ -62,6 +72,7 @@ class ClusterMetrics:
             )
 
     def on_pass(self, report: PassReport) -> None:
+        self._is_reported = True
         for step, seconds in report.step_seconds.items():
             self.durations.of_step(self.nimbus, step, seconds)
         managed = {topology_id for topology_ids, _ in report.decisions for topology_id in topology_ids}

@@ -72,6 +72,24 @@ def test_an_unreachable_cluster_has_no_figures_but_its_reason() -> None:
     assert "forecast_arrival" not in after(blind)
 
 
+def test_a_pass_that_failed_before_it_looked_leaves_no_figures_of_an_earlier_one() -> None:
+    """As when Nimbus does not tell what runs, or another manages the cluster."""
+    operator = OperatorMetrics(RunMode.KUBERNETES)
+    told = operator.cluster(NIMBUS)
+    told.on_pass(REPORT)
+    told.pass_ended(1.0, True, 1, 10.0)
+    assert "storm_operator_traffic_tuples_per_second{" in text_of(operator), "what failed came after the look"
+    told.pass_ended(1.0, True, 1, 10.0)
+    text = text_of(operator)
+    gone = ("traffic_tuples_per_second", "metrics_completeness_ratio", "holding", "topology_hold")
+    assert [name for name in gone if f"storm_operator_{name}{{" in text] == []
+    assert f'storm_operator_failed_passes_total{{nimbus="{NIMBUS}"}} 2.0' in text
+    assert f'storm_operator_topologies{{nimbus="{NIMBUS}"}} 1.0' in text
+    told.on_pass(REPORT)
+    told.pass_ended(1.0, False, 1, 10.0)
+    assert "storm_operator_traffic_tuples_per_second{" in text_of(operator)
+
+
 def test_sums_over_a_part_of_a_topology_are_not_exported() -> None:
     assert REPORT.snapshot is not None
     some = REPORT.snapshot.topologies[0].executors[:1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from storm_operator.adapters.manager_lock import Holder, HolderAwaited, ManagedByAnother, ManagerLock, this_process
@@ -62,15 +62,18 @@ class SoleManager:
         """Whether it was taken here, and another has it now."""
         return self.lock is not None and self.lock.is_lost
 
-    def tell(self, owners: Iterable[Managed], publisher: Publisher, other: ManagedByAnother) -> None:
+    def tell(self, owners: Collection[Managed], publisher: Publisher, other: ManagedByAnother) -> None:
         """Who manages the cluster, and what to do.
 
-        Each resource is told once: what is written into its status afterwards is of an operator that manages it.
+        Each resource is told once: what is written into its status afterwards is of an operator that manages it. One
+        that was none of `owners` meanwhile is told again: its status says what was wrong with its spec.
         """
         if self.has_lost:
             self.say(f"{self.nimbus}: {other}")
         words = describe(other.holder, self.nimbus)
         self._say_once(words)
+        uids = {one.uid for one in owners}
+        self.told = {(uid, told) for uid, told in self.told if uid in uids}
         for one in owners:
             if (one.uid, words) in self.told:
                 continue

@@ -22,6 +22,7 @@ from storm_operator.kube import runner as runner_module
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
 from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS
+from storm_operator.kube.status import refused_status
 from storm_operator.kube.submission import JobSettings
 
 BY_ADDRESS = "10.0.0.7:6627"
@@ -197,6 +198,27 @@ def test_what_a_manager_of_the_same_resources_writes_into_their_statuses_is_left
     (one,) = ours.runner.registry.topologies()
     ours.runner.registry.put_topology({**one.body, "status": {"phase": "Running", "message": "by the other"}})
     ours.runner.publisher.written.clear()  # as half a minute later
+    ours.pass_once()
+    assert ours.kinds.patch_status.call_count == 2
+
+
+def test_a_resource_whose_spec_was_wrong_meanwhile_is_told_again(cluster: Cluster, loop: Make) -> None:
+    """Its status says what was wrong, and nobody else would say that this is over."""
+    cluster.taken_by(STANDALONE)
+    ours = loop(NIMBUS)
+    ours.pass_once()
+    cluster.seconds = PATIENCE_SECONDS
+    ours.pass_once()
+    (one,) = ours.runner.registry.topologies()
+    ours.runner.registry.put_topology({**one.body, "spec": {"nimbus": NIMBUS, "no": "source"}})
+    ours.pass_once()
+    assert ours.kinds.patch_status.call_count == 1
+    wrong = {"status": refused_status(one, "InvalidSpec", "it has no source", 0.0)}
+    ours.runner.registry.put_topology({**one.body, **wrong})
+    ours.runner.publisher.written.clear()  # as half a minute later
+    ours.pass_once()
+    assert ours.kinds.patch_status.call_count == 2
+    assert ours.degraded()[0] == "ManagedByAnother"
     ours.pass_once()
     assert ours.kinds.patch_status.call_count == 2
 

@@ -99,7 +99,8 @@ def describe(holder: Holder, nimbus: str) -> str:
     if holder.is_in_process_of(this_process()):
         return (
             f"Nimbus {nimbus} is of the Storm cluster that is managed as {holder.nimbus} already: give all its"
-            " StormTopologies the same spec.nimbus"
+            " StormTopologies the same spec.nimbus (one whose topology runs, by status.topologyId, cannot change it:"
+            " delete that with deletionPolicy Leave, and make another)"
         )
     if holder.nimbus:
         return (

@@ -154,7 +154,10 @@ def test_a_dead_operators_session_is_waited_for_and_nobody_is_told(cluster: Clus
             "another operator manages the Storm cluster of Nimbus .*, pid 1 on storm-op.*-x: ",
         ),
         (STANDALONE, "storm-operator standalone manages the Storm cluster of .*, pid 7 on elsewhere: end it"),
-        (this_process(BY_ADDRESS, "ops/storm-operator-1"), f"managed as {BY_ADDRESS} already: give all .* the same"),
+        (
+            this_process(BY_ADDRESS, "ops/storm-operator-1"),
+            f"managed as {BY_ADDRESS} already: give all .* the same .* delete that with deletionPolicy Leave",
+        ),
     ],
     ids=["another release", "another release outside of a pod", "standalone", "another name of the same Nimbus"],
 )

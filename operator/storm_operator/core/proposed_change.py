@@ -22,6 +22,8 @@ from storm_operator.core.worker_overhead import worker_overhead
 LEAST_RELIEF_FRACTION = 0.05
 """Of a supervisor's capacity. Where all are full, what is measured says no better who has how much too much: to shift
 less than that is not urgent, and saves nothing by itself."""
+ROUNDING_MILLICORES = 1e-6
+"""Sums of the same needs in another order, as of one worker instead of two, differ by less: that relieves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ def _relieved_overload(
 ) -> Trouble | None:
     """The worst overload of a supervisor that the change relieves; None when it relieves none, or only shifts it."""
     fallen = in_force.overloaded_millicores - then.overloaded_millicores
-    if then.overloaded_millicores > 0.0 and fallen <= 0.0:
+    if then.overloaded_millicores > 0.0 and fallen <= ROUNDING_MILLICORES:
         return None
     needed, needed_then = in_force.wanted_millicores, then.wanted_millicores
     overhead = worker_overhead(snapshot)
@@ -215,7 +217,7 @@ def _relieved_overload(
         need = needed.get(supervisor.id, 0.0)
         trouble = _overload_of(supervisor, need * overhead, snapshot, settings)
         relief = need - needed_then.get(supervisor.id, 0.0)
-        if trouble is None or relief <= 0.0:
+        if trouble is None or relief <= ROUNDING_MILLICORES:
             continue
         noticed = LEAST_RELIEF_FRACTION * (supervisor.cpu_capacity_millicores or 0.0)
         if in_force.overloaded_millicores > 0.0:
@@ -239,13 +241,14 @@ def _relieved_rise(
     snapshot: ClusterSnapshot, coming: SeenAssignment, coming_then: SeenAssignment, settings: PlacementSettings
 ) -> Trouble | None:
     """The worst overload that the growth which is sure to go on would bring, and the change makes less of."""
-    if coming_then.overloaded_millicores >= coming.overloaded_millicores:
+    if coming.overloaded_millicores - coming_then.overloaded_millicores <= ROUNDING_MILLICORES:
         return None
     overhead, found = worker_overhead(snapshot), []
     for supervisor in snapshot.supervisors:
         need = coming.wanted_millicores.get(supervisor.id, 0.0)
         usable = (supervisor.cpu_capacity_millicores or math.inf) * settings.scheduling.headroom_fraction
-        if need * overhead > usable and need > coming_then.wanted_millicores.get(supervisor.id, 0.0):
+        relief = need - coming_then.wanted_millicores.get(supervisor.id, 0.0)
+        if need * overhead > usable and relief > ROUNDING_MILLICORES:
             found.append((need * overhead - usable, supervisor.host, usable))
     if not found:
         return None

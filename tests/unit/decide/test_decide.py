@@ -311,6 +311,19 @@ def test_an_overload_that_a_rise_will_bring_is_named_before_it_is_there() -> Non
     held(decision(spread, picture(here), rising, recent), HoldReason.COOL_DOWN)
 
 
+@pytest.mark.parametrize("growth", [1.0, 2.0], ids=["now", "as load rises"])
+def test_the_same_needs_added_up_in_another_order_are_no_relief(growth: float) -> None:
+    """Two workers of a full supervisor become one: its sum is less by a rounding error, and nothing is relieved."""
+    spout, one, two, end = LINE.executors
+    here = {spout: slot("s1"), two: slot("s1"), one: slot("s1:6701"), end: slot("s1:6701")}
+    needed = {spout: 399.254, one: 385.994, two: 312.088, end: 333.27}
+    now = {executor: need / growth for executor, need in needed.items()}
+    demand = Demand(now, now, coming_millicores=needed if growth > 1.0 else {})
+    plan = planned(decision(TOGETHER, picture(here), demand, trigger=Trigger.POLICY))
+    assert plan.cause is PlanCause.SAVINGS
+    assert plan.reason.startswith("cost ")
+
+
 def test_a_supervisor_that_is_measured_full_is_overloaded() -> None:
     here = dict(TOGETHER.slot_of)
     spread = Assignment({**here, LINE.executors[3]: slot("s2")})

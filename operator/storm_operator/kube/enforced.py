@@ -44,7 +44,8 @@ def places_of(
         pod = limits.of_host(host)
         name = pod.name if pod is not None else ""
         has_capacity = pod is not None and pod.capacity_millicores is not None
-        found.append(EnforcedPlace(host, name, has_capacity, limits.problems.get(name, ""), agents.get(host)))
+        problem = limits.problems.get((pod.namespace, pod.name), "") if pod is not None else ""
+        found.append(EnforcedPlace(host, name, has_capacity, problem, agents.get(host)))
     return tuple(found)
 
 

@@ -121,7 +121,7 @@ class PodLimits:
     """Told of each resize that was asked for, and whether the API server accepted it."""
     present: tuple[SupervisorPod, ...] = ()
     refused: dict[tuple[str, str, int], Refusal] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)
+    problems: dict[PodKey, str] = field(default_factory=dict)
     """By pod: why its last resize is not done."""
     ceilings: dict[PodKey, Ceiling] = field(default_factory=dict)
     asked_at: dict[PodKey, float] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class PodLimits:
     def see(self, namespaces: tuple[str, ...]) -> None:
         """Read the pods. Raises `KubernetesError`."""
         self.present = self.pods.supervisors(namespaces)
-        self.problems = {pod.name: pod.resize_problem for pod in self.present if pod.resize_problem}
+        self.problems = {_key(pod): pod.resize_problem for pod in self.present if pod.resize_problem}
         present = {_key(pod) for pod in self.present}
         self.asked_at = {key: at for key, at in self.asked_at.items() if key in present}
         self.held &= present
@@ -164,10 +164,10 @@ class PodLimits:
     def of_host(self, host: str) -> SupervisorPod | None:
         return next((pod for pod in self.present if pod.matches(host)), None)
 
-    def problems_of(self, hosts: Collection[str]) -> Mapping[str, str]:
+    def problems_of(self, hosts: Collection[str]) -> Mapping[PodKey, str]:
         """The problems of pods that supervisors `hosts` run in: other Storm clusters may have theirs beside them."""
-        own = {pod.name for pod in map(self.of_host, hosts) if pod is not None}
-        return {name: problem for name, problem in self.problems.items() if name in own}
+        own = {_key(pod) for pod in map(self.of_host, hosts) if pod is not None}
+        return {key: problem for key, problem in self.problems.items() if key in own}
 
     def open_up(self, hosts: Collection[str]) -> None:
         """Before a move: give the pods all that they can have."""
@@ -261,7 +261,7 @@ class PodLimits:
         tried = (pod.namespace, pod.name, wanted)
         refusal = self.refused.get(tried)
         if refusal is not None and self.now() - refusal.at_seconds < refusal.pause_seconds:
-            self.problems.setdefault(pod.name, refusal.why)
+            self.problems.setdefault(_key(pod), refusal.why)
             return
         self.asked_at[_key(pod)] = self.now()
         try:
@@ -270,7 +270,7 @@ class PodLimits:
             self.refused.pop(tried, None)
         except KubernetesError as error:
             self.asked(False)
-            self.problems[pod.name] = str(error)
+            self.problems[_key(pod)] = str(error)
             self.say(str(error))
             limit = pod.limit_millicores
             if not isinstance(error, Refused | Forbidden | NotFound):

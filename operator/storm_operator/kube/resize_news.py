@@ -9,7 +9,7 @@ from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.kube.pod_limits import PodLimits, problem_reason
+from storm_operator.kube.pod_limits import PodKey, PodLimits, problem_reason
 
 REASON = "ResizeRefused"
 REPEATED_AFTER_SECONDS = 3600.0
@@ -23,7 +23,7 @@ class ResizeNews:
     limits: PodLimits
     tell: Callable[[str, str, str, bool], None]
     now: Callable[[], float]
-    told: dict[tuple[str, str], float] = field(default_factory=dict)
+    told: dict[tuple[PodKey, str], float] = field(default_factory=dict)
     """When, by pod and by the one word for its problem."""
 
     def tell_of(self, specs: Mapping[str, TopologySpec], snapshot: ClusterSnapshot) -> None:
@@ -31,13 +31,13 @@ class ResizeNews:
         now = self.now()
         self.told = {key: at for key, at in self.told.items() if now - at < REPEATED_AFTER_SECONDS}
         wanting = {name for name, spec in specs.items() if resizes_pods(spec)}
-        for name, problem in sorted(self.limits.problems_of([s.host for s in snapshot.supervisors]).items()):
-            key = (name, problem_reason(problem))
+        for pod_key, problem in sorted(self.limits.problems_of([s.host for s in snapshot.supervisors]).items()):
+            key = (pod_key, problem_reason(problem))
             if key in self.told:
                 continue
             self.told[key] = now
-            pod = next((pod for pod in self.limits.present if pod.name == name), None)
-            words = sentence(name, pod, problem)
+            pod = next((pod for pod in self.limits.present if (pod.namespace, pod.name) == pod_key), None)
+            words = sentence(pod_key[1], pod, problem)
             for topology in sorted(self._on(pod, snapshot) & wanting or wanting):
                 self.tell(topology, REASON, words, True)
 

@@ -99,6 +99,14 @@ def test_what_is_well_used_is_kept_and_the_rest_given_back() -> None:
     assert scene(pod(wanted=1000.0)).follow() == [("sup-0", 600)], "what it uses is not known"
 
 
+def test_problem_of_a_pod_of_the_same_name_in_another_namespace_is_none_of_a_supervisors_here() -> None:
+    seen = scene(pod())
+    seen.pods.pods["theirs"] = replace(pod(problem="Infeasible: node has 1 CPU"), namespace="green")
+    seen.limits.see(("green", "storm"))
+    assert list(seen.limits.problems.values()) == ["Infeasible: node has 1 CPU"]
+    assert seen.limits.problems_of([S1.host]) == {}
+
+
 def test_pod_needs_what_its_executors_need_and_something_for_itself() -> None:
     assert needed_millicores(S1, BOTH_ON_S1, DEMAND, 0.9) == pytest.approx(NEEDED_BY_S1)
 
@@ -265,7 +273,7 @@ class TestRefusal:
         played = self.refusing()
         played.follow()
         assert played.said == ["resize pod storm/sup-0 to 600m CPU: not allowed"]
-        assert played.limits.problems == {"sup-0": played.said[0]}
+        assert played.limits.problems == {("storm", "sup-0"): played.said[0]}
 
     def test_is_told_and_so_is_acceptance(self) -> None:
         played, told = self.refusing(), list[bool]()
@@ -290,7 +298,7 @@ class TestRefusal:
         played = self.refusing()
         played.follow()
         played.follow()
-        assert played.limits.problems == {"sup-0": played.said[0]}
+        assert played.limits.problems == {("storm", "sup-0"): played.said[0]}
         played.follow(same_demand((WORDS,), 810.0))
         assert played.limits.problems == {}
 
@@ -314,7 +322,7 @@ class TestRefusal:
 
 def test_resize_that_the_kubelet_has_not_done_is_a_problem_until_it_has() -> None:
     played = scene(pod(0, problem="Infeasible: node has 1 CPU"))
-    assert played.limits.problems == {"sup-0": "Infeasible: node has 1 CPU"}
+    assert played.limits.problems == {("storm", "sup-0"): "Infeasible: node has 1 CPU"}
     played.pods.pods = {"sup-0": pod(0)}
     played.limits.see(("storm",))
     assert played.limits.problems == {}

@@ -9,6 +9,7 @@ from kube_builders import managed
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.model import Supervisor
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.kube.enforced import places_of
 from storm_operator.kube.pod_limits import PodLimits
 from storm_operator.kube.resize_news import REPEATED_AFTER_SECONDS, ResizeNews
 
@@ -35,7 +36,7 @@ class Scene:
         self.limits = PodLimits(NoPods(), lambda _: None, lambda: self.now)
         pods = (SupervisorPod("storm", f"sup-{at}", "sup", "sup", True, 600.0, 2000.0, 2000.0) for at in range(3))
         self.limits.present = tuple(pods)
-        self.limits.problems = {name.replace("_", "-"): problem for name, problem in problems.items()}
+        self.limits.problems = {("storm", name.replace("_", "-")): problem for name, problem in problems.items()}
         self.news = ResizeNews(self.limits, lambda *news: self.told.append(news), lambda: self.now)
         self.specs = {"words": spec(), "other": spec()}
 
@@ -65,6 +66,18 @@ def test_problem_of_another_storm_clusters_pod_is_told_nobody() -> None:
     assert played.tell() == []
 
 
+def test_problem_of_a_pod_of_the_same_name_in_another_namespace_is_told_nobody() -> None:
+    """Chart storm names pods after its release: two of one name, in namespaces that both are looked at."""
+    played = Scene()
+    played.limits.present = (replace(played.limits.present[1], namespace="green"), *played.limits.present)
+    played.limits.problems = {("green", "sup-1"): INFEASIBLE}
+    assert played.tell() == []
+    assert not any(place.problem for place in places_of("other", SEEN, played.limits, {}))
+    played.limits.problems[("storm", "sup-1")] = "Deferred: node is full"
+    assert played.tell() == ["other"]
+    assert played.told[0][2].endswith("Deferred: node is full")
+
+
 def test_those_that_have_no_pods_resized_are_not_told() -> None:
     played = Scene(sup_2=INFEASIBLE)
     played.specs = {"words": spec("None"), "other": spec(mode="Recommend")}
@@ -74,7 +87,7 @@ def test_those_that_have_no_pods_resized_are_not_told() -> None:
 def test_problem_in_other_words_is_told_once_an_hour() -> None:
     played = Scene(sup_1="Deferred: used: 7900, capacity: 8000")
     played.tell()
-    played.limits.problems = {"sup-1": "Deferred: used: 7950, capacity: 8000"}
+    played.limits.problems = {("storm", "sup-1"): "Deferred: used: 7950, capacity: 8000"}
     assert played.tell() == []
     assert played.tell(REPEATED_AFTER_SECONDS) == ["other"]
 
@@ -82,7 +95,7 @@ def test_problem_in_other_words_is_told_once_an_hour() -> None:
 def test_another_problem_is_told_at_once() -> None:
     played = Scene(sup_1="Deferred: used: 7900, capacity: 8000")
     played.tell()
-    played.limits.problems = {"sup-1": INFEASIBLE}
+    played.limits.problems = {("storm", "sup-1"): INFEASIBLE}
     assert played.tell() == ["other"]
 
 

@@ -267,9 +267,20 @@ def laid_out(problem: Problem, rng: np.random.Generator) -> tuple[Search, Partit
     return search, state
 
 
+def ranked(case: Case) -> Case:
+    """The case with another priority for each topology, obstacles included."""
+    priority = {topology.id: at for at, topology in enumerate(case.snapshot.topologies)}
+    return replace(case, settings=replace(case.settings, priority=priority))
+
+
+TOO_LITTLE_CPU = 0.7
+"""Overload is shared by topologies of different priority."""
+
+
+@pytest.mark.parametrize("slack", [1.5, TOO_LITTLE_CPU])
 @pytest.mark.parametrize("seed", range(12))
-def test_costs_kept_move_by_move_are_those_of_the_objective(seed: int) -> None:
-    case = burdened(random_case(seed, obstacles=False), seed)
+def test_costs_kept_move_by_move_are_those_of_the_objective(seed: int, slack: float) -> None:
+    case = ranked(burdened(random_case(seed, obstacles=False, slack=slack), seed))
     problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
     rng = np.random.default_rng(seed)
     search, state = laid_out(problem, rng)
@@ -283,8 +294,26 @@ def test_costs_kept_move_by_move_are_those_of_the_objective(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_refinement_and_kicks_say_that_they_save_is_what_they_save(seed: int) -> None:
-    case = burdened(random_case(seed, obstacles=False), seed)
+def test_overload_that_obstacles_share_in_counts_by_their_priority(seed: int) -> None:
+    case = ranked(random_case(seed, slack=TOO_LITTLE_CPU))
+    problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
+    rng = np.random.default_rng(seed)
+    search, state = laid_out(problem, rng)
+    costs: list[float] = []
+    exact: list[float] = []
+    for _ in range(2):
+        for row in range(len(problem.executors)):
+            step(search, state, row, int(rng.integers(0, len(problem.supervisors))))
+        repair_ports(search, state)
+        costs.append(total_cost(search, state))
+        exact.append(total(case, to_assignment(problem, state.place, case.snapshot.assignment)))
+    assert costs[1] - costs[0] == pytest.approx(exact[1] - exact[0])
+
+
+@pytest.mark.parametrize("slack", [1.5, TOO_LITTLE_CPU])
+@pytest.mark.parametrize("seed", range(12))
+def test_what_refinement_and_kicks_say_that_they_save_is_what_they_save(seed: int, slack: float) -> None:
+    case = ranked(burdened(random_case(seed, obstacles=False, slack=slack), seed))
     problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
     rng = np.random.default_rng(seed)
     search, state = laid_out(problem, rng)

@@ -119,6 +119,21 @@ def test_no_high_priority_is_made_to_share_what_only_a_low_one_lacks() -> None:
     assert after <= before
 
 
+def test_a_low_priority_uses_what_a_high_one_leaves_and_no_more() -> None:
+    """Two low ones beside the high ones lack only 100, most of it the high ones; with one there low ones lack 150."""
+    high, low = chain_topology("high", ("spout", 2)), chain_topology("low", ("spout", 2), ("bolt", 2))
+    large, small = supervisors(2, capacity=1000.0)
+    machines = (large, replace(small, cpu_capacity_millicores=500.0))
+    slot_of = placed(high, {"spout": "s1:6700"}) | placed(low, {"spout": "s2:6701", "bolt": "s2:6701"})
+    in_force = snapshot((high, low), machines, slot_of, rates=even_traffic(low, 100.0))
+    needs = dict.fromkeys(high.executors, 300.0) | dict.fromkeys(low.executors, 200.0)
+    chosen = replace(placement_settings((high, low)), priority={"high": 1, "low": 0})
+    target = place_adaptive(in_force, Demand(needs, needs), chosen)
+    assert not isinstance(target, Infeasible)
+    on_s1 = sorted(e.topology_id for e, slot in target.slot_of.items() if slot.supervisor_id == "s1")
+    assert on_s1 == ["high", "high", "low"]
+
+
 def test_obstacles_keep_their_place_whatever_their_priority() -> None:
     in_force = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
     only_low = replace(settings(RISING), movable=frozenset({"low"}))

@@ -52,8 +52,8 @@ def place_adaptive(
     With `if_it_pays` little is searched for where nobody lacks anything and no plan could gain enough for `decide`
     (`bearable`), and what is in force stays where the first look saves nothing.
 
-    The search counts every overloaded millicore alike. Where that leaves topologies short that others should go short
-    for, they are placed by priority instead, or stay where they are, if that is cheaper.
+    Where what the search finds leaves topologies short that others should go short for, they are placed by priority
+    instead, or stay where they are, if that is cheaper.
     """
     together = _place_together(snapshot, demand, settings, if_it_pays=if_it_pays)
     if isinstance(together, Infeasible) or together is snapshot.assignment:

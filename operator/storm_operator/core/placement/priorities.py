@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from storm_operator.core.model import Executor
+
 RANK_FACTOR = 10.0
 """So many millicores may go short for one of the next higher priority not to."""
 
@@ -42,6 +44,17 @@ def outranking_millicores(
         if excess > 0.0:
             total += excess * weighted[at] / wanted[at]
     return total
+
+
+def outranking_needs(
+    needs_millicores: Mapping[Executor, float], priority: Mapping[str, int]
+) -> Mapping[Executor, float]:
+    """What each executor's need counts on top where all of it goes short; those that count once are absent."""
+    if not are_ranked(priority):
+        return {}
+    weights = weight_of_topologies(priority)
+    counting = {topology_id: weight - 1.0 for topology_id, weight in weights.items() if weight > 1.0}
+    return {e: need * counting[e.topology_id] for e, need in needs_millicores.items() if e.topology_id in counting}
 
 
 def are_ranked(priority: Mapping[str, int]) -> bool:

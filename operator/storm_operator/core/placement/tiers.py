@@ -36,7 +36,8 @@ def place_tier_by_tier(
     for tier in _tiers(settings):
         waiting -= tier
         present = _without(snapshot, waiting, settled)
-        own = replace(settings, movable=tier)
+        # Within a tier all count alike: no digits are lost to weights that others have.
+        own = replace(settings, movable=tier, priority={})
         found = [place(around, demand, own) for around in (present, *_apart(present, tier, settings.priority))]
         feasible = [assignment for assignment in found if not isinstance(assignment, Infeasible)]
         if not feasible:

@@ -26,6 +26,7 @@ def search_of(problem: Problem) -> Search:
             rates=np.ascontiguousarray(traffic.data, dtype=np.float64),
             bonds=np.zeros(0),
             demand=problem.demand,
+            outranking=problem.outranking,
             memory=problem.memory,
             share=problem.share,
             group=problem.group_of,
@@ -33,6 +34,8 @@ def search_of(problem: Problem) -> Search:
     )
     machines = Machines(
         room=problem.usable - problem.fixed_load,
+        taken=problem.fixed_load,
+        taken_outranking=problem.fixed_outranking,
         memory=problem.usable_memory - problem.fixed_memory,
         loss_ms=problem.loss_ms,
         is_risky=problem.is_risky,
@@ -72,7 +75,8 @@ def tariff_of(problem: Problem) -> Tariff:
     farthest = float(problem.zone_ms.max(initial=0.0))
     everything = float(problem.traffic.sum()) * max(farthest, problem.between_workers_ms)
     everything += problem.supervisor_price * len(problem.supervisors) + 1.0
-    everything += problem.overload_price * float(problem.demand.sum())
+    everything += problem.overload_price * float(problem.demand.sum() + problem.outranking.sum())
+    everything += problem.overload_price * float(problem.fixed_outranking.sum())
     everything += problem.overfull_price * float(problem.memory.sum())
     everything += float(problem.share.sum() * problem.loss_ms.max(initial=0.0))
     return Tariff(
@@ -84,6 +88,7 @@ def tariff_of(problem: Problem) -> Tariff:
         smallest_gain=SMALLEST_GAIN * float(problem.traffic.sum() * farthest + 1.0),
         has_restarts=bool(problem.restart_price.any()),
         has_memory=bool(problem.memory.any()),
+        has_ranks=bool(problem.outranking.any() or problem.fixed_outranking.any()),
     )
 
 

@@ -46,11 +46,13 @@ def match(graph: Graph, order: Ints, largest: float) -> tuple[Ints, int]:
 @compiled
 def contract(graph: Graph, cluster: Ints, clusters: int) -> Graph:
     """The graph whose vertices are the clusters; a cluster has the group of its first vertex."""
-    demand, memory, share = np.zeros(clusters), np.zeros(clusters), np.zeros(clusters)
+    demand, outranking = np.zeros(clusters), np.zeros(clusters)
+    memory, share = np.zeros(clusters), np.zeros(clusters)
     group = np.full(clusters, NOWHERE)
     starts_of = np.zeros(clusters + 1, dtype=np.int64)
     for vertex in range(len(cluster)):
         demand[cluster[vertex]] += graph.demand[vertex]
+        outranking[cluster[vertex]] += graph.outranking[vertex]
         memory[cluster[vertex]] += graph.memory[vertex]
         share[cluster[vertex]] += graph.share[vertex]
         starts_of[cluster[vertex] + 1] += 1
@@ -63,7 +65,7 @@ def contract(graph: Graph, cluster: Ints, clusters: int) -> Graph:
         members[filled[cluster[vertex]]] = vertex
         filled[cluster[vertex]] += 1
     starts, neighbours, rates = _joined(graph, cluster, clusters, members, starts_of)
-    return Graph(starts, neighbours, rates, rates[:0], demand, memory, share, group)
+    return Graph(starts, neighbours, rates, rates[:0], demand, outranking, memory, share, group)
 
 
 @inner

@@ -181,7 +181,8 @@ def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Gene
         delta += refine(search, state, awake)
     search.machines.room[column] = room
     for vertex in members_of(state, column):
-        delta -= search.graph.demand[vertex] * search.tariff.overloaded_millicore  # it was no overload after all
+        counted = search.graph.demand[vertex] + search.graph.outranking[vertex]
+        delta -= counted * search.tariff.overloaded_millicore  # it was no overload after all
     return delta
 
 

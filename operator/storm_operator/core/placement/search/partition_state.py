@@ -29,6 +29,8 @@ class Graph(NamedTuple):
     """What is saved when the two share a supervisor, in tuple-ms/s, where all supervisors are equally far apart."""
     demand: Floats
     """Millicores."""
+    outranking: Floats
+    """Millicores that going short of `demand` counts on top for priority."""
     memory: Floats
     """Declared MB."""
     share: Floats
@@ -41,6 +43,10 @@ class Machines(NamedTuple):
 
     room: Floats
     """Millicores that may be filled."""
+    taken: Floats
+    """Millicores that others fill already."""
+    taken_outranking: Floats
+    """What those count on top for priority."""
     memory: Floats
     """MB that may be filled."""
     loss_ms: Floats
@@ -67,6 +73,8 @@ class Tariff(NamedTuple):
     """Whether moves may save restarts: without, putting a vertex somewhere never saves anything but network."""
     has_memory: bool
     """Whether anybody declares memory; else nothing is added up."""
+    has_ranks: bool
+    """Whether anybody's overload counts more than once; else nothing is weighed."""
 
 
 class Homes(NamedTuple):
@@ -88,6 +96,7 @@ class Partition(NamedTuple):
     inside: Floats
     """The bonds of each vertex with those on its supervisor."""
     load: Floats
+    outranking: Floats
     memory: Floats
     size: Ints
     first: Ints
@@ -137,6 +146,7 @@ def empty_partition(vertices: int, machines: Machines) -> Partition:
         place=np.full(vertices, NOWHERE, dtype=np.int64),
         inside=np.zeros(vertices),
         load=np.zeros(columns),
+        outranking=np.zeros(columns),
         memory=np.zeros(columns),
         size=np.zeros(columns, dtype=np.int64),
         first=np.full(columns, NOWHERE, dtype=np.int64),
@@ -191,6 +201,7 @@ def put(search: Search, state: Partition, vertex: int, column: int) -> None:
     homes, group = search.homes, search.graph.group[vertex]
     state.place[vertex] = column
     state.load[column] += search.graph.demand[vertex]
+    state.outranking[column] += search.graph.outranking[vertex]
     state.memory[column] += search.graph.memory[vertex]
     state.size[column] += 1
     first = state.first[column]
@@ -218,10 +229,12 @@ def take(search: Search, state: Partition, vertex: int) -> None:
     state.place[vertex] = NOWHERE
     state.inside[vertex] = 0.0
     state.load[column] -= search.graph.demand[vertex]
+    state.outranking[column] -= search.graph.outranking[vertex]
     state.memory[column] -= search.graph.memory[vertex]
     state.size[column] -= 1
     if state.size[column] == 0:
         state.load[column] = 0.0  # no rounding is left behind
+        state.outranking[column] = 0.0
         state.memory[column] = 0.0
     after, before = state.after[vertex], state.before[vertex]
     if before == NOWHERE:

@@ -12,6 +12,7 @@ from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
 from storm_operator.core.placement.search.partition_state import Partition, Search, is_too_full, members_of, move
 from storm_operator.core.placement.search.step_prices import (
+    change_of_outranking,
     cost_of_adding,
     cost_of_removing,
     forget,
@@ -181,7 +182,7 @@ def _exchange_with_best(
 ) -> tuple[int, float]:
     """Exchange `vertex`, whose network changes by `saved` on `column`, with whom of there it pays best."""
     demand, room, price = search.graph.demand, search.machines.room, search.tariff.overloaded_millicore
-    at, single_zone = state.place[vertex], len(search.machines.zone_ms) == 1
+    at, single_zone, outranking = state.place[vertex], len(search.machines.zone_ms) == 1, search.graph.outranking
     best, best_network, best_delta = NOWHERE, 0.0, -search.tariff.smallest_gain
     excess_at, excess_there = state.load[at] - room[at], state.load[column] - room[column]
     overload = max(excess_at, 0.0) + max(excess_there, 0.0)
@@ -189,6 +190,10 @@ def _exchange_with_best(
     while other != NOWHERE:
         given = demand[vertex] - demand[other]
         shift = (max(excess_at - given, 0.0) + max(excess_there + given, 0.0) - overload) * price
+        if search.tariff.has_ranks:
+            ranked = outranking[vertex] - outranking[other]
+            change = change_of_outranking(search, state, at, -given, -ranked)
+            shift += (change + change_of_outranking(search, state, column, given, ranked)) * price
         if saved + shift < best_delta:
             if single_zone:
                 network = saved + state.inside[other] - bonds_with[other]

@@ -22,11 +22,33 @@ def worker_restart(homes: Homes, column: int, group: int, size: int, settled: in
 
 
 @leaf
+def outranking_overload(search: Search, column: int, load: float, outranking: float) -> float:
+    """Millicores that the overload of `column` with `load` counts on top for priority: all who are there bear it."""
+    machines = search.machines
+    excess, wanted = load - machines.room[column], load + machines.taken[column]
+    if excess <= 0.0 or wanted <= 0.0:
+        return 0.0
+    # A supervisor that a kick has closed lacks more than is wanted of it.
+    return min(excess / wanted, 1.0) * (outranking + machines.taken_outranking[column])
+
+
+@leaf
+def change_of_outranking(search: Search, state: Partition, column: int, demand: float, outranking: float) -> float:
+    """How much more that is with so much more on `column`."""
+    before, ranked = state.load[column], state.outranking[column]
+    after = outranking_overload(search, column, before + demand, ranked + outranking)
+    return after - outranking_overload(search, column, before, ranked)
+
+
+@leaf
 def burden_of_adding(search: Search, state: Partition, vertex: int, column: int) -> float:
     """What more CPU and memory than `column` has cost with `vertex` on it, and what is lost when it does not answer."""
     graph, machines, tariff = search.graph, search.machines, search.tariff
     excess = state.load[column] - machines.room[column]
     cost = (max(excess + graph.demand[vertex], 0.0) - max(excess, 0.0)) * tariff.overloaded_millicore
+    if tariff.has_ranks:
+        change = change_of_outranking(search, state, column, graph.demand[vertex], graph.outranking[vertex])
+        cost += change * tariff.overloaded_millicore
     if tariff.has_memory:
         excess = state.memory[column] - machines.memory[column]
         cost += (max(excess + graph.memory[vertex], 0.0) - max(excess, 0.0)) * tariff.overfull_megabyte
@@ -40,6 +62,9 @@ def burden_of_removing(search: Search, state: Partition, vertex: int) -> float:
     column = state.place[vertex]
     excess = state.load[column] - machines.room[column]
     cost = (max(excess - graph.demand[vertex], 0.0) - max(excess, 0.0)) * tariff.overloaded_millicore
+    if tariff.has_ranks:
+        change = change_of_outranking(search, state, column, -graph.demand[vertex], -graph.outranking[vertex])
+        cost += change * tariff.overloaded_millicore
     if tariff.has_memory:
         excess = state.memory[column] - machines.memory[column]
         cost += (max(excess - graph.memory[vertex], 0.0) - max(excess, 0.0)) * tariff.overfull_megabyte
@@ -181,6 +206,9 @@ def total_cost(search: Search, state: Partition) -> float:
             network += search.graph.rates[edge] * distance(search, state, vertex, search.graph.neighbours[edge]) / 2.0
     for column in range(len(state.load)):
         rest += max(state.load[column] - machines.room[column], 0.0) * tariff.overloaded_millicore
+        if tariff.has_ranks:
+            outranking = outranking_overload(search, column, state.load[column], state.outranking[column])
+            rest += outranking * tariff.overloaded_millicore
         if tariff.has_memory:
             rest += max(state.memory[column] - machines.memory[column], 0.0) * tariff.overfull_megabyte
         rest += max(state.workers[column] - machines.ports[column], 0) * tariff.missing_port

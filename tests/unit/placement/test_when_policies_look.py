@@ -40,6 +40,14 @@ def test_the_others_look_when_their_period_has_passed(policy: str, until: float)
     assert looks_in(policy, 605.0) is None
 
 
+def test_dqos_looks_whenever_the_loop_of_one_of_its_supervisors_is_due() -> None:
+    """That of the second of two begins 15 s after the first one's."""
+    assert looks_in("dqos", 627.0) == 3.0
+    assert looks_in("dqos", 635.0) is None, "the first one's at 630"
+    assert looks_in("dqos", 642.0) == 3.0
+    assert looks_in("dqos", 617.0) is None, "the second one's at 615"
+
+
 def test_two_look_at_once_where_a_supervisor_is_overloaded() -> None:
     for policy in ("t-storm", "aniello-online"):
         assert looks_in(policy, 617.0, used=950.0) is None

@@ -85,6 +85,11 @@ def pinned_components(topology: Topology, named: Collection[str]) -> frozenset[s
     return frozenset(names.intersection(named) | ends)
 
 
+def loops_in(snapshot: ClusterSnapshot) -> int:
+    """How many loops begin in a period, one after the other: one for each supervisor."""
+    return max(1, len(snapshot.supervisors))
+
+
 def _unknown_pinned(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Infeasible | None:
     names = {component.name for topology in movable_topologies(snapshot, settings) for component in topology.components}
     unknown = sorted(set(settings.scheduling.pinned_components) - names)

@@ -86,6 +86,9 @@ _AT_ONCE: Mapping[str, Callable[[ClusterSnapshot, PlacementSettings], bool]] = M
 )
 """What lets a policy look for something better although its period has not passed."""
 
+_LOOKS_IN_A_PERIOD: Mapping[str, Callable[[ClusterSnapshot], int]] = MappingProxyType({dqos.NAME: dqos.loops_in})
+"""Policies that look at one part after the other, in equal steps: in how many a period."""
+
 
 def policy_named(name: str) -> PlacementPolicy:
     """The policy called `name`; ValueError with the names that there are."""
@@ -111,10 +114,14 @@ def seconds_until_it_looks(snapshot: ClusterSnapshot, settings: PlacementSetting
     """When the policy of `settings` looks for something better by itself; None where it does in this very pass."""
     name = settings.scheduling.policy
     period = period_of(name, settings.scheduling.parameters)
-    if period is None or has_passed(snapshot, period) or someone_has_no_place(snapshot, settings):
+    if period is None:
+        return None
+    looks = _LOOKS_IN_A_PERIOD.get(name)
+    step = period if looks is None else period / looks(snapshot)
+    if has_passed(snapshot, step) or someone_has_no_place(snapshot, settings):
         return None
     at_once = _AT_ONCE.get(name)
-    return None if at_once is not None and at_once(snapshot, settings) else seconds_until(snapshot, period)
+    return None if at_once is not None and at_once(snapshot, settings) else seconds_until(snapshot, step)
 
 
 def check_parameters(name: str, given: Iterable[tuple[str, float]]) -> None:

@@ -81,7 +81,8 @@ LEAGUE = DerivedTable(
 RESTART_COSTS = DerivedTable(
     "restart_costs",
     "What it cost to put a plan in force: tuple trees that were to be expected by the forecast (without one, as many "
-    "as before) and were not completed meanwhile, as far as was measured; of `unknown_seconds` nobody knows",
+    "as before) and were not completed meanwhile, as far as was measured; of `unknown_seconds` nobody knows. Workers "
+    "are the topology's own, `failed_tuples` those of the whole plan",
     schema_of(
         "plan_id text, topology_id text, restarted_workers whole, seconds number, unknown_seconds number, "
         "missing_trees number, missing_trees_per_worker number, failed_tuples number, cluster text"

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from storm_pipeline.made import learned_until
 from storm_pipeline.schemas import schema_of
@@ -45,6 +46,7 @@ TOPOLOGIES = schema_of(
     "cluster text, topology_id text, period_end time, period_seconds number, acked_per_second number, "
     "latency_p50_ms number, latency_p99_ms number"
 )
+PLACES = schema_of("cluster text, topology_id text, task_start whole, period_end time, supervisor_id text, port whole")
 EXPECTED = schema_of("cluster text, topology_id text, period_end time, expected_load number")
 
 
@@ -300,9 +302,39 @@ def test_a_plan_is_not_credited_with_what_the_next_one_brought(spark: SparkSessi
 def test_of_what_nobody_measured_nothing_is_said_to_be_missing(spark: SparkSession) -> None:
     # All runs again 8 s after the plan: the periods that end at 70 s and, as it takes part in it, none after.
     half, unknown = ([100.0] * 6 + [meanwhile] + [100.0] * 3 for meanwhile in (50.0, None))
-    plans = spark.createDataFrame([plan_at(60, "p-1")], PLANS)
-    (known,) = restart_costs(plans, *periods(spark, half, [1.0] * 10)).collect()
+    plans, unseen = spark.createDataFrame([plan_at(60, "p-1")], PLANS), spark.createDataFrame([], PLACES)
+    (known,) = restart_costs(plans, unseen, *periods(spark, half, [1.0] * 10)).collect()
     assert (known["missing_trees"], known["unknown_seconds"]) == (pytest.approx(500.0), 0.0)
-    (nobody,) = restart_costs(plans, *periods(spark, unknown, [1.0] * 10)).collect()
+    (nobody,) = restart_costs(plans, unseen, *periods(spark, unknown, [1.0] * 10)).collect()
     assert (nobody["missing_trees"], nobody["missing_trees_per_worker"]) == (None, None)
     assert nobody["unknown_seconds"] == 10.0
+
+
+def test_each_topology_of_a_plan_is_told_its_own_restarts(spark: SparkSession) -> None:
+    """A worker of w-1 goes elsewhere and one stays; of w-2 two exchange executors, a third ends, a fourth stays."""
+    moves = {
+        ("w-1", 1): (("a", 1), ("b", 1)),
+        ("w-1", 2): (("a", 2), ("a", 2)),
+        ("w-2", 1): (("a", 3), ("b", 3)),
+        ("w-2", 2): (("b", 3), ("a", 3)),
+        ("w-2", 3): (("c", 4), ("b", 3)),
+        ("w-2", 4): (("b", 4), ("b", 4)),
+    }
+    places = [
+        ("blue", topology_id, task, MONDAY + timedelta(seconds=seconds), *place)
+        for (topology_id, task), (before, after) in moves.items()
+        for seconds, place in ((50, before), (60, before), (70, after), (80, after))
+    ]
+    acked: list[float | None] = [*[100.0] * 6, 50.0, *[100.0] * 3]
+    of_both = f.explode(f.array(f.lit("w-1"), f.lit("w-2")))
+    topologies, expected = (
+        frame.withColumn("topology_id", of_both) for frame in periods(spark, acked, [1.0] * len(acked))
+    )
+    made = MONDAY + timedelta(seconds=60)
+    row = plan("Verified", topology_ids="w-1,w-2", restarted_workers=3, created_at=made, in_force_at=made)
+    plans = spark.createDataFrame([row], PLANS)
+    costs = restart_costs(plans, spark.createDataFrame(places, PLACES), topologies, expected).collect()
+    found = {cost["topology_id"]: (cost["restarted_workers"], cost["missing_trees_per_worker"]) for cost in costs}
+    assert found == {"w-1": (1, pytest.approx(500.0)), "w-2": (2, pytest.approx(250.0))}
+    unseen = restart_costs(plans, spark.createDataFrame([], PLACES), topologies, expected).collect()
+    assert {cost["restarted_workers"] for cost in unseen} == {None}

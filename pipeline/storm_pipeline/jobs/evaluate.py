@@ -100,7 +100,7 @@ def run(
             PLAN_EFFECTS: plan_effects(plans, topologies, expected, around),
             PREDICTION_ERRORS: prediction_errors(plans),
             LEAGUE: league(plans),
-            RESTART_COSTS: restart_costs(plans, topologies, expected),
+            RESTART_COSTS: restart_costs(plans, executors, topologies, expected),
         }
         for table, frame in found.items():
             replace_cluster(frame, lake.gold(table.name), table, cluster)

@@ -24,6 +24,7 @@ RESAMPLES = 500
 FOLLOWS_LOAD = {"acked_per_second": True, "latency_p50_ms": False, "latency_p99_ms": False}
 UNDISTURBED = ("undisturbed_since", "undisturbed_until")
 """Between the plans of the same topology before and after; null where there is none."""
+ONE_OF_PLAN = ["cluster", "plan_id", "topology_id"]
 EFFECTS = schema_of(
     "cluster text, plan_id text, policy text, state text, topology_id text, figure text, created_at time, "
     "before number, expected number, after number, effect number, effect_low number, effect_high number, periods whole"
@@ -156,13 +157,14 @@ def _interval(before: Floats, after: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def restart_costs(plans: DataFrame, topologies: DataFrame, expected: DataFrame) -> DataFrame:
+def restart_costs(plans: DataFrame, executors: DataFrame, topologies: DataFrame, expected: DataFrame) -> DataFrame:
     """Trees not completed while a plan was put in force, against the rate before it scaled by the forecast.
 
     Of periods whose throughput nobody knows nothing is missing and nothing was completed: they are `unknown_seconds`,
-    and `missing_trees` is of the others, null where there is none.
+    and `missing_trees` is of the others, null where there is none. Where a plan covers several topologies, which of its
+    workers are whose is told by where their executors were before and after it; null where that was not seen.
     """
-    each = _by_topology(plans.where("restarted_workers > 0"))
+    each = _with_own_workers(_by_topology(plans.where("restarted_workers > 0")), executors)
     periods = topologies.withColumn("ended", f.unix_micros("period_end") / 1e6)
     seen = (
         each.select("cluster", "plan_id", "topology_id", "restarted_workers", "failed_tuples", "created", "running")
@@ -174,8 +176,7 @@ def restart_costs(plans: DataFrame, topologies: DataFrame, expected: DataFrame) 
         .where(f.col("ended").between(f.col("created") - 120.0, f.col("running") + f.col("period_seconds")))
     )
     calm, is_known = f.col("ended") <= f.col("created"), f.col("acked_per_second").isNotNull()
-    key = ["cluster", "plan_id", "topology_id"]
-    sums = seen.groupBy(*key).agg(
+    sums = seen.groupBy(*ONE_OF_PLAN).agg(
         f.max("restarted_workers").alias("restarted_workers"),
         f.max(f.col("running") - f.col("created")).alias("seconds"),
         f.max("failed_tuples").alias("failed_tuples"),
@@ -190,8 +191,36 @@ def restart_costs(plans: DataFrame, topologies: DataFrame, expected: DataFrame) 
     short = f.col("rate_before") * ratio * f.col("known_seconds") - f.col("acked")
     missing = f.when(short.isNotNull(), f.greatest(f.lit(0.0), short))  # `greatest` passes over nulls
     return sums.withColumn("missing_trees", missing).withColumn(
-        "missing_trees_per_worker", f.col("missing_trees") / f.col("restarted_workers")
+        "missing_trees_per_worker", f.col("missing_trees") / f.nullif("restarted_workers", f.lit(0))
     )
+
+
+def _with_own_workers(each: DataFrame, executors: DataFrame) -> DataFrame:
+    """Rows of `_by_topology` whose `restarted_workers` are the topology's own, not all of the plan."""
+    places = executors.where("supervisor_id IS NOT NULL").select(
+        "cluster",
+        "topology_id",
+        "task_start",
+        (f.unix_micros("period_end") / 1e6).alias("ended"),
+        f.concat_ws(":", "supervisor_id", "port").alias("place"),
+    )
+    near = f.col("ended").between(f.col("created") - 120.0, f.col("running") + 120.0)
+    came_or_left = f.when(~f.col("was_at").eqNullSafe(f.col("is_at")), f.array("was_at", "is_at"))
+    started = f.array_intersect(f.collect_set("is_at"), f.flatten(f.collect_set(came_or_left)))
+    own = (
+        each.join(places, ["cluster", "topology_id"])
+        .where(near)
+        .groupBy(*ONE_OF_PLAN, "task_start")
+        .agg(
+            f.expr("max_by(place, ended) FILTER (WHERE ended <= created)").alias("was_at"),
+            f.expr("min_by(place, ended) FILTER (WHERE ended >= running)").alias("is_at"),
+        )
+        .groupBy(*ONE_OF_PLAN)
+        .agg(f.when(f.count("was_at") * f.count("is_at") > 0, f.size(started)).cast("bigint").alias("own_workers"))
+    )
+    is_alone = ~f.contains("topology_ids", f.lit(","))
+    workers = f.when(is_alone, f.col("restarted_workers")).otherwise(f.col("own_workers"))
+    return each.join(own, ONE_OF_PLAN, "left").withColumn("restarted_workers", workers)
 
 
 PREDICTED = {

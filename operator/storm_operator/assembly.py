@@ -42,6 +42,7 @@ LOCK_ANSWER_SECONDS = 5.0
 class ClusterConnection:
     """Where one Storm cluster's parts are. `agents` gives URLs by supervisor host where they are not the usual ones.
 
+    `match` narrows what `prometheus` is asked for to the cluster's series, e.g. `cluster="blue"`.
     `nimbus_named_by` and `zookeeper_named_by` say what the addresses were read from, for errors.
     """
 
@@ -51,6 +52,7 @@ class ClusterConnection:
     agent_port: int = DEFAULT_AGENT_PORT
     agents: Mapping[str, str] = field(default_factory=dict)
     prometheus: str | None = None
+    match: str = ""
     storm_home: Path | None = None
     storm_conf_dir: Path | None = None
     nimbus_named_by: str = SEEDS_KEYS
@@ -148,7 +150,7 @@ def assemble(
 
     source: MetricsSource
     if connection.prometheus is not None:
-        source = PrometheusSource(connection.prometheus, book=book)
+        source = PrometheusSource(connection.prometheus, connection.match, book=book)
     else:
         source = ScrapeSource(targets, retention_seconds=retention_seconds, book=book)
     metrics = EnforcementNoted(source)

@@ -39,6 +39,7 @@ def snapshot(
     prometheus: Annotated[
         str | None, typer.Option(metavar="URL", help="A Prometheus that scrapes the agents, instead of --agent.")
     ] = None,
+    match: Annotated[str, typer.Option(help="Narrows --prometheus to the cluster's series: 'cluster=\"blue\"'.")] = "",
     agent_port: Annotated[
         int, typer.Option(min=1, max=65535, help="The agents' port on the supervisors' hosts.")
     ] = DEFAULT_AGENT_PORT,
@@ -51,7 +52,7 @@ def snapshot(
         client = NimbusClient(nimbus)
         session = ZooKeeperSession(zookeeper)
         cluster = StormCluster(client, session, storm_root)
-        source = metrics_source(agent or (), prometheus, cluster.supervisor_ids, agent_port)
+        source = metrics_source(agent or (), prometheus, cluster.supervisor_ids, agent_port, match)
     except ValueError as error:
         _fail(str(error), EXIT_BAD_INPUT)
     try:
@@ -71,13 +72,20 @@ def snapshot(
 
 
 def metrics_source(
-    agents: Sequence[str], prometheus: str | None, hosts: Callable[[], Iterable[str]], agent_port: int
+    agents: Sequence[str],
+    prometheus: str | None,
+    hosts: Callable[[], Iterable[str]],
+    agent_port: int,
+    match: str = "",
 ) -> MetricsSource:
-    """The Prometheus, or the agents on `hosts`: those named where they are said to be. ValueError when both are."""
+    """The Prometheus, or the agents on `hosts`: those named where they are said to be. ValueError when both are.
+
+    `match` narrows what the Prometheus is asked for.
+    """
     if agents and prometheus is not None:
         raise ValueError("expected either --agent HOST=URL or --prometheus URL: one of them is asked, not both")
     if prometheus is not None:
-        return PrometheusSource(checked_url("--prometheus", prometheus))
+        return PrometheusSource(checked_url("--prometheus", prometheus), match)
     named = parse_agents(agents)
     return ScrapeSource(lambda: agent_urls(hosts(), agent_port, named))
 

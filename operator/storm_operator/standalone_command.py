@@ -40,6 +40,7 @@ ADDRESSES = {
     "--agent": "agents",
     "--agent-port": "agent_port",
     "--prometheus": "prometheus",
+    "--match": "match",
     "--storm-home": "storm_home",
     "--storm-conf-dir": "storm_conf_dir",
 }
@@ -67,6 +68,7 @@ def standalone(
             metavar="URL", help="Ask this Prometheus instead of the agents; it scrapes every 3/4 period or oftener."
         ),
     ] = None,
+    match: Annotated[str, typer.Option(help="Narrows --prometheus to the cluster's series: 'cluster=\"blue\"'.")] = "",
     storm_home: Annotated[
         Path | None, typer.Option(help="A Storm installation, to submit topologies with (jar and flux).")
     ] = None,
@@ -114,6 +116,7 @@ def standalone(
         agent_port=agent_port,
         agents=_agents(agent or ()),
         prometheus=prometheus,
+        match=match,
         storm_home=storm_home,
         storm_conf_dir=storm_conf_dir,
     )

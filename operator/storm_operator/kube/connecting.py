@@ -41,6 +41,8 @@ class RunnerSettings:
     page: KubePage | None = None
     pod: str = ""
     """NAMESPACE/NAME of the operator's; empty outside of one."""
+    match: str = ""
+    """Narrows what `prometheus` is asked for."""
 
 
 @dataclass(slots=True)
@@ -88,6 +90,7 @@ def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:
         storm_root=str(conf.get("storm.zookeeper.root") or DEFAULT_STORM_ROOT),
         agent_port=settings.agent_port,
         prometheus=settings.prometheus,
+        match=settings.match,
     )
 
 

@@ -85,6 +85,12 @@ def run(
             help="Ask this Prometheus instead of the agents; it scrapes every 3/4 period or oftener.",
         ),
     ] = None,
+    match: Annotated[
+        str,
+        typer.Option(
+            envvar=env("MATCH"), help="Narrows --prometheus to the series of the clusters managed: 'cluster=\"blue\"'."
+        ),
+    ] = "",
     history: Annotated[
         str | None,
         typer.Option(envvar=env("HISTORY"), metavar="PATH", help="Record every period to this folder or s3:// prefix."),
@@ -172,6 +178,7 @@ def run(
         ConfigMapKey(learned_profile, PROFILE_KEY) if learned_profile else None,
         KubePage() if page_port else None,
         f"{lease_namespace}/{pod}" if pod else "",
+        match,
     )
     registry = Registry(nimbus_name(nimbus, lease_namespace) if nimbus else None)
     operator = Operator(clients, registry, settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)

@@ -109,7 +109,13 @@ def test_each_rule_gives_its_reason() -> None:
 
 
 def test_every_flag_of_run_can_be_set_and_no_other(helm: Helm) -> None:
-    values = ("nimbus=n:6627", "prometheus=http://p:9090", "watchNamespaces={one}", "page.approval=true")
+    values = (
+        "nimbus=n:6627",
+        "prometheus=http://p:9090",
+        'match=cluster="blue"',
+        "watchNamespaces={one}",
+        "page.approval=true",
+    )
     optional = ("history.path=s3://bucket/history", "learnedProfile=profile", "submission.nodeSelector.disk=ssd")
     everything = helm.template("storm-operator", *values, *optional)
     command, *flags = arguments(everything)
@@ -132,6 +138,7 @@ def test_values_become_flags(helm: Helm) -> None:
         "agentPort=9999",
         "leaseName=blue",
         "deletionPatienceSeconds=30",
+        'match=cluster="blue"',
     )
     assert {
         "--nimbus=storm-nimbus.streams:6627",
@@ -144,12 +151,13 @@ def test_values_become_flags(helm: Helm) -> None:
         "--lease-namespace=$(POD_NAMESPACE)",
         "--lease-name=blue",
         "--deletion-patience-seconds=30",
+        '--match=cluster="blue"',
     } <= set(arguments(rendered))
 
 
 def test_what_is_not_set_is_not_said(helm: Helm) -> None:
     said = {argument.partition("=")[0] for argument in arguments(helm.template("storm-operator", "nimbus="))}
-    assert said.isdisjoint({"--nimbus", "--watch-namespace", "--prometheus"})
+    assert said.isdisjoint({"--nimbus", "--watch-namespace", "--prometheus", "--match"})
 
 
 def test_pods_of_submissions_are_as_the_values_say(helm: Helm) -> None:

@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
 from http_server import serving
+from storm_operator import prometheus_api
 from storm_operator.adapters.metrics.prometheus import PrometheusSource
+from storm_operator.assembly import assemble
+from storm_operator.cli_snapshot import metrics_source
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey
 from storm_operator.core.prometheus_matrix import LABELS_ADDED_BY_PROMETHEUS, METRIC_PREFIX, NOT_OF_AGENTS, parse_matrix
+from storm_operator.kube import connecting
+from storm_operator.kube.connecting import RunnerSettings
+from storm_operator.kube.submission import JobSettings
 from storm_operator.metric_contract import AGENT_METRICS, METRICS, Exporter
 
 ROOT = Path(__file__).parents[3]
@@ -50,6 +58,27 @@ def test_what_the_scrape_configurations_of_this_project_add_is_left_out_of_accou
     assert added == {"cluster": "x"}
     window = read(200, answer(series([85.0, "100"], [95.5, "400"], **added)))
     assert window.series[COUNT].increase == 300.0
+
+
+def test_a_selector_narrows_what_every_command_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two clusters whose supervisors are called the same: their series differ in `cluster` alone, which is ignored."""
+    queries: list[str] = []
+
+    def answered(_: str, query: str, *__: object) -> object:
+        queries.append(query)
+        return answer()["data"]
+
+    monkeypatch.setattr(prometheus_api, "_ask", answered)
+    monkeypatch.setattr(connecting, "NimbusClient", Mock(return_value=Mock(nimbus_conf=dict)))
+    settings = RunnerSettings(JobSettings("storm"), 9464, "http://p:9090", match='cluster="blue"')
+    found = connecting.discover("nimbus:6627", settings)
+    for source in (
+        metrics_source([], "http://p:9090", list, 9464, 'cluster="blue"'),
+        assemble(replace(found, zookeeper="zookeeper:2181"), Mock()).metrics,
+    ):
+        source.read_window(100.0, 20.0)
+    assert len(queries) == 2
+    assert all(query.endswith(',cluster="blue"}[20000ms]') for query in queries)
 
 
 def test_values_that_are_no_numbers_come_through() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -44,8 +45,8 @@ class JobSettings:
 class JobSubmitter:
     """A `lifecycle_manager.Submitter` by Jobs. `owner_of` gives the resource that a topology's name belongs to.
 
-    A Job is named after its topology and the fingerprint of what is submitted, so that an operator that was restarted
-    finds the one that is under way instead of starting another.
+    A Job is named after its topology and what is submitted where, so that an operator that was restarted finds the
+    one that is under way instead of starting another.
     """
 
     jobs: Jobs
@@ -67,7 +68,7 @@ class JobSubmitter:
         What was wanted before is called off first: it could get into Storm in the place of what is wanted now.
         """
         owner = self.owner_of(spec.name)
-        namespace, name = owner.key[0], job_name(owner.key[1], wanted)
+        namespace, name = owner.key[0], job_name(owner.key[1], wanted, owner.nimbus)
         self.last[spec.name] = (name, wanted)
         if not self.call_off(owner, but=name):
             return False
@@ -104,9 +105,10 @@ class JobSubmitter:
         return source.definition
 
 
-def job_name(resource: str, wanted: str) -> str:
-    """At most 63 characters, as pods take their job's name for a label."""
-    return f"{resource[:40].rstrip('-.')}-submit-{wanted[:10]}".replace(".", "-")
+def job_name(resource: str, wanted: str, nimbus: str) -> str:
+    """At most 63 characters, as pods take their job's name for a label. `wanted` is a fingerprint."""
+    what = hashlib.sha256(f"{wanted} {nimbus}".encode()).hexdigest()[:10]
+    return f"{resource[:40].rstrip('-.')}-submit-{what}".replace(".", "-")
 
 
 def submission_request(spec: TopologySpec, wanted: str, nimbus: str, flux_text: str | None) -> dict[str, Any]:

@@ -30,6 +30,8 @@ from storm_operator.kube.submission import (
 from storm_operator.kube.submission_pod import SubmissionPod
 
 SHA256 = "0123456789abcdef" * 4
+WANTED, OTHER = "abcdef0123456789", "bbcdef0123456789"
+JOB = job_name("words", WANTED, NIMBUS)
 SETTINGS = JobSettings("x/storm:2.8.3", "Never", "submitter")
 BY_PATH = {"jar": {"path": "/opt/words.jar", "mainClass": "a.Words", "args": ["--rate", "5"]}}
 BY_CLAIM = {"jar": {"persistentVolumeClaim": {"claimName": "jars", "path": "a/words.jar"}, "mainClass": "a.Words"}}
@@ -110,7 +112,7 @@ class Submission:
         return self.flux_text
 
     def submit(self) -> bool:
-        return self.submitter.submit(self.spec, "abcdef0123456789")
+        return self.submitter.submit(self.spec, WANTED)
 
     def stands(self, phase: JobPhase, message: str = "") -> str:
         """The only Job's name, now that it stands so."""
@@ -123,7 +125,7 @@ class TestJobSubmitter:
     def test_starts_a_job_beside_the_resource_and_is_not_done(self) -> None:
         played = Submission()
         assert not played.submit()
-        assert list(played.jobs.bodies) == ["streams/words-submit-abcdef0123"]
+        assert list(played.jobs.bodies) == [f"streams/{JOB}"]
 
     def test_starts_none_while_one_runs(self) -> None:
         played = Submission()
@@ -136,27 +138,39 @@ class TestJobSubmitter:
         played.submit()
         assert not played.submitter.call_off(played.owner)
         assert not played.submitter.call_off(played.owner)
-        assert set(played.jobs.deleted) == {"streams/words-submit-abcdef0123"}
-        played.jobs.pods_end("streams/words-submit-abcdef0123")
+        assert set(played.jobs.deleted) == {f"streams/{JOB}"}
+        played.jobs.pods_end(f"streams/{JOB}")
         assert played.submitter.call_off(played.owner)
 
     def test_what_is_wanted_no_more_has_ended_before_anything_else_is_begun(self) -> None:
         played = Submission()
         played.submit()
         for _ in range(2):
-            assert not played.submitter.submit(played.spec, "bbcdef0123456789")
-            assert list(played.jobs.bodies) == ["streams/words-submit-abcdef0123"]
-        assert set(played.jobs.deleted) == {"streams/words-submit-abcdef0123"}
-        played.jobs.pods_end("streams/words-submit-abcdef0123")
-        assert not played.submitter.submit(played.spec, "bbcdef0123456789")
-        assert list(played.jobs.bodies) == ["streams/words-submit-bbcdef0123"]
+            assert not played.submitter.submit(played.spec, OTHER)
+            assert list(played.jobs.bodies) == [f"streams/{JOB}"]
+        assert set(played.jobs.deleted) == {f"streams/{JOB}"}
+        played.jobs.pods_end(f"streams/{JOB}")
+        assert not played.submitter.submit(played.spec, OTHER)
+        assert list(played.jobs.bodies) == [f"streams/{job_name('words', OTHER, NIMBUS)}"]
+
+    def test_what_was_begun_for_another_nimbus_is_ended_first_and_is_no_submission_here(self) -> None:
+        played = Submission()
+        played.submit()
+        played.stands(JobPhase.SUCCEEDED)
+        played.owner = replace(played.owner, nimbus="other:6627")
+        assert not played.submit()
+        assert played.jobs.deleted == [f"streams/{JOB}"]
+        played.jobs.pods_end(f"streams/{JOB}")
+        assert not played.submit()
+        (body,) = played.jobs.bodies.values()
+        assert request_in(body)["nimbus"] == "other:6627"
 
     def test_next_life_of_the_operator_calls_off_what_an_earlier_one_began(self) -> None:
         first, second = Submission(), Submission()
         first.submit()
         second.jobs.bodies, second.jobs.outcomes = first.jobs.bodies, first.jobs.outcomes
         assert not second.submitter.call_off(second.owner)
-        assert second.jobs.deleted == ["streams/words-submit-abcdef0123"]
+        assert second.jobs.deleted == [f"streams/{JOB}"]
 
     def test_next_life_of_the_operator_finds_the_job_that_is_under_way(self) -> None:
         first, second = Submission(), Submission()
@@ -169,7 +183,7 @@ class TestJobSubmitter:
         played = Submission()
         played.submit()
         played.stands(JobPhase.RUNNING, "ImagePullBackOff: x/storm:2.8.3")
-        with pytest.raises(SubmissionError, match=r"words-submit-abcdef0123 waits: ImagePullBackOff: x/storm"):
+        with pytest.raises(SubmissionError, match=rf"{JOB} waits: ImagePullBackOff: x/storm"):
             played.submit()
         assert played.jobs.deleted == []
 
@@ -179,7 +193,7 @@ class TestJobSubmitter:
         name = played.stands(JobPhase.FAILED, "java.lang.Error\nno class a.Words")
         with pytest.raises(SubmissionFailed) as caught:
             played.submit()
-        assert str(caught.value) == "submission job words-submit-abcdef0123 failed\njava.lang.Error\nno class a.Words"
+        assert str(caught.value) == f"submission job {JOB} failed\njava.lang.Error\nno class a.Words"
         assert played.jobs.deleted == [name]
 
     def test_try_after_a_failed_one_begins_anew(self) -> None:
@@ -201,7 +215,7 @@ class TestJobSubmitter:
     def test_remembers_the_last_job_for_the_status(self) -> None:
         played = Submission()
         played.submit()
-        assert played.submitter.last == {"words": ("words-submit-abcdef0123", "abcdef0123456789")}
+        assert played.submitter.last == {"words": (JOB, WANTED)}
 
     def test_flux_definition_is_read_from_its_config_map(self) -> None:
         played = Submission(IN_MAP, flux_text="name: words\nbolts: []")
@@ -233,14 +247,14 @@ class TestFingerprint:
 class TestJobName:
     @pytest.mark.parametrize("resource", ["words", "w" * 63, "a" * 39 + "-b", "a" * 39 + ".b", "words.v2", "a" * 253])
     def test_is_one_that_pods_can_carry_as_a_label(self, resource: str) -> None:
-        name = job_name(resource, "abcdef0123456789")
+        name = job_name(resource, WANTED, NIMBUS)
         assert len(name) <= 63
         assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name)
 
     def test_is_the_same_for_the_same_and_another_for_another(self) -> None:
-        assert job_name("words", "abcdef0123456789") == job_name("words", "abcdef0123456789")
-        assert job_name("words", "abcdef0123456789") != job_name("words", "bbcdef0123456789")
-        assert job_name("words", "abcdef0123456789") != job_name("other", "abcdef0123456789")
+        assert job_name("words", WANTED, NIMBUS) == job_name("words", WANTED, NIMBUS)
+        assert job_name("words", WANTED, NIMBUS) != job_name("words", OTHER, NIMBUS)
+        assert job_name("words", WANTED, NIMBUS) != job_name("other", WANTED, NIMBUS)
 
 
 def request_for(spec: Mapping[str, Any], flux_text: str | None = None) -> dict[str, Any]:

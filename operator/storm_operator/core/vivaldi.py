@@ -1,8 +1,8 @@
 """Network coordinates: each supervisor finds a place in a plane so that distances are round trips.
 
 Vivaldi, Dabek, Cox, Kaashoek, Morris, "Vivaldi: A Decentralized Network Coordinate System", SIGCOMM 2004: the
-adaptive time step of section 3.3 (figure 3) in the 2-dimensional space with heights of section 5.4, or in the plain
-plane: nodes whose height is 0 and may stay 0. Pure functions; units are milliseconds.
+adaptive time step of its figure 3 in the 2-dimensional space with heights of section 5.4, or in the plain plane: nodes
+whose height is 0 and may stay 0. Pure functions; units are milliseconds.
 """
 
 from __future__ import annotations

@@ -26,14 +26,9 @@ from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
-from storm_operator.standalone import (
-    AroundPasses,
-    CountsTeller,
-    TerminalListener,
-    TopologyFolder,
-    run_forever,
-    stop_on_signals,
-)
+from storm_operator.standalone import AroundPasses, run_forever, stop_on_signals
+from storm_operator.terminal import CountsTeller, TerminalListener
+from storm_operator.topology_folder import TopologyFolder
 
 ADDRESSES = {
     "--zookeeper-root": "storm_root",

@@ -15,7 +15,7 @@ from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod, Mode, Trigger
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.standalone import TerminalListener
+from storm_operator.terminal import TerminalListener
 
 
 def test_what_is_kept_for_an_ended_topology_goes_after_two_passes_without_it() -> None:

@@ -18,7 +18,7 @@ from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_operator.simulator.load import Noisy, Periodic, Step
 from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor
 from storm_operator.simulator.workloads import word_count
-from storm_operator.standalone import TerminalListener
+from storm_operator.terminal import TerminalListener
 from storm_pipeline.models.backtest import Series, judge
 from storm_pipeline.models.season import Floats
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loop_scene import scene, with_mode
 from storm_operator.core.decision import Plan
 from storm_operator.core.settings import Mode
-from storm_operator.standalone import KEPT_PLANS, TerminalListener
+from storm_operator.terminal import KEPT_PLANS, TerminalListener
 
 
 def test_each_state_of_a_plan_is_said_once_and_its_reason_first() -> None:

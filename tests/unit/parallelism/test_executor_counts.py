@@ -14,7 +14,7 @@ from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import ApprovalMode, ApprovalSettings, Mode, SchedulingSettings
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec, TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
-from storm_operator.standalone import CountsTeller
+from storm_operator.terminal import CountsTeller
 
 AUTO = ParallelismSpec(ParallelismMode.AUTO)
 MANUAL = ApprovalSettings(ApprovalMode.MANUAL)

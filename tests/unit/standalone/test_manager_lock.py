@@ -30,7 +30,8 @@ from storm_operator.adapters.manager_lock import (
     this_process,
 )
 from storm_operator.lifecycle_manager import LifecycleManager
-from storm_operator.standalone import AroundPasses, TopologyFolder, run_forever
+from storm_operator.standalone import AroundPasses, run_forever
+from storm_operator.topology_folder import TopologyFolder
 
 HERE = this_process()
 GONE = replace(HERE, pid=2**22 + 1)

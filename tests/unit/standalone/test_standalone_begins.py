@@ -19,8 +19,9 @@ from storm_operator.assembly import assemble
 from storm_operator.cli import app
 from storm_operator.demo.recorder import Recorder
 from storm_operator.lifecycle_manager import LifecycleManager
-from storm_operator.standalone import AroundPasses, TopologyFolder, run_forever
+from storm_operator.standalone import AroundPasses, run_forever
 from storm_operator.standalone_command import _agents, _connection
+from storm_operator.topology_folder import TopologyFolder
 
 GOOD = {"--nimbus": "nimbus:6627", "--zookeeper": "zookeeper:2181"}
 

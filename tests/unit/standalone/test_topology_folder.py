@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from storm_operator.standalone import TopologyFolder
+from storm_operator.topology_folder import TopologyFolder
 
 GOOD = (
     "apiVersion: storm-operator.dev/v1alpha1\nkind: StormTopology\nmetadata: {{name: {name}}}\n"

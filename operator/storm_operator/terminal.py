@@ -1,0 +1,108 @@
+"""What standalone mode says on the terminal: decisions, plans, forecasts and numbers of executors, each thing once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from storm_operator.control_loop import PassReport
+from storm_operator.core.decision import Hold
+from storm_operator.core.decision_memory import assignment_hash
+from storm_operator.core.forecast import ComponentKey, LoadForecast
+from storm_operator.core.learned_profile import SEASONAL
+from storm_operator.core.plan_record import PlanRecord
+from storm_operator.said_once import SaidOnce
+
+KEPT_PLANS = 50
+"""Plans of which is known what was said; those before them are long over."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class TerminalListener:
+    """Says each new decision and each step of a plan once."""
+
+    say: Say
+    last_decisions: dict[tuple[str, ...], str] = field(default_factory=dict)
+    last_problems: tuple[str, ...] = ()
+    last_forecasters: dict[str, str] = field(default_factory=dict)
+    """By topology id: what was said of its forecasts."""
+    last_words: dict[str, str] = field(default_factory=dict)
+    """By plan id: its state and message as last said."""
+
+    def on_pass(self, report: PassReport) -> None:
+        if report.snapshot is not None:
+            problems = report.snapshot.completeness.problems
+            for problem in problems:
+                if problem not in self.last_problems:
+                    self.say(f"note: {problem}")
+            self.last_problems = problems
+        self._say_forecasters(report)
+        for topology_ids, decision in report.decisions:
+            if isinstance(decision, Hold):
+                key, sentence = decision.reason.value, f"hold, {decision.reason.value}: {decision.message}"
+                told = False
+            else:
+                key, sentence = assignment_hash(decision.target), f"plan {decision.id}: {decision.reason}"
+                told = decision.id in self.last_words  # the pass is over: its record went before
+            if self.last_decisions.get(topology_ids) != key:
+                self.last_decisions[topology_ids] = key
+                if not told:
+                    self.say(sentence)
+
+    def _say_forecasters(self, report: PassReport) -> None:
+        """Said when it changes, and not at all while no profile was ever given."""
+        topologies = report.snapshot.topologies if report.snapshot is not None else ()
+        for topology in topologies:
+            words = describe_forecasters(topology.id, report.forecasts)
+            if words != self.last_forecasters.get(topology.id, ""):
+                self.last_forecasters[topology.id] = words
+                self.say(f"{topology.name}: forecast by {words}" if words else f"{topology.name}: no profile any more")
+
+    def on_record(self, record: PlanRecord) -> None:
+        """A plan is saved more often than it changes: only what is new is said, the reason with its first line."""
+        words = f"; {record.message}" if record.message else ""
+        known = self.last_words.pop(record.plan.id, None)
+        self.last_words[record.plan.id] = now = f"{record.state.value}{words}"
+        if known is None:
+            for past in tuple(self.last_words)[:-KEPT_PLANS]:
+                del self.last_words[past]
+            self.say(f"plan {record.plan.id}: {record.state.value}: {record.plan.reason}{words}")
+        elif known != now:
+            self.say(f"plan {record.plan.id}: {now}")
+
+
+def describe_forecasters(topology_id: str, forecasts: Mapping[ComponentKey, LoadForecast]) -> str:
+    """Which forecaster each component has, and why not its learned profile; empty where no profile was given."""
+    own = {name: found for (owner, name), found in sorted(forecasts.items()) if owner == topology_id}
+    if not any(found.forecaster == SEASONAL or found.why_not_learned for found in own.values()):
+        return ""
+    members: dict[tuple[str, str], list[str]] = {}
+    for name, found in own.items():
+        members.setdefault((found.forecaster, found.why_not_learned), []).append(name)
+    parts = [
+        f"{forecaster} ({', '.join(names)}{'; ' + why if why else ''})" for (forecaster, why), names in members.items()
+    ]
+    return ", ".join(parts)
+
+
+@dataclass(slots=True)
+class CountsTeller:
+    """Says what becomes of numbers of executors: each thing once, until it is something else.
+
+    One pass may have several messages of a kind about a topology.
+    """
+
+    say: Say
+    passes: int = 0
+    said: dict[tuple[str, str], SaidOnce] = field(default_factory=dict)
+    """By topology name and kind of message."""
+
+    def begin_pass(self) -> None:
+        self.passes += 1
+
+    def tell(self, name: str, reason: str, message: str, warning: bool) -> None:
+        """See `executor_counts.ExecutorCounts`."""
+        if self.said.setdefault((name, reason), SaidOnce()).is_new(message, self.passes):
+            self.say(f"{name}: {'note: ' if warning else ''}{message}")

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
 import socket
 import threading
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated
 
-import kopf
 import typer
 
-from storm_operator.adapters.kube.clients import KubeClients, NoKubernetes, connect
+from storm_operator.adapters.kube.clients import NoKubernetes, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
-from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.assembly import DEFAULT_AGENT_PORT
 from storm_operator.console.server import DEFAULT_PORT
-from storm_operator.console.site import PageAddress, PageUnavailable, open_page
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
-from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
+from storm_operator.kube.canary import LOOK_SECONDS
 from storm_operator.kube.connecting import RunnerSettings
-from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS, Watched, build_registry
+from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS
 from storm_operator.kube.health import serve_health
+from storm_operator.kube.leader import Operator
 from storm_operator.kube.leadership import lead_under, wait_for_leadership
-from storm_operator.kube.managed import Managed, Registry
-from storm_operator.kube.page import KubePage, TokenApprover, in_name_of
-from storm_operator.kube.runner import ClusterRunner
-from storm_operator.kube.runners import Runners
+from storm_operator.kube.managed import Registry
+from storm_operator.kube.page import KubePage
 from storm_operator.kube.submission import JobSettings
 from storm_operator.kube.submission_pod import InvalidSubmissionPod, parse_submission_pod
 from storm_operator.operator_metrics import ListenError, OperatorMetrics, RunMode
@@ -42,7 +36,6 @@ from storm_operator.operator_metrics import ListenError, OperatorMetrics, RunMod
 NO_KUBERNETES = 1
 LOST_LEADERSHIP = 3
 PROFILE_KEY = "profile.json"
-PROPOSED = "status.state=Proposed"
 log = logging.getLogger("storm_operator")
 
 
@@ -219,100 +212,3 @@ def _set_up_logging() -> None:
 def _end_at_once(reason: str) -> None:
     log.error("%s: ending at once, so that two never act together", reason)
     os._exit(LOST_LEADERSHIP)
-
-
-class Operator:
-    """The parts of the operator that only the leader runs."""
-
-    def __init__(
-        self,
-        clients: KubeClients,
-        registry: Registry,
-        settings: RunnerSettings,
-        namespaces: tuple[str, ...],
-        metrics: OperatorMetrics,
-        watch_look_seconds: float,
-    ) -> None:
-        self._clients = clients
-        self._registry = registry
-        self._settings = settings
-        self._namespaces = namespaces
-        self._gone: set[str] = set()
-        self._metrics = metrics
-        topologies = WatchCanary(
-            "StormTopologies",
-            lambda: clients.kinds.list(TOPOLOGIES, namespaces),
-            lambda: [managed.body for managed in registry.topologies()],
-            log.info,
-            watch_look_seconds,
-        )
-        # Each loop lists the StormRebalances of its topologies' namespaces itself, and shows when it may not.
-        self.runners = Runners(registry, self._make, self._forget, topologies.wait_until_whole)
-        self._canaries = (
-            topologies,
-            # Of plans, that are many and large, those that people are asked about.
-            WatchCanary(
-                "StormRebalances",
-                lambda: clients.kinds.list(REBALANCES, namespaces, PROPOSED),
-                registry.rebalances,
-                log.info,
-                watch_look_seconds,
-            ),
-        )
-
-    def problem(self) -> str:
-        """Why the operator should be started anew; empty when all is well, and while it waits to lead."""
-        return "; ".join(filter(None, (self.runners.problem(), *(canary.problem() for canary in self._canaries))))
-
-    def watch_ages(self) -> Mapping[str, float]:
-        """Seconds since each kind's watch was seen to have delivered all, while this process leads."""
-        ages = {canary.kind: canary.age_seconds() for canary in self._canaries}
-        return {kind: age for kind, age in ages.items() if age is not None}
-
-    def show_page(self, port: int, approval: bool) -> None:
-        """Serve the page; where that is impossible the operator runs without it."""
-        if self._settings.page is None:
-            return
-        approver = TokenApprover(self._registry, in_name_of) if approval else None
-        try:
-            open_page(self._settings.page.api(lambda: self.runners.running, approver), PageAddress(port, ""))
-        except PageUnavailable as error:
-            log.warning("%s", error)
-
-    def lead(self, stop: threading.Event, deletion_patience_seconds: float) -> bool:
-        """Until `stop`: watch, and run the loops. Returns whether these have all ended then."""
-        self._metrics.leads = True
-        if self._settings.page is not None:
-            self._settings.page.leads = True
-        for target in (self.runners.run, *(canary.run for canary in self._canaries)):
-            threading.Thread(target=target, args=(stop,), name=target.__qualname__, daemon=True).start()
-        watched = Watched(self._registry, self._gone, self._tell, lambda: datetime.now(UTC), deletion_patience_seconds)
-        asyncio.run(self._watch(build_registry(watched), stop))
-        have_ended = self.runners.join()
-        self._metrics.leads = False
-        return have_ended
-
-    async def _watch(self, handlers: kopf.OperatorRegistry, stop: threading.Event) -> None:
-        ended = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=lambda: (stop.wait(), loop.call_soon_threadsafe(ended.set)), daemon=True).start()
-        await kopf.operator(
-            registry=handlers,
-            clusterwide=not self._namespaces,
-            namespaces=self._namespaces,
-            standalone=True,
-            stop_flag=ended,
-        )
-
-    def _make(self, nimbus: str) -> ClusterRunner:
-        return ClusterRunner(
-            nimbus, self._registry, self._clients, self._settings, log.info, self._gone, metrics=self._metrics
-        )
-
-    def _forget(self, nimbus: str) -> None:
-        self._metrics.forget(nimbus)
-        if self._settings.page is not None:
-            self._settings.page.forget(nimbus)
-
-    def _tell(self, managed: Managed, reason: str, message: str, warning: bool) -> None:
-        self._clients.events.post(managed.body, reason, message, warning)

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from monitored_cluster import PLAYED, played
 from pipeline_figures import AGE_SECONDS, LAST_RUN, NEWEST_ROW, pipeline_figures
-from storm_operator.kube import run_command
+from storm_operator.kube import leader
 from storm_operator.metric_contract import BY_NAME
 from storm_pipeline.metrics import METRICS as PIPELINE_METRICS
 
@@ -33,7 +33,7 @@ def test_played_series_have_the_labels_of_the_contract(samples: list[tuple[str, 
 
 def test_played_watches_are_those_that_the_operator_has(samples: list[tuple[str, dict[str, str]]]) -> None:
     kinds = {labels["kind"] for name, labels in samples if name == "storm_operator_watch_age_seconds"}
-    source = inspect.getsource(run_command)
+    source = inspect.getsource(leader)
     assert kinds
     assert all(f'"{kind}"' in source for kind in kinds)
     assert source.count("WatchCanary(") == len(kinds)

@@ -14,9 +14,9 @@ from kube_builders import NIMBUS, topology_body
 from storm_operator.adapters.kube.resources import TOPOLOGIES
 from storm_operator.cli import app
 from storm_operator.kube.connecting import RunnerSettings
+from storm_operator.kube.leader import Operator
 from storm_operator.kube.managed import Registry, rightful
 from storm_operator.kube.page import KubePage
-from storm_operator.kube.run_command import Operator
 from storm_operator.kube.submission import JobSettings
 from storm_operator.operator_metrics import OperatorMetrics, RunMode
 

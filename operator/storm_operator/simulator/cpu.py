@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from storm_operator.core.arrays import Floats, Ints
+from storm_operator.core.arrays import Flags, Floats, Ints
 from storm_operator.simulator.arrays import count_by, total_by
 
 UNLIMITED = np.inf
 HIGHEST_STATIONARY_LOAD = 0.98
 """Closer to saturation than this a queue needs longer to build up than anything stays the same."""
+LEVEL_TOLERANCE = 0.002
+"""Of a level: as near as this to the one that is sought is near enough."""
+SHORTER_STEP, LONGER_STEP = 0.4, 1.2
+"""Times the step before, where a search turns and where it goes on: levels of other groups may move what is sought."""
 LEAST_SEEN_IDLE = 0.02
 """The same for threads that are too many to count."""
 
@@ -45,6 +51,48 @@ def fair_levels(wanted: Floats, group_of: Ints, capacity: Floats) -> Floats:
     ok = chosen < len(rows)
     levels[group[starts[ok]]] = np.maximum(share[chosen[ok]], 0.0)
     return levels
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSearch:
+    """Looks for the levels at which threads turn out to want what leads to these very levels. Arrays are by group.
+
+    Threads that get more hand on more work to others. So levels as they follow from what was wanted are too low and too
+    high by turns, and may never meet. What is sought lies between a level and the one that follows from it: the next to
+    be tried lies there, too, by a step from the last that is shorter after each turn.
+    """
+
+    levels: Floats
+    """To be tried next."""
+    top: Floats
+    """The most that any member may have: at that, nobody has to share."""
+    step: Floats
+    went_up: Flags
+    is_over: bool = False
+
+    @classmethod
+    def begin(cls, most: Floats, group_of: Ints, groups: int) -> LevelSearch:
+        """As if nobody had to share. `most` is what each member may have; those of negative groups belong to none."""
+        top, member = np.zeros(groups), group_of >= 0
+        np.maximum.at(top, group_of[member], most[member])
+        return cls(np.full(groups, UNLIMITED), top, np.full(groups, np.inf), np.zeros(groups, dtype=bool))
+
+    def next(self, fair: Floats) -> LevelSearch:
+        """`fair` are the levels by what turned out to be wanted at `levels`."""
+        tried, then = np.minimum(self.levels, self.top), np.minimum(fair, self.top)
+        up, way, near = then > tried, np.abs(then - tried), LEVEL_TOLERANCE * tried
+        step = np.minimum(way, self.step * np.where(up == self.went_up, LONGER_STEP, SHORTER_STEP))
+        levels = np.where(np.minimum(way, step) <= near, tried, tried + np.where(up, step, -step))
+        is_over = bool((levels == tried).all())
+        levels = np.where(levels >= (1.0 - LEVEL_TOLERANCE) * self.top, UNLIMITED, levels)
+        is_on_its_way = way > near
+        return LevelSearch(
+            levels,
+            self.top,
+            np.where(is_on_its_way, step, self.step),
+            np.where(is_on_its_way, up, self.went_up),
+            is_over,
+        )
 
 
 def stretch_by_others(others_utilisation: Floats, cores: Floats, one_of_them: Floats) -> Floats:

@@ -18,7 +18,7 @@ from storm_operator.simulator.accounting import Work, count_cpu, delays_of
 from storm_operator.simulator.arrays import ratio, times, total_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.conditions import Conditions, ConditionsReader
-from storm_operator.simulator.cpu import fair_levels
+from storm_operator.simulator.cpu import LevelSearch, fair_levels
 from storm_operator.simulator.heirs import heirs
 from storm_operator.simulator.model import ClusterModel
 from storm_operator.simulator.roots import Sampler
@@ -29,7 +29,7 @@ from storm_operator.simulator.trees import Finished, Trees
 from storm_operator.simulator.wiring import Wiring, wire
 
 DEFAULT_STEP_SECONDS = 0.5
-MOST_SHARING_ROUNDS = 5
+MOST_SHARING_ROUNDS = 20
 LEAST_CAPACITY_SHARE = 0.02
 """What network threads and idling leave to executors at least, as a share of the supervisor's CPU."""
 
@@ -194,15 +194,17 @@ class Engine:
     def _flow(self, emission: Floats, conditions: Conditions) -> tuple[Floats, Floats]:
         """Executed and arrived tuples by executor; CPU is shared by what they turn out to want.
 
-        What an executor wants depends on what those before it get: the sharing is repeated until it stays the same.
+        What an executor wants depends on what those before it get: levels are tried until they lead to themselves. With
+        others, CPU would be idle that somebody has work for, or be used twice.
         """
-        self._levels = np.full(len(self.where.supervisor_ids), np.inf)
+        search = LevelSearch.begin(conditions.most_millicores, self.routing.supervisor_of, len(self._levels))
+        self._levels = search.levels
         executed, arrived = self._cascade(emission, conditions)
         for _ in range(MOST_SHARING_ROUNDS):
-            levels = self._fair_levels(emission, executed, arrived, conditions)
-            if np.array_equal(np.isinf(levels), np.isinf(self._levels)) and np.allclose(levels, self._levels, 0.01):
+            search = search.next(self._fair_levels(emission, executed, arrived, conditions))
+            if search.is_over:
                 break
-            self._levels = levels
+            self._levels = search.levels
             executed, arrived = self._cascade(emission, conditions)
         return executed, arrived
 

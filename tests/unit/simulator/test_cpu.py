@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_operator.agent.cgroups import PERIOD_US
-from storm_operator.simulator.cpu import fair_levels, held_back, mean_wait_seconds, stretch_by_others
+from storm_operator.simulator.cpu import (
+    UNLIMITED,
+    LevelSearch,
+    fair_levels,
+    held_back,
+    mean_wait_seconds,
+    stretch_by_others,
+)
+from storm_operator.simulator.engine import MOST_SHARING_ROUNDS
 from storm_operator.simulator.model import LIMIT_PERIOD_SECONDS
 
 
@@ -38,6 +46,32 @@ def test_levels_use_up_the_capacity_exactly() -> None:
     for number in range(40):
         got = np.minimum(wanted[group == number], level[number]).sum()
         assert got == pytest.approx(min(capacity[number], wanted[group == number].sum()))
+
+
+def searched(handed_on: float, capacity: float) -> LevelSearch:
+    """On each of two machines one thread always has work, and hands on `handed_on` millicores for each of its own.
+
+    That goes to threads of the other machine, each of which wants less than it does.
+    """
+    search = LevelSearch.begin(np.full(2, 1000.0), np.arange(2), 2)
+    for _ in range(MOST_SHARING_ROUNDS):
+        most = np.minimum(search.levels, 1000.0)
+        left = capacity - handed_on * most[::-1]
+        search = search.next(np.where(left < 1000.0, np.maximum(left, 10.0), UNLIMITED))
+        if search.is_over:
+            break
+    return search
+
+
+@pytest.mark.parametrize("handed_on", [0.5, 1.0, 2.0, 5.0, 10.0])
+def test_levels_are_found_where_more_for_some_is_more_work_for_others(handed_on: float) -> None:
+    search = searched(handed_on, 1200.0)
+    assert search.is_over
+    assert search.levels == pytest.approx(1200.0 / (1.0 + handed_on), rel=0.01)
+
+
+def test_nobody_shares_where_there_is_enough_for_the_work_that_is_handed_on_too() -> None:
+    assert searched(1.0, 2100.0).levels.tolist() == [UNLIMITED, UNLIMITED]
 
 
 def test_wait_is_that_of_mm1_and_md1() -> None:

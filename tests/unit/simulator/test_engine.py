@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from simulator_scene import all_on, check_conservation, cluster, engine, executor, played, spout_and_bolts
-from storm_operator.core.model import Assignment, WorkerSlot
+from storm_operator.core.model import Assignment, ComponentKind, WorkerSlot
 from storm_operator.simulated_loop import even_start
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.load import Constant, Noisy, Step
 from storm_operator.simulator.measure import Meter
-from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, Costs
+from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, Costs, SimulatedComponent, SimulatedEdge
 from storm_operator.simulator.workloads import http_monitor, reference_chain, word_count
 
 
@@ -70,6 +72,19 @@ def test_who_wants_less_than_half_gets_it_under_contention() -> None:
     _, snapshot = played(model, 20.0)
     assert snapshot.loads[executor(model, "b1")].executed_per_second == pytest.approx(90.0, rel=0.01)
     assert snapshot.loads[executor(model, "b2")].executed_per_second == pytest.approx(82.0, rel=0.01)
+
+
+def test_no_cpu_is_idle_where_who_is_behind_hands_on_work_to_others_on_the_machine() -> None:
+    """Each tuple takes 0.2 ms of the bolt that is behind, and 0.1 ms of each of four after it."""
+    after = [SimulatedComponent(f"b{n}", ComponentKind.BOLT, 1, cpu_ms_per_tuple=0.1) for n in range(2, 6)]
+    one = spout_and_bolts(3000.0, 0.2)
+    edges = (*one.edges, *(SimulatedEdge("b1", bolt.name) for bolt in after))
+    model = cluster(replace(one, components=(*one.components, *after), edges=edges))
+    _, snapshot = played(model, 20.0)
+    assert snapshot.supervisor_cpu_millicores["s1"] == pytest.approx(1000.0, rel=0.02)
+    for component in ("b1", "b5"):
+        executed = snapshot.loads[executor(model, component)].executed_per_second
+        assert executed == pytest.approx(1000.0 / 0.6, rel=0.02)
 
 
 def test_a_limit_holds_one_executor_back_and_no_other() -> None:

@@ -70,6 +70,9 @@ class FakeCluster:
         self._call(f"deactivate {topology_id}")
         self.inactive.add(topology_id)
 
+    def deactivated(self, topology_ids: Collection[str]) -> Collection[str]:
+        return self.inactive & set(topology_ids)
+
     def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
         return self.assignment.restricted_to(topology_ids)
 

@@ -19,6 +19,7 @@ from storm_operator.core.plan_progress import (
     executors_not_running,
     moved_topologies,
     supervisors_of,
+    to_drain,
     with_first_failures,
 )
 from storm_operator.core.plan_record import PlanRecord, PlanState
@@ -58,6 +59,7 @@ class Applier:
             state=PlanState.APPLYING,
             worker_pids_before={slot: worker.pid for slot, worker in self.probe.workers().items()},
             failures_before=self.probe.failures(record.plan.topology_ids),
+            inactive_before=self._inactive_among(to_drain(record)),
         )
         save(record)
         return self._carry_out(record, save)
@@ -88,7 +90,7 @@ class Applier:
         self.machines.open_up(supervisors_of(plan))
         if record.enforce_cpu:
             self.limits.raise_for(plan)
-        drained = record.method is not ApplyMethod.DRAIN or self._drain(plan)
+        drained = record.method is not ApplyMethod.DRAIN or self._drain(record)
         for topology_id in plan.topology_ids:
             self.documents.write_plan(topology_id, plan)
         if record.method is ApplyMethod.REBALANCE and not self._is_in_force(plan):
@@ -124,15 +126,18 @@ class Applier:
         save(record)
         return record
 
-    def _drain(self, plan: Plan) -> bool:
+    def _inactive_among(self, topology_ids: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(sorted(self.storm.deactivated(topology_ids))) if topology_ids else ()
+
+    def _drain(self, record: PlanRecord) -> bool:
         """Pause the spouts and wait until no tuple is in flight; False when some still were after a while."""
-        for topology_id in moved_topologies(plan):
+        for topology_id in to_drain(record):
             self.storm.deactivate(topology_id)
         executed_before = -1.0
 
         def is_quiet() -> bool:
             nonlocal executed_before
-            in_flight = self.probe.tuples_in_flight(moved_topologies(plan))
+            in_flight = self.probe.tuples_in_flight(moved_topologies(record.plan))
             if in_flight is None:
                 return False
             waiting, executed = in_flight
@@ -153,10 +158,8 @@ class Applier:
 
     def _resume_spouts(self, record: PlanRecord) -> None:
         """Of each drained topology, whatever becomes of the others; then raises what was refused first."""
-        if record.method is not ApplyMethod.DRAIN:
-            return
         refused: list[AdapterError] = []
-        for topology_id in moved_topologies(record.plan):
+        for topology_id in to_drain(record):
             try:
                 self.storm.activate(topology_id)
             except TopologyNotAlive:

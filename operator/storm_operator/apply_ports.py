@@ -29,6 +29,9 @@ class StormCommands(Protocol):
 
     def deactivate(self, topology_id: str) -> None: ...
 
+    def deactivated(self, topology_ids: Collection[str]) -> Collection[str]:
+        """Those of `topology_ids` whose spouts do not emit until somebody activates them."""
+
     def read_assignment(self, topology_ids: Collection[str]) -> Assignment: ...
 
     def tell_supervisors(self, supervisor_ids: Collection[str]) -> bool:

@@ -96,6 +96,9 @@ class SimulatedCluster:
     def deactivate(self, topology_id: str) -> None:
         self.engine.cluster.inactive.add(topology_id)
 
+    def deactivated(self, topology_ids: Collection[str]) -> Collection[str]:
+        return self.engine.cluster.inactive & set(topology_ids)
+
     def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
         return self.engine.cluster.assignment.restricted_to(topology_ids)
 

@@ -12,6 +12,7 @@ from storm_operator.adapters.errors import NimbusError
 from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier
 from storm_operator.core.decision import Move, Plan, Prediction
 from storm_operator.core.model import Assignment, Executor
+from storm_operator.core.plan_json import record_from_json, record_to_json
 from storm_operator.core.plan_progress import executors_not_running
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
@@ -142,6 +143,21 @@ def record_of_two() -> PlanRecord:
         plan(), topology_ids=("other", "words"), base=here, target=there, moves=(*plan().moves, move), kept_workers=()
     )
     return replace(record(ApplyMethod.DRAIN), plan=both)
+
+
+@pytest.mark.parametrize("step", [None, "write_plan other"])
+def test_drain_leaves_a_topology_inactive_that_its_owner_had_deactivated(step: str | None) -> None:
+    drained = record_of_two()
+    cluster = FakeCluster(drained.plan.base, FakeClock(), die_at=step, inactive={"other"})
+    saved: list[PlanRecord] = []
+    if step is None:
+        done = applier_for(cluster).apply(drained, saved.append)
+    else:
+        with pytest.raises(Killed):
+            applier_for(cluster).apply(drained, saved.append)
+        done = applier_for(cluster).resume(record_from_json(record_to_json(saved[-1])), saved.append)
+    assert done.state is PlanState.SETTLING
+    assert cluster.inactive == {"other"}
 
 
 def test_abandoned_plan_leaves_nobody_paused_whom_nimbus_resumes() -> None:

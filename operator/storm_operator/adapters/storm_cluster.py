@@ -14,7 +14,7 @@ from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.adapters.nimbus.relay import relay_assignments
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors, read_thrift_addresses
 from storm_operator.adapters.nimbus.topology import WORKERS_KEY, TopologyReading, topology_from
-from storm_operator.adapters.nimbus.values import KILLED, TopologyInfo, TopologySummary
+from storm_operator.adapters.nimbus.values import INACTIVE, KILLED, TopologyInfo, TopologySummary
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import Nodes
 from storm_operator.core.lifecycle import FINGERPRINT_KEY, RunningTopology
@@ -121,6 +121,9 @@ class StormCluster:
 
     def deactivate(self, topology_id: str) -> None:
         self._client.deactivate(self._name(topology_id))
+
+    def deactivated(self, topology_ids: Collection[str]) -> frozenset[str]:
+        return frozenset(one.id for one in self._living() if one.id in topology_ids and one.status == INACTIVE)
 
     def kill(self, name: str, wait_seconds: int) -> None:
         """Kill the topology `name`; one that is gone already is none to kill."""

@@ -103,6 +103,7 @@ def record_to_json(record: PlanRecord) -> dict[str, Any]:
         "approved_at_seconds": record.approved_at_seconds,
         "busy_before": [_executor_to_json(executor) for executor in record.busy_before],
         "timed_before": None if record.timed_before is None else list(record.timed_before),
+        "inactive_before": list(record.inactive_before),
     }
 
 
@@ -133,6 +134,7 @@ def record_from_json(value: Mapping[str, Any]) -> PlanRecord:
         approved_at_seconds=value.get("approved_at_seconds"),
         busy_before=tuple(_executor_from_json(executor) for executor in value["busy_before"]),
         timed_before=None if value.get("timed_before") is None else tuple(value["timed_before"]),
+        inactive_before=tuple(value.get("inactive_before", ())),
     )
 
 

@@ -19,6 +19,13 @@ def moved_topologies(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted({move.executor.topology_id for move in plan.moves}))
 
 
+def to_drain(record: PlanRecord) -> tuple[str, ...]:
+    """The topologies whose spouts the plan pauses and resumes: not those that somebody had deactivated before it."""
+    if record.method is not ApplyMethod.DRAIN:
+        return ()
+    return tuple(t for t in moved_topologies(record.plan) if t not in record.inactive_before)
+
+
 def supervisors_of(plan: Plan) -> frozenset[str]:
     """The supervisors that host, or hosted, anything of the topologies that the plan touches."""
     slots = {*plan.base.workers(), *plan.target.workers()}

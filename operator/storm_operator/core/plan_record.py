@@ -76,8 +76,9 @@ class PlanRecord:
     `failures_before` (failed tuples by counter, None when an agent was silent) are the readings from before the move
     that these are told by; of a counter that appeared with the move, the first one after it;
     `busy_before` are the executors that had tuples to work on, and so will show when they run again; `timed_before` the
-    topologies (ids) whose latency was known, None where nobody noted that. `rollback_of` is, of a rollback, the id of
-    the plan that it undoes. `approved_by` is AUTO or who said yes; empty until somebody has.
+    topologies (ids) whose latency was known, None where nobody noted that; `inactive_before` those to be drained that
+    were deactivated already, by their owner or as suspended, and so are not resumed. `rollback_of` is, of a rollback,
+    the id of the plan that it undoes. `approved_by` is AUTO or who said yes; empty until somebody has.
     """
 
     plan: Plan
@@ -96,6 +97,7 @@ class PlanRecord:
     failures_before: Mapping[str, float] | None = field(default_factory=dict)
     busy_before: tuple[Executor, ...] = ()
     timed_before: tuple[str, ...] | None = None
+    inactive_before: tuple[str, ...] = ()
     enforce_cpu: bool = True
     rollback_of: str = ""
     approved_by: str = ""

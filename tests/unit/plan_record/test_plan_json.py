@@ -52,6 +52,7 @@ def full_record() -> PlanRecord:
         failures_before={"storm_executor_failed_tuples_total{}": 3.0},
         busy_before=(count,),
         timed_before=("words",),
+        inactive_before=("words",),
         enforce_cpu=False,
         rollback_of="p-0",
         approved_by="auto",
@@ -81,6 +82,12 @@ def test_a_record_of_an_older_journal_does_not_say_whose_latency_was_known() -> 
     document = record_to_json(full_record())
     del document["timed_before"]
     assert record_from_json(document).timed_before is None
+
+
+def test_a_record_of_an_older_journal_resumes_whatever_it_drained() -> None:
+    document = record_to_json(full_record())
+    del document["inactive_before"]
+    assert record_from_json(document).inactive_before == ()
 
 
 def test_record_of_another_version_is_refused() -> None:

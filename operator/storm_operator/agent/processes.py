@@ -24,9 +24,13 @@ LONGEST_OF_THREAD_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class ProcessUse:
-    """What one process has used since it started. `started` tells it from a later one with the same pid."""
+    """What one process has used since it started, at `started` seconds since 1970 as the clock has it now.
+
+    `started_ticks` after boot tell it from a later one with the same pid, whatever becomes of the clock.
+    """
 
     pid: int
+    started_ticks: int
     started: float
     cpu_seconds: float
     memory_bytes: int
@@ -76,11 +80,15 @@ def _read_of_thread(pid: int, tid: int, name: str) -> str:
 
 def process_use(pid: int) -> ProcessUse | None:
     """CPU and memory of one process, without its children."""
+    started_ticks = thread_start_ticks(pid, pid)
+    if started_ticks is None:
+        return None
     try:
         process = psutil.Process(pid)
         with process.oneshot():
             times = process.cpu_times()
-            return ProcessUse(pid, process.create_time(), times.user + times.system, process.memory_info().rss)
+            cpu_seconds = times.user + times.system
+            return ProcessUse(pid, started_ticks, process.create_time(), cpu_seconds, process.memory_info().rss)
     except psutil.Error:
         return None
 
@@ -124,15 +132,17 @@ class ProcessCpuMeter:
     def __init__(self, began_at_seconds: float) -> None:
         self.total_seconds = 0.0
         self._began_at_seconds = began_at_seconds
-        self._last: dict[tuple[int, float], float] = {}
+        self._last: dict[tuple[int, int], float] = {}
 
     def add(self, uses: Iterable[ProcessUse]) -> float:
         """The total after these readings."""
-        readings = {(use.pid, use.started): use.cpu_seconds for use in uses}
-        self.total_seconds += sum(max(0.0, now - self._counted(process, now)) for process, now in readings.items())
-        self._last = readings
+        readings = {(use.pid, use.started_ticks): use for use in uses}
+        self.total_seconds += sum(
+            max(0.0, use.cpu_seconds - self._counted(process, use)) for process, use in readings.items()
+        )
+        self._last = {process: use.cpu_seconds for process, use in readings.items()}
         return self.total_seconds
 
-    def _counted(self, process: tuple[int, float], now: float) -> float:
-        is_older = process[1] < self._began_at_seconds
-        return self._last.get(process, now if is_older else 0.0)
+    def _counted(self, process: tuple[int, int], use: ProcessUse) -> float:
+        is_older = use.started < self._began_at_seconds
+        return self._last.get(process, use.cpu_seconds if is_older else 0.0)

@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 
+import psutil
 import pytest
 
 from storm_operator.agent import processes
@@ -56,15 +57,28 @@ def test_use_of_a_process() -> None:
     assert process_use(2**22 + 1) is None
 
 
+def test_meter_does_not_count_a_process_again_when_the_clock_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = ProcessCpuMeter(began_at_seconds=0.0)
+    use = process_use(os.getpid())
+    assert use is not None
+    counted = meter.add([use])
+    boot_seconds = psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot_seconds + 1.0)
+    again = process_use(os.getpid())
+    assert again is not None
+    assert again.started == use.started + 1.0
+    assert meter.add([again]) - counted < counted
+
+
 def test_meter_never_falls_when_a_process_ends() -> None:
     meter = ProcessCpuMeter(began_at_seconds=0.0)
-    assert meter.add([ProcessUse(1, 0.0, 5.0, 0), ProcessUse(2, 0.0, 3.0, 0)]) == 8.0
-    assert meter.add([ProcessUse(1, 0.0, 6.0, 0)]) == 9.0
-    assert meter.add([ProcessUse(1, 9.0, 0.5, 0)]) == 9.5  # the pid belongs to another process now
+    assert meter.add([ProcessUse(1, 0, 0.0, 5.0, 0), ProcessUse(2, 0, 0.0, 3.0, 0)]) == 8.0
+    assert meter.add([ProcessUse(1, 0, 0.0, 6.0, 0)]) == 9.0
+    assert meter.add([ProcessUse(1, 900, 9.0, 0.5, 0)]) == 9.5  # the pid belongs to another process now
     assert meter.add([]) == 9.5
 
 
 def test_meter_leaves_out_what_was_used_before_it_began() -> None:
     meter = ProcessCpuMeter(began_at_seconds=10.0)
-    assert meter.add([ProcessUse(1, 9.0, 3600.0, 0), ProcessUse(2, 11.0, 3.0, 0)]) == 3.0
-    assert meter.add([ProcessUse(1, 9.0, 3601.0, 0), ProcessUse(2, 11.0, 3.0, 0)]) == 4.0
+    assert meter.add([ProcessUse(1, 900, 9.0, 3600.0, 0), ProcessUse(2, 1100, 11.0, 3.0, 0)]) == 3.0
+    assert meter.add([ProcessUse(1, 900, 9.0, 3601.0, 0), ProcessUse(2, 1100, 11.0, 3.0, 0)]) == 4.0

@@ -58,6 +58,15 @@ def test_scrapes_before_the_window_do_not_count(agent: Agent, url: str) -> None:
     assert window.series[COUNT].increase == 200.0
 
 
+def test_scrapes_of_before_the_clock_was_set_back_do_not_count(agent: Agent, url: str) -> None:
+    source = ScrapeSource(lambda: {"h1": url})
+    increases = []
+    for at, value in ((1000.0, 1000), (1010.0, 1100), (1020.0, 1200), (1005.0, 1300), (1015.0, 1400), (1025.0, 1500)):
+        agent.show(value)
+        increases.append(source.read_window(at, 15.0, at - 10.0).series[COUNT].increase)
+    assert increases == [0.0, 100.0, 100.0, 0.0, 100.0, 100.0]
+
+
 def test_agent_that_fails_is_a_problem_and_its_older_scrapes_stay(agent: Agent, url: str) -> None:
     source = ScrapeSource(lambda: {"h1": url})
     agent.show(100)

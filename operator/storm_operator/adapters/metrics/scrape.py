@@ -64,6 +64,7 @@ class ScrapeSource:
     ) -> MetricsWindow:
         """Scrape all agents now; the window is made of this scrape and the remembered ones."""
         targets = dict(self._targets())
+        self._forget_where_clock_was_set_back(now_seconds)
         problems = self._scrape_all(targets, now_seconds)
         self._forget(targets, now_seconds - max(window_seconds, self._retention_seconds))
         samples = self._samples(since_seconds=now_seconds - window_seconds)
@@ -92,6 +93,11 @@ class ScrapeSource:
             return values
         except ScrapeError as error:
             return error
+
+    def _forget_where_clock_was_set_back(self, now_seconds: float) -> None:
+        """How long ago scrapes of the future were is not known, nor how long ago those before them."""
+        if any(scrape.timestamp_seconds > now_seconds for scrapes in self._scrapes.values() for scrape in scrapes):
+            self._scrapes = {}
 
     def _forget(self, targets: Targets, oldest_seconds: float) -> None:
         """Drop old scrapes, and those of agents that are no longer targets: their supervisors are gone."""

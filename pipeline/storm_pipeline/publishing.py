@@ -21,6 +21,7 @@ from storm_operator.core.learned_profile import (
     SettingsAdvice,
 )
 from storm_operator.core.learned_profile_json import dump_profile, load_profile
+from storm_operator.core.schema_errors import InvalidDocument
 from storm_operator.core.seasonal import Season
 from storm_operator.history.files import Files
 from storm_pipeline.gold import COMPONENT_PROFILE, FORECAST_ERRORS, SEASONS, TUNING_ADVICE
@@ -127,7 +128,10 @@ def publish_to_config_map(profile: LearnedProfile, namespace: str, name: str) ->
 def checked_text(profile: LearnedProfile) -> str:
     """The profile as text, read back by the operator's own checks."""
     text = dump_profile(profile)
-    load_profile(text)
+    try:
+        load_profile(text)
+    except InvalidDocument as error:  # such as a season of more bins than it takes
+        raise CannotPublish(f"the operator would refuse it: {error}") from error
     return text
 
 

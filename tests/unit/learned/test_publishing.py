@@ -121,6 +121,16 @@ def test_a_file_is_on_disk_before_it_takes_the_old_one_s_place(tmp_path: Path, m
         publish_to_file(made, tmp_path / "file" / "profile.json")
 
 
+def test_a_season_of_more_bins_than_the_operator_takes_is_not_published(tmp_path: Path) -> None:
+    bins = (1.0,) * 60_480  # a week, in bins of ten seconds
+    shape = {"cycle_seconds": 604_800.0, "bin_seconds": 10.0, "level_weight": 0.5}
+    week = json.dumps({**shape, "expected_per_second": bins, "ready_per_second": bins})
+    found = Row(**{**load("split").asDict(), "season": week})
+    with pytest.raises(CannotPublish, match=r"words\.split\.season.*expected 20160 entries"):
+        publish_to_file(compose_profile(Findings(CLUSTER, seasons=[found]), VALID_SECONDS), tmp_path / "profile.json")
+    assert not list(tmp_path.iterdir())
+
+
 def test_until_when_it_is_valid_is_told() -> None:
     made = compose_profile(Findings(CLUSTER, [cost("split")]), VALID_SECONDS)
     assert validity(made, seconds(0.0)) == "valid until 2026-03-15 00:00 UTC"

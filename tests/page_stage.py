@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storm_operator.adapters.errors import AdapterError
 from storm_operator.console.site import PageAddress, SinglePage
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import ComponentKind
 from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_operator.simulator.load import Constant, Sine
@@ -123,6 +125,14 @@ class PageStage:
             self.page.carry_out(self.stage.loop.desk)
             self.stage.run_period(self.specs())
 
+    def passes_unseen(self, number: int = 1) -> None:
+        """Passes in which nobody tells how the cluster is."""
+        loop = self.stage.loop
+        seeing = loop.observer
+        loop.observer = _NobodyAnswers()
+        self.passes(number)
+        loop.observer = seeing
+
     def until_planned(self) -> int:
         """Pass after pass until the first plan is made, which gathers what Even has spread; how many there were."""
         for number in range(1, MOST_PASSES):
@@ -139,6 +149,17 @@ class PageStage:
         finally:
             server.shutdown()
             server.server_close()
+
+
+class _NobodyAnswers:
+    def observe(
+        self,
+        specs: Mapping[str, TopologySpec],
+        history: tuple[LoadPeriod, ...],
+        now_seconds: float,
+        period_seconds: float,
+    ) -> ClusterSnapshot:
+        raise AdapterError("no Nimbus answers")
 
 
 def replace_url(stage: PageStage, url: str) -> PageStage:

@@ -340,6 +340,10 @@ def test_forecast_and_decisions_are_shown(visitor: Visitor, stage: PageStage) ->
         *("__acker", "count", "sentences", "split")
     }
     visitor.wait_for(".charts figcaption", "in the mean")
+    stage.passes_unseen(2)
+    passes = stage.page.watcher.seen.passes
+    eventually(lambda: visitor.seen("state.passes") == passes, "the passes that could not see the cluster")
+    assert visitor.page.locator(".charts figure").count() == 4
     visitor.page.keyboard.press("4")
     visitor.wait_for(".log", "no change")
     visitor.page.locator(".log .link", has_text="before and after").click()

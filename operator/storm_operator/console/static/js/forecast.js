@@ -35,7 +35,10 @@ function swatch(colour, dash) {
   return s("svg", { width: 30, height: 8 }, s("line", { x1: 0, x2: 30, y1: 4, y2: 4, stroke: colour, "stroke-width": 2.2, "stroke-dasharray": dash }));
 }
 
-/** For each component its points {at, forecast, actual}; components with the most load first within a topology. */
+/**
+ * For each component its points {at, forecast, actual}; components with the most load first within a topology.
+ * Only those that the last pass that saw any had: a pass that could not see the cluster has none.
+ */
 function seriesOf(passes) {
   const found = new Map();
   for (const pass of passes) {
@@ -45,8 +48,9 @@ function seriesOf(passes) {
       found.get(name).points.push({ at: pass.at_seconds, forecast: load.forecast_per_second, actual: load.arrived_per_second, next: load.next_per_second });
     }
   }
+  const newest = passes.findLast((pass) => pass.components.length > 0)?.at_seconds;
   const size = (one) => Math.max(0, ...one.points.map((point) => point.actual ?? point.forecast ?? 0));
-  return [...found.values()].filter((one) => one.points.at(-1).at === passes.at(-1).at_seconds).sort((a, b) => a.topology.localeCompare(b.topology) || size(b) - size(a));
+  return [...found.values()].filter((one) => one.points.at(-1).at === newest).sort((a, b) => a.topology.localeCompare(b.topology) || size(b) - size(a));
 }
 
 function chart(one) {

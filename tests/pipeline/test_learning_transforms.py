@@ -207,6 +207,12 @@ def test_the_newest_state_of_a_plan_counts(spark: SparkSession) -> None:
     assert (error["figure"], error["median_error_percent"]) == ("latency_mean_ms", pytest.approx(20.0))
 
 
+def test_what_was_measured_as_nothing_tells_no_error_of_a_prediction(spark: SparkSession) -> None:
+    plans = [plan("Verified"), plan("Verified", plan_id="p-2", measured_after_latency_mean_ms=0.0)]
+    (error,) = prediction_errors(spark.createDataFrame(plans, PLANS)).collect()
+    assert (error["plans"], error["median_error_percent"]) == (1, pytest.approx(20.0))
+
+
 def test_a_forecast_is_of_the_next_period_however_late_that_ends_but_not_of_one_after_a_gap(
     spark: SparkSession,
 ) -> None:

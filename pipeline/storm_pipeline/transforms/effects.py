@@ -237,12 +237,12 @@ LEAST_MEASURED = 1e-3
 def prediction_errors(plans: DataFrame) -> DataFrame:
     """From one row per plan: how far predictions were from what was measured after, by policy and figure."""
     figures = [
-        plans.select(
+        plans.where((f.col(measured) > LEAST_MEASURED) & f.col(predicted).isNotNull()).select(
             "cluster",
             "policy",
             f.lit(figure).alias("figure"),
-            (100.0 * (f.col(predicted) - f.col(measured)) / f.col(measured)).alias("off"),
-        ).where((f.col(measured) > LEAST_MEASURED) & f.col(predicted).isNotNull())
+            (100.0 * (f.col(predicted) - f.col(measured)) / f.nullif(measured, f.lit(0.0))).alias("off"),
+        )
         for figure, (predicted, measured) in PREDICTED.items()
     ]
     together = figures[0]

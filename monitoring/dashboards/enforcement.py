@@ -12,6 +12,8 @@ from dashboards.table_panels import Column, rows
 
 USE = f"rate(storm_executor_cpu_seconds_total{{{AGENTS}}}[$__rate_interval])"
 LIMIT = f"storm_executor_cpu_limit_cores{{{AGENTS}}}"
+NONE_LIMITED = f"count(storm_executor_cpu_seconds_total{{{AGENTS}}}) * 0"
+"""Zero where executors are measured; where no agent tells of any, nothing is known."""
 THROTTLED = f"rate(storm_executor_throttled_seconds_total{{{AGENTS}}}[$__rate_interval])"
 RECORDED_USED = f"executor:storm_cpu_used:limit_ratio2m{{{AGENTS}}}"
 RECORDED_THROTTLED = f"executor:storm_throttled:ratio2m{{{AGENTS}}}"
@@ -40,14 +42,14 @@ def _figures() -> tuple[AnyPanel, ...]:
             "Executors held to a limit",
             "Executors whose CPU the agents limit now.",
             "short",
-            f"count({LIMIT}) or vector(0)",
+            f"count({LIMIT}) or {NONE_LIMITED}",
             width=6,
         ),
         figure(
             "Limits together",
             "Cores that all limits allow together.",
             "suffix: cores",
-            f"sum({LIMIT}) or vector(0)",
+            f"sum({LIMIT}) or {NONE_LIMITED}",
             width=6,
             decimals=2,
         ),

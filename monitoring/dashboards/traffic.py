@@ -62,7 +62,7 @@ def _how_much() -> tuple[AnyPanel, ...]:
             "Pairs of supervisors",
             "Ordered pairs of different supervisors that exchange tuples.",
             "short",
-            f"count({BETWEEN} > 0) or vector(0)",
+            f"count({BETWEEN} > 0) or count({SUPERVISORS}) * 0",
             width=6,
         ),
         figure(

@@ -153,6 +153,21 @@ def test_no_alerts_are_no_good_news_where_no_rules_are_loaded() -> None:
     assert panel["fieldConfig"]["defaults"]["noValue"] == "no rules"
 
 
+@pytest.mark.parametrize(
+    ("uid", "title", "told_by"),
+    [
+        (Uid.ENFORCEMENT, "Executors held to a limit", "storm_executor_cpu_seconds_total"),
+        (Uid.ENFORCEMENT, "Limits together", "storm_executor_cpu_seconds_total"),
+        (Uid.TRAFFIC, "Pairs of supervisors", "storm_operator_supervisor_executors"),
+    ],
+)
+def test_there_are_none_only_where_somebody_tells_of_it(uid: Uid, title: str, told_by: str) -> None:
+    (target,) = PANELS[uid, title]["targets"]
+    _, none = target["expr"].split(" or ")
+    assert told_by in none
+    assert none.endswith("* 0")
+
+
 def test_no_operator_at_all_is_seen_too() -> None:
     """Without the zero the panel would be empty where nothing is scraped."""
     (target,) = PANELS[Uid.OPERATOR, "Leading"]["targets"]

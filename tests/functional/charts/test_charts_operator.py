@@ -234,6 +234,15 @@ def test_a_budget_only_where_there_is_a_choice(helm: Helm) -> None:
     assert len(helm.template("storm-operator", "replicas=2").of_kind("PodDisruptionBudget")) == 1
 
 
+def test_pods_are_replaced_as_the_values_say(helm: Helm) -> None:
+    def strategy_with(*values: str) -> object:
+        (deployment,) = helm.template("storm-operator", *values).of_kind("Deployment")
+        return deployment["spec"].get("strategy")
+
+    assert strategy_with() is None
+    assert strategy_with("strategy.type=Recreate") == {"type": "Recreate"}
+
+
 def test_scraping_keeps_the_namespaces_of_topologies(helm: Helm) -> None:
     monitor = helm.template("storm-operator", "podMonitor.enabled=true").one("PodMonitor", "storm-storm-operator")
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]

@@ -24,7 +24,9 @@ class Checked:
 
 
 def check(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them (not their subfolders).")
+    ],
 ) -> None:
     """Say of each StormTopology whether the operator would take it, and if not, what is wrong; exit code 2 then.
 

@@ -79,7 +79,9 @@ def read_documents(path: Path) -> list[object]:
 def _parsed(path: Path, parse: Callable[[str], T]) -> T:
     try:
         return parse(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InvalidResource(f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise InvalidResource(f"cannot be read: {error}") from error
     except InvalidYaml as error:
         raise InvalidResource(f"not valid YAML: {error}") from error

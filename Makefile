@@ -102,6 +102,7 @@ golden-record: setup ## Another recording of a real run, for `make golden`
   bench-scrape bench-limit-period bench-shared-cores bench-reaction bench-league bench-restarts bench-forecasts bench-profile bench-profile-real bench-tune bench-papers \
   bench-real \
   bench-dashboards bench-pipeline bench-page page-pictures
+bench: PICTURES := --pictures docs/images/bench
 bench: bench-plan-all bench-optimum bench-papers bench-reaction bench-real ## How good the plans are, all of it: tables, and pictures into docs/images (hours)
 
 bench-hook: setup ## Cost and error of the metrics hook at saturation; the last line is JSON
@@ -116,7 +117,7 @@ bench-isolation: setup ## Two topologies on one supervisor, one turns greedy: wi
 bench-separation: setup ## Stateful and stateless workers apart or together: what each costs and saves
 	$(BIN)/python benchmarks/separation.py
 
-bench-limit-period: venv ## How long a real thread waits behind its CPU limit, by the limit's period; the last line is JSON
+bench-limit-period: venv ## How long a real thread waits behind its CPU limit, by the limit's period (LIMIT_OPTIONS); the last line is JSON
 	$(BIN)/python benchmarks/limit_period.py $(LIMIT_OPTIONS)
 
 bench-shared-cores: venv ## How much longer a real thread takes because others use its cores; the last line is JSON (SHARED_OPTIONS)
@@ -131,7 +132,7 @@ bench-idle: setup ## CPU of operator and agents at rest
 bench-many: setup ## Hundreds of StormTopologies at once, against a handler that does nothing else
 	PYTHONPATH=tests:benchmarks $(BIN)/python benchmarks/many_resources.py
 
-bench-plan: venv ## Plan quality and time beside KaHIP, METIS and Storm's ResourceAwareScheduler (EXECUTORS=10000 SUPERVISORS=1000)
+bench-plan: venv ## Plan quality and time beside KaHIP, METIS and Storm's ResourceAwareScheduler (EXECUTORS=10000 SUPERVISORS=1000, PLAN_OPTIONS)
 	PYTHONPATH=benchmarks $(BIN)/python -m plan.bench_plan --executors $(or $(EXECUTORS),10000) \
 	  --supervisors $(or $(SUPERVISORS),1000) $(PLAN_OPTIONS)
 
@@ -146,8 +147,8 @@ bench-first-tuple: setup ## From kubectl apply to the first tuple, against storm
 bench-placement: venv ## How long placement takes
 	$(BIN)/python benchmarks/placement.py
 
-bench-reaction: venv ## Step, sine, random, spike, noise: CPU over and under, failed tuples, plans; an hour of noise
-	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m reaction.bench_reaction $(REACTION_OPTIONS)
+bench-reaction: venv ## Step, sine, random, spike, noise: CPU over and under, failed tuples, plans; an hour of noise (REACTION_OPTIONS); the last line is JSON
+	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m reaction.bench_reaction $(PICTURES) $(REACTION_OPTIONS)
 
 bench-league: venv ## All policies by name on the same workloads, simulated (LEAGUE_OPTIONS); the last line is JSON
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m league $(LEAGUE_OPTIONS)
@@ -163,25 +164,26 @@ bench-profile-real: setup ## The same on compressed days of a real cluster, half
 
 bench-tune: venv spark-jars ## 1,000 settings replayed on an hour of 100 executors; one Spark executor against two (TUNE_OPTIONS)
 	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python benchmarks/tune_speed.py $(TUNE_OPTIONS)
-bench-pipeline: venv spark-jars ## Rows per second of the pipeline beside DuckDB and Polars (ROWS=10000000); the last line is JSON
+bench-pipeline: venv spark-jars ## Rows per second of the pipeline beside DuckDB and Polars (ROWS=10000000, PIPELINE_OPTIONS); the last line is JSON
 	PYTHONPATH=benchmarks $(BIN)/python -m pipeline.bench_pipeline --rows $(or $(ROWS),10000000) $(PIPELINE_OPTIONS)
 
-bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters; the last line is JSON
-	$(BIN)/python benchmarks/optimum.py
-bench-restarts: venv ## Worker restarts after a change of load, against a plan from scratch; the last line is JSON
+bench-optimum: venv ## How far adaptive is from the proven optimum on small clusters (OPTIMUM_OPTIONS); the last line is JSON
+	$(BIN)/python benchmarks/optimum.py $(OPTIMUM_OPTIONS)
+
+bench-restarts: venv ## Worker restarts after a change of load, against a plan from scratch (RESTARTS_OPTIONS); the last line is JSON
 	PYTHONPATH=benchmarks $(BIN)/python benchmarks/restarts.py $(RESTARTS_OPTIONS)
 
 bench-simulator: venv ## How much faster than real time 10,000 executors are simulated; the last line is JSON
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/simulator_speed.py
 
 bench-papers: venv ## Each paper's experiment on the simulator, its figures beside ours (PAPERS_OPTIONS); the last line is JSON
-	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m papers.bench_papers $(PAPERS_OPTIONS)
+	OMP_NUM_THREADS=1 PYTHONPATH=benchmarks $(BIN)/python -m papers.bench_papers $(PICTURES) $(PAPERS_OPTIONS)
 
 bench-calibration: setup ## Simulated against real, same topologies and placements: the error; the last line is JSON
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibration.py
 
-bench-real: setup ## Our schedulers against Storm's own on a real local cluster, taking turns; the last line is JSON
-	PYTHONPATH=tests $(BIN)/python benchmarks/real_cluster.py $(REAL_OPTIONS)
+bench-real: setup ## Our schedulers against Storm's own on a real local cluster, taking turns (REAL_OPTIONS); the last line is JSON
+	PYTHONPATH=tests $(BIN)/python benchmarks/real_cluster.py $(PICTURES) $(REAL_OPTIONS)
 
 bench-dashboards: venv ## How long panels take on a day of a 1,000-executor cluster (DASHBOARD_OPTIONS); the last line is JSON
 	PYTHONPATH=monitoring:benchmarks $(BIN)/python benchmarks/dashboard_speed.py $(DASHBOARD_OPTIONS)
@@ -218,7 +220,7 @@ packages: ## Debian packages for tests that need more than Python, Java, Maven a
 venv: .venv/compiled
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	@echo "Python packages into .venv: a minute or two, some 2.5 GB"
+	@echo "Python packages into .venv: some minutes, 2.5 GB"
 	$(BIN)/pip install -q -r requirements.lock
 	$(BIN)/pip install -q --no-deps -e .
 	@touch $@

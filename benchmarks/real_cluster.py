@@ -346,7 +346,7 @@ def main(
     policies: Annotated[str, typer.Option(help="Further policies by name, e.g. liu,aniello-online,t-storm.")] = "",
     measured: Annotated[Path | None, typer.Option(help="Do not measure: take what an earlier run measured.")] = None,
     keep: Annotated[Path, typer.Option(help="Where to keep what is measured.")] = DEFAULT_FILE,
-    pictures: Annotated[Path, typer.Option(help="Folder for a picture.")] = Path("docs/images/bench"),
+    pictures: Annotated[Path, typer.Option(help="Folder for a picture.")] = Path("build/bench-real"),
 ) -> None:
     """Measure (about ten minutes for each workload and turn, two and a half more for each further policy, and two to
     four of its own periods where it has one)."""

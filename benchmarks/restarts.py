@@ -20,7 +20,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from plan.instance import Instance, Scale, make_instance
@@ -183,33 +183,27 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--changes", nargs="+", default=list(CHANGES), choices=list(CHANGES))
     options = parser.parse_args()
-    columns = (
-        "change",
-        "seed",
-        "price",
-        "workers",
-        "restarts",
-        "from scratch",
-        "at best",
-        "share",
-        "from scratch",
-        "usual restarts",
-        "usual cost",
-        "equal",
-    )
-    table = Table(*columns)
+    table = Table("change", "seed", "restarts", "from scratch", "relabelled", "traffic", "usual")
     found = []
     for change in options.changes:
         for seed in range(1, options.seeds + 1):
             one = compare(Scale(options.executors, options.supervisors, seed=seed), change)
             found.append(one)
-            console.log(one)
-            cells = [getattr(one, field.name) for field in fields(one)]
-            texts = [cell if isinstance(cell, str) else f"{cell:.3g}" for cell in cells]
-            table.add_row(*texts, "yes" if one.is_equal_traffic else "NO")
+            console.print(f"{change}, seed {seed}: {one.restarts} restarts, {one.fresh_restarts} from scratch")
+            table.add_row(*_cells(one))
     console.print(table)
+    console.print(
+        "Restarted workers at equal traffic, by a plan from scratch, and by that one given to the supervisors in the "
+        "best way; traffic between supervisors over that of the plan from scratch; restarts at the usual price."
+    )
     summary = {change: _summed_up([one for one in found if one.change == change]) for change in options.changes}
     sys.stdout.write(json.dumps(summary) + "\n")
+
+
+def _cells(one: Comparison) -> tuple[str, ...]:
+    traffic = f"{one.share / one.fresh_share:.3f}" + ("" if one.is_equal_traffic else ", not equal")
+    restarts = (one.restarts, one.fresh_restarts, one.relabelled_restarts)
+    return one.change, str(one.seed), *map(str, restarts), traffic, str(one.usual_restarts)
 
 
 def _summed_up(cases: Sequence[Comparison]) -> dict[str, float | list[float]]:

@@ -82,7 +82,7 @@ def main(
     paper: Annotated[list[str] | None, typer.Option(help=f"Only these, of {', '.join(PAPERS)} (repeatable).")] = None,
     seeds: Annotated[int, typer.Option(help="Runs of each contestant in each case.", min=1)] = 3,
     output: Annotated[Path, typer.Option(help="Folder for results.json and tables.md.")] = Path("build/bench-papers"),
-    pictures: Annotated[Path, typer.Option(help="Folder for a picture of each paper.")] = Path("docs/images/bench"),
+    pictures: Annotated[Path, typer.Option(help="Folder for a picture of each paper.")] = Path("build/bench-papers"),
 ) -> None:
     """Play everything and write the results."""
     began = time.monotonic()

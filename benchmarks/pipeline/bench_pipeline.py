@@ -238,7 +238,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000, help="pair-rows")
     parser.add_argument("--folder", type=Path, default=Path("build/bench-pipeline"))
-    parser.add_argument("--phases", nargs="*", default=list(PHASES), choices=[*PHASES, []], help="only these")
+    parser.add_argument("--phases", nargs="+", default=list(PHASES), choices=list(PHASES), help="only these")
     parser.add_argument("--in-process", help=argparse.SUPPRESS)
     given = parser.parse_args()
     folder = (given.folder / str(given.rows)).absolute()

@@ -163,7 +163,7 @@ def main(
     hour_seeds: Annotated[int, typer.Option(help="Seeds of the hour with noise; 0 leaves it out.")] = 5,
     hour_seconds: Annotated[float, typer.Option(help="How long that hour is.")] = HOUR_SECONDS,
     output: Annotated[Path, typer.Option(help="Folder for results.json and tables.md.")] = Path("build/bench-reaction"),
-    pictures: Annotated[Path, typer.Option(help="Folder for a picture.")] = Path("docs/images/bench"),
+    pictures: Annotated[Path, typer.Option(help="Folder for a picture.")] = Path("build/bench-reaction"),
 ) -> None:
     """Play everything and write results.json and tables.md."""
     check_names("--policy", policy, CONTESTANTS)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,7 +17,6 @@ from storm_operator.console.site import PageAddress, SinglePage
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import ComponentKind
 from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings
-from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_operator.simulator.load import Constant, Sine
@@ -129,7 +129,7 @@ class PageStage:
         """Passes in which nobody tells how the cluster is."""
         loop = self.stage.loop
         seeing = loop.observer
-        loop.observer = _NobodyAnswers()
+        loop.observer = Mock(**{"observe.side_effect": AdapterError("no Nimbus answers")})
         self.passes(number)
         loop.observer = seeing
 
@@ -149,17 +149,6 @@ class PageStage:
         finally:
             server.shutdown()
             server.server_close()
-
-
-class _NobodyAnswers:
-    def observe(
-        self,
-        specs: Mapping[str, TopologySpec],
-        history: tuple[LoadPeriod, ...],
-        now_seconds: float,
-        period_seconds: float,
-    ) -> ClusterSnapshot:
-        raise AdapterError("no Nimbus answers")
 
 
 def replace_url(stage: PageStage, url: str) -> PageStage:

@@ -134,8 +134,8 @@ class PodLimits:
     def see(self, namespaces: tuple[str, ...]) -> None:
         """Read the pods. Raises `KubernetesError`."""
         self.present = self.pods.supervisors(namespaces)
-        self.problems = {_key(pod): pod.resize_problem for pod in self.present if pod.resize_problem}
-        present = {_key(pod) for pod in self.present}
+        self.problems = {key_of(pod): pod.resize_problem for pod in self.present if pod.resize_problem}
+        present = {key_of(pod) for pod in self.present}
         self.asked_at = {key: at for key, at in self.asked_at.items() if key in present}
         self.held &= present
         self.ceilings = {key: ceiling for key, ceiling in self.ceilings.items() if key in present}
@@ -156,7 +156,7 @@ class PodLimits:
 
     def capacity_of(self, pod: SupervisorPod) -> float | None:
         """Millicores: its annotation's; what it has, for some minutes after it could not be given more."""
-        ceiling = self.ceilings.get(_key(pod))
+        ceiling = self.ceilings.get(key_of(pod))
         if pod.capacity_millicores is None or ceiling is None or self.now() - ceiling.at_seconds >= RETRY_SECONDS:
             return pod.capacity_millicores
         return min(pod.capacity_millicores, ceiling.millicores)
@@ -166,7 +166,7 @@ class PodLimits:
 
     def problems_of(self, hosts: Collection[str]) -> Mapping[PodKey, str]:
         """The problems of pods that supervisors `hosts` run in: other Storm clusters may have theirs beside them."""
-        own = {_key(pod) for pod in map(self.of_host, hosts) if pod is not None}
+        own = {key_of(pod) for pod in map(self.of_host, hosts) if pod is not None}
         return {key: problem for key, problem in self.problems.items() if key in own}
 
     def open_up(self, hosts: Collection[str]) -> None:
@@ -181,10 +181,10 @@ class PodLimits:
         be done is tried once more.
         """
         own = (pod for pod in map(self.of_host, hosts) if pod is not None)
-        self.held |= {_key(pod) for pod in own if pod.is_resized}
-        held = [pod for pod in self.present if _key(pod) in self.held and pod.capacity_millicores is not None]
+        self.held |= {key_of(pod) for pod in own if pod.is_resized}
+        held = [pod for pod in self.present if key_of(pod) in self.held and pod.capacity_millicores is not None]
         narrow = [pod for pod in held if is_worth_a_resize(pod.wanted_millicores, pod.capacity_millicores or 0.0)]
-        self.held = frozenset(map(_key, narrow))
+        self.held = frozenset(map(key_of, narrow))
         self._open_all(narrow)
 
     def follow(
@@ -216,7 +216,7 @@ class PodLimits:
 
     def _note_ceiling(self, pod: SupervisorPod) -> None:
         """While the kubelet cannot give it more a pod has a ceiling; with what it has got since that rises."""
-        key, limit = _key(pod), pod.limit_millicores
+        key, limit = key_of(pod), pod.limit_millicores
         if limit is None:
             self.ceilings.pop(key, None)
         elif is_held_up(pod, pod.wanted_millicores or 0.0):
@@ -235,7 +235,7 @@ class PodLimits:
 
     def _hold(self, pod: SupervisorPod, millicores: float, capacity_millicores: float) -> None:
         wanted = min(math.ceil(millicores / STEP_MILLICORES) * STEP_MILLICORES, math.floor(capacity_millicores))
-        self.held |= {_key(pod)}
+        self.held |= {key_of(pod)}
         self._resize(pod, wanted, reserve=True)
 
     def _resize(self, pod: SupervisorPod, wanted: int, *, reserve: bool) -> None:
@@ -250,7 +250,7 @@ class PodLimits:
 
         That is why the same is asked for with a step less.
         """
-        if self.now() - self.asked_at.setdefault(_key(pod), self.now()) < RETRY_SECONDS:
+        if self.now() - self.asked_at.setdefault(key_of(pod), self.now()) < RETRY_SECONDS:
             return
         if is_worth:
             self._ask(pod, wanted, reserve)
@@ -261,16 +261,16 @@ class PodLimits:
         tried = (pod.namespace, pod.name, wanted)
         refusal = self.refused.get(tried)
         if refusal is not None and self.now() - refusal.at_seconds < refusal.pause_seconds:
-            self.problems.setdefault(_key(pod), refusal.why)
+            self.problems.setdefault(key_of(pod), refusal.why)
             return
-        self.asked_at[_key(pod)] = self.now()
+        self.asked_at[key_of(pod)] = self.now()
         try:
             self.pods.resize_cpu(pod, wanted, reserve=reserve)
             self.asked(True)
             self.refused.pop(tried, None)
         except KubernetesError as error:
             self.asked(False)
-            self.problems[_key(pod)] = str(error)
+            self.problems[key_of(pod)] = str(error)
             self.say(str(error))
             limit = pod.limit_millicores
             if not isinstance(error, Refused | Forbidden | NotFound):
@@ -280,8 +280,8 @@ class PodLimits:
                 return
             self.refused[tried] = Refusal(self.now(), str(error))
             if limit is not None and wanted > limit:
-                self.ceilings[_key(pod)] = Ceiling(self.now(), limit)
+                self.ceilings[key_of(pod)] = Ceiling(self.now(), limit)
 
 
-def _key(pod: SupervisorPod) -> PodKey:
+def key_of(pod: SupervisorPod) -> PodKey:
     return pod.namespace, pod.name

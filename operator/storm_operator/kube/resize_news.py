@@ -9,7 +9,7 @@ from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.kube.pod_limits import PodKey, PodLimits, problem_reason
+from storm_operator.kube.pod_limits import PodKey, PodLimits, key_of, problem_reason
 
 REASON = "ResizeRefused"
 REPEATED_AFTER_SECONDS = 3600.0
@@ -36,7 +36,7 @@ class ResizeNews:
             if key in self.told:
                 continue
             self.told[key] = now
-            pod = next((pod for pod in self.limits.present if (pod.namespace, pod.name) == pod_key), None)
+            pod = next((pod for pod in self.limits.present if key_of(pod) == pod_key), None)
             words = sentence(pod_key[1], pod, problem)
             for topology in sorted(self._on(pod, snapshot) & wanting or wanting):
                 self.tell(topology, REASON, words, True)

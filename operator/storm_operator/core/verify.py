@@ -13,6 +13,9 @@ LATENCY_NOISE_MS = 2.0
 TRAFFIC_NOISE_TUPLES_PER_SECOND = 20.0
 """Differences of traffic below this never are a reason to roll back: one executor of a slow topology."""
 
+LOAD_NOISE = 0.2
+"""Where acked tuples change by more than this share, the other figures are not told as the plan's alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -42,7 +45,7 @@ def why_no_verdict(record: PlanRecord, measured: Outcome) -> str:
 
 
 def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdict:
-    """Compare `measured` with what was before and what was predicted.
+    """Compare `measured` with what was before and what was predicted. Of another load than before the message tells.
 
     A figure speaks against a plan when it is worse by more than `margin_percent` than it was before *and* than the
     plan said it would be: a plan that spreads an overloaded supervisor announces more traffic, and is not to be
@@ -55,14 +58,14 @@ def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdi
     """
     if relieves_overload(record.plan):
         excuse = "; it relieves an overload, whose backlog is not held against it"
-        return Verdict(False, _praise(record.before, measured) + excuse)
+        return Verdict(False, _praise(record.before, measured) + excuse + _other_load(record, measured))
     margin = 1.0 + margin_percent / 100.0
     complaints = [
         c for c in (_traffic_complaint(record, measured, margin), _latency_complaint(record, measured, margin)) if c
     ]
     if complaints:
         return Verdict(True, "; ".join(complaints))
-    return Verdict(False, _praise(record.before, measured))
+    return Verdict(False, _praise(record.before, measured) + _other_load(record, measured))
 
 
 def _traffic_complaint(record: PlanRecord, measured: Outcome, margin: float) -> str | None:
@@ -104,6 +107,20 @@ def _load_growth(before: Outcome, after: Outcome) -> float | None:
     if not before.acked_per_second or after.acked_per_second is None:
         return None
     return max(after.acked_per_second / before.acked_per_second, 1.0)
+
+
+def _other_load(record: PlanRecord, after: Outcome) -> str:
+    """What speaks against reading the figures as the plan's work; empty where nothing does.
+
+    That more is acked may be what relieves an overload has brought.
+    """
+    before = record.before.acked_per_second
+    if not before or after.acked_per_second is None:
+        return ""
+    change = after.acked_per_second / before - 1.0
+    if abs(change) <= LOAD_NOISE or (change > 0.0 and relieves_overload(record.plan)):
+        return ""
+    return f"; acked tuples changed by {change:+.0%} meanwhile, so that the other figures are not the plan's alone"
 
 
 def _praise(before: Outcome, after: Outcome) -> str:

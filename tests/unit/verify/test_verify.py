@@ -89,6 +89,26 @@ def test_load_that_grew_meanwhile_is_not_blamed_on_the_plan() -> None:
     assert not judge(record(), measured(traffic=1500.0, p50=30.0, acked=600.0), MARGIN_PERCENT).worse
 
 
+@pytest.mark.parametrize(
+    ("acked", "cause", "told"),
+    [
+        (25.0, PlanCause.SAVINGS, "; acked tuples changed by -92% meanwhile, "),
+        (25.0, PlanCause.OVERLOAD, "; acked tuples changed by -92% meanwhile, "),
+        (600.0, PlanCause.SAVINGS, "; acked tuples changed by +100% meanwhile, "),
+        (600.0, PlanCause.OVERLOAD, ""),
+        (310.0, PlanCause.SAVINGS, ""),
+        (None, PlanCause.SAVINGS, ""),
+    ],
+)
+def test_another_load_than_before_is_told_but_where_it_may_be_what_the_plan_brought(
+    acked: float | None, cause: PlanCause, told: str
+) -> None:
+    of = record()
+    message = judge(replace(of, plan=replace(of.plan, cause=cause)), measured(acked=acked), MARGIN_PERCENT).message
+    assert told in message
+    assert ("meanwhile" in message) is bool(told)
+
+
 @pytest.mark.parametrize("outcome", [measured(traffic=None, p50=None), measured(acked=None, traffic=9999.0, p50=999.0)])
 def test_unknown_speaks_for_nobody(outcome: Outcome) -> None:
     assert not judge(record(), outcome, MARGIN_PERCENT).worse

@@ -11,6 +11,7 @@ from storm_operator.core.latency_histogram import summarize_latency
 from storm_operator.core.metrics_window import MetricsWindow
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
+from storm_operator.demo.recorder import Recorder
 
 LATENCY = "storm_complete_latency_seconds"
 FAILED = "storm_executor_failed_tuples_total"
@@ -99,6 +100,27 @@ def headline(baseline: PhaseFigures, managed: PhaseFigures) -> str:
         for name, ratio in ratios(baseline, managed).items()
     }
     return "storm-operator against Even, same run, same load: " + ", ".join(f"{n} {r}" for n, r in told.items())
+
+
+def conclusion(recorder: Recorder, baseline: PhaseFigures, managed: PhaseFigures) -> list[str]:
+    """What the demo ends with: the headline, whether the load step was borne, and what the end has cut short."""
+    return [
+        headline(baseline, managed),
+        *load_steps_told(recorder),
+        *unsettled(recorder.plans.values()),
+    ]
+
+
+def load_steps_told(recorder: Recorder) -> list[str]:
+    """A sentence for each phase that offered more than the first: what was acked at its end."""
+    sentences = []
+    for phase in recorder.phases:
+        if phase.offered_per_second > recorder.phases[0].offered_per_second:
+            last = recorder.at_end_of(phase)
+            acked = last.acked_per_second if last else None
+            told = "unknown" if acked is None else f"{acked:.0f}"
+            sentences.append(f"{phase.title}: {phase.offered_per_second:.0f} tuples/s offered, {told} acked at its end")
+    return sentences
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:

@@ -23,13 +23,23 @@ class Point:
     supervisors_used: int
     decision: str
 
+    @property
+    def acked_per_second(self) -> float | None:
+        """Of all topologies together."""
+        acked = [value for value in self.throughput_per_second.values() if value is not None]
+        return sum(acked) if acked and len(acked) == len(self.throughput_per_second) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of the demo with a title for the plots; `ended_at_seconds` is None while it goes on."""
+    """A stretch of the demo with a title for the plots; `ended_at_seconds` is None while it goes on.
+
+    `offered_per_second` are root tuples of all topologies together.
+    """
 
     title: str
     started_at_seconds: float
+    offered_per_second: float
     ended_at_seconds: float | None = None
 
 
@@ -50,14 +60,20 @@ class Recorder:
     def on_record(self, record: PlanRecord) -> None:
         self.plans[record.plan.id] = record
 
-    def begin(self, title: str, now_seconds: float) -> None:
+    def begin(self, title: str, now_seconds: float, offered_per_second: float) -> None:
         """End the phase that goes on, if any, and begin the next."""
         self.end(now_seconds)
-        self.phases.append(Phase(title, now_seconds))
+        self.phases.append(Phase(title, now_seconds, offered_per_second))
 
     def end(self, now_seconds: float) -> None:
         if self.phases and self.phases[-1].ended_at_seconds is None:
             self.phases[-1] = replace(self.phases[-1], ended_at_seconds=now_seconds)
+
+    def at_end_of(self, phase: Phase) -> Point | None:
+        """The last that was measured in `phase`, or before it began."""
+        ended = phase.ended_at_seconds
+        before = [point for point in self.points if ended is None or point.at_seconds <= ended]
+        return before[-1] if before else None
 
 
 def point_of(report: PassReport) -> Point:

@@ -14,7 +14,7 @@ from plotly.colors import qualitative
 from plotly.subplots import make_subplots
 
 from storm_operator.demo.figures import PhaseFigures, phase_to_json, plan_to_report, ratios, unsettled
-from storm_operator.demo.recorder import Point, Recorder
+from storm_operator.demo.recorder import Recorder
 
 PLOT_HEIGHT_PX = 1150
 MEASURED = (
@@ -70,17 +70,14 @@ def report_to_json(
                 "title": phase.title,
                 "started_at_seconds": phase.started_at_seconds,
                 "ended_at_seconds": phase.ended_at_seconds,
-                "supervisors_used_at_end": _supervisors_at(recorder.points, phase.ended_at_seconds),
+                "offered_tuples_per_second": phase.offered_per_second,
+                "acked_tuples_per_second_at_end": last.acked_per_second if last else None,
+                "supervisors_used_at_end": last.supervisors_used if last else None,
             }
-            for phase in recorder.phases
+            for phase, last in ((phase, recorder.at_end_of(phase)) for phase in recorder.phases)
         ],
         "notes": [*notes, *unsettled(recorder.plans.values())],
     }
-
-
-def _supervisors_at(points: Sequence[Point], at_seconds: float | None) -> int | None:
-    before = [point for point in points if at_seconds is None or point.at_seconds <= at_seconds]
-    return before[-1].supervisors_used if before else None
 
 
 def _page(report: dict[str, Any], recorder: Recorder, subject: str) -> str:
@@ -93,6 +90,8 @@ def _page(report: dict[str, Any], recorder: Recorder, subject: str) -> str:
         "<h2>Course</h2>",
         f"<p>{CAPTION}</p>",
         plots,
+        "<h2>Phases: load offered and load borne</h2>",
+        _phases(report["phases"]),
         "<h2>Plans: what moved, why, predicted and measured</h2>",
         *[plan_section(plan) for plan in report["plans"]],
         *[f"<p>{html.escape(note)}</p>" for note in report["notes"]],
@@ -131,6 +130,24 @@ def _comparison(report: dict[str, Any]) -> str:
     )
     heads = "".join(f"<th class='number'>{name}</th>" for name in ("Even", "storm-operator"))
     return f"<table><tr><th>figure</th>{heads}</tr>{body}</table><p>{MEASURED}</p>"
+
+
+def _phases(phases: Sequence[dict[str, Any]]) -> str:
+    names = ("seconds", "root tuples/s offered", "acked at its end", "supervisors in use at its end")
+    heads = "".join(f"<th class='number'>{name}</th>" for name in names)
+    rows = "".join(f"<tr><td>{html.escape(phase['title'])}</td>{_phase_figures(phase)}</tr>" for phase in phases)
+    return f"<table><tr><th>phase</th>{heads}</tr>{rows}</table>"
+
+
+def _phase_figures(phase: dict[str, Any]) -> str:
+    ended, started = phase["ended_at_seconds"], phase["started_at_seconds"]
+    figures = (
+        None if ended is None else round(ended - started),
+        phase["offered_tuples_per_second"],
+        phase["acked_tuples_per_second_at_end"],
+        phase["supervisors_used_at_end"],
+    )
+    return "".join(f"<td class='number'>{_number(figure)}</td>" for figure in figures)
 
 
 def plan_section(plan: dict[str, Any]) -> str:

@@ -16,17 +16,26 @@ from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.demo.figures import PhaseFigures, headline, phase_figures, unsettled
+from storm_operator.demo.figures import PhaseFigures, conclusion, headline, phase_figures
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report
-from storm_operator.demo.scenario import PERIOD_SECONDS, WORKLOADS, Durations, durations, specs
+from storm_operator.demo.scenario import (
+    BASE,
+    LOW,
+    PEAK,
+    PERIOD_SECONDS,
+    WORKLOADS,
+    Durations,
+    durations,
+    offered_per_second,
+    specs,
+)
 from storm_operator.demo.view import PlainLines, picture, render
 from storm_operator.local.build import plugin_jar, workloads_jar
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterSpec
 from storm_operator.standalone_command import connection_of
 
-BASE, PEAK, LOW = 0, 1, 2
 COMPLETE_TIMEOUT_SECONDS = 60.0
 MEASURING_ATTEMPTS = 2
 SLOTS_PER_MACHINE = 6  # two workers for each of two topologies, and room to restart them on other ports
@@ -46,6 +55,7 @@ class Stage:
     rate_files: Mapping[str, Path]
     status: str = ""
     mode: Mode = Mode.OBSERVE
+    load: int = BASE
     next_pass_at: float = field(default_factory=time.time)
     told: Callable[[], None] = lambda: None
     """Called when the status has changed, and after each pass."""
@@ -57,9 +67,14 @@ class Stage:
     def specs(self) -> dict[str, TopologySpec]:
         return specs(self.jar, {name: str(path) for name, path in self.rate_files.items()}, self.mode)
 
-    def set_load(self, level: int) -> None:
+    def set_load(self, load: int) -> None:
+        self.load = load
         for workload in WORKLOADS:
-            write_rate(self.rate_files[workload.name], workload.rates[level])
+            write_rate(self.rate_files[workload.name], workload.rates[load])
+
+    def begin(self, title: str) -> None:
+        """A phase, under the load that is set."""
+        self.recorder.begin(title, time.time(), offered_per_second(self.load))
 
     def run_pass(self) -> None:
         """Wait for the next period and run one pass of the loop."""
@@ -88,7 +103,7 @@ class Stage:
         for _ in range(MEASURING_ATTEMPTS):
             self.run_until(self.is_complete, COMPLETE_TIMEOUT_SECONDS)
             started, plans = time.time(), len(self.recorder.plans)
-            self.recorder.begin(title, started)
+            self.begin(title)
             self.run_for(seconds)
             if len(self.recorder.plans) == plans:
                 break
@@ -137,8 +152,7 @@ def run_demo(minutes: float, output: Path, console: Console) -> Path:
         with awaited(console, "stopping the cluster"):
             cluster.down()
     _, page = write_report(output, recorder, *figures, notes=cluster.not_emulated)
-    console.print(headline(*figures))
-    for sentence in unsettled(recorder.plans.values()):
+    for sentence in conclusion(recorder, *figures):
         console.print(sentence, soft_wrap=True)
     (output / "view.svg").write_text(picture(recorder, headline(*figures)), encoding="utf-8")
     return page
@@ -157,13 +171,13 @@ def _play(stage: Stage, phases: Durations, console: Console) -> tuple[PhaseFigur
     _submit(stage, console)
     with show(stage, console):
         stage.enter("warming up under Storm's own scheduler")
-        stage.recorder.begin("warm-up", time.time())
+        stage.begin("warm-up")
         stage.run_for(phases.warm_up)
         stage.enter("Storm's own scheduler (Even); storm-operator only watches")
         baseline = stage.measure("Even", phases.measured)
 
         stage.enter("storm-operator takes over: measures, plans, applies, verifies")
-        stage.recorder.begin("takeover", time.time())
+        stage.begin("takeover")
         stage.mode = Mode.ENFORCE
         if not stage.run_until(stage.is_calm, phases.takeover_limit):
             stage.enter("no plan was verified in time; measuring what there is")
@@ -171,13 +185,13 @@ def _play(stage: Stage, phases: Durations, console: Console) -> tuple[PhaseFigur
         managed = stage.measure("managed", phases.measured)
 
         stage.enter("the load steps up: a supervisor is overloaded")
-        stage.recorder.begin("load step", time.time())
         stage.set_load(PEAK)
+        stage.begin("load step")
         stage.run_for(phases.peak)
 
         stage.enter("the load falls: supervisors are emptied")
-        stage.recorder.begin("load falls", time.time())
         stage.set_load(LOW)
+        stage.begin("load falls")
         used = stage.supervisors_used()
         stage.run_until(lambda: stage.supervisors_used() < used and stage.is_calm(), phases.fall_limit)
         stage.recorder.end(time.time())

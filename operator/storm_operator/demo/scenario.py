@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings
 from storm_operator.core.topology_spec import JarSource, TopologySpec
 
+BASE, PEAK, LOW = 0, 1, 2
+"""Loads, as `Workload.rates` has them."""
 NORMAL_MINUTES = 6.0
 PERIOD_SECONDS = 5.0
 PACKAGE = "dev.stormoperator.workloads"
@@ -39,6 +41,11 @@ WORKLOADS = (
         ("--workers", "3", "--stages", "5", "--parallelism", "spout=1,simple=1,stateful=1,ack=1"),
     ),
 )
+
+
+def offered_per_second(load: int) -> float:
+    """Root tuples that all topologies together emit, where nothing holds them up."""
+    return float(sum(workload.rates[load] for workload in WORKLOADS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,20 @@ from storm_operator.console.site import PageAddress, SinglePage
 from storm_operator.core.distances import Distances
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
-from storm_operator.demo.figures import PhaseFigures, headline, unsettled
+from storm_operator.demo.figures import PhaseFigures, conclusion, headline
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report
-from storm_operator.demo.scenario import PERIOD_SECONDS, WORKLOADS, Durations, durations, specs
+from storm_operator.demo.scenario import (
+    BASE,
+    LOW,
+    PEAK,
+    PERIOD_SECONDS,
+    WORKLOADS,
+    Durations,
+    durations,
+    offered_per_second,
+    specs,
+)
 from storm_operator.demo.view import picture, render
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.simulated_loop import Scenario, SimulatedStage
@@ -25,7 +35,6 @@ from storm_operator.simulator.model import ClusterModel, SimulatedSupervisor, Si
 from storm_operator.simulator.workloads import reference_chain, word_count
 from storm_operator.standalone import stop_on_signals
 
-BASE, PEAK, LOW = 0, 1, 2
 MACHINES = 4
 MACHINE_MILLICORES = 1000.0
 ONE_WAY_DELAY_MS = 2.0
@@ -55,15 +64,21 @@ class SimulatedDemo:
     dials: dict[str, Dial]
     recorder: Recorder
     mode: Mode = Mode.OBSERVE
+    load: int = BASE
     after_period: Callable[[], None] = lambda: None
 
     @property
     def now(self) -> float:
         return self.stage.cluster.clock.now()
 
-    def set_load(self, level: int) -> None:
+    def set_load(self, load: int) -> None:
+        self.load = load
         for workload in WORKLOADS:
-            self.dials[workload.name].tuples_per_second = float(workload.rates[level])
+            self.dials[workload.name].tuples_per_second = float(workload.rates[load])
+
+    def begin(self, title: str) -> None:
+        """A phase, under the load that is set."""
+        self.recorder.begin(title, self.now, offered_per_second(self.load))
 
     def run_for(self, seconds: float) -> None:
         self.run_until(lambda: False, seconds)
@@ -82,7 +97,7 @@ class SimulatedDemo:
     def measure(self, title: str, seconds: float) -> PhaseFigures:
         """A phase of its own, measured from its start to its end and nothing else."""
         self.run_until(self.is_complete, DURATION_LIMIT_SECONDS)
-        self.recorder.begin(title, self.now)
+        self.begin(title)
         meter, failed = Meter(self.stage.engine), float(self.stage.engine.totals.failed.sum())
         self.run_for(seconds)
         latency, snapshot = meter.mixed_latency(), meter.read()
@@ -149,8 +164,7 @@ def play_beside_page(minutes: float, output: Path, console: Console, port: int, 
 
 
 def _conclude(demo: SimulatedDemo, figures: tuple[PhaseFigures, PhaseFigures], console: Console) -> None:
-    console.print(headline(*figures))
-    for sentence in unsettled(demo.recorder.plans.values()):
+    for sentence in conclusion(demo.recorder, *figures):
         console.print(sentence, soft_wrap=True)
 
 
@@ -174,18 +188,18 @@ def simulated_demo(seed: int = 0, audience: Listener | None = None) -> Simulated
 
 def play(demo: SimulatedDemo, phases: Durations) -> tuple[PhaseFigures, PhaseFigures]:
     """Even first, then managed, then the load steps up and falls; figures of the first two."""
-    demo.recorder.begin("warm-up", demo.now)
+    demo.begin("warm-up")
     demo.run_for(phases.warm_up)
     baseline = demo.measure("Even", phases.measured)
-    demo.recorder.begin("takeover", demo.now)
+    demo.begin("takeover")
     demo.mode = Mode.ENFORCE
     demo.run_until(demo.is_calm, phases.takeover_limit)
     managed = demo.measure("managed", phases.measured)
-    demo.recorder.begin("load step", demo.now)
     demo.set_load(PEAK)
+    demo.begin("load step")
     demo.run_for(phases.peak)
-    demo.recorder.begin("load falls", demo.now)
     demo.set_load(LOW)
+    demo.begin("load falls")
     used = demo.supervisors_used()
     demo.run_until(lambda: demo.supervisors_used() < used and demo.is_calm(), phases.fall_limit)
     demo.recorder.end(demo.now)

@@ -18,7 +18,7 @@ from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, SeriesWindow
 from storm_operator.core.plan_record import Outcome, PlanState
 from storm_operator.core.snapshot import LatencySummary, TopologyRates
-from storm_operator.demo.figures import PhaseFigures, mixed_latency, phase_figures, phase_to_json, ratios
+from storm_operator.demo.figures import PhaseFigures, conclusion, mixed_latency, phase_figures, phase_to_json, ratios
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import plan_section, plots_of, report_to_json, write_report
 from storm_operator.demo.run import Stage, awaited, show
@@ -32,7 +32,7 @@ def recorder() -> Recorder:
     words = chain_topology("words", ("spout", 1), ("count", 1), stateful=("count",))
     picture = snapshot((words,), supervisors(2), placed(words, {"spout": "s1", "count": "s2"}))
     recorded = Recorder()
-    recorded.begin("Even", 990.0)
+    recorded.begin("Even", 990.0, offered_per_second=170.0)
     recorded.on_pass(PassReport(1000.0, picture, None, ((("words",), Hold(HoldReason.NO_CHANGE, "all is well")),)))
     recorded.end(1001.0)
     return recorded
@@ -92,6 +92,22 @@ def test_latency_of_several_topologies_is_that_of_their_tuples_mixed() -> None:
     assert latency is not None
     assert latency.count == 100
     assert latency.p50_ms < 1.0
+
+
+@pytest.mark.parametrize(("acked", "told"), [(449.6, "450"), (180.0, "180"), (None, "unknown")])
+def test_a_load_step_is_told_with_what_was_borne_of_it(acked: float | None, told: str, tmp_path: Path) -> None:
+    seen = recorder()
+    seen.begin("load step", 1001.0, offered_per_second=450.0)
+    seen.points.append(replace(seen.points[0], at_seconds=1040.0, throughput_per_second={"words": acked}))
+    seen.begin("load falls", 1041.0, offered_per_second=50.0)
+    seen.points.append(replace(seen.points[0], at_seconds=1080.0, throughput_per_second={"words": 50.0}))
+    assert conclusion(seen, EVEN, MANAGED)[1:] == [f"load step: 450 tuples/s offered, {told} acked at its end"]
+    as_json, page = write_report(tmp_path, seen, EVEN, MANAGED)
+    step = json.loads(as_json.read_text())["phases"][1]
+    assert (step["offered_tuples_per_second"], step["acked_tuples_per_second_at_end"]) == (450.0, acked)
+    assert f"<td>load step</td><td class='number'>40</td><td class='number'>450</td><td class='number'>{told}" in (
+        page.read_text()
+    )
 
 
 def test_view_renders_what_was_recorded() -> None:

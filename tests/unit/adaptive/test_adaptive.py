@@ -10,6 +10,7 @@ from typing import Any, cast
 import numba
 import numpy as np
 import pytest
+from plan.instance import Scale, make_instance
 
 from builders import FIRST_PORT, even_traffic, placement_settings, same_demand, snapshot
 from placement_cases import (
@@ -40,6 +41,7 @@ from storm_operator.core.placement.search.port_repair import repair_ports
 from storm_operator.core.placement.search.problem import Problem, build_problem, to_assignment
 from storm_operator.core.placement.search.refinement import refine
 from storm_operator.core.placement.search.restoring import restore_workers
+from storm_operator.core.placement.search.settling import restless, settle_from_home
 from storm_operator.core.placement.search.step_prices import moved, put_all, total_cost
 from storm_operator.core.placement.separation import cheaper_together
 from storm_operator.core.settings import Separation
@@ -409,6 +411,36 @@ def test_where_every_topology_carries_another_load_a_large_cluster_is_not_torn_u
     assert overloaded_millicores(case.snapshot, assignment, case.demand, case.settings) == 0.0
     workers = case.snapshot.assignment.workers()
     assert len(restarted_workers(case.snapshot.assignment, assignment)) < 0.75 * len(workers)
+
+
+@pytest.mark.parametrize("topology", [4, 20])
+def test_after_a_local_change_it_is_enough_to_look_at_those_who_have_reason_to_move(topology: int) -> None:
+    settled = large_case(1500, 150, 30)
+    settled = settled.in_force(place(settled))
+    factors = {topology.id: 1.0 for topology in settled.snapshot.topologies}
+    search, problem = searched(
+        with_load_of_topologies(settled, factors | {settled.snapshot.topologies[topology].id: 1.3})
+    )
+    moving = restless(search)
+    assert 0.0 < moving.mean() < 0.05
+    here, everywhere = settle_from_home(problem, search, 0, moving), settle_from_home(problem, search, 0)
+    assert here.total == pytest.approx(everywhere.total, rel=6e-3)
+
+
+def test_where_those_find_no_room_nearby_all_are_looked_at() -> None:
+    """Full to 88%, and a supervisor dies: only whoever has no reason to move can make room."""
+    instance = make_instance(Scale(1000, 100, seed=26, use=0.88))
+    planned = place_adaptive(instance.snapshot, instance.demand, instance.settings)
+    assert isinstance(planned, Assignment)
+    after = instance.in_force(planned).without_supervisor()
+    search, problem = searched(Case(after.snapshot, after.demand, after.settings))
+    here, everywhere = settle_from_home(problem, search, 0, restless(search)), settle_from_home(problem, search, 0)
+    assert here.total <= everywhere.total
+
+
+def searched(case: Case) -> tuple[Search, Problem]:
+    problem = build_problem(case.snapshot, case.demand, case.settings, frozenset())
+    return search_of(problem), problem
 
 
 def test_sixty_executors_cross_far_less_than_dealt_out() -> None:

@@ -31,6 +31,8 @@ from storm_operator.core.snapshot import ClusterSnapshot
 
 SMALLEST_GAIN = 1e-6
 """As a share of the total: smaller gains are rounding."""
+LOCAL_CHANGE = 0.05
+"""Where no more than this share of the executors has reason to move, the search looks at them and those concerned."""
 LARGE_CHANGE = 0.05
 """When the search moves this share of the executors, the assignment in force is no longer near the best one."""
 HOPELESS = 0.7
@@ -118,8 +120,10 @@ def _placements(problem: Problem) -> Iterator[Settled]:
     search = search_of(problem)
     patience = _patience(problem)
     glance = min(patience, GLANCE)
-    if patience or restless(search) < HOPELESS:
-        from_home = settle_from_home(problem, search, glance)
+    moving = None if patience else restless(search)
+    if moving is None or moving.mean() < HOPELESS:
+        is_local = moving is not None and moving.mean() <= LOCAL_CHANGE
+        from_home = settle_from_home(problem, search, glance, moving if is_local else None)
         yield from_home
         if from_home.moved <= (0 if patience else LARGE_CHANGE * len(problem.home)):
             return

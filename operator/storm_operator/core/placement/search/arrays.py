@@ -100,6 +100,7 @@ def new_pull(machines: Machines, vertices: int) -> Pull:
         np.zeros(columns),
         np.zeros(columns),
         np.zeros(zones),
+        np.zeros(zones),
         np.zeros(columns, dtype=np.int64),
         np.zeros(zones, dtype=np.int64),
         np.zeros(1, dtype=np.int64),

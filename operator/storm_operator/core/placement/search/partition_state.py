@@ -58,6 +58,7 @@ class Machines(NamedTuple):
     """Used by others anyway."""
     zone: Ints
     zone_ms: Floats
+    """[zone, zone], the same both ways."""
 
 
 class Tariff(NamedTuple):
@@ -118,6 +119,8 @@ class Pull(NamedTuple):
     nearby: Floats
     """What the traffic with those there in other workers would cost; this and the rest only with several zones."""
     by_zone: Floats
+    from_zone: Floats
+    """What the traffic would cost from each zone, where a vertex looks everywhere."""
     touched: Ints
     zones: Ints
     zone_count: Ints

@@ -16,6 +16,8 @@ from storm_operator.core.placement.search.step_prices import (
     cost_of_adding,
     cost_of_removing,
     forget,
+    look_everywhere,
+    network_anywhere,
     network_at,
     survey,
     wake,
@@ -107,22 +109,26 @@ def best_move(search: Search, state: Partition, vertex: int) -> tuple[int, float
     Looks at the supervisors that it exchanges tuples with and its home; at all of them when it must leave an
     overload or a supervisor that answers too little.
     """
-    at = state.place[vertex]
+    at, home = state.place[vertex], search.homes.home[vertex]
     found = survey(search, state, vertex)
     gain = cost_of_removing(search, state, vertex) - network_at(search, at)
     best, best_delta = NOWHERE, -search.tariff.smallest_gain
     everywhere = is_too_full(search, state, at) or state.workers[at] > search.machines.ports[at]
     everywhere = everywhere or search.machines.is_risky[at]
+    if everywhere:
+        look_everywhere(search)
     candidates = len(state.load) if everywhere else found + 1
     for candidate in range(candidates):
         if everywhere:
             column = candidate
+        elif candidate < found:
+            column = search.pull.touched[candidate]
         else:
-            column = search.pull.touched[candidate] if candidate < found else search.homes.home[vertex]
+            column = home
         if column in (at, NOWHERE):
             continue
-        delta = gain + network_at(search, column)
-        if delta >= best_delta and not search.tariff.has_restarts:
+        delta = gain + (network_anywhere(search, column) if everywhere else network_at(search, column))
+        if delta >= best_delta and column != home:
             continue  # adding costs something, or nothing
         delta += cost_of_adding(search, state, vertex, column)
         if delta < best_delta:

@@ -33,10 +33,11 @@ class Settled:
     moved: int
 
 
-def settle(problem: Problem, search: Search, wanted: Ints, patience: int) -> Settled:
+def settle(problem: Problem, search: Search, wanted: Ints, patience: int, restless: Flags | None = None) -> Settled:
     """Executors where `wanted` says, the others (NOWHERE) where they cost least; then moved as long as that pays.
 
     `patience` is how many attempts to find something better by larger steps may be in vain one after the other.
+    `restless` are those who have reason to leave home, where all others need not be looked at but for their sake.
 
     Needs at least one free port for each group in the cluster.
     """
@@ -44,7 +45,8 @@ def settle(problem: Problem, search: Search, wanted: Ints, patience: int) -> Set
     put_all(search, state, wanted)
     through = np.asarray(problem.traffic.sum(axis=1), dtype=np.float64).ravel()
     _place_missing(search, state, np.argsort(-through, kind="stable"))
-    improve_partition(search, state, everybody(state))
+    awake = everybody(state) if restless is None else restless | _concerned(search, state, problem.home)
+    improve_partition(search, state, awake)
     if search.tariff.has_restarts:
         for _ in range(MOST_ROUNDS):
             before = state.place.copy()
@@ -58,8 +60,11 @@ def settle(problem: Problem, search: Search, wanted: Ints, patience: int) -> Set
     return Settled(state.place, float(total_cost(search, state)), int(np.count_nonzero(state.place != wanted)))
 
 
-def settle_from_home(problem: Problem, search: Search, patience: int) -> Settled:
+def settle_from_home(problem: Problem, search: Search, patience: int, restless: Flags | None = None) -> Settled:
     """As `settle`, from where everyone lives in force, with HESITATION.
+
+    With `restless` the others are looked at only for the sake of these, unless somebody is short of CPU or memory in
+    the end: for whom there is no room nearby, others must make way.
 
     The first step out of a worker pays for its restart and the others follow for nothing, so that steps taken one by
     one restart many workers for little each. With dearer restarts only the few best are opened for what must move;
@@ -67,49 +72,67 @@ def settle_from_home(problem: Problem, search: Search, patience: int) -> Settled
     """
     homes = search.homes
     dearer = search._replace(homes=homes._replace(restart_price=HESITATION * homes.restart_price))
-    wanted = settle(problem, dearer, problem.home, patience=0).place if search.tariff.has_restarts else problem.home
-    found = settle(problem, search, wanted, patience)
+    wanted = problem.home
+    if search.tariff.has_restarts:
+        wanted = settle(problem, dearer, problem.home, 0, restless).place
+    found = settle(problem, search, wanted, patience, restless)
+    if restless is not None and _is_anyone_short(search, found.place):
+        return settle_from_home(problem, search, patience)
     return replace(found, moved=int(np.count_nonzero(found.place != problem.home)))
+
+
+def _is_anyone_short(search: Search, place: Ints) -> bool:
+    graph, machines = search.graph, search.machines
+    columns = len(machines.room)
+    load = np.bincount(place, weights=graph.demand, minlength=columns)
+    memory = np.bincount(place, weights=graph.memory, minlength=columns)
+    return bool((load > np.maximum(machines.room, 0.0)).any() or (memory > np.maximum(machines.memory, 0.0)).any())
 
 
 @compiled
 def _concerned(search: Search, state: Partition, before: Ints) -> Flags:
     """Who may find something better since they lived as in `before`, when they did not.
 
-    Those who are on a supervisor that others have left or come to, who exchange tuples with one there, or whose home it
-    is; and who look everywhere, since they must leave. To look at all others again would take most of the time.
+    Those who have moved, and who exchange tuples with them; who are on a supervisor that others have left or come to,
+    or whose home it is; who exchange tuples with one there, where somebody has left; and who look everywhere, since
+    they must leave. To look at all others again would take most of the time.
     """
-    changed = np.zeros(len(state.load), dtype=np.bool_)
+    columns = len(state.load)
+    left, changed = np.zeros(columns, dtype=np.bool_), np.zeros(columns, dtype=np.bool_)
     for vertex in range(len(before)):
         if state.place[vertex] != before[vertex]:
-            changed[before[vertex]] = changed[state.place[vertex]] = True
+            changed[state.place[vertex]] = True
+            if before[vertex] != NOWHERE:
+                left[before[vertex]] = changed[before[vertex]] = True
     awake = np.zeros(len(before), dtype=np.bool_)
     for vertex in range(len(before)):
         at, home = state.place[vertex], search.homes.home[vertex]
         must_leave = is_too_full(search, state, at) or search.machines.is_risky[at]
-        if changed[at]:
+        must_leave = must_leave or state.workers[at] > search.machines.ports[at]
+        if left[at] or at != before[vertex]:
             wake(search, awake, vertex)
-        elif must_leave or state.workers[at] > search.machines.ports[at] or (home != NOWHERE and changed[home]):
+        elif changed[at] or must_leave or (home != NOWHERE and changed[home]):
             awake[vertex] = True
     return awake
 
 
-def restless(search: Search) -> float:
-    """The share of the executors that live nowhere, where CPU is short, or would cost less elsewhere, each alone."""
+def restless(search: Search) -> Flags:
+    """Which executors live nowhere, or where CPU is short, or would cost less elsewhere, each alone."""
     home = search.homes.home
     state = empty_partition(len(home), search.machines)
     put_all(search, state, home)
-    return float(_restless(search, state)) / max(1, len(home))
+    return _restless(search, state)
 
 
 @compiled
-def _restless(search: Search, state: Partition) -> int:
-    count = 0
+def _restless(search: Search, state: Partition) -> Flags:
+    flags = np.zeros(len(state.place), dtype=np.bool_)
     for vertex in range(len(state.place)):
         at = state.place[vertex]
-        if at == NOWHERE or is_too_full(search, state, at) or best_move(search, state, vertex)[0] != NOWHERE:
-            count += 1
-    return count
+        flags[vertex] = (
+            at == NOWHERE or is_too_full(search, state, at) or best_move(search, state, vertex)[0] != NOWHERE
+        )
+    return flags
 
 
 @compiled

@@ -73,7 +73,10 @@ def burden_of_removing(search: Search, state: Partition, vertex: int) -> float:
 
 @leaf
 def cost_of_adding(search: Search, state: Partition, vertex: int, column: int) -> float:
-    """Everything but the network, for putting `vertex`, which is not there, on `column`."""
+    """Everything but the network, for putting `vertex`, which is not there, on `column`.
+
+    Less than 0 only at its home, where it may make a worker what it is in force.
+    """
     graph, machines, tariff, homes = search.graph, search.machines, search.tariff, search.homes
     cost = burden_of_adding(search, state, vertex, column)
     if state.size[column] == 0 and not machines.in_use[column]:
@@ -174,6 +177,30 @@ def network_at(search: Search, column: int) -> float:
 
 
 @leaf
+def look_everywhere(search: Search) -> None:
+    """After a survey: find out for `network_anywhere`, which then answers as `network_at` does, and at once."""
+    machines, pull = search.machines, search.pull
+    zones = len(machines.zone_ms)
+    if zones == 1:
+        return
+    pull.from_zone[:] = 0.0
+    for at in range(pull.zone_count[0]):
+        there = pull.zones[at]
+        rate = pull.by_zone[there]
+        for zone in range(zones):
+            pull.from_zone[zone] += rate * machines.zone_ms[there, zone]
+
+
+@leaf
+def network_anywhere(search: Search, column: int) -> float:
+    machines, pull = search.machines, search.pull
+    if len(machines.zone_ms) == 1:
+        return -pull.saved[column]
+    zone = machines.zone[column]
+    return pull.nearby[column] - pull.tuples[column] * machines.zone_ms[zone, zone] + pull.from_zone[zone]
+
+
+@leaf
 def forget(search: Search, found: int) -> None:
     """Empty the scratch after a survey that touched `found` supervisors."""
     pull = search.pull
@@ -253,12 +280,15 @@ def moved(search: Search, state: Partition, vertex: int, column: int) -> float:
 @leaf
 def cheapest(search: Search, state: Partition, vertex: int, but: int) -> tuple[int, float]:
     """The supervisor other than `but` on which `vertex` costs least, and how much; NOWHERE when there is none."""
-    found = survey(search, state, vertex)
+    found, home = survey(search, state, vertex), search.homes.home[vertex]
+    look_everywhere(search)
     best, best_cost = NOWHERE, np.inf
     for column in range(len(state.load)):
-        if column != but:
-            cost = network_at(search, column) + cost_of_adding(search, state, vertex, column)
-            if cost < best_cost:
-                best, best_cost = column, cost
+        cost = network_anywhere(search, column)
+        if column == but or (cost >= best_cost and column != home):
+            continue
+        cost += cost_of_adding(search, state, vertex, column)
+        if cost < best_cost:
+            best, best_cost = column, cost
     forget(search, found)
     return best, best_cost

@@ -20,7 +20,7 @@ def unpack_machine_code() -> None:
 
 
 def compile_ahead() -> None:
-    """Place a small cluster, by all that placing a large one takes."""
+    """Place a small cluster, by all that placing a large one takes too."""
     from storm_operator.core.distances import Distances
     from storm_operator.core.model import (
         Assignment,
@@ -33,6 +33,9 @@ def compile_ahead() -> None:
         Topology,
     )
     from storm_operator.core.placement.adaptive import place_adaptive
+    from storm_operator.core.placement.search.arrays import search_of
+    from storm_operator.core.placement.search.problem import build_problem
+    from storm_operator.core.placement.search.settling import restless, settle_from_home
     from storm_operator.core.settings import PlacementSettings
     from storm_operator.core.snapshot import ClusterSnapshot, Completeness
     from storm_operator.core.traffic import TrafficMatrix
@@ -56,8 +59,12 @@ def compile_ahead() -> None:
         distances=Distances({}),
         completeness=Completeness(len(executors)),
     )
-    demand = dict.fromkeys(executors, 100.0)
-    place_adaptive(snapshot, Demand(demand, demand), PlacementSettings(movable=frozenset({"words-1"})))
+    demand = Demand(*(dict.fromkeys(executors, 100.0),) * 2)
+    settings = PlacementSettings(movable=frozenset({"words-1"}))
+    place_adaptive(snapshot, demand, settings)
+    problem = build_problem(snapshot, demand, settings, frozenset())
+    search = search_of(problem)
+    settle_from_home(problem, search, patience=0, restless=restless(search))
 
 
 if __name__ == "__main__":

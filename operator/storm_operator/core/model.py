@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from itertools import repeat
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeVar
@@ -281,7 +282,7 @@ class Demand:
 
     def total(self, executors: Iterable[Executor]) -> float:
         """The room for `executors` together, in millicores; an executor without a demand counts nothing."""
-        return sum(self.room_millicores.get(executor, 0.0) for executor in executors)
+        return sum(map(self.room_millicores.get, executors, repeat(0.0)), 0.0)
 
     def _bare_needs(self) -> dict[Executor, float]:
         """Without what rounding up adds, and never above what is given: an executor is one thread."""

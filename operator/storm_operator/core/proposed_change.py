@@ -17,7 +17,6 @@ from storm_operator.core.prediction import predict_change
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.shuffle_shares import ShuffleShares
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.worker_overhead import worker_overhead
 
 LEAST_RELIEF_FRACTION = 0.05
 """Of a supervisor's capacity. Where all are full, what is measured says no better who has how much too much: to shift
@@ -107,16 +106,17 @@ def examine_proposal(
     changed = {executor.topology_id for executor in target.slot_of}
     snapshot_then, demand_then = ShuffleShares.of(snapshot, demand, changed).under(whole)
     then = see(snapshot_then, whole, demand_then, settings)
+    now, now_then = demand.of_now(), demand_then.of_now()
     before, after = predict_change(
         snapshot,
-        see_demand(snapshot, in_force, demand.of_now(), settings),
-        see_demand(snapshot_then, then, demand_then.of_now(), settings),
+        see_demand(snapshot, in_force, now, settings),
+        see_demand(snapshot_then, then, now_then, settings),
         {move.executor.topology_id for move in diff.moves},
     )
     prices = prices_of(snapshot, settings)
     borne = with_what_is_borne(settings)
-    needed = see_demand(snapshot, in_force, demand.of_now(), borne)
-    needed_then = see_demand(snapshot_then, then, demand_then.of_now(), borne)
+    needed = see_demand(snapshot, in_force, now, borne)
+    needed_then = see_demand(snapshot_then, then, now_then, borne)
     coming = see_demand(snapshot, in_force, demand.of_coming(), borne)
     coming_then = see_demand(snapshot_then, then, demand_then.of_coming(), borne)
     cost_before, cost_after = (cost_seen(snapshot, seen, prices) for seen in (coming, coming_then))
@@ -211,11 +211,10 @@ def _relieved_overload(
     if then.overloaded_millicores > 0.0 and fallen <= ROUNDING_MILLICORES:
         return None
     needed, needed_then = in_force.wanted_millicores, then.wanted_millicores
-    overhead = worker_overhead(snapshot)
     found = []
     for supervisor in snapshot.supervisors:
         need = needed.get(supervisor.id, 0.0)
-        trouble = _overload_of(supervisor, need * overhead, snapshot, settings)
+        trouble = _overload_of(supervisor, need * in_force.worker_overhead, snapshot, settings)
         relief = need - needed_then.get(supervisor.id, 0.0)
         if trouble is None or relief <= ROUNDING_MILLICORES:
             continue
@@ -243,7 +242,7 @@ def _relieved_rise(
     """The worst overload that the growth which is sure to go on would bring, and the change makes less of."""
     if coming.overloaded_millicores - coming_then.overloaded_millicores <= ROUNDING_MILLICORES:
         return None
-    overhead, found = worker_overhead(snapshot), []
+    overhead, found = coming.worker_overhead, []
     for supervisor in snapshot.supervisors:
         need = coming.wanted_millicores.get(supervisor.id, 0.0)
         usable = (supervisor.cpu_capacity_millicores or math.inf) * settings.scheduling.headroom_fraction

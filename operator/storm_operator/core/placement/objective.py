@@ -116,9 +116,14 @@ def usable_millicores(snapshot: ClusterSnapshot, settings: PlacementSettings) ->
     }
 
 
-def room_for_executors(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Mapping[str, float]:
-    """Millicores of each supervisor that executors may fill: the usable ones less what their workers need beside."""
-    overhead = worker_overhead(snapshot)
+def room_for_executors(
+    snapshot: ClusterSnapshot, settings: PlacementSettings, overhead: float | None = None
+) -> Mapping[str, float]:
+    """Millicores of each supervisor that executors may fill: the usable ones less what their workers need beside.
+
+    `overhead` is the snapshot's `worker_overhead`, for who knows it already.
+    """
+    overhead = worker_overhead(snapshot) if overhead is None else overhead
     return {at: usable / overhead for at, usable in usable_millicores(snapshot, settings).items()}
 
 
@@ -133,6 +138,8 @@ class SeenAssignment:
 
     assignment: Assignment
     traffic: PlacedTraffic
+    worker_overhead: float
+    """As `worker_overhead` has it."""
     wanted_millicores: Mapping[str, float]
     """Demand by supervisor; those without any are absent."""
     overloaded_millicores: float
@@ -147,23 +154,24 @@ def see(
 ) -> SeenAssignment:
     """`assignment` under the rates and distances of `snapshot` and the CPU of `demand`."""
     traffic = place_traffic(snapshot.traffic, snapshot.distances, assignment)
-    cpu = _cpu_seen(snapshot, assignment, demand, settings)
-    return SeenAssignment(assignment, traffic, *cpu, overfull_megabytes(snapshot, assignment))
+    overhead = worker_overhead(snapshot)
+    cpu = _cpu_seen(snapshot, assignment, demand, settings, overhead)
+    return SeenAssignment(assignment, traffic, overhead, *cpu, overfull_megabytes(snapshot, assignment))
 
 
 def see_demand(
     snapshot: ClusterSnapshot, seen: SeenAssignment, demand: Demand, settings: PlacementSettings
 ) -> SeenAssignment:
     """The same assignment under the CPU of another `demand`."""
-    cpu = _cpu_seen(snapshot, seen.assignment, demand, settings)
-    return SeenAssignment(seen.assignment, seen.traffic, *cpu, seen.overfull_megabytes)
+    cpu = _cpu_seen(snapshot, seen.assignment, demand, settings, seen.worker_overhead)
+    return SeenAssignment(seen.assignment, seen.traffic, seen.worker_overhead, *cpu, seen.overfull_megabytes)
 
 
 def _cpu_seen(
-    snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
+    snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings, overhead: float
 ) -> tuple[Mapping[str, float], float, float]:
     """What is wanted of each supervisor, the overload, and what that counts on top for priority; in millicores."""
-    wanted, room = wanted_millicores(assignment, demand), room_for_executors(snapshot, settings)
+    wanted, room = wanted_millicores(assignment, demand), room_for_executors(snapshot, settings, overhead)
     overload = excess(wanted, room)
     if not overload or not are_ranked(settings.priority):
         return wanted, overload, 0.0
@@ -220,8 +228,7 @@ def wanted_millicores(assignment: Assignment, demand: Demand) -> Mapping[str, fl
     wanted: dict[str, float] = {}
     # In order, so that sums are the same to the last bit whatever the order of the input.
     for slot, executors in assignment.workers().items():
-        for executor in executors:
-            wanted[slot.supervisor_id] = wanted.get(slot.supervisor_id, 0.0) + demand.room_millicores.get(executor, 0.0)
+        wanted[slot.supervisor_id] = wanted.get(slot.supervisor_id, 0.0) + demand.total(executors)
     return wanted
 
 

@@ -365,6 +365,20 @@ def test_way_back_from_where_nobody_is_any_more_expires() -> None:
     assert played.cluster.calls == calls
 
 
+def test_way_back_to_a_supervisor_that_has_died_expires() -> None:
+    played = scene()
+    plan = verified_plan(played)
+    gathered, calls = played.cluster.assignment, list(played.cluster.calls)
+    died = min({place.supervisor_id for place in SPREAD.values()}.difference(gathered.used_supervisors()))
+    played.observer.gone = frozenset({died})
+    done = until_done(played, played.loop.desk.propose_way_back(plan, "somebody"))
+    assert (done.state, done.message) == (
+        PlanState.EXPIRED,
+        f"it would lead to {died}, which the cluster no longer has",
+    )
+    assert (played.cluster.assignment, played.cluster.calls) == (gathered, calls)
+
+
 def test_approved_plan_that_could_not_be_saved_is_carried_out_in_the_next_pass() -> None:
     played = scene()
     plan = proposed(played)

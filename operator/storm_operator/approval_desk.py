@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from storm_operator.apply_ports import Clock
 from storm_operator.core.decision import Decision, Plan, PlanCause
 from storm_operator.core.direct_plan import reverse_plan
+from storm_operator.core.plan_progress import why_out_of_reach
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
-from storm_operator.core.proposals import impossible, is_same_proposal, outdated
+from storm_operator.core.proposals import is_same_proposal, outdated
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.loop_ports import Listener, LoopMemory
@@ -33,7 +34,7 @@ class ApprovalDesk:
         approved = bool(known.approved_by)
         # An approved plan is carried out even if another would be proposed by now, but never from another start.
         proposed_now = known.plan if approved else decision
-        expired = impossible(known, snapshot) or outdated(known, proposed_now, snapshot.assignment)
+        expired = why_out_of_reach(known.plan.target, snapshot) or outdated(known, proposed_now, snapshot.assignment)
         if expired is not None:
             self._drop(known, PlanState.EXPIRED, expired)
             return None

@@ -13,7 +13,6 @@ from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment
-from storm_operator.core.plan_progress import supervisors_gone
 from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, outcome_of, timed_topologies
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Enforcement, Mode, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -74,12 +73,6 @@ def proposed_record(plan: Plan, group: Group, snapshot: ClusterSnapshot) -> Plan
 def is_same_proposal(known: PlanRecord, plan: Plan) -> bool:
     """Whether `plan` would do from the same start what `known` does."""
     return assignment_hash(known.plan.target) == assignment_hash(plan.target) and known.plan.base == plan.base
-
-
-def impossible(known: PlanRecord, snapshot: ClusterSnapshot) -> str | None:
-    """Why nobody could carry out `known` any more, whoever has approved it; None while that can be done."""
-    gone = supervisors_gone(known.plan, snapshot)
-    return f"it would lead to {', '.join(gone)}, which the cluster no longer has" if gone else None
 
 
 def outdated(known: PlanRecord, decision: Decision, present: Assignment) -> str | None:

@@ -103,7 +103,7 @@ def why_out_of_reach(target: Assignment, snapshot: ClusterSnapshot) -> str:
     slots = set(target.slot_of.values())
     gone = sorted({slot.supervisor_id for slot in slots} - alive)
     if gone:
-        return f"it would lead to {', '.join(gone)}, which the cluster no longer has"
+        return f"it would lead to {', '.join(gone)}, where nothing can run any more"
     own = {executor.topology_id for executor in target.slot_of}
     taken = sorted(
         (slot, executor.topology_id)

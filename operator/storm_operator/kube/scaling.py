@@ -62,7 +62,7 @@ def wanted_replicas(
             return one_more, f"no placement fits: {decision.message}"
         if _is_short(decision) and len(set(used_ordinals)) >= replicas:  # one that nobody uses does not help either
             return one_more, decision.message
-        if isinstance(decision, Plan) and decision.after.overloaded_millicores > 0.0:
+        if _overloads(decision):
             return one_more, "even the best placement overloads a supervisor"
     if replicas < limits.minimum:
         return limits.minimum, f"spec.supervisors.minimum is {limits.minimum}"
@@ -91,7 +91,7 @@ def scale_step(
     if limits is None or len({(pod.namespace, pod.stateful_set) for pod in owned}) != 1:
         return None, ScaleState()  # none to be seen, or several: which of them is meant nobody said
     used = frozenset(used_ordinals)
-    if state.leaving and any(_is_infeasible(decision) or _is_short(decision) for decision in decisions):
+    if state.leaving and any(_is_infeasible(one) or _is_short(one) or _overloads(one) for one in decisions):
         return None, ScaleState(given_up=used)  # they are needed after all
     if state.leaving and any(isinstance(decision, Plan) for decision in decisions):
         return None, state  # the very plan that empties them
@@ -112,6 +112,10 @@ def scale_step(
     if agreed.passes > PATIENT_PASSES:
         return None, ScaleState(given_up=used)  # no plan empties them, whatever the reason
     return None, replace(agreed, leaving=frozenset(range(wanted, replicas)))
+
+
+def _overloads(decision: Decision) -> TypeGuard[Plan]:
+    return isinstance(decision, Plan) and decision.after.overloaded_millicores > 0.0
 
 
 def _is_infeasible(decision: Decision) -> TypeGuard[Hold]:

@@ -125,10 +125,11 @@ class TestDown:
         assert passed(PATIENT_PASSES, 4, {3}).leaving == {1, 2, 3}
         assert passed(PATIENT_PASSES + 1, 4, {3}) == ScaleState(given_up=frozenset({3}))
 
-    def test_pods_that_turn_out_to_be_needed_stay_until_others_are_used(self) -> None:
+    @pytest.mark.parametrize("needed", [INFEASIBLE, TOO_LITTLE, OVERLOADED], ids=["infeasible", "short", "overloaded"])
+    def test_pods_that_turn_out_to_be_needed_stay_until_others_are_used(self, needed: Decision) -> None:
         state = passed(CALM_PASSES, 4, {2, 3})
         assert state.leaving == {2, 3}
-        step, state = scale_step(LIMITS, pods(4), 4, {2, 3}, [INFEASIBLE], state)
+        step, state = scale_step(LIMITS, pods(4), 4, {2, 3}, [needed], state)
         assert (step, state.leaving) == (None, frozenset())
         for _ in range(2 * CALM_PASSES):
             step, state = scale_step(LIMITS, pods(4), 4, {2, 3}, [NO_CHANGE], state)

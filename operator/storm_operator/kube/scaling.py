@@ -55,7 +55,10 @@ def merged_limits(limits: Iterable[ScaleLimits | None]) -> ScaleLimits | None:
 def wanted_replicas(
     limits: ScaleLimits, replicas: int, used_ordinals: Collection[int], decisions: Collection[Decision]
 ) -> tuple[int, str]:
-    """How many pods there should be, and why: as many as host executors, as far as the limits allow."""
+    """How many pods there should be, and why: as many as host executors, as far as the limits allow.
+
+    While CPU is short, one of them may host none.
+    """
     one_more = max(replicas, min(limits.maximum, replicas + 1))
     for decision in decisions:
         if _is_infeasible(decision):
@@ -68,7 +71,9 @@ def wanted_replicas(
         return limits.minimum, f"spec.supervisors.minimum is {limits.minimum}"
     if any(isinstance(decision, Plan) for decision in decisions):
         return replicas, ""  # a plan may be about to use the pods that nobody uses now
-    target = max(limits.minimum, len(set(used_ordinals)))
+    # It was added for that, and may still be starting, or wait for a policy to look again.
+    spare = 1 if any(isinstance(decision, Hold) and decision.short_topologies for decision in decisions) else 0
+    target = max(limits.minimum, len(set(used_ordinals)) + spare)
     if target < replicas:
         return target, f"all executors are on {len(set(used_ordinals))} pods"
     return replicas, ""

@@ -137,6 +137,15 @@ class TestDown:
         _, state = scale_step(LIMITS, pods(4), 4, {3}, [NO_CHANGE], state)
         assert state == ScaleState(1, 1)
 
+    @pytest.mark.parametrize("reason", [HoldReason.TOO_LITTLE_CAPACITY, HoldReason.NOT_DUE])
+    def test_while_cpu_is_short_the_pod_that_was_added_for_it_stays_though_nobody_uses_it_yet(
+        self, reason: HoldReason
+    ) -> None:
+        short = replace(TOO_LITTLE, reason=reason)
+        assert after_passes(2 * CALM_PASSES, 3, {0, 1}, short) is None
+        step = after_passes(CALM_PASSES, 4, {0, 1}, short)
+        assert step == ScaleStep("storm", "s", 3, "all executors are on 2 pods")
+
     def test_never_below_the_minimum(self) -> None:
         step = after_passes(CALM_PASSES, 4, (), limits=ScaleLimits(2, 4))
         assert step is not None

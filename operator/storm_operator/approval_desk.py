@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from storm_operator.apply_ports import Clock
 from storm_operator.core.decision import Decision, Plan, PlanCause
 from storm_operator.core.direct_plan import reverse_plan
-from storm_operator.core.model import Assignment
+from storm_operator.core.plan_progress import why_out_of_reach
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
 from storm_operator.core.proposals import is_same_proposal, outdated
 from storm_operator.core.settings import ApplyMethod
+from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.loop_ports import Listener, LoopMemory
 
 
@@ -25,14 +26,15 @@ class ApprovalDesk:
     clock: Clock
     new_plan_id: Callable[[float], str]
 
-    def review(self, topology_ids: tuple[str, ...], decision: Decision, present: Assignment) -> PlanRecord | None:
+    def review(self, topology_ids: tuple[str, ...], decision: Decision, snapshot: ClusterSnapshot) -> PlanRecord | None:
         """The proposal for these topologies if it was approved and still stands; an outdated one is told so."""
         known = self.memory.proposals.of(topology_ids)
         if known is None:
             return None
         approved = bool(known.approved_by)
         # An approved plan is carried out even if another would be proposed by now, but never from another start.
-        expired = outdated(known, known.plan if approved else decision, present)
+        proposed_now = known.plan if approved else decision
+        expired = why_out_of_reach(known.plan.target, snapshot) or outdated(known, proposed_now, snapshot.assignment)
         if expired is not None:
             self._drop(known, PlanState.EXPIRED, expired)
             return None

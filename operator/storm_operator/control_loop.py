@@ -205,7 +205,7 @@ class ControlLoop:
     ) -> Decision:
         decision = self._decide(group, snapshot, demand, priority)
         self.memory.decisions = self.memory.decisions.with_decision(group.topology_ids, decision)
-        approved = self.desk.review(group.topology_ids, decision, snapshot.assignment)
+        approved = self.desk.review(group.topology_ids, decision, snapshot)
         if approved is not None:
             decision = approved.plan
             excluded = in_excluded_window(group.scheduling, self.clock.now())

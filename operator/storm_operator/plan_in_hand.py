@@ -12,7 +12,7 @@ from storm_operator.core.plan_progress import failed_since, supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict
-from storm_operator.core.way_back import way_back_from
+from storm_operator.core.way_back import way_back_from, why_no_way_back
 from storm_operator.loop_ports import Journal, Listener, LoopMemory
 
 KEPT_RECORDS = 50
@@ -84,7 +84,7 @@ class PlanInHand:
         measured = outcome_of(snapshot, record.plan.topology_ids, record.timed_before)
         unclear = why_no_verdict(record, measured)
         if not unclear:
-            return self._conclude(record, measured, group)
+            return self._conclude(record, measured, group, snapshot)
         if now >= self._patience_ends(running_at, group.scheduling.settling_seconds):
             why = "; ".join((*snapshot.completeness.problems, unclear))
             self._close(record, PlanState.EXPIRED, f"in force, but could not be verified: {why}")
@@ -94,7 +94,7 @@ class PlanInHand:
         since = max(running_at, self.memory.watched_since_seconds)
         return since + PATIENCE_SETTLINGS * max(settling_seconds, self.period_seconds)
 
-    def _conclude(self, record: PlanRecord, measured: Outcome, group: Group) -> bool:
+    def _conclude(self, record: PlanRecord, measured: Outcome, group: Group, snapshot: ClusterSnapshot) -> bool:
         """Whether the plan was taken back."""
         verdict = judge(record, measured, group.scheduling.rollback_margin_percent)
         record = replace(record, measured=measured, failed_tuples=self._failed_in(record))
@@ -103,6 +103,10 @@ class PlanInHand:
             return False
         if not verdict.worse:
             self._close(record, PlanState.VERIFIED, verdict.message)
+            return False
+        obstacle = why_no_way_back(record.plan, snapshot)
+        if obstacle:
+            self._close(record, PlanState.EXPIRED, f"{verdict.message}; it cannot be taken back: {obstacle}")
             return False
         return self._roll_back(replace(record, state=PlanState.ROLLED_BACK, message=verdict.message), measured)
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from loop_scene import SETTINGS, SPECS, SPREAD, FakeObserver, Scene, last_state, scene, with_mode
+from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, FakeObserver, Scene, last_state, scene, with_mode
 from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, ZooKeeperUnreachable
 from storm_operator.apply import Applier
 from storm_operator.control_loop import unmeasured_topologies
-from storm_operator.core.decision import Hold, HoldReason, Plan
+from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod, Mode, Trigger
 from storm_operator.core.topology_spec import TopologySpec
@@ -213,6 +214,43 @@ def test_way_back_that_nobody_can_keep_ends_with_the_reason_and_others_go_on() -
     assert last_state(played) is PlanState.EXPIRED
     assert played.loop.memory.records[-1].message.endswith("it cannot be taken back: too large")
     assert played.audience.reports[-1].snapshot is not None
+
+
+def test_plan_that_made_things_worse_is_not_taken_back_to_a_supervisor_that_has_died_since() -> None:
+    played = scene()
+    first = played.run()
+    assert isinstance(first, Plan)
+    gathered = played.cluster.assignment.slot_of
+    (kept,) = {slot.supervisor_id for slot in gathered.values()}
+    left = sorted({slot.supervisor_id for slot in SPREAD.values()} - {kept})
+    played.observer.latency_ms, played.observer.gone = 40.0, frozenset(left[:1])
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    assert last_state(played) is PlanState.EXPIRED
+    assert played.loop.memory.records[-1].message == (
+        "median complete latency 40.0 ms, at most 8.0 ms expected; it cannot be taken back: "
+        f"it would lead to {left[0]}, where nothing can run any more"
+    )
+    assert played.cluster.assignment.slot_of == gathered
+    assert played.journal.kept is None
+
+
+def test_plan_that_gave_an_executor_a_place_is_not_taken_back_to_where_it_had_none() -> None:
+    played = scene()
+    homeless = WORDS.executors[-1]
+    played.cluster.assignment = Assignment({e: slot for e, slot in SPREAD.items() if e != homeless})
+    first = played.run()
+    assert isinstance(first, Plan)
+    assert first.cause is PlanCause.WITHOUT_PLACE
+    given = played.cluster.assignment.slot_of
+    played.observer.latency_ms = 40.0
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    assert last_state(played) is PlanState.EXPIRED
+    assert played.loop.memory.records[-1].message.endswith(
+        "it cannot be taken back: it would leave executors without a place, as they were before"
+    )
+    assert played.cluster.assignment.slot_of == given
 
 
 def test_plan_that_nobody_can_keep_holds_its_topologies_alone() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storm_operator.core.decision import Plan
-from storm_operator.core.model import Executor, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -95,3 +95,22 @@ def supervisors_gone(plan: Plan, snapshot: ClusterSnapshot) -> tuple[str, ...]:
     """Ids of the supervisors that the plan put executors on and that the cluster no longer has, sorted."""
     alive = {supervisor.id for supervisor in snapshot.supervisors}
     return tuple(sorted({slot.supervisor_id for slot in plan.target.slot_of.values()} - alive))
+
+
+def why_out_of_reach(target: Assignment, snapshot: ClusterSnapshot) -> str:
+    """Why executors cannot all go where an earlier look at the cluster wanted them; empty when they can."""
+    alive = {supervisor.id for supervisor in snapshot.supervisors}
+    slots = set(target.slot_of.values())
+    gone = sorted({slot.supervisor_id for slot in slots} - alive)
+    if gone:
+        return f"it would lead to {', '.join(gone)}, where nothing can run any more"
+    own = {executor.topology_id for executor in target.slot_of}
+    taken = sorted(
+        (slot, executor.topology_id)
+        for executor, slot in snapshot.assignment.slot_of.items()
+        if slot in slots and executor.topology_id not in own
+    )
+    if taken:
+        slot, topology_id = taken[0]
+        return f"it would lead to slot {slot.supervisor_id}:{slot.port}, where {topology_id} runs by now"
+    return ""

@@ -112,13 +112,14 @@ def _load_growth(before: Outcome, after: Outcome) -> float | None:
 def _other_load(record: PlanRecord, after: Outcome) -> str:
     """What speaks against reading the figures as the plan's work; empty where nothing does.
 
-    That more is acked may be what relieves an overload has brought.
+    That more is acked may be what the relief of an overload has brought, or a place for executors that had none.
     """
     before = record.before.acked_per_second
     if not before or after.acked_per_second is None:
         return ""
     change = after.acked_per_second / before - 1.0
-    if abs(change) <= LOAD_NOISE or (change > 0.0 and relieves_overload(record.plan)):
+    may_bring_more = record.plan.cause is PlanCause.WITHOUT_PLACE or relieves_overload(record.plan)
+    if abs(change) <= LOAD_NOISE or (change > 0.0 and may_bring_more):
         return ""
     return f"; acked tuples changed by {change:+.0%} meanwhile, so that the other figures are not the plan's alone"
 

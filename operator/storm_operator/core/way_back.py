@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from storm_operator.core.decision import Plan
 from storm_operator.core.direct_plan import reverse_plan
+from storm_operator.core.plan_progress import why_out_of_reach
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
+from storm_operator.core.snapshot import ClusterSnapshot
+
+
+def why_no_way_back(plan: Plan, snapshot: ClusterSnapshot) -> str:
+    """Why executors cannot go back to where `plan` found them; empty when all of them can."""
+    if plan.target.slot_of.keys() - plan.base.slot_of.keys():
+        return "it would leave executors without a place, as they were before"
+    return why_out_of_reach(plan.base, snapshot)
 
 
 def way_back_from(record: PlanRecord, measured: Outcome, plan_id: str, now_seconds: float) -> PlanRecord:

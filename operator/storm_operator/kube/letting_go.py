@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from storm_operator.assembly import Assembly
 from storm_operator.core.lifecycle import RunningTopology
+from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.submission import JobSubmitter
@@ -35,7 +36,7 @@ class LettingGo:
 
     def _let_go(self, one: Managed, present: RunningTopology | None, assembly: Assembly) -> None:
         spec = one.spec
-        if spec is None or present is None or not spec.dies_with_resource:
+        if spec is None or present is None or not dies(spec, present):
             if present is not None:
                 assembly.loop.applier.limits.lift(present.id)
             self.gone.add(one.uid)
@@ -56,3 +57,9 @@ class LettingGo:
             lambda reason, message: self.tell(name, reason, message, True),
         )
         return ended == [True]
+
+
+def dies(spec: TopologySpec, present: RunningTopology) -> bool:
+    """Pure: whether `present` is killed with its resource: what others submitted, only where that is asked for."""
+    is_of_others = present.fingerprint is None and not present.is_leaving
+    return spec.dies_with_resource and not (is_of_others and spec.deletion_policy is None)

@@ -162,7 +162,8 @@ class Publisher:
 
     def _mark_rolled_back(self, namespace: str, record: PlanRecord) -> None:
         """The plan that `record` undid points to it."""
-        _, before = self.rebalances.get(record.rollback_of) or self._found(record.rollback_of) or ("", {})
+        known = self.rebalances.get(record.rollback_of) or self._found(record.rollback_of)
+        namespace, before = known or (namespace, {})
         status = rolled_back_status(record, before, time.time())
         self.kinds.patch_status(REBALANCES, namespace, record.rollback_of, status)
 

@@ -55,20 +55,25 @@ def merged_limits(limits: Iterable[ScaleLimits | None]) -> ScaleLimits | None:
 def wanted_replicas(
     limits: ScaleLimits, replicas: int, used_ordinals: Collection[int], decisions: Collection[Decision]
 ) -> tuple[int, str]:
-    """How many pods there should be, and why: as many as host executors, as far as the limits allow."""
+    """How many pods there should be, and why: as many as host executors, as far as the limits allow.
+
+    While CPU is short, one of them may host none.
+    """
     one_more = max(replicas, min(limits.maximum, replicas + 1))
     for decision in decisions:
         if _is_infeasible(decision):
             return one_more, f"no placement fits: {decision.message}"
         if _is_short(decision) and len(set(used_ordinals)) >= replicas:  # one that nobody uses does not help either
             return one_more, decision.message
-        if isinstance(decision, Plan) and decision.after.overloaded_millicores > 0.0:
+        if _overloads(decision):
             return one_more, "even the best placement overloads a supervisor"
     if replicas < limits.minimum:
         return limits.minimum, f"spec.supervisors.minimum is {limits.minimum}"
     if any(isinstance(decision, Plan) for decision in decisions):
         return replicas, ""  # a plan may be about to use the pods that nobody uses now
-    target = max(limits.minimum, len(set(used_ordinals)))
+    # It was added for that, and may still be starting, or wait for a policy to look again.
+    spare = 1 if any(isinstance(decision, Hold) and decision.short_topologies for decision in decisions) else 0
+    target = max(limits.minimum, len(set(used_ordinals)) + spare)
     if target < replicas:
         return target, f"all executors are on {len(set(used_ordinals))} pods"
     return replicas, ""
@@ -91,7 +96,7 @@ def scale_step(
     if limits is None or len({(pod.namespace, pod.stateful_set) for pod in owned}) != 1:
         return None, ScaleState()  # none to be seen, or several: which of them is meant nobody said
     used = frozenset(used_ordinals)
-    if state.leaving and any(_is_infeasible(decision) or _is_short(decision) for decision in decisions):
+    if state.leaving and any(_is_infeasible(one) or _is_short(one) or _overloads(one) for one in decisions):
         return None, ScaleState(given_up=used)  # they are needed after all
     if state.leaving and any(isinstance(decision, Plan) for decision in decisions):
         return None, state  # the very plan that empties them
@@ -112,6 +117,10 @@ def scale_step(
     if agreed.passes > PATIENT_PASSES:
         return None, ScaleState(given_up=used)  # no plan empties them, whatever the reason
     return None, replace(agreed, leaving=frozenset(range(wanted, replicas)))
+
+
+def _overloads(decision: Decision) -> TypeGuard[Plan]:
+    return isinstance(decision, Plan) and decision.after.overloaded_millicores > 0.0
 
 
 def _is_infeasible(decision: Decision) -> TypeGuard[Hold]:

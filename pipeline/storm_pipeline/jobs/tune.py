@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from storm_operator.settings_overrides import InvalidOverride
+from storm_operator.settings_overrides import InvalidOverride, Settings, override_settings
 from storm_pipeline.error_console import error_console
 from storm_pipeline.gold import TUNING_ADVICE, TUNING_RUNS
 from storm_pipeline.jobs.learning import (
@@ -198,9 +198,19 @@ def summary(cluster: str, found: Sequence[Standing], present: Overrides = ()) ->
 
 
 def changed(standing: Standing, present: Overrides) -> Overrides:
-    """What a candidate sets otherwise than the present settings do; of a key that is set twice the last counts."""
-    now, then = (dict(one.split("=", 1) for one in overrides) for overrides in (present, standing.overrides))
-    return tuple(f"{key}={value}" for key, value in then.items() if now.get(key) != value)
+    """What a candidate sets otherwise than the present settings do, of which most are the defaults.
+
+    Of a key that is set twice the last counts.
+    """
+    now, then = override_settings(Settings(), present), dict(one.split("=", 1) for one in standing.overrides)
+    return tuple(one for one in (f"{key}={value}" for key, value in then.items()) if _changes(now, one))
+
+
+def _changes(now: Settings, override: str) -> bool:
+    try:
+        return override_settings(now, (override,)) != now
+    except InvalidOverride:  # it goes together with another change only
+        return True
 
 
 def verdict(found: Sequence[Standing], present: Overrides) -> str:

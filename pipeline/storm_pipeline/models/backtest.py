@@ -16,7 +16,7 @@ from storm_operator.core.demand import ROUNDING_NOISE, held_share
 from storm_operator.core.forecast import forecast_series
 from storm_operator.core.learned_profile import SEASONAL, ForecastError
 from storm_operator.core.seasonal import Season, seasonal_forecast
-from storm_operator.core.settings import Forecast
+from storm_operator.core.settings import Forecast, SchedulingSettings
 from storm_pipeline.models.season import FEWEST_CYCLES, Floats, SeasonShape, learn_season, with_readiness
 
 Window = Sequence[tuple[float, float]]
@@ -46,6 +46,8 @@ def line(points: Window, at_seconds: float, period_seconds: float) -> float | No
 
 OPERATORS: Mapping[str, Forecaster] = {Forecast.LINE.value: line, Forecast.DAMPED_TREND.value: damped_trend}
 """The operator's forecasters that need nothing learned."""
+USUAL = SchedulingSettings().forecast.value
+"""The one that the operator goes by, unless told otherwise, where a season says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +170,8 @@ def judge(
     errors = {name: error for name, found in told.items() if (error := error_of(found, actual, step)) is not None}
     season, shape = None, None
     if origins and Forecast.LINE.value in errors:
-        best = _best_season(
-            series, origins, first, (cycle_seconds, bin_seconds), errors[Forecast.LINE.value], step, phi
-        )
+        by_line = errors[Forecast.LINE.value]
+        best = _best_season(series, origins, first, (cycle_seconds, bin_seconds), by_line, told[USUAL], step, phi)
         if best is not None:
             errors[SEASONAL], shape, factor = best
             learned = learn_season(series.times, series.values, series.period_seconds, shape)
@@ -189,18 +190,25 @@ def _best_season(
     first: int,
     cycle: tuple[float, float],
     by_line: ForecastError,
+    otherwise: Floats,
     step: float | None,
     phi: int,
 ) -> tuple[ForecastError, SeasonShape, float] | None:
-    """The shape that is short by least of those that ask for no more than Liu's line, and its readiness."""
+    """The shape that is short by least of those that ask for no more than Liu's line, and its readiness.
+
+    `otherwise` is what the operator goes by where a season says nothing, as after a time without any load: how a load
+    begins is judged, too.
+    """
     actual = series.values[first:]
     found: list[tuple[ForecastError, SeasonShape, float]] = []
     for quantile in READY_QUANTILES:
         for weight in LEVEL_WEIGHTS:
             shape = SeasonShape(*cycle, quantile, weight)
             told = _seasonal(series, origins, first, shape, phi)
+            if np.isnan(told).all():
+                continue
             for factor in READINESS:
-                error = error_of(factor * told, actual, step)
+                error = error_of(np.where(np.isnan(told), otherwise, factor * told), actual, step)
                 if error is not None:
                     found.append((error, shape, factor))
     if not found:

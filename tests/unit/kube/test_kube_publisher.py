@@ -259,6 +259,14 @@ class TestRecord:
         assert (verb, name) == ("status", "streams/p-bad")
         assert (written["rolledBackBy"], written["state"], written["reason"]) == (plan().id, "RolledBack", "RolledBack")
 
+    def test_what_it_undid_is_marked_where_it_is(self) -> None:
+        """Of a plan for topologies of two namespaces the way back may concern those of one alone."""
+        undone = rebalance("Verified", of=plan("p-bad"))
+        undone["metadata"]["namespace"] = "elsewhere"
+        played = Scene(undone)
+        played.publisher.on_record(plan_record(PlanState.VERIFIED, rollback_of="p-bad"))
+        assert played.kinds.calls[-1][:2] == ("status", "elsewhere/p-bad")
+
     def test_way_back_leaves_the_other_conditions_of_what_it_undid(self) -> None:
         conditions = rebalance_status(VERIFIED, {}, NOW_SECONDS)["conditions"]
         played = Scene(rebalance("Verified", of=plan("p-bad"), conditions=conditions))

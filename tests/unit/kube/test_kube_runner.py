@@ -264,10 +264,10 @@ def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_el
 class Deletion:
     """The only resource is being deleted; Nimbus shows `running`, and `under_way` is its submission."""
 
-    def __init__(self, policy: str = "Kill") -> None:
+    def __init__(self, policy: str | None = "Kill") -> None:
         spec = {
             "nimbus": NIMBUS,
-            "deletionPolicy": policy,
+            **({"deletionPolicy": policy} if policy else {}),
             "killWaitSeconds": 30,
             "jar": {"path": "/w.jar", "mainClass": "a.W"},
         }
@@ -321,6 +321,16 @@ class TestDeletion:
         played.running = [RUNNING]
         assert played.look()
         played.assembly.storm.kill.assert_not_called()
+
+    @pytest.mark.parametrize(("fingerprint", "dies"), [("of-the-jar", True), (None, False)], ids=["ours", "another's"])
+    def test_kills_what_was_submitted_where_nobody_says_what_becomes_of_it(
+        self, fingerprint: str | None, dies: bool
+    ) -> None:
+        """A topology that ran under that name before the resource came is managed, and never replaced, either."""
+        played = Deletion(None)
+        played.running = [replace(RUNNING, fingerprint=fingerprint)]
+        assert played.look() is not dies
+        assert played.assembly.storm.kill.called is dies
 
     def test_job_that_kubernetes_does_not_end_is_told_and_holds_up_nobody_else(self) -> None:
         played = Deletion()

@@ -125,16 +125,26 @@ class TestDown:
         assert passed(PATIENT_PASSES, 4, {3}).leaving == {1, 2, 3}
         assert passed(PATIENT_PASSES + 1, 4, {3}) == ScaleState(given_up=frozenset({3}))
 
-    def test_pods_that_turn_out_to_be_needed_stay_until_others_are_used(self) -> None:
+    @pytest.mark.parametrize("needed", [INFEASIBLE, TOO_LITTLE, OVERLOADED], ids=["infeasible", "short", "overloaded"])
+    def test_pods_that_turn_out_to_be_needed_stay_until_others_are_used(self, needed: Decision) -> None:
         state = passed(CALM_PASSES, 4, {2, 3})
         assert state.leaving == {2, 3}
-        step, state = scale_step(LIMITS, pods(4), 4, {2, 3}, [INFEASIBLE], state)
+        step, state = scale_step(LIMITS, pods(4), 4, {2, 3}, [needed], state)
         assert (step, state.leaving) == (None, frozenset())
         for _ in range(2 * CALM_PASSES):
             step, state = scale_step(LIMITS, pods(4), 4, {2, 3}, [NO_CHANGE], state)
             assert (step, state.leaving) == (None, frozenset())
         _, state = scale_step(LIMITS, pods(4), 4, {3}, [NO_CHANGE], state)
         assert state == ScaleState(1, 1)
+
+    @pytest.mark.parametrize("reason", [HoldReason.TOO_LITTLE_CAPACITY, HoldReason.NOT_DUE])
+    def test_while_cpu_is_short_the_pod_that_was_added_for_it_stays_though_nobody_uses_it_yet(
+        self, reason: HoldReason
+    ) -> None:
+        short = replace(TOO_LITTLE, reason=reason)
+        assert after_passes(2 * CALM_PASSES, 3, {0, 1}, short) is None
+        step = after_passes(CALM_PASSES, 4, {0, 1}, short)
+        assert step == ScaleStep("storm", "s", 3, "all executors are on 2 pods")
 
     def test_never_below_the_minimum(self) -> None:
         step = after_passes(CALM_PASSES, 4, (), limits=ScaleLimits(2, 4))

@@ -101,6 +101,15 @@ def test_judged_periods_are_not_learned_from() -> None:
     assert surprised.errors[SEASONAL].error_percent > 5.0 * calm.errors[SEASONAL].error_percent
 
 
+def test_a_season_is_judged_by_the_periods_too_in_which_the_operator_must_do_without_it() -> None:
+    """Of a load that comes out of nothing the beginning is never foreseen: before it nothing tells a level."""
+    one = np.where((np.arange(40) >= 20) & (np.arange(40) < 30), 100.0, 0.0)
+    series = Series(10.0 * np.arange(1, 321, dtype=np.float64), np.tile(one, 8), 10.0)
+    errors = judge(series, 400.0, 10.0, step=20.0).errors
+    # The first of ten busy periods has a step of 20 for a load of 100: 80 of 1,000 are lacking, whoever forecasts.
+    assert (errors[SEASONAL].short_percent, errors["Line"].short_percent) == pytest.approx((8.0, 8.0))
+
+
 @pytest.mark.parametrize("unseen", [range(240, 240), range(200, 240)], ids=["the newest", "before a gap"])
 def test_a_period_that_ends_after_its_cycle_is_judged_with_it(unseen: range) -> None:
     series = days(8, noise=0.01)

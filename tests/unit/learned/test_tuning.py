@@ -224,6 +224,15 @@ def test_what_a_candidate_changes_is_told_and_what_stays_is_not() -> None:
     )
 
 
+def test_what_a_candidate_leaves_at_its_default_is_not_told_as_a_change() -> None:
+    usual = SchedulingSettings()
+    drawn = (f"policy={usual.policy}", f"forecast={usual.forecast}", "historyPeriods=8", "weights.workerRestart=30")
+    assert changed(standing(3, -2.0, *drawn), ()) == drawn[2:]
+    of_another_policy = ("policy=aniello-offline", "parameters.alpha=1")
+    assert changed(standing(3, -2.0, *of_another_policy), ()) == of_another_policy
+    assert changed(standing(3, -2.0, "coolDownSeconds=60"), ("cool_down_seconds = 60",)) == ()
+
+
 def test_the_present_settings_are_kept_unless_others_are_surely_better() -> None:
     assert verdict([standing(PRESENT, 0.0)], ()).startswith("keep the present settings")
     assert verdict([standing(2, 1.0, "policy=liu")], ()).startswith("keep the present settings")

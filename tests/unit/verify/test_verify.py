@@ -96,6 +96,8 @@ def test_load_that_grew_meanwhile_is_not_blamed_on_the_plan() -> None:
         (25.0, PlanCause.OVERLOAD, "; acked tuples changed by -92% meanwhile, "),
         (600.0, PlanCause.SAVINGS, "; acked tuples changed by +100% meanwhile, "),
         (600.0, PlanCause.OVERLOAD, ""),
+        (600.0, PlanCause.WITHOUT_PLACE, ""),
+        (25.0, PlanCause.WITHOUT_PLACE, "; acked tuples changed by -92% meanwhile, "),
         (310.0, PlanCause.SAVINGS, ""),
         (None, PlanCause.SAVINGS, ""),
     ],

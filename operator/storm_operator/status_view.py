@@ -14,6 +14,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from storm_operator.core.wording import counted
+
 Document = Mapping[str, Any]
 
 BAR_COLUMNS = 8
@@ -143,7 +145,7 @@ def _placement(view: Document) -> Table:
             first = ("", "", "")
     waiting = [one for one in view["executors"] if one["worker"] is None]
     if waiting:
-        table.add_row("no place", "", "", "", "", Text(f"{len(waiting)} executors", style="red"))
+        table.add_row("no place", "", "", "", "", Text(counted(len(waiting), "executor"), style="red"))
     return table
 
 

@@ -17,6 +17,7 @@ from storm_operator.core.prediction import predict_change
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.shuffle_shares import ShuffleShares
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.wording import counted
 
 LEAST_RELIEF_FRACTION = 0.05
 """Of a supervisor's capacity. Where all are full, what is measured says no better who has how much too much: to shift
@@ -82,8 +83,8 @@ class ProposedChange:
         only_port = sum(move.changes_only_port for move in moves)
         restarts = sum(slot in running for slot in self.diff.restarted_workers)
         parts = (("moves", len(moves) - only_port), ("changes only the port of", only_port))
-        told = [f"{verb} {_count(number, 'executor')}" for verb, number in parts if number]
-        return ", ".join([*told, f"restarts {_count(restarts, 'worker')}"])
+        told = [f"{verb} {counted(number, 'executor')}" for verb, number in parts if number]
+        return ", ".join([*told, f"restarts {counted(restarts, 'worker')}"])
 
 
 def examine_proposal(
@@ -200,7 +201,7 @@ def _without_place(moves: tuple[Move, ...], snapshot: ClusterSnapshot) -> Troubl
     lost = sum(move.source is None or move.source.supervisor_id not in alive for move in moves)
     if not lost:
         return None
-    return Trouble(f"{_count(lost, 'executor')} without a place", PlanCause.WITHOUT_PLACE, is_urgent=True)
+    return Trouble(f"{counted(lost, 'executor')} without a place", PlanCause.WITHOUT_PLACE, is_urgent=True)
 
 
 def _relieved_overload(
@@ -274,7 +275,3 @@ def _overload_of(
         what = f"supervisor {supervisor.host} needs {need:.0f} millicores, {usable:.0f} of {capacity:.0f} may be filled"
         return Trouble(what, PlanCause.LITTLE_HEADROOM, is_urgent=False)
     return None
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

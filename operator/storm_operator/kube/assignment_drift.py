@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.wording import counted
 
 GRACE_PASSES = 10
 """So long after a change of our own another number of executors is taken for its effect."""
@@ -80,7 +81,7 @@ def _moved(before: Assignment, present: Assignment, alive: Collection[str]) -> s
     if not moved:
         return ""
     if len(lost) == len(moved):
-        return f"Storm moved {len(moved)} executors whose supervisor is gone"
+        return f"Storm moved {counted(len(moved), 'executor')} whose supervisor is gone"
     return f"{len(moved) - len(lost)} executors were moved, and by no plan of the operator"
 
 

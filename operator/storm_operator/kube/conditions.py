@@ -12,6 +12,7 @@ from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.wording import counted
 from storm_operator.kube.enforced import EnforcedPlace, verdict
 from storm_operator.kube.managed import Body, Managed
 from storm_operator.kube.rebalances import timestamp
@@ -142,7 +143,9 @@ def _measured(view: TopologyView) -> Condition:
     own = [e for e in view.snapshot.completeness.missing_executors if e.topology_id == topology_id_of(view)]
     if own:
         problems = "; ".join(view.snapshot.completeness.problems[:3])
-        return Condition("MetricsReady", False, "Incomplete", f"{len(own)} executors are not measured: {problems}")
+        return Condition(
+            "MetricsReady", False, "Incomplete", f"{counted(len(own), 'executor')} not measured: {problems}"
+        )
     return Condition("MetricsReady", True, "Complete", "all its executors are measured")
 
 

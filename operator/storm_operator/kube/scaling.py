@@ -9,6 +9,7 @@ from typing import TypeGuard
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.topology_spec import ScaleLimits
+from storm_operator.core.wording import counted
 
 CALM_PASSES = 6
 """So many passes in a row must agree before a pod is taken away; one that is missing is added at once."""
@@ -75,7 +76,7 @@ def wanted_replicas(
     spare = 1 if any(isinstance(decision, Hold) and decision.short_topologies for decision in decisions) else 0
     target = max(limits.minimum, len(set(used_ordinals)) + spare)
     if target < replicas:
-        return target, f"all executors are on {len(set(used_ordinals))} pods"
+        return target, f"all executors are on {counted(len(set(used_ordinals)), 'pod')}"
     return replicas, ""
 
 

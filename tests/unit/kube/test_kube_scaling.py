@@ -118,7 +118,7 @@ class TestDown:
         assert state.leaving == {1, 2, 3}
         assert scale_step(LIMITS, pods(4), 4, {3}, [plan()], state) == (None, state)
         step, after = scale_step(LIMITS, pods(4), 4, {0}, [NO_CHANGE], state)
-        assert step == ScaleStep("storm", "s", 1, "all executors are on 1 pods")
+        assert step == ScaleStep("storm", "s", 1, "all executors are on 1 pod")
         assert after == ScaleState()
 
     def test_pods_that_no_plan_empties_are_used_again(self) -> None:

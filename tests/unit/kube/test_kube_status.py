@@ -132,7 +132,7 @@ class TestConditions:
     def test_unmeasured_executors_are_counted_and_the_problem_is_named(self) -> None:
         status = status_of(view(snapshot=picture(missing=True)))
         assert judged(status, "MetricsReady") == ("False", "Incomplete")
-        assert condition(status, "MetricsReady")["message"] == "1 executors are not measured: agent s1 is silent"
+        assert condition(status, "MetricsReady")["message"] == "1 executor not measured: agent s1 is silent"
         assert judged(status, "Ready") == ("False", "Incomplete")
 
     def test_topology_that_no_pass_has_seen_yet_is_not_ready(self) -> None:

@@ -82,7 +82,7 @@ def _moved(before: Assignment, present: Assignment, alive: Collection[str]) -> s
         return ""
     if len(lost) == len(moved):
         return f"Storm moved {counted(len(moved), 'executor')} whose supervisor is gone"
-    return f"{len(moved) - len(lost)} executors were moved, and by no plan of the operator"
+    return f"somebody moved {counted(len(moved) - len(lost), 'executor')}, by no plan of the operator"
 
 
 def _counts(assignment: Assignment) -> Counter[str]:

@@ -23,7 +23,7 @@ class TestMoves:
         drift = AssignmentDrift()
         assert drift.look(picture(SPREAD), ()) == {}
         assert drift.look(picture(GATHERED), ()) == {
-            TOPOLOGY_ID: "1 executors were moved, and by no plan of the operator"
+            TOPOLOGY_ID: "somebody moved 1 executor, by no plan of the operator"
         }
         assert drift.look(picture(GATHERED), ()) == {}
 

@@ -12,6 +12,7 @@ from storm_operator.core.plan_record import PlanState
 from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Body, Registry, annotations_of, key_of
 from storm_operator.kube.rebalances import (
+    APPROVED,
     ASK_ANNOTATION,
     Ask,
     annotated_by,
@@ -45,7 +46,7 @@ def follow_asks(
         answer = _carry_out(ask, body, loop)
         say(f"{name}: {ask}: {answer}")
         status = {"message": answer}
-        state = {APPROVED: "Approved", GONE: "Expired"}.get(answer)
+        state = {WILL_BEGIN: APPROVED, GONE: PlanState.EXPIRED.value}.get(answer)
         if state is not None:
             status |= {"state": state, "reason": state}
         try:
@@ -61,7 +62,7 @@ def _without_ask(body: Body) -> Body:
 
 
 UNDER_WAY = ("Applying", "InForce", "Settling")
-APPROVED = "approved; it begins with the next pass"
+WILL_BEGIN = "approved; it begins with the next pass"
 GONE = "it no longer stands: the cluster has changed since it was proposed"
 
 
@@ -71,13 +72,16 @@ def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop) -> str:
         return f"{ASK_ANNOTATION}: {ask!r} is not understood; it may be {WORDS}"
     if ask is Ask.ROLLBACK:
         return _roll_back(body, loop)
-    if state != PlanState.PROPOSED.value:
+    waits = loop.memory.proposals.named(name) is not None
+    # An approved one may wait for the end of an excluded window, while people think again.
+    may_be_unsaid = state == APPROVED and waits and ask is not Ask.APPROVE
+    if state != PlanState.PROPOSED.value and not may_be_unsaid:
         return f"it is {state}: only a Proposed plan can be asked to {ask}"
-    if loop.memory.proposals.named(name) is None:
+    if not waits:
         return GONE
     if ask is Ask.APPROVE:
         loop.desk.approve(name, annotated_by(body))
-        return APPROVED
+        return WILL_BEGIN
     if ask is Ask.REJECT:
         loop.desk.reject(name, "rejected by annotation")
         return "rejected; its target is not proposed again"

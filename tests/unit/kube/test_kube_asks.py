@@ -133,6 +133,25 @@ class TestApprove:
         assert status["state"] == "Expired"
         assert "no longer stands" in status["message"]
 
+    @pytest.mark.parametrize(("ask", "ends"), [("reject", PlanState.REJECTED), ("refresh", PlanState.EXPIRED)])
+    def test_can_be_taken_back_until_the_plan_begins(self, ask: str, ends: PlanState) -> None:
+        """It may wait for the end of an excluded window."""
+        played = Scene("approve")
+        played.follow()
+        (body,) = played.registry.rebalances()
+        annotations = {ASK_ANNOTATION: ask}
+        metadata = {**body["metadata"], "annotations": annotations}
+        played.registry.put_rebalance({**body, "metadata": metadata, "status": {"state": "Approved"}})
+        played.follow()
+        assert played.states()[-1] is ends
+        played.loop.run(RECOMMEND)
+        assert "words" not in played.cluster.plans
+
+    def test_can_not_be_taken_back_once_the_plan_has_begun(self) -> None:
+        played = Scene("reject", state="Approved")
+        played.loop.loop.desk.release(played.plan.id)
+        assert played.follow() == {"message": "it is Approved: only a Proposed plan can be asked to reject"}
+
     @pytest.mark.parametrize("state", ["Applying", "Verified", "Rejected"])
     def test_of_a_plan_that_waits_no_more_changes_nothing(self, state: str) -> None:
         status = Scene("approve", state).follow()

@@ -156,6 +156,10 @@ class LifecycleManager:
             case Wait(_, reason):
                 self._say_once(name, f"{name}: {reason}")
                 self.progress[name] = Progress(Stage.WAITING, reason, topology_id)
+            case _ if running is not None and running.is_being_rebalanced:
+                # Whether it is suspended shows once that is done: until then what is known of it counts.
+                if name not in self.progress or self.progress[name].topology_id != running.id:
+                    self.progress[name] = _at_rest(running)
             case _:
                 if running is not None and not running.is_inactive:
                     self.suspended.discard(name)

@@ -89,6 +89,7 @@ def test_changed_jar_kills_the_old_topology_and_the_same_jar_does_not(tmp_path: 
 RUNNING = RunningTopology("words-1", "words", "ACTIVE")
 INACTIVE = RunningTopology("words-1", "words", "INACTIVE")
 LEAVING = RunningTopology("words-1", "words", "KILLED")
+REBALANCED = RunningTopology("words-1", "words", "REBALANCING")
 
 
 class FakeSubmitter:
@@ -158,6 +159,26 @@ class TestDrift:
         assert told[0] == ""
         assert "activated by somebody else" in told[1]
         assert storm.calls == ["deactivate words-1", "deactivate words-1"]
+
+    def test_suspended_topology_that_is_rebalanced_was_activated_by_nobody(self) -> None:
+        """Nimbus refuses to deactivate it then, and it is inactive again afterwards."""
+        told, storm, manager = self.steps(replace(self.JAR, suspend=True), RUNNING, INACTIVE, REBALANCED, INACTIVE)
+        assert told == ["", "", "", ""]
+        assert storm.calls == ["deactivate words-1"]
+        assert manager.progress["words"].stage is Stage.SUSPENDED
+
+    def test_adopted_topology_that_is_to_run_again_while_it_is_rebalanced_is_resumed_afterwards(self) -> None:
+        storm = FakeStorm([RUNNING])
+        manager = LifecycleManager(storm, FakeSubmitter(), lambda _: None)
+        manager.step({"words": replace(self.ADOPTED, suspend=True)}, 0.0)
+        for now, found in ((1.0, REBALANCED), (2.0, INACTIVE)):
+            storm.topologies = [found]
+            manager.step({"words": self.ADOPTED}, now)
+        assert storm.calls == ["deactivate words-1", "activate words-1"]
+
+    def test_topology_that_is_rebalanced_when_it_is_first_seen_runs(self) -> None:
+        _, _, manager = self.steps(self.JAR, REBALANCED)
+        assert manager.progress["words"] == Progress(Stage.RUNNING, "", "words-1")
 
     def test_topology_whose_spouts_a_plan_paused_is_left_alone(self) -> None:
         storm = FakeStorm([RUNNING])

@@ -6,6 +6,7 @@ import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from storm_operator.adapters.errors import SubmissionError
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.topology_spec import AdoptSource, JarSource, TopologySpec
@@ -84,6 +85,45 @@ def test_changed_jar_kills_the_old_topology_and_the_same_jar_does_not(tmp_path: 
     jar(path, "2")
     manager.step({"words": spec}, 1.0)
     assert storm.calls == ["kill words"]
+
+
+def test_topology_whose_jar_is_gone_can_still_be_suspended_and_resumed(tmp_path: Path) -> None:
+    """The jar is needed to submit it: what runs has long been submitted, and its spouts must stop when told to."""
+    path = tmp_path / "a.jar"
+    spec = TopologySpec("words", JarSource(jar(path), "a.B"))
+    storm = FakeStorm([RunningTopology("words-1", "words", "ACTIVE", source_fingerprint(spec))])
+    manager = LifecycleManager(storm, JvmSubmitter(None), lambda _: None)
+    path.unlink()
+    manager.step({"words": spec}, 0.0)
+    manager.step({"words": replace(spec, suspend=True)}, 1.0)
+    assert storm.calls == ["deactivate words-1"]
+    storm.topologies = [replace(storm.topologies[0], status="INACTIVE")]
+    manager.step({"words": replace(spec, suspend=True)}, 2.0)
+    assert "no file" in manager.progress["words"].message
+    manager.step({"words": spec}, 3.0)
+    assert storm.calls == ["deactivate words-1", "activate words-1"]
+
+
+class SlowSubmitter:
+    """A Job that waits for something, and submits all the same in the end."""
+
+    def fingerprint(self, spec: TopologySpec) -> str:
+        return "abc"
+
+    def submit(self, spec: TopologySpec, wanted: str) -> bool:
+        raise SubmissionError("submission job words-submit waits: Unschedulable")
+
+
+def test_topology_that_runs_at_last_is_seen_at_once_and_not_at_the_next_try_to_submit_it() -> None:
+    storm = FakeStorm()
+    manager = LifecycleManager(storm, SlowSubmitter(), lambda _: None)
+    specs = {"words": TopologySpec("words", JarSource("words.jar", "a.B"))}
+    manager.step(specs, 0.0)
+    assert manager.progress["words"].stage is Stage.FAILED
+    storm.topologies = [RunningTopology("words-1", "words", "ACTIVE", "abc")]
+    manager.step(specs, 1.0)
+    assert manager.progress["words"] == Progress(Stage.RUNNING, "", "words-1")
+    assert manager.retries == {}
 
 
 RUNNING = RunningTopology("words-1", "words", "ACTIVE")

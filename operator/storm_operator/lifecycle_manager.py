@@ -44,6 +44,9 @@ class Submitter(Protocol):
     def submit(self, spec: TopologySpec, wanted: str) -> bool:
         """Submit, or ask how a submission under way stands; True once it is done."""
 
+    def withdraw(self, spec: TopologySpec) -> bool:
+        """End a submission that may be under way; True once there is none."""
+
 
 class Stage(StrEnum):
     """Where a topology stands on its way into Storm, in one word for status and metrics."""
@@ -63,6 +66,10 @@ class Progress:
     stage: Stage
     message: str = ""
     topology_id: str = ""
+
+
+NEVER_SUBMITTED = Progress(Stage.SUSPENDED, "suspended before it was submitted")
+BEING_WITHDRAWN = Progress(Stage.SUSPENDED, "suspended while it was submitted: that is being ended")
 
 
 @dataclass(slots=True)
@@ -159,14 +166,23 @@ class LifecycleManager:
             case Wait(_, reason):
                 self._say_once(name, f"{name}: {reason}")
                 self.progress[name] = Progress(Stage.WAITING, reason, topology_id)
-            case _ if running is not None and running.is_being_rebalanced:
-                # Whether it is suspended shows once that is done: until then what is known of it counts.
-                if name not in self.progress or self.progress[name].topology_id != running.id:
-                    self.progress[name] = _at_rest(running)
             case _:
-                if running is not None and not running.is_inactive:
-                    self.suspended.discard(name)
-                self.progress[name] = _at_rest(running)
+                self.progress[name] = self._at_rest(wanted_spec, running)
+
+    def _at_rest(self, spec: TopologySpec, running: RunningTopology | None) -> Progress:
+        """Where one stands that is as it should be. One that is suspended is not submitted any more."""
+        known = self.progress.get(spec.name)
+        if running is None:
+            is_withdrawn = known == NEVER_SUBMITTED or self.submitter.withdraw(spec)
+            return NEVER_SUBMITTED if is_withdrawn else BEING_WITHDRAWN
+        if running.is_inactive:
+            return Progress(Stage.SUSPENDED, "its spouts are deactivated", running.id)
+        if running.is_being_rebalanced:
+            # Whether it is suspended shows once that is done: until then what is known of it counts.
+            is_known = known is not None and known.topology_id == running.id
+            return known if known and is_known else Progress(Stage.RUNNING, "", running.id)
+        self.suspended.discard(spec.name)
+        return Progress(Stage.RUNNING, "", running.id)
 
     def _note_drift(self, name: str, action: Action | None, running: RunningTopology | None) -> None:
         """Compare what is found with what the last step left."""
@@ -208,12 +224,3 @@ def _drift(before: Progress, action: Action | None, running: RunningTopology | N
     if running is not None and running.id != before.topology_id:
         return f"it was killed and submitted anew by somebody else: {before.topology_id} is {running.id} now"
     return ""
-
-
-def _at_rest(running: RunningTopology | None) -> Progress:
-    """Nothing is to be done: it runs as it should, or is suspended and was never submitted."""
-    if running is None:
-        return Progress(Stage.SUSPENDED, "suspended before it was submitted")
-    if running.is_inactive:
-        return Progress(Stage.SUSPENDED, "its spouts are deactivated", running.id)
-    return Progress(Stage.RUNNING, "", running.id)

@@ -113,6 +113,9 @@ class SlowSubmitter:
     def submit(self, spec: TopologySpec, wanted: str) -> bool:
         raise SubmissionError("submission job words-submit waits: Unschedulable")
 
+    def withdraw(self, spec: TopologySpec) -> bool:
+        return True
+
 
 def test_topology_that_runs_at_last_is_seen_at_once_and_not_at_the_next_try_to_submit_it() -> None:
     storm = FakeStorm()
@@ -132,14 +135,41 @@ LEAVING = RunningTopology("words-1", "words", "KILLED")
 REBALANCED = RunningTopology("words-1", "words", "REBALANCING")
 
 
+@dataclass
 class FakeSubmitter:
-    """What is submitted is the same whatever the spec says, and takes two steps."""
+    """What is submitted is the same whatever the spec says; that takes two steps, and so does it to be withdrawn."""
+
+    under_way: int = 0
+    withdrawals: int = 0
 
     def fingerprint(self, spec: TopologySpec) -> str:
         return "abc"
 
     def submit(self, spec: TopologySpec, wanted: str) -> bool:
+        self.under_way = 2
         return False
+
+    def withdraw(self, spec: TopologySpec) -> bool:
+        self.withdrawals += 1
+        self.under_way = max(0, self.under_way - 1)
+        return not self.under_way
+
+
+def test_topology_that_is_suspended_while_it_is_submitted_is_withdrawn() -> None:
+    """Else it would get into Storm all the same, and its spouts would emit until the next step."""
+    submitter = FakeSubmitter()
+    manager = LifecycleManager(FakeStorm(), submitter, lambda _: None)
+    spec = TopologySpec("words", JarSource("words.jar", "a.B"))
+    suspended = {"words": replace(spec, suspend=True)}
+    manager.step({"words": spec}, 0.0)
+    manager.step(suspended, 1.0)
+    assert manager.progress["words"].message == "suspended while it was submitted: that is being ended"
+    for now in (2.0, 3.0, 4.0):
+        manager.step(suspended, now)
+    assert (submitter.under_way, submitter.withdrawals) == (0, 2), "nobody is asked again once there is none"
+    assert manager.progress["words"].message == "suspended before it was submitted"
+    manager.step({"words": spec}, 5.0)
+    assert manager.progress["words"].stage is Stage.SUBMITTING
 
 
 class TestDrift:

@@ -122,7 +122,7 @@ class LifecycleManager:
                 self._carry_out(specs[name], action, present)
                 self.retries.pop(name, None)
             except AdapterError as error:
-                self._put_off(name, identity, now_seconds, error)
+                self._put_off(name, identity, now_seconds, error, present.id if present else "")
 
     def _forget_all_but(self, names: Collection[str]) -> None:
         """One that comes back is begun anew: what failed before may be tried at once."""
@@ -137,10 +137,11 @@ class LifecycleManager:
         except AdapterError as error:
             return "", error
 
-    def _put_off(self, name: str, identity: str, now_seconds: float, error: AdapterError) -> None:
+    def _put_off(self, name: str, identity: str, now_seconds: float, error: AdapterError, topology_id: str) -> None:
+        """`topology_id` is that of what runs all the same, if anything does."""
         self.retries[name] = put_off(self.retries.get(name), identity, now_seconds)
         pause = self.retries[name].pause_seconds
-        self.progress[name] = Progress(Stage.FAILED, str(error))
+        self.progress[name] = Progress(Stage.FAILED, str(error), topology_id)
         self._say_once(name, f"{name}: {error} (next try in {pause:.0f} s, or when its file or jar changes)")
 
     def _carry_out(self, wanted_spec: TopologySpec, action: Action | None, running: RunningTopology | None) -> None:
@@ -175,13 +176,12 @@ class LifecycleManager:
         if running is None:
             is_withdrawn = known == NEVER_SUBMITTED or self.submitter.withdraw(spec)
             return NEVER_SUBMITTED if is_withdrawn else BEING_WITHDRAWN
-        if running.is_inactive:
+        was_inactive = known is not None and (known.stage, known.topology_id) == (Stage.SUSPENDED, running.id)
+        # Whether one that is being rebalanced is suspended shows once that is done: until then it is as it was.
+        if running.is_inactive or (running.is_being_rebalanced and was_inactive):
             return Progress(Stage.SUSPENDED, "its spouts are deactivated", running.id)
-        if running.is_being_rebalanced:
-            # Whether it is suspended shows once that is done: until then what is known of it counts.
-            is_known = known is not None and known.topology_id == running.id
-            return known if known and is_known else Progress(Stage.RUNNING, "", running.id)
-        self.suspended.discard(spec.name)
+        if not running.is_being_rebalanced:
+            self.suspended.discard(spec.name)
         return Progress(Stage.RUNNING, "", running.id)
 
     def _note_drift(self, name: str, action: Action | None, running: RunningTopology | None) -> None:

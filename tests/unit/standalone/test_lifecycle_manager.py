@@ -104,6 +104,15 @@ def test_topology_whose_jar_is_gone_can_still_be_suspended_and_resumed(tmp_path:
     assert storm.calls == ["deactivate words-1", "activate words-1"]
 
 
+def test_topology_whose_jar_is_gone_is_known_to_run_all_the_same(tmp_path: Path) -> None:
+    """Else its status would lose what is measured of it, and say that it does not run yet."""
+    storm = FakeStorm([RunningTopology("words-1", "words", "ACTIVE", "abc")])
+    manager = LifecycleManager(storm, JvmSubmitter(None), lambda _: None)
+    manager.step({"words": TopologySpec("words", JarSource(str(tmp_path / "absent.jar"), "a.B"))}, 0.0)
+    known = manager.progress["words"]
+    assert (known.stage, known.topology_id) == (Stage.FAILED, "words-1")
+
+
 class SlowSubmitter:
     """A Job that waits for something, and submits all the same in the end."""
 

@@ -43,6 +43,10 @@ class JvmSubmitter:
             _expect_name(spec.name, submit_flux(flux, self.home).topology_names)
         return True
 
+    def withdraw(self, spec: TopologySpec) -> bool:
+        """`submit` ends with the submission: none is ever under way."""
+        return True
+
 
 def source_fingerprint(spec: TopologySpec) -> str:
     """See `core.lifecycle.fingerprint`; raises the adapters' errors when the jar cannot be read."""

@@ -44,6 +44,9 @@ class Submitter(Protocol):
     def submit(self, spec: TopologySpec, wanted: str) -> bool:
         """Submit, or ask how a submission under way stands; True once it is done."""
 
+    def withdraw(self, spec: TopologySpec) -> bool:
+        """End a submission that may be under way; True once there is none."""
+
 
 class Stage(StrEnum):
     """Where a topology stands on its way into Storm, in one word for status and metrics."""
@@ -63,6 +66,10 @@ class Progress:
     stage: Stage
     message: str = ""
     topology_id: str = ""
+
+
+NEVER_SUBMITTED = Progress(Stage.SUSPENDED, "suspended before it was submitted")
+BEING_WITHDRAWN = Progress(Stage.SUSPENDED, "suspended while it was submitted: that is being ended")
 
 
 @dataclass(slots=True)
@@ -100,19 +107,22 @@ class LifecycleManager:
         for name in sorted(specs):
             if name in running and running[name].id in being_moved:
                 continue
+            present = running.get(name)
             wanted, obstacle = self._fingerprint_or_obstacle(specs[name])
-            identity = wanted or str(obstacle)
+            # As long as nobody can tell what it would be made from, what runs is taken for right.
+            assumed = wanted if obstacle is None else (present.fingerprint if present else None) or ""
+            action = next_action(specs[name], present, assumed, name in self.suspended)
+            identity = f"{type(action).__name__} {wanted or obstacle}"
             if not may_try(self.retries.get(name), identity, now_seconds):
                 continue
             try:
-                if obstacle is not None:
+                if obstacle is not None and not isinstance(action, Suspend | Resume):
                     raise obstacle
-                action = next_action(specs[name], running.get(name), wanted, name in self.suspended)
-                self._note_drift(name, action, running.get(name))
-                self._carry_out(specs[name], action, running.get(name))
+                self._note_drift(name, action, present)
+                self._carry_out(specs[name], action, present)
                 self.retries.pop(name, None)
             except AdapterError as error:
-                self._put_off(name, identity, now_seconds, error)
+                self._put_off(name, identity, now_seconds, error, present.id if present else "")
 
     def _forget_all_but(self, names: Collection[str]) -> None:
         """One that comes back is begun anew: what failed before may be tried at once."""
@@ -127,10 +137,11 @@ class LifecycleManager:
         except AdapterError as error:
             return "", error
 
-    def _put_off(self, name: str, identity: str, now_seconds: float, error: AdapterError) -> None:
+    def _put_off(self, name: str, identity: str, now_seconds: float, error: AdapterError, topology_id: str) -> None:
+        """`topology_id` is that of what runs all the same, if anything does."""
         self.retries[name] = put_off(self.retries.get(name), identity, now_seconds)
         pause = self.retries[name].pause_seconds
-        self.progress[name] = Progress(Stage.FAILED, str(error))
+        self.progress[name] = Progress(Stage.FAILED, str(error), topology_id)
         self._say_once(name, f"{name}: {error} (next try in {pause:.0f} s, or when its file or jar changes)")
 
     def _carry_out(self, wanted_spec: TopologySpec, action: Action | None, running: RunningTopology | None) -> None:
@@ -157,9 +168,21 @@ class LifecycleManager:
                 self._say_once(name, f"{name}: {reason}")
                 self.progress[name] = Progress(Stage.WAITING, reason, topology_id)
             case _:
-                if running is not None and not running.is_inactive:
-                    self.suspended.discard(name)
-                self.progress[name] = _at_rest(running)
+                self.progress[name] = self._at_rest(wanted_spec, running)
+
+    def _at_rest(self, spec: TopologySpec, running: RunningTopology | None) -> Progress:
+        """Where one stands that is as it should be. One that is suspended is not submitted any more."""
+        known = self.progress.get(spec.name)
+        if running is None:
+            is_withdrawn = known == NEVER_SUBMITTED or self.submitter.withdraw(spec)
+            return NEVER_SUBMITTED if is_withdrawn else BEING_WITHDRAWN
+        was_inactive = known is not None and (known.stage, known.topology_id) == (Stage.SUSPENDED, running.id)
+        # Whether one that is being rebalanced is suspended shows once that is done: until then it is as it was.
+        if running.is_inactive or (running.is_being_rebalanced and was_inactive):
+            return Progress(Stage.SUSPENDED, "its spouts are deactivated", running.id)
+        if not running.is_being_rebalanced:
+            self.suspended.discard(spec.name)
+        return Progress(Stage.RUNNING, "", running.id)
 
     def _note_drift(self, name: str, action: Action | None, running: RunningTopology | None) -> None:
         """Compare what is found with what the last step left."""
@@ -201,12 +224,3 @@ def _drift(before: Progress, action: Action | None, running: RunningTopology | N
     if running is not None and running.id != before.topology_id:
         return f"it was killed and submitted anew by somebody else: {before.topology_id} is {running.id} now"
     return ""
-
-
-def _at_rest(running: RunningTopology | None) -> Progress:
-    """Nothing is to be done: it runs as it should, or is suspended and was never submitted."""
-    if running is None:
-        return Progress(Stage.SUSPENDED, "suspended before it was submitted")
-    if running.is_inactive:
-        return Progress(Stage.SUSPENDED, "its spouts are deactivated", running.id)
-    return Progress(Stage.RUNNING, "", running.id)

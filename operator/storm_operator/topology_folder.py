@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from storm_operator.adapters.resources import SUFFIXES, InvalidResource, read_topology_file
+from storm_operator.adapters.resources import SUFFIXES, InvalidResource, UnreadableResource, read_topology_file
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.said_once import SaidOnce
 
@@ -34,9 +34,9 @@ class TopologyFolder:
         except OSError as error:
             self._say_once(f"{self.folder} cannot be read ({error}); what it described stays in use")
             return {spec.name: spec for spec in self.specs_by_file.values()}
-        for gone in set(self.versions) - files:
+        for gone in {*self.versions, *self.specs_by_file} - files:
             spec = self.specs_by_file.pop(gone, None)
-            del self.versions[gone]
+            self.versions.pop(gone, None)
             if spec is not None:
                 self.say(f"{spec.name}: {gone.name} is gone; no longer managed, and left running if it runs")
         for path in sorted(files):
@@ -53,9 +53,14 @@ class TopologyFolder:
             spec = read_topology_file(path)
         except FileNotFoundError:
             return
+        except UnreadableResource as error:
+            self._keep_unread(path, str(error))
+            return
+        except OSError as error:
+            self._keep_unread(path, f"{path.name}: cannot be read: {error.strerror}")
+            return
         except InvalidResource as error:
-            kept = self.specs_by_file.get(path)
-            self.say(f"{error}{'; its last good version stays in use' if kept else ''}")
+            self.say(f"{error}{self._what_stays(path)}")
             return
         if spec.nimbus is not None and self.nimbus and spec.nimbus not in self.nimbus:
             self.say(
@@ -72,6 +77,14 @@ class TopologyFolder:
         if path in self.specs_by_file:
             self.say(f"{spec.name}: {path.name} has changed and is followed")
         self.specs_by_file[path] = spec
+
+    def _keep_unread(self, path: Path, why: str) -> None:
+        """It is read again in each pass: rights, or a disk, may change and leave the file as it is."""
+        self.versions.pop(path, None)
+        self._say_once(f"{why}{self._what_stays(path)}")
+
+    def _what_stays(self, path: Path) -> str:
+        return "; its last good version stays in use" if path in self.specs_by_file else ""
 
     def _say_once(self, sentence: str) -> None:
         if self.said.is_new(sentence, self.reads):

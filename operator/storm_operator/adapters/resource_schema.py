@@ -32,6 +32,10 @@ class InvalidResource(ValueError):
     """A document that is not a valid StormTopology; the message names the field, the value and what would be right."""
 
 
+class UnreadableResource(InvalidResource):
+    """A file that could not be read: nothing is known of the document in it, and it may be read later as it is."""
+
+
 def crd_file(plural: str) -> Path:
     """The file that defines a resource, by the resource's plural."""
     files = (folder / f"{plural}.storm-operator.dev.yaml" for folder in CRD_FOLDERS)

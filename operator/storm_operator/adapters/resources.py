@@ -14,6 +14,7 @@ from storm_operator.adapters.kubernetes_only import refuse_kubernetes_only
 from storm_operator.adapters.resource_rules import check_rules
 from storm_operator.adapters.resource_schema import (
     InvalidResource,
+    UnreadableResource,
     check_schema,
     crd_file,
     topology_schema,
@@ -39,6 +40,7 @@ __all__ = [
     "KIND",
     "SUFFIXES",
     "InvalidResource",
+    "UnreadableResource",
     "crd_file",
     "parse_topology",
     "read_documents",
@@ -60,14 +62,14 @@ SUFFIXES = (".yaml", ".yml")
 def read_topology_file(path: Path) -> TopologySpec:
     """The StormTopology in a YAML file, to be managed without Kubernetes; paths in it are relative to its folder.
 
-    Raises `InvalidResource`, whose message begins with the file's name.
+    Raises `InvalidResource`, whose message begins with the file's name; `UnreadableResource` where only that is wrong.
     """
     try:
         document = _parsed(path, yaml_document)
         spec = parse_topology(document, base_folder=path.parent)
         refuse_kubernetes_only(document["spec"])
     except InvalidResource as error:
-        raise InvalidResource(f"{path.name}: {error}") from error
+        raise type(error)(f"{path.name}: {error}") from error
     return spec
 
 
@@ -80,7 +82,7 @@ def _parsed(path: Path, parse: Callable[[str], T]) -> T:
     try:
         return parse(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidResource(f"cannot be read: {error.strerror}") from error
+        raise UnreadableResource(f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InvalidResource(f"cannot be read: {error}") from error
     except InvalidYaml as error:

@@ -90,7 +90,10 @@ def decision_about(topology_id: str, view: PassView) -> DecisionView | None:
 
 def _headline(decision: DecisionView | None) -> str:
     if decision is None:
-        return "Not managed: no StormTopology names it, so nothing is decided about it."
+        return (
+            "Not managed: no StormTopology names it, or the one that does is suspended or paused, so nothing is decided"
+            " about it."
+        )
     if decision.kind == "hold":
         return f"Hold ({decision.reason}): {decision.message}."
     return f"Plan {decision.plan_id}: {decision.message}."
@@ -199,7 +202,10 @@ def _proposed(decision: DecisionView | None) -> tuple[str, ...]:
 
 def _rule(decision: DecisionView | None) -> tuple[str, ...]:
     if decision is None:
-        return ("Only topologies that a StormTopology describes or adopts are managed.",)
+        return (
+            "Only topologies that a StormTopology describes or adopts are managed, and those not while it is suspended"
+            " or paused.",
+        )
     if decision.kind == "plan":
         return ("No rule objected: it is worth its restarts.",)
     return (HOLD_RULES[HoldReason(decision.reason)].rule,)
@@ -207,7 +213,10 @@ def _rule(decision: DecisionView | None) -> tuple[str, ...]:
 
 def _change(decision: DecisionView | None) -> tuple[str, ...]:
     if decision is None:
-        return ("A StormTopology with spec.adopt for it.",)
+        return (
+            "A StormTopology with spec.adopt for it; where there is one, spec.suspend false and no annotation"
+            " storm-operator.dev/paused.",
+        )
     return () if decision.kind == "plan" else (HOLD_RULES[HoldReason(decision.reason)].change,)
 
 

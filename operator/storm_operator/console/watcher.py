@@ -196,8 +196,12 @@ def _with_scene(known: KnownPlan, report: PassReport) -> KnownPlan:
 
 
 def _limits_of_settling(seen: Seen) -> Mapping[Executor, float]:
-    """Of the plan that is being applied or settles: until it is verified its limits hold, not those of demand."""
-    last = seen.plans[-1].record if seen.plans else None
-    if last is None or not last.enforce_cpu or last.state not in (PlanState.APPLYING, PlanState.SETTLING):
+    """Of the plan that is being applied or settles: until it is verified its limits hold, not those of demand.
+
+    There is one at most; plans that wait for a person may have been made after it.
+    """
+    records = (known.record for known in reversed(seen.plans))
+    record = next((one for one in records if one.state in (PlanState.APPLYING, PlanState.SETTLING)), None)
+    if record is None or not record.enforce_cpu:
         return {}
-    return settling_limits(last.plan) if last.state is PlanState.SETTLING else last.plan.cpu_limits_millicores
+    return settling_limits(record.plan) if record.state is PlanState.SETTLING else record.plan.cpu_limits_millicores

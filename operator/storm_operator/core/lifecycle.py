@@ -28,6 +28,11 @@ class RunningTopology:
         return self.status == "INACTIVE"
 
     @property
+    def is_being_rebalanced(self) -> bool:
+        """Then Nimbus neither activates nor deactivates it, and does not say which of the two it is."""
+        return self.status == "REBALANCING"
+
+    @property
     def is_leaving(self) -> bool:
         return self.status == "KILLED"
 
@@ -99,6 +104,8 @@ def next_action(
         return Wait(spec.name, "the old topology of that name is being killed")
     if not adopted and running.fingerprint is not None and running.fingerprint != wanted_fingerprint:
         return Kill(spec.name, "its jar, main class, arguments or config have changed")
+    if running.is_being_rebalanced:
+        return None
     if spec.suspend and not running.is_inactive:
         return Suspend(spec.name)
     if not spec.suspend and running.is_inactive and (suspended_by_us or not adopted):

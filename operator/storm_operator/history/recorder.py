@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from storm_operator.core.history_rows import Pass, columns_of
 from storm_operator.core.plan_record import PlanRecord
-from storm_operator.history.store import HistoryStore
+from storm_operator.history.store import HistoryStore, NotPublished
 from storm_operator.loop_ports import PassReport
 
 QUEUED_PASSES = 8
@@ -155,28 +155,32 @@ class Recorder:
         self._attempt(self._store.publish)
 
     def _written(self, made: Pass) -> bool:
-        if not self._attempt(lambda: write_pass(self._store, made, "operator")):
-            return False
-        if self._obstacle:
+        failure = self._attempt(lambda: write_pass(self._store, made, "operator"))
+        if failure is None and self._obstacle:
             self._say("history: written again")
             self._obstacle = ""
-        return True
+        return failure is None or isinstance(failure, NotPublished)
 
     def _recover(self) -> None:
         if self._store.recover():
             self._say("history: what an earlier recorder had not published is published now")
 
-    def _attempt(self, act: Callable[[], object]) -> bool:
-        """Whether it worked; an obstacle is said once, until something is written."""
+    def _attempt(self, act: Callable[[], object]) -> Exception | None:
+        """Why it did not work; an obstacle is said once, until something is written."""
         try:
             act()
         except Exception as error:  # a full disk, an object store that is away: the loop goes on without history
-            words = f"history: not written to {self._store.files.root}: {type(error).__name__}: {error}"
-            if words != self._obstacle:
-                self._say(words)
-            self._obstacle = words
-            return False
-        return True
+            self._tell(error)
+            return error
+        return None
+
+    def _tell(self, obstacle: Exception) -> None:
+        words = f"history: not written to {self._store.files.root}: {type(obstacle).__name__}: {obstacle}"
+        if isinstance(obstacle, NotPublished):
+            words = f"history: {obstacle}"
+        if words != self._obstacle:
+            self._say(words)
+        self._obstacle = words
 
 
 def telling(made: Pass, unwritten: Pass) -> Pass:

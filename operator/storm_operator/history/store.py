@@ -32,6 +32,10 @@ OPEN = "_open"
 COMPRESSION_LEVEL = 3
 
 
+class NotPublished(Exception):
+    """A period is kept as it should be, and what is open could not be published: that is tried again with the next."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When files are published, and how much is kept. None: no bound. Sizes are those of compressed files."""
@@ -75,10 +79,11 @@ class HistoryStore:
         return len(left)
 
     def write(self, period_end_seconds: float, period_seconds: float | None, tables: Mapping[Table, Columns]) -> None:
-        """Keep one period; publishes what is open when it is due."""
+        """Keep one period; publishes what is open when it is due. `NotPublished` when only that failed."""
         stamp = PeriodStamp(self.run_id, period_end_seconds, period_seconds)
+        failure: Exception | None = None
         if self._dates and stamp.date not in self._dates:
-            self.publish()  # a file never spans two dates
+            failure = self._publish_failure()  # a file never spans two dates
         for table, columns in tables.items():
             self._open_bytes += self._keep_part(table, arrow_table(table, stamp, columns), stamp)
         self._parts += 1
@@ -87,7 +92,18 @@ class HistoryStore:
             self._open_since_seconds = period_end_seconds
         open_seconds = period_end_seconds - self._open_since_seconds
         if open_seconds >= self.limits.publish_after_seconds or self._open_bytes >= self.limits.publish_after_bytes:
+            failure = self._publish_failure()
+        if failure is not None:
+            raise NotPublished(
+                f"kept below {OPEN} in {self.files.root}, not published yet: {type(failure).__name__}: {failure}"
+            ) from failure
+
+    def _publish_failure(self) -> Exception | None:
+        try:
             self.publish()
+        except Exception as error:  # whatever it is, the period at hand is to be kept
+            return error
+        return None
 
     def publish(self) -> None:
         """Put the open periods together, publish them, and delete what is beyond the limits."""

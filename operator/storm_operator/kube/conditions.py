@@ -131,7 +131,8 @@ def _submitted(view: TopologyView) -> Condition:
     progress = view.progress
     if progress is None:
         return _unknown("Submitted", view, "not looked at yet")
-    done = progress.stage in (Stage.RUNNING, Stage.SUSPENDED)
+    # One that is suspended may be so from the beginning, and then runs nowhere.
+    done = progress.stage is Stage.RUNNING or (progress.stage is Stage.SUSPENDED and bool(progress.topology_id))
     return Condition("Submitted", done, progress.stage.value, progress.message)
 
 

@@ -86,6 +86,10 @@ class JobSubmitter:
             raise SubmissionFailed(f"submission job {name} failed", outcome.message)
         return True
 
+    def withdraw(self, spec: TopologySpec) -> bool:
+        """End what is under way for the topology; True once no pod can submit it any more."""
+        return self.call_off(self.owner_of(spec.name))
+
     def call_off(self, owner: Managed, but: str = "") -> bool:
         """End what is under way for a resource, `but` that Job; True once no other pod can submit anything any more."""
         namespace, name = owner.key

@@ -123,7 +123,12 @@ def test_nobody_predicts_what_a_rollback_does() -> None:
 
 
 def test_one_that_nobody_manages_says_so() -> None:
+    """Nor is anything decided about one that is suspended or paused: which of these it is the loop is not told."""
     seen = page_scene(passes=1).watcher.seen
     found = explain_topology("words", replace(seen.view, decisions=()), seen.loads, ())
     assert found is not None
     assert found.headline.startswith("Not managed")
+    parts = {part.title: part.sentences for part in found.parts}
+    for words in (found.headline, *parts["Rule that decided"]):
+        assert "suspended or paused" in words
+    assert "spec.suspend" in parts["What would change it"][0]

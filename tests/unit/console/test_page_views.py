@@ -15,6 +15,7 @@ from storm_operator.console.pass_view import NOTHING_SEEN, Given, view_of_pass, 
 from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
 from storm_operator.console.views import TrafficView
 from storm_operator.core.model import ExecutorLoad
+from storm_operator.core.plan_record import PlanState
 from storm_operator.loop_ports import PassReport
 from storm_operator.operator_metrics import ClusterMetrics
 from storm_operator.operator_metrics.durations import Durations
@@ -193,6 +194,18 @@ def test_while_a_plan_settles_its_limits_hold() -> None:
     assert all(limit == 2 * plan.cpu_limits_millicores[executor] for executor, limit in in_force.items()), (
         "they restart"
     )
+
+
+def test_limits_of_a_plan_that_settles_are_shown_also_when_another_has_been_proposed_since() -> None:
+    page = page_scene(passes=1)
+    settling = page.played.loop.memory.records[-1]
+    elsewhere = replace(settling.plan, id="p-later", created_at_seconds=settling.plan.created_at_seconds + 1.0)
+    page.watcher.on_record(replace(settling, plan=elsewhere, state=PlanState.PROPOSED))
+    page.played.run()
+    in_force = page.played.loop.applier.documents.read_cpu_limits("words")
+    assert page.get("plans")["plans"][0]["state"] == "Proposed"
+    shown = {one["tasks"]: one["limit_millicores"] for one in page.get("view")["executors"]}
+    assert shown == {executor.label: limit for executor, limit in in_force.items()}
 
 
 def test_a_cluster_that_cannot_be_seen_is_shown_as_it_was_with_its_age() -> None:

@@ -194,6 +194,37 @@ def test_nothing_is_said_to_be_written_again_where_nothing_was(reports: list[Pas
     assert [words.split(":")[1] for words in said] == [f" not written to {store.files.root}"]
 
 
+class UnpublishableStore(HistoryStore):
+    """Small files can be written, and what is made of them has no room until `has_room`."""
+
+    has_room = False
+
+    def _publish_run(self, run_id: str) -> None:
+        if not self.has_room:
+            raise OSError("no space left on device")
+        super()._publish_run(run_id)
+
+
+def test_what_is_kept_and_only_not_published_yet_is_not_lost(reports: list[PassReport], tmp_path: Path) -> None:
+    store = UnpublishableStore.at(str(tmp_path), "blue", "r1", Limits(publish_after_seconds=20.0))
+    assert isinstance(store, UnpublishableStore)
+    said: list[str] = []
+    recorder = Recorder(store, said.append, queued=100)
+    recorder.on_record(plan_record(PlanState.SETTLING))
+    for report in reports[:-1]:
+        recorder.on_pass(report)
+    while recorder.written + recorder.lost < len(reports) - 1:
+        threading.Event().wait(0.01)
+    store.has_room = True
+    recorder.on_pass(reports[-1])
+    recorder.close()
+    assert (recorder.written, recorder.lost) == (len(reports), 0)
+    assert [row["dropped_before"] for row in rows(tmp_path, "periods")] == [0] * len(reports)
+    assert len(rows(tmp_path, "plans")) == 1
+    why = f"history: kept below _open in {store.files.root}, not published yet: OSError: no space left on device"
+    assert said == [why, "history: written again"]
+
+
 def test_what_a_failed_write_would_have_told_the_next_one_tells(reports: list[PassReport], tmp_path: Path) -> None:
     states = {2: PlanState.SETTLING, 5: PlanState.VERIFIED}
     recorder = recorded_with_failures(tmp_path, reports, states, 5, 6)

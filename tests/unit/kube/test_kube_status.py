@@ -40,7 +40,7 @@ from storm_operator.kube.status import (
     refused_status,
     status_of,
 )
-from storm_operator.lifecycle_manager import Progress, Stage
+from storm_operator.lifecycle_manager import NEVER_SUBMITTED, Progress, Stage
 
 RUNNING = Progress(Stage.RUNNING, "", TOPOLOGY_ID)
 NO_CHANGE = Hold(HoldReason.NO_CHANGE, "adaptive proposes the assignment in force")
@@ -159,6 +159,13 @@ class TestConditions:
         assert judged(status, "Submitted") == ("Unknown", "Unknown")
         assert judged(status, "Ready") == ("False", "ClusterUnreachable")
         assert condition(status, "Ready")["message"] == status["message"] == "no Nimbus at 10.0.0.1:6627"
+
+    def test_suspended_topology_is_submitted_only_if_it_ever_was(self) -> None:
+        never = status_of(view(progress=NEVER_SUBMITTED, snapshot=None, decision=None))
+        assert judged(never, "Submitted") == ("False", "Suspended")
+        assert judged(never, "Ready") == ("False", "Suspended")
+        inactive = status_of(view(progress=Progress(Stage.SUSPENDED, "its spouts are deactivated", WORDS.id)))
+        assert judged(inactive, "Submitted") == ("True", "Suspended")
 
     def test_failed_submission_degrades_with_its_message(self) -> None:
         status = status_of(view(progress=Progress(Stage.FAILED, "submission job x failed\nClassNotFound")))

@@ -398,3 +398,12 @@ class TestJobBody:
         body = body_for({**BY_PATH, "topologyName": "words"}, name)
         for labels in (body["metadata"]["labels"], body["spec"]["template"]["metadata"]["labels"]):
             assert re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", labels["storm-operator.dev/topology"])
+
+
+def test_what_is_withdrawn_is_gone_once_its_pods_are() -> None:
+    submission = Submission()
+    assert submission.submitter.withdraw(submission.spec)
+    submission.submitter.submit(submission.spec, WANTED)
+    assert not submission.submitter.withdraw(submission.spec)
+    submission.jobs.pods_end(*submission.jobs.deleted)
+    assert submission.submitter.withdraw(submission.spec)

@@ -6,6 +6,7 @@ import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from storm_operator.adapters.errors import SubmissionError
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.topology_spec import AdoptSource, JarSource, TopologySpec
@@ -86,19 +87,98 @@ def test_changed_jar_kills_the_old_topology_and_the_same_jar_does_not(tmp_path: 
     assert storm.calls == ["kill words"]
 
 
-RUNNING = RunningTopology("words-1", "words", "ACTIVE")
-INACTIVE = RunningTopology("words-1", "words", "INACTIVE")
-LEAVING = RunningTopology("words-1", "words", "KILLED")
+def test_topology_whose_jar_is_gone_can_still_be_suspended_and_resumed(tmp_path: Path) -> None:
+    """The jar is needed to submit it: what runs has long been submitted, and its spouts must stop when told to."""
+    path = tmp_path / "a.jar"
+    spec = TopologySpec("words", JarSource(jar(path), "a.B"))
+    storm = FakeStorm([RunningTopology("words-1", "words", "ACTIVE", source_fingerprint(spec))])
+    manager = LifecycleManager(storm, JvmSubmitter(None), lambda _: None)
+    path.unlink()
+    manager.step({"words": spec}, 0.0)
+    manager.step({"words": replace(spec, suspend=True)}, 1.0)
+    assert storm.calls == ["deactivate words-1"]
+    storm.topologies = [replace(storm.topologies[0], status="INACTIVE")]
+    manager.step({"words": replace(spec, suspend=True)}, 2.0)
+    assert "no file" in manager.progress["words"].message
+    manager.step({"words": spec}, 3.0)
+    assert storm.calls == ["deactivate words-1", "activate words-1"]
 
 
-class FakeSubmitter:
-    """What is submitted is the same whatever the spec says, and takes two steps."""
+def test_topology_whose_jar_is_gone_is_known_to_run_all_the_same(tmp_path: Path) -> None:
+    """Else its status would lose what is measured of it, and say that it does not run yet."""
+    storm = FakeStorm([RunningTopology("words-1", "words", "ACTIVE", "abc")])
+    manager = LifecycleManager(storm, JvmSubmitter(None), lambda _: None)
+    manager.step({"words": TopologySpec("words", JarSource(str(tmp_path / "absent.jar"), "a.B"))}, 0.0)
+    known = manager.progress["words"]
+    assert (known.stage, known.topology_id) == (Stage.FAILED, "words-1")
+
+
+class SlowSubmitter:
+    """A Job that waits for something, and submits all the same in the end."""
 
     def fingerprint(self, spec: TopologySpec) -> str:
         return "abc"
 
     def submit(self, spec: TopologySpec, wanted: str) -> bool:
+        raise SubmissionError("submission job words-submit waits: Unschedulable")
+
+    def withdraw(self, spec: TopologySpec) -> bool:
+        return True
+
+
+def test_topology_that_runs_at_last_is_seen_at_once_and_not_at_the_next_try_to_submit_it() -> None:
+    storm = FakeStorm()
+    manager = LifecycleManager(storm, SlowSubmitter(), lambda _: None)
+    specs = {"words": TopologySpec("words", JarSource("words.jar", "a.B"))}
+    manager.step(specs, 0.0)
+    assert manager.progress["words"].stage is Stage.FAILED
+    storm.topologies = [RunningTopology("words-1", "words", "ACTIVE", "abc")]
+    manager.step(specs, 1.0)
+    assert manager.progress["words"] == Progress(Stage.RUNNING, "", "words-1")
+    assert manager.retries == {}
+
+
+RUNNING = RunningTopology("words-1", "words", "ACTIVE")
+INACTIVE = RunningTopology("words-1", "words", "INACTIVE")
+LEAVING = RunningTopology("words-1", "words", "KILLED")
+REBALANCED = RunningTopology("words-1", "words", "REBALANCING")
+
+
+@dataclass
+class FakeSubmitter:
+    """What is submitted is the same whatever the spec says; that takes two steps, and so does it to be withdrawn."""
+
+    under_way: int = 0
+    withdrawals: int = 0
+
+    def fingerprint(self, spec: TopologySpec) -> str:
+        return "abc"
+
+    def submit(self, spec: TopologySpec, wanted: str) -> bool:
+        self.under_way = 2
         return False
+
+    def withdraw(self, spec: TopologySpec) -> bool:
+        self.withdrawals += 1
+        self.under_way = max(0, self.under_way - 1)
+        return not self.under_way
+
+
+def test_topology_that_is_suspended_while_it_is_submitted_is_withdrawn() -> None:
+    """Else it would get into Storm all the same, and its spouts would emit until the next step."""
+    submitter = FakeSubmitter()
+    manager = LifecycleManager(FakeStorm(), submitter, lambda _: None)
+    spec = TopologySpec("words", JarSource("words.jar", "a.B"))
+    suspended = {"words": replace(spec, suspend=True)}
+    manager.step({"words": spec}, 0.0)
+    manager.step(suspended, 1.0)
+    assert manager.progress["words"].message == "suspended while it was submitted: that is being ended"
+    for now in (2.0, 3.0, 4.0):
+        manager.step(suspended, now)
+    assert (submitter.under_way, submitter.withdrawals) == (0, 2), "nobody is asked again once there is none"
+    assert manager.progress["words"].message == "suspended before it was submitted"
+    manager.step({"words": spec}, 5.0)
+    assert manager.progress["words"].stage is Stage.SUBMITTING
 
 
 class TestDrift:
@@ -158,6 +238,26 @@ class TestDrift:
         assert told[0] == ""
         assert "activated by somebody else" in told[1]
         assert storm.calls == ["deactivate words-1", "deactivate words-1"]
+
+    def test_suspended_topology_that_is_rebalanced_was_activated_by_nobody(self) -> None:
+        """Nimbus refuses to deactivate it then, and it is inactive again afterwards."""
+        told, storm, manager = self.steps(replace(self.JAR, suspend=True), RUNNING, INACTIVE, REBALANCED, INACTIVE)
+        assert told == ["", "", "", ""]
+        assert storm.calls == ["deactivate words-1"]
+        assert manager.progress["words"].stage is Stage.SUSPENDED
+
+    def test_adopted_topology_that_is_to_run_again_while_it_is_rebalanced_is_resumed_afterwards(self) -> None:
+        storm = FakeStorm([RUNNING])
+        manager = LifecycleManager(storm, FakeSubmitter(), lambda _: None)
+        manager.step({"words": replace(self.ADOPTED, suspend=True)}, 0.0)
+        for now, found in ((1.0, REBALANCED), (2.0, INACTIVE)):
+            storm.topologies = [found]
+            manager.step({"words": self.ADOPTED}, now)
+        assert storm.calls == ["deactivate words-1", "activate words-1"]
+
+    def test_topology_that_is_rebalanced_when_it_is_first_seen_runs(self) -> None:
+        _, _, manager = self.steps(self.JAR, REBALANCED)
+        assert manager.progress["words"] == Progress(Stage.RUNNING, "", "words-1")
 
     def test_topology_whose_spouts_a_plan_paused_is_left_alone(self) -> None:
         storm = FakeStorm([RUNNING])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from storm_operator.topology_folder import TopologyFolder
 
 GOOD = (
@@ -106,3 +108,41 @@ def test_folder_that_vanishes_loses_nothing(tmp_path: Path) -> None:
     inside.rmdir()
     assert set(folder.read()) == {"words"}
     assert "cannot be read" in said[0]
+
+
+def test_file_that_could_not_be_read_is_read_again_although_it_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after `chmod`, or when a disk that failed is back: neither changes the file."""
+    said: list[str] = []
+    folder = TopologyFolder(tmp_path, said.append)
+    file = tmp_path / "a.yaml"
+    write(file, GOOD.format(name="words", policy="liu"), at=1)
+    with monkeypatch.context() as context:
+        context.setattr(Path, "read_text", refuse)
+        assert (folder.read(), folder.read()) == ({}, {})
+    assert said == ["a.yaml: cannot be read: Permission denied"]
+    assert folder.read()["words"].scheduling.policy == "liu"
+    with monkeypatch.context() as context:
+        context.setattr(Path, "read_text", refuse)
+        write(file, GOOD.format(name="words", policy="even"), at=2)
+        assert folder.read()["words"].scheduling.policy == "liu"
+        assert said[-1].endswith("; its last good version stays in use")
+        file.rename(tmp_path / "a")
+        assert folder.read() == {}
+        (tmp_path / "a").rename(file)
+    assert folder.read()["words"].scheduling.policy == "even"
+
+
+def refuse(*_: object, **__: object) -> str:
+    raise PermissionError(13, "Permission denied")
+
+
+def test_file_that_cannot_even_be_looked_at_is_said_once_and_stops_nothing(tmp_path: Path) -> None:
+    said: list[str] = []
+    (tmp_path / "a.yaml").symlink_to(tmp_path / "a.yaml")
+    write(tmp_path / "b.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    folder = TopologyFolder(tmp_path, said.append)
+    assert folder.read().keys() == {"words"}
+    assert folder.read().keys() == {"words"}
+    assert said == ["a.yaml: cannot be read: Too many levels of symbolic links"]

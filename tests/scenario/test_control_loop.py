@@ -29,6 +29,18 @@ def test_what_is_kept_for_an_ended_topology_goes_after_two_passes_without_it() -
     assert "words" in played.cluster.planned_topologies()
 
 
+def test_plan_of_a_killed_topology_holds_it_until_it_has_finished() -> None:
+    played = scene()
+    played.cluster.limits["old-1"] = {}
+    played.cluster.finishing = {"old-1"}
+    for _ in range(3):
+        played.run()
+    assert "old-1" in played.cluster.limits
+    played.cluster.finishing = set()
+    played.run()
+    assert "old-1" not in played.cluster.limits
+
+
 def test_spread_topology_is_gathered_verified_and_left_alone() -> None:
     played = scene()
     decision = played.run()

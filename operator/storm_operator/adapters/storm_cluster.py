@@ -125,6 +125,9 @@ class StormCluster:
     def deactivated(self, topology_ids: Collection[str]) -> frozenset[str]:
         return frozenset(one.id for one in self._living() if one.id in topology_ids and one.status == INACTIVE)
 
+    def not_ended(self, topology_ids: Collection[str]) -> frozenset[str]:
+        return frozenset(one.id for one in self._client.cluster_info().topologies if one.id in topology_ids)
+
     def kill(self, name: str, wait_seconds: int) -> None:
         """Kill the topology `name`; one that is gone already is none to kill."""
         with contextlib.suppress(TopologyNotAlive):

@@ -97,6 +97,12 @@ def supervisors_gone(plan: Plan, snapshot: ClusterSnapshot) -> tuple[str, ...]:
     return tuple(sorted({slot.supervisor_id for slot in plan.target.slot_of.values()} - alive))
 
 
+def resized_topologies(plan: Plan, snapshot: ClusterSnapshot) -> tuple[str, ...]:
+    """Ids of the plan's topologies that run executors which it does not know: their numbers were changed, sorted."""
+    running = snapshot.assignment.restricted_to(plan.topology_ids).slot_of.keys()
+    return tuple(sorted({executor.topology_id for executor in running - plan.target.slot_of.keys()}))
+
+
 def why_out_of_reach(target: Assignment, snapshot: ClusterSnapshot) -> str:
     """Why executors cannot all go where an earlier look at the cluster wanted them; empty when they can."""
     alive = {supervisor.id for supervisor in snapshot.supervisors}

@@ -34,7 +34,8 @@ class ApprovalDesk:
         approved = bool(known.approved_by)
         # An approved plan is carried out even if another would be proposed by now, but never from another start.
         proposed_now = known.plan if approved else decision
-        expired = why_out_of_reach(known.plan.target, snapshot) or outdated(known, proposed_now, snapshot.assignment)
+        obstacle = why_out_of_reach(known.plan.base, known.plan.target, snapshot)
+        expired = obstacle or outdated(known, proposed_now, snapshot.assignment)
         if expired is not None:
             self._drop(known, PlanState.EXPIRED, expired)
             return None

@@ -394,6 +394,20 @@ def test_way_back_to_a_slot_that_another_topology_has_taken_expires() -> None:
     assert played.cluster.calls == calls
 
 
+def test_way_back_to_where_executors_had_no_place_expires() -> None:
+    played = scene()
+    played.cluster.assignment = Assignment({e: place for e, place in SPREAD.items() if e != COUNT_ON_S2})
+    plan = verified_plan(played)
+    assert plan.cause is PlanCause.WITHOUT_PLACE
+    given, calls = played.cluster.assignment, list(played.cluster.calls)
+    done = until_done(played, played.loop.desk.propose_way_back(plan, "somebody"))
+    assert (done.state, done.message) == (
+        PlanState.EXPIRED,
+        "it would leave executors without a place, as they were before",
+    )
+    assert (played.cluster.assignment, played.cluster.calls) == (given, calls)
+
+
 def test_approved_plan_that_could_not_be_saved_is_carried_out_in_the_next_pass() -> None:
     played = scene()
     plan = proposed(played)

@@ -103,8 +103,10 @@ def resized_topologies(plan: Plan, snapshot: ClusterSnapshot) -> tuple[str, ...]
     return tuple(sorted({executor.topology_id for executor in running - plan.target.slot_of.keys()}))
 
 
-def why_out_of_reach(target: Assignment, snapshot: ClusterSnapshot) -> str:
-    """Why executors cannot all go where an earlier look at the cluster wanted them; empty when they can."""
+def why_out_of_reach(base: Assignment, target: Assignment, snapshot: ClusterSnapshot) -> str:
+    """Why not all executors can go from `base` to where an earlier look at the cluster wanted them; empty: they can."""
+    if base.slot_of.keys() - target.slot_of.keys():
+        return "it would leave executors without a place, as they were before"
     alive = {supervisor.id for supervisor in snapshot.supervisors}
     slots = set(target.slot_of.values())
     gone = sorted({slot.supervisor_id for slot in slots} - alive)

@@ -210,6 +210,9 @@ class ControlLoop:
         self.memory.decisions = self.memory.decisions.with_decision(group.topology_ids, decision)
         approved = self.desk.review(group.topology_ids, decision, snapshot)
         if approved is not None:
+            if group.scheduling.mode is Mode.OBSERVE and not approved.rollback_of:
+                self.desk.withdraw(approved.plan.id, "mode is Observe by now: nothing is carried out")
+                return decision
             decision = approved.plan
             excluded = in_excluded_window(group.scheduling, self.clock.now())
             if excluded is not None and not approved.rollback_of:

@@ -261,6 +261,30 @@ def test_approved_plan_waits_for_the_end_of_an_excluded_window() -> None:
     assert last_state(played) is not PlanState.PROPOSED
 
 
+@pytest.mark.parametrize("missing", [False, True], ids=["measured", "not measured"])
+def test_approved_plan_is_not_carried_out_once_the_mode_is_observe(missing: bool) -> None:
+    played = scene()
+    plan = proposed(played)
+    played.loop.desk.approve(plan.id, "somebody")
+    always = (ExcludedWindow("* * * * *", 60),)
+    played.run(with_scheduling(replace(SETTINGS, mode=Mode.RECOMMEND, excluded_windows=always)))
+    played.observer.missing = missing
+    assert isinstance(played.run(with_mode(Mode.OBSERVE)), Hold)
+    assert (told(played, plan.id).state, told(played, plan.id).message) == (
+        PlanState.EXPIRED,
+        "mode is Observe by now: nothing is carried out",
+    )
+    assert (waiting(played), played.cluster.plans) == ([], {})
+
+
+def test_way_back_that_was_asked_for_is_carried_out_in_any_mode() -> None:
+    played = scene()
+    back = played.loop.desk.propose_way_back(verified_plan(played), "somebody")
+    played.run(with_mode(Mode.OBSERVE))
+    assert told(played, back.id).state is PlanState.SETTLING
+    assert played.cluster.assignment.slot_of == SPREAD
+
+
 @pytest.mark.parametrize("policy", ["aniello-online", "etw-wtn", "genetic", "t-storm"])
 def test_proposal_stands_until_its_policy_looks_again(policy: str) -> None:
     played = scene()

@@ -277,6 +277,24 @@ def test_approved_plan_is_not_carried_out_once_the_mode_is_observe(missing: bool
     assert (waiting(played), played.cluster.plans) == ([], {})
 
 
+def test_approved_plan_does_not_move_a_topology_that_nobody_manages_any_more() -> None:
+    """As where one of two StormTopologies was deleted, and its topology left running."""
+    played = scene()
+    plan = proposed(played)
+    played.loop.desk.approve(plan.id, "somebody")
+    (known,) = played.loop.memory.proposals.waiting
+    of_both = replace(known, plan=replace(plan, topology_ids=("others", "words")))
+    played.loop.memory.proposals = played.loop.memory.proposals.having(of_both)
+    picture = played.audience.reports[-1].snapshot
+    assert picture is not None
+    assert played.loop.desk.review(("others", "words"), plan, picture) == of_both
+    assert played.loop.desk.review(("words",), plan, picture) is None
+    assert (told(played, plan.id).state, told(played, plan.id).message) == (
+        PlanState.EXPIRED,
+        "others is managed by other settings by now, or by nobody",
+    )
+
+
 def test_way_back_that_was_asked_for_is_carried_out_in_any_mode() -> None:
     played = scene()
     back = played.loop.desk.propose_way_back(verified_plan(played), "somebody")

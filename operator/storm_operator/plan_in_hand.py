@@ -78,6 +78,11 @@ class PlanInHand:
         if gone:  # what is measured now says nothing about the plan, and what it leaves must be planned for at once
             self._close(record, PlanState.EXPIRED, f"in force, but cannot be judged: lost {', '.join(gone)} meanwhile")
             return False
+        ended = sorted(set(record.plan.topology_ids).difference(topology.id for topology in snapshot.topologies))
+        if ended:  # of the others alone nothing was measured before
+            words = f"in force, but cannot be judged: {', '.join(ended)} no longer runs"
+            self._close(record, PlanState.EXPIRED, words)
+            return False
         resized = resized_topologies(record.plan, snapshot)
         if resized:  # neither is the plan in force any more, nor can those that it moved go back
             words = f"in force, but cannot be judged: {', '.join(resized)} has other executors by now"

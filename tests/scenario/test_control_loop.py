@@ -479,6 +479,22 @@ def test_supervisor_that_dies_while_a_plan_settles_is_planned_around_at_once() -
     assert played.loop.memory.decisions.known_bad == (), "the plan was not to blame"
 
 
+def test_plan_of_which_one_topology_ended_keeps_nobody_waiting() -> None:
+    played = scene()
+    first = played.run()
+    assert isinstance(first, Plan)
+    (settling,) = played.loop.memory.records
+    of_both = replace(settling, plan=replace(first, topology_ids=("others", "words")))
+    played.loop.memory.records = (of_both,)
+    played.run()
+    closed = played.loop.memory.records[-1]
+    assert (closed.state, closed.message) == (
+        PlanState.EXPIRED,
+        "in force, but cannot be judged: others no longer runs",
+    )
+    assert not played.loop.has_pending_plan
+
+
 def test_plan_whose_topology_has_other_executors_by_now_is_neither_judged_nor_taken_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

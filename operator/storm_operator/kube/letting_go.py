@@ -37,6 +37,8 @@ class LettingGo:
     def _let_go(self, one: Managed, present: RunningTopology | None, assembly: Assembly) -> None:
         spec = one.spec
         if spec is None or present is None or not dies(spec, present):
+            if present is not None and present.id in assembly.loop.being_moved:
+                return  # its spouts may be paused: the next pass goes on with the plan, and nobody else would
             if present is not None:
                 assembly.loop.applier.limits.lift(present.id)
             elif spec is not None:

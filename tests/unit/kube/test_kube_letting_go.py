@@ -28,7 +28,8 @@ def test_plan_of_a_killed_topology_holds_it_until_it_has_finished_and_goes_with_
 
     storm = SimpleNamespace(running=lambda: tuple(running.values()), kill=kill)
     applier = SimpleNamespace(limits=CpuLimits(cluster))
-    assembly: Any = SimpleNamespace(storm=storm, store=cluster, loop=SimpleNamespace(applier=applier))
+    loop = SimpleNamespace(applier=applier, being_moved=())
+    assembly: Any = SimpleNamespace(storm=storm, store=cluster, loop=loop)
     letting_go = LettingGo(set(), Concerns(lambda: 0.0, lambda _: None), lambda _: None, lambda *_: None)
     deleted = managed(spec={"adopt": {}, "deletionPolicy": "Kill", "killWaitSeconds": 60}, deletionTimestamp=NOW)
     for _ in range(2):
@@ -40,4 +41,18 @@ def test_plan_of_a_killed_topology_holds_it_until_it_has_finished_and_goes_with_
     running.clear()
     letting_go.follow((deleted,), assembly, None)
     assert set(cluster.planned_topologies()) == {"words-of-others-1-1767268800"}
+    assert letting_go.gone == {deleted.uid}
+
+
+def test_one_that_a_plan_has_paused_is_not_left_before_its_spouts_run_again() -> None:
+    cluster = FakeCluster(GATHERED, FakeClock())
+    storm = SimpleNamespace(running=lambda: (RunningTopology(TOPOLOGY_ID, "words", "INACTIVE"),))
+    loop = SimpleNamespace(applier=SimpleNamespace(limits=CpuLimits(cluster)), being_moved=(TOPOLOGY_ID,))
+    assembly: Any = SimpleNamespace(storm=storm, store=cluster, loop=loop)
+    letting_go = LettingGo(set(), Concerns(lambda: 0.0, lambda _: None), lambda _: None, lambda *_: None)
+    deleted = managed(spec={"adopt": {}}, deletionTimestamp=NOW)
+    letting_go.follow((deleted,), assembly, None)
+    assert not letting_go.gone
+    loop.being_moved = ()
+    letting_go.follow((deleted,), assembly, None)
     assert letting_go.gone == {deleted.uid}

@@ -279,6 +279,7 @@ class Deletion:
         self.runner.manager.lock = Mock(is_lost=False)
         self.assembly = Mock()
         self.assembly.store.planned_topologies.return_value = ()
+        self.assembly.loop.being_moved = ()
         self.runner.assembly, self.runner.lifecycle = self.assembly, Mock(repairs={})
         self.running: list[RunningTopology] = []
         self.assembly.storm.running.side_effect = lambda: tuple(self.running)

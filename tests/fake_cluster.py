@@ -51,6 +51,8 @@ class FakeCluster:
     failed: Mapping[str, float] | None = field(default_factory=dict)
     """By counter, as agents show them."""
     in_flight: list[float] = field(default_factory=lambda: [0.0])
+    finishing: set[str] = field(default_factory=set)
+    """Topologies that were killed and have time to finish."""
     next_pid: int = 100
 
     def __post_init__(self) -> None:
@@ -72,6 +74,10 @@ class FakeCluster:
 
     def deactivated(self, topology_ids: Collection[str]) -> Collection[str]:
         return self.inactive & set(topology_ids)
+
+    def not_ended(self, topology_ids: Collection[str]) -> Collection[str]:
+        running = {executor.topology_id for executor in self.assignment.slot_of}
+        return (running | self.finishing) & set(topology_ids)
 
     def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
         return self.assignment.restricted_to(topology_ids)

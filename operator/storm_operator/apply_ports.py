@@ -32,6 +32,9 @@ class StormCommands(Protocol):
     def deactivated(self, topology_ids: Collection[str]) -> Collection[str]:
         """Those of `topology_ids` whose spouts do not emit until somebody activates them."""
 
+    def not_ended(self, topology_ids: Collection[str]) -> Collection[str]:
+        """Those of `topology_ids` that Nimbus still schedules: the ones that run, and killed ones that may finish."""
+
     def read_assignment(self, topology_ids: Collection[str]) -> Assignment: ...
 
     def tell_supervisors(self, supervisor_ids: Collection[str]) -> bool:

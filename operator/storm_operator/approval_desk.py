@@ -34,7 +34,8 @@ class ApprovalDesk:
         approved = bool(known.approved_by)
         # An approved plan is carried out even if another would be proposed by now, but never from another start.
         proposed_now = known.plan if approved else decision
-        expired = why_out_of_reach(known.plan.target, snapshot) or outdated(known, proposed_now, snapshot.assignment)
+        obstacle = why_out_of_reach(known.plan.base, known.plan.target, snapshot)
+        expired = obstacle or _strangers(known, topology_ids) or outdated(known, proposed_now, snapshot.assignment)
         if expired is not None:
             self._drop(known, PlanState.EXPIRED, expired)
             return None
@@ -129,3 +130,14 @@ class ApprovalDesk:
     def _drop(self, known: PlanRecord, state: PlanState, message: str) -> None:
         self.memory.proposals = self.memory.proposals.without(known.plan.id)
         self.listener.on_record(replace(known, state=state, message=message))
+
+
+def _strangers(known: PlanRecord, topology_ids: tuple[str, ...]) -> str:
+    """Why the plan would move what is no longer decided for together; empty where all its topologies still are.
+
+    Not of a way back: whoever asks for one names the plan, and so all that it moved.
+    """
+    others = sorted(set(known.plan.topology_ids).difference(topology_ids))
+    if not others or known.rollback_of:
+        return ""
+    return f"{', '.join(others)} is managed by other settings by now, or by nobody"

@@ -162,12 +162,15 @@ class ControlLoop:
     def _forget_ended(self, running: frozenset[str]) -> None:
         """Delete what is kept for topologies that have ended, once two passes in a row agree that they have.
 
-        One that is submitted anew has another id, and would never find it.
+        One that is submitted anew has another id, and would never find it. A killed one that has time to finish does so
+        where its plan holds it: without that, Nimbus' other scheduler would move its workers meanwhile.
         """
         documents = self.applier.documents
         ended = frozenset(documents.planned_topologies()) - running
-        for topology_id in sorted(ended & self.memory.ended):
-            documents.delete_plan(topology_id)
+        gone_twice = ended & self.memory.ended
+        if gone_twice:
+            for topology_id in sorted(gone_twice.difference(self.applier.storm.not_ended(gone_twice))):
+                documents.delete_plan(topology_id)
         self.memory.ended = ended
 
     def _running_since(self) -> float | None:
@@ -207,6 +210,9 @@ class ControlLoop:
         self.memory.decisions = self.memory.decisions.with_decision(group.topology_ids, decision)
         approved = self.desk.review(group.topology_ids, decision, snapshot)
         if approved is not None:
+            if group.scheduling.mode is Mode.OBSERVE and not approved.rollback_of:
+                self.desk.withdraw(approved.plan.id, "mode is Observe by now: nothing is carried out")
+                return decision
             decision = approved.plan
             excluded = in_excluded_window(group.scheduling, self.clock.now())
             if excluded is not None and not approved.rollback_of:

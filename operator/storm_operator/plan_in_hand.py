@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError
 from storm_operator.apply import Applier
 from storm_operator.core.groups import Group
-from storm_operator.core.plan_progress import failed_since, supervisors_gone
+from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict
@@ -77,6 +77,16 @@ class PlanInHand:
         gone = supervisors_gone(record.plan, snapshot)
         if gone:  # what is measured now says nothing about the plan, and what it leaves must be planned for at once
             self._close(record, PlanState.EXPIRED, f"in force, but cannot be judged: lost {', '.join(gone)} meanwhile")
+            return False
+        ended = sorted(set(record.plan.topology_ids).difference(topology.id for topology in snapshot.topologies))
+        if ended:  # of the others alone nothing was measured before
+            words = f"in force, but cannot be judged: {', '.join(ended)} no longer runs"
+            self._close(record, PlanState.EXPIRED, words)
+            return False
+        resized = resized_topologies(record.plan, snapshot)
+        if resized:  # neither is the plan in force any more, nor can those that it moved go back
+            words = f"in force, but cannot be judged: {', '.join(resized)} has other executors by now"
+            self._close(record, PlanState.EXPIRED, words)
             return False
         running_at = record.in_force_at_seconds + (record.seconds_to_running or 0.0)
         if now < running_at + group.scheduling.settling_seconds:

@@ -99,6 +99,9 @@ class SimulatedCluster:
     def deactivated(self, topology_ids: Collection[str]) -> Collection[str]:
         return self.engine.cluster.inactive & set(topology_ids)
 
+    def not_ended(self, topology_ids: Collection[str]) -> Collection[str]:
+        return {topology.id for topology in self.engine.topologies} & set(topology_ids)
+
     def read_assignment(self, topology_ids: Collection[str]) -> Assignment:
         return self.engine.cluster.assignment.restricted_to(topology_ids)
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+import loop_scene
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, FakeObserver, Scene, last_state, scene, with_mode
 from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, ZooKeeperUnreachable
 from storm_operator.apply import Applier
 from storm_operator.control_loop import unmeasured_topologies
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
-from storm_operator.core.model import Assignment
+from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod, Mode, Trigger
 from storm_operator.core.topology_spec import TopologySpec
@@ -27,6 +28,18 @@ def test_what_is_kept_for_an_ended_topology_goes_after_two_passes_without_it() -
     played.run()
     assert "old-1" not in played.cluster.limits
     assert "words" in played.cluster.planned_topologies()
+
+
+def test_plan_of_a_killed_topology_holds_it_until_it_has_finished() -> None:
+    played = scene()
+    played.cluster.limits["old-1"] = {}
+    played.cluster.finishing = {"old-1"}
+    for _ in range(3):
+        played.run()
+    assert "old-1" in played.cluster.limits
+    played.cluster.finishing = set()
+    played.run()
+    assert "old-1" not in played.cluster.limits
 
 
 def test_spread_topology_is_gathered_verified_and_left_alone() -> None:
@@ -464,6 +477,43 @@ def test_supervisor_that_dies_while_a_plan_settles_is_planned_around_at_once() -
     assert closed.message == f"in force, but cannot be judged: lost {used} meanwhile"
     assert played.loop.memory.records[-1].plan.id == second.id
     assert played.loop.memory.decisions.known_bad == (), "the plan was not to blame"
+
+
+def test_plan_of_which_one_topology_ended_keeps_nobody_waiting() -> None:
+    played = scene()
+    first = played.run()
+    assert isinstance(first, Plan)
+    (settling,) = played.loop.memory.records
+    of_both = replace(settling, plan=replace(first, topology_ids=("others", "words")))
+    played.loop.memory.records = (of_both,)
+    played.run()
+    closed = played.loop.memory.records[-1]
+    assert (closed.state, closed.message) == (
+        PlanState.EXPIRED,
+        "in force, but cannot be judged: others no longer runs",
+    )
+    assert not played.loop.has_pending_plan
+
+
+def test_plan_whose_topology_has_other_executors_by_now_is_neither_judged_nor_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = scene()
+    first = played.run()
+    assert isinstance(first, Plan)
+    merged = Executor("words", 4, 5, "count")
+    fewer = replace(WORDS, executors=(*WORDS.executors[:-2], merged))  # by somebody's `storm rebalance -e count=1`
+    monkeypatch.setattr(loop_scene, "WORDS", fewer)
+    places = {executor: played.cluster.assignment.slot_of[executor] for executor in fewer.executors[:-1]}
+    places[merged] = played.cluster.assignment.slot_of[WORDS.executors[-1]]
+    played.cluster.assignment, played.cluster.plans, played.observer.latency_ms = Assignment(places), {}, 40.0
+    played.run(seconds=30.0)
+    closed = [record for record in played.audience.records if record.plan.id == first.id][-1]
+    assert (closed.state, closed.message) == (
+        PlanState.EXPIRED,
+        "in force, but cannot be judged: words has other executors by now",
+    )
+    assert all(record.rollback_of == "" for record in played.audience.records)
 
 
 def test_plan_that_can_never_be_in_force_ends_with_the_reason() -> None:

@@ -261,6 +261,48 @@ def test_approved_plan_waits_for_the_end_of_an_excluded_window() -> None:
     assert last_state(played) is not PlanState.PROPOSED
 
 
+@pytest.mark.parametrize("missing", [False, True], ids=["measured", "not measured"])
+def test_approved_plan_is_not_carried_out_once_the_mode_is_observe(missing: bool) -> None:
+    played = scene()
+    plan = proposed(played)
+    played.loop.desk.approve(plan.id, "somebody")
+    always = (ExcludedWindow("* * * * *", 60),)
+    played.run(with_scheduling(replace(SETTINGS, mode=Mode.RECOMMEND, excluded_windows=always)))
+    played.observer.missing = missing
+    assert isinstance(played.run(with_mode(Mode.OBSERVE)), Hold)
+    assert (told(played, plan.id).state, told(played, plan.id).message) == (
+        PlanState.EXPIRED,
+        "mode is Observe by now: nothing is carried out",
+    )
+    assert (waiting(played), played.cluster.plans) == ([], {})
+
+
+def test_approved_plan_does_not_move_a_topology_that_nobody_manages_any_more() -> None:
+    """As where one of two StormTopologies was deleted, and its topology left running."""
+    played = scene()
+    plan = proposed(played)
+    played.loop.desk.approve(plan.id, "somebody")
+    (known,) = played.loop.memory.proposals.waiting
+    of_both = replace(known, plan=replace(plan, topology_ids=("others", "words")))
+    played.loop.memory.proposals = played.loop.memory.proposals.having(of_both)
+    picture = played.audience.reports[-1].snapshot
+    assert picture is not None
+    assert played.loop.desk.review(("others", "words"), plan, picture) == of_both
+    assert played.loop.desk.review(("words",), plan, picture) is None
+    assert (told(played, plan.id).state, told(played, plan.id).message) == (
+        PlanState.EXPIRED,
+        "others is managed by other settings by now, or by nobody",
+    )
+
+
+def test_way_back_that_was_asked_for_is_carried_out_in_any_mode() -> None:
+    played = scene()
+    back = played.loop.desk.propose_way_back(verified_plan(played), "somebody")
+    played.run(with_mode(Mode.OBSERVE))
+    assert told(played, back.id).state is PlanState.SETTLING
+    assert played.cluster.assignment.slot_of == SPREAD
+
+
 @pytest.mark.parametrize("policy", ["aniello-online", "etw-wtn", "genetic", "t-storm"])
 def test_proposal_stands_until_its_policy_looks_again(policy: str) -> None:
     played = scene()
@@ -392,6 +434,20 @@ def test_way_back_to_a_slot_that_another_topology_has_taken_expires() -> None:
         f"it would lead to slot {left.supervisor_id}:{left.port}, where other runs by now",
     )
     assert played.cluster.calls == calls
+
+
+def test_way_back_to_where_executors_had_no_place_expires() -> None:
+    played = scene()
+    played.cluster.assignment = Assignment({e: place for e, place in SPREAD.items() if e != COUNT_ON_S2})
+    plan = verified_plan(played)
+    assert plan.cause is PlanCause.WITHOUT_PLACE
+    given, calls = played.cluster.assignment, list(played.cluster.calls)
+    done = until_done(played, played.loop.desk.propose_way_back(plan, "somebody"))
+    assert (done.state, done.message) == (
+        PlanState.EXPIRED,
+        "it would leave executors without a place, as they were before",
+    )
+    assert (played.cluster.assignment, played.cluster.calls) == (given, calls)
 
 
 def test_approved_plan_that_could_not_be_saved_is_carried_out_in_the_next_pass() -> None:

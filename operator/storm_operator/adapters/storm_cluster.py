@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from storm_operator.adapters.nimbus.values import INACTIVE, KILLED, TopologyInfo
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import Nodes
 from storm_operator.core.lifecycle import FINGERPRINT_KEY, RunningTopology
-from storm_operator.core.model import Assignment, Supervisor, Topology
+from storm_operator.core.model import Assignment, Supervisor, Topology, WorkerSlot
 from storm_operator.core.plan_json import record_from_json, record_to_json
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot_builder import ClusterView
@@ -47,9 +48,14 @@ class StormCluster:
         self._definitions: dict[str, _Definition] = {}
         self._names: dict[str, str] = {}
         self._supervisors: tuple[Supervisor, ...] = ()
+        self._finishing: tuple[str, ...] = ()
 
     def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView:
-        """All living topologies; state and number of workers are as the topology's spec says, if it has one."""
+        """All living topologies; state and number of workers are as the topology's spec says, if it has one.
+
+        Slots in which killed topologies still finish are none that anybody else could have: supervisors are without
+        their ports.
+        """
         self._supervisors = read_supervisors(self._nodes, self._storm_root)
         topologies, infos, problems = [], [], self._problems_of_root()
         for summary in self._living():
@@ -66,7 +72,9 @@ class StormCluster:
             topologies.append(_of_size(reading.topology, spec))
             infos.append(info)
         assignment = assignment_from(infos, self._supervisors).assignment
-        return ClusterView(self._supervisors, tuple(topologies), assignment, tuple(problems))
+        finishing = read_assignment(self._client, self._finishing, self._supervisors).assignment
+        supervisors = _without_slots(self._supervisors, frozenset(finishing.workers()))
+        return ClusterView(supervisors, tuple(topologies), assignment, tuple(problems))
 
     def _problems_of_root(self) -> list[str]:
         """Supervisors make their folder when the first one comes, and it stays when they go."""
@@ -125,13 +133,18 @@ class StormCluster:
     def deactivated(self, topology_ids: Collection[str]) -> frozenset[str]:
         return frozenset(one.id for one in self._living() if one.id in topology_ids and one.status == INACTIVE)
 
+    def not_ended(self, topology_ids: Collection[str]) -> frozenset[str]:
+        return frozenset(one.id for one in self._client.cluster_info().topologies if one.id in topology_ids)
+
     def kill(self, name: str, wait_seconds: int) -> None:
         """Kill the topology `name`; one that is gone already is none to kill."""
         with contextlib.suppress(TopologyNotAlive):
             self._client.kill(name, wait_seconds=wait_seconds)
 
     def _living(self) -> list[TopologySummary]:
-        living = [summary for summary in self._client.cluster_info().topologies if summary.status != KILLED]
+        present = self._client.cluster_info().topologies
+        self._finishing = tuple(summary.id for summary in present if summary.status == KILLED)
+        living = [summary for summary in present if summary.status != KILLED]
         self._names = {summary.id: summary.name for summary in living}
         self._definitions = {i: known for i, known in self._definitions.items() if i in self._names}
         return living
@@ -164,6 +177,13 @@ def _of_size(topology: Topology, spec: TopologySpec | None) -> Topology:
     """The conf has the number of workers that was asked for at the submission; the spec may have changed since."""
     workers = spec.parallelism.workers if spec is not None else None
     return topology if workers is None else replace(topology, num_workers=workers)
+
+
+def _without_slots(supervisors: Iterable[Supervisor], taken: AbstractSet[WorkerSlot]) -> tuple[Supervisor, ...]:
+    return tuple(
+        replace(one, ports=tuple(port for port in one.ports if WorkerSlot(one.id, port) not in taken))
+        for one in supervisors
+    )
 
 
 class PlanJournal:

@@ -97,8 +97,16 @@ def supervisors_gone(plan: Plan, snapshot: ClusterSnapshot) -> tuple[str, ...]:
     return tuple(sorted({slot.supervisor_id for slot in plan.target.slot_of.values()} - alive))
 
 
-def why_out_of_reach(target: Assignment, snapshot: ClusterSnapshot) -> str:
-    """Why executors cannot all go where an earlier look at the cluster wanted them; empty when they can."""
+def resized_topologies(plan: Plan, snapshot: ClusterSnapshot) -> tuple[str, ...]:
+    """Ids of the plan's topologies that run executors which it does not know: their numbers were changed, sorted."""
+    running = snapshot.assignment.restricted_to(plan.topology_ids).slot_of.keys()
+    return tuple(sorted({executor.topology_id for executor in running - plan.target.slot_of.keys()}))
+
+
+def why_out_of_reach(base: Assignment, target: Assignment, snapshot: ClusterSnapshot) -> str:
+    """Why not all executors can go from `base` to where an earlier look at the cluster wanted them; empty: they can."""
+    if base.slot_of.keys() - target.slot_of.keys():
+        return "it would leave executors without a place, as they were before"
     alive = {supervisor.id for supervisor in snapshot.supervisors}
     slots = set(target.slot_of.values())
     gone = sorted({slot.supervisor_id for slot in slots} - alive)

@@ -13,7 +13,8 @@ from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead
 
 STEP_MILLICORES = 10.0
-"""Limits below the need are whole steps: they are not written anew for every little change."""
+"""Limits below the need are whole steps: they are not written anew for every little change. None is below one step: a
+limit of nothing is none that anybody could enforce."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,9 @@ def serve_by_priority(
     """Limits are what `demand` gives, but less for lower priorities on supervisors that are too small.
 
     There executors are served in the order of their topology's `priority` (by topology id); those that what is left
-    does not suffice for share it by need, and none is given less than its topology's floor. The highest priority on a
-    supervisor is never held back, nor is a topology that nobody manages. `demand` has what `hidden_needs` tells.
+    does not suffice for share it by need, and none is given less than its topology's floor, or than a step. The highest
+    priority on a supervisor is never held back, nor is a topology that nobody manages. `demand` has what `hidden_needs`
+    tells.
     """
     if len(set(priority.values())) < 2:
         return Served(demand.millicores)
@@ -67,7 +69,7 @@ def serve_by_priority(
             for executor, share in scarce.items():
                 if executor not in limits:
                     continue
-                limits[executor] = min(limits[executor], max(floors[executor.topology_id], share))
+                limits[executor] = min(limits[executor], max(floors[executor.topology_id], share, STEP_MILLICORES))
                 needs_of_held[executor] = needs[executor]
     return Served(limits, needs_of_held)
 

@@ -11,9 +11,7 @@ from storm_operator.core.snapshot import ClusterSnapshot
 
 def why_no_way_back(plan: Plan, snapshot: ClusterSnapshot) -> str:
     """Why executors cannot go back to where `plan` found them; empty when all of them can."""
-    if plan.target.slot_of.keys() - plan.base.slot_of.keys():
-        return "it would leave executors without a place, as they were before"
-    return why_out_of_reach(plan.base, snapshot)
+    return why_out_of_reach(plan.target, plan.base, snapshot)
 
 
 def way_back_from(record: PlanRecord, measured: Outcome, plan_id: str, now_seconds: float) -> PlanRecord:

@@ -37,13 +37,18 @@ class LettingGo:
     def _let_go(self, one: Managed, present: RunningTopology | None, assembly: Assembly) -> None:
         spec = one.spec
         if spec is None or present is None or not dies(spec, present):
+            if present is not None and present.id in assembly.loop.being_moved:
+                return  # its spouts may be paused: the next pass goes on with the plan, and nobody else would
             if present is not None:
                 assembly.loop.applier.limits.lift(present.id)
+            elif spec is not None:
+                _forget_all_of(spec.name, assembly)
             self.gone.add(one.uid)
         elif not present.is_leaving:
             self.say(f"{spec.name}: its StormTopology is deleted; killed after {spec.kill_wait_seconds} s")
             assembly.storm.kill(spec.name, spec.kill_wait_seconds)
-            assembly.store.delete_plan(present.id)  # there may be no later pass that would
+            # Its plan holds it until it has finished: without that, Nimbus' other scheduler would move its workers.
+            assembly.loop.applier.limits.lift(present.id)
 
     def _is_called_off(self, one: Managed, submitter: JobSubmitter | None) -> bool:
         """Whether no submission is under way for it: one could get into Storm after the last look at Nimbus."""
@@ -57,6 +62,13 @@ class LettingGo:
             lambda reason, message: self.tell(name, reason, message, True),
         )
         return ended == [True]
+
+
+def _forget_all_of(name: str, assembly: Assembly) -> None:
+    """Delete what is kept for topologies of that name, none of which runs: there may be no later pass that would."""
+    for topology_id in assembly.store.planned_topologies():
+        if topology_id.rsplit("-", 2)[0] == name:  # Storm makes an id of the name, a counter and the time
+            assembly.store.delete_plan(topology_id)
 
 
 def dies(spec: TopologySpec, present: RunningTopology) -> bool:

@@ -278,6 +278,8 @@ class Deletion:
         self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, cast("Any", None), self.said.append, self.gone)
         self.runner.manager.lock = Mock(is_lost=False)
         self.assembly = Mock()
+        self.assembly.store.planned_topologies.return_value = ()
+        self.assembly.loop.being_moved = ()
         self.runner.assembly, self.runner.lifecycle = self.assembly, Mock(repairs={})
         self.running: list[RunningTopology] = []
         self.assembly.storm.running.side_effect = lambda: tuple(self.running)

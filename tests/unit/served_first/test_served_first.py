@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from builders import chain_topology, placed, same_demand, snapshot, supervisors
+from storm_operator.adapters.plan_documents import CpuLimits, decode_cpu_limits, encode_cpu_limits
 from storm_operator.core.groups import Group, group_by_settings, priority_of_topologies
 from storm_operator.core.model import Demand, Executor, ExecutorLoad, Topology, WorkerSlot
-from storm_operator.core.served_first import NOBODY_SERVED, Served, hidden_needs, serve_by_priority
+from storm_operator.core.served_first import NOBODY_SERVED, STEP_MILLICORES, Served, hidden_needs, serve_by_priority
 from storm_operator.core.settings import ResourceSettings, SchedulingSettings
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 
@@ -19,14 +20,18 @@ PRIORITY = {"high": 2, "low": 1}
 
 
 def limits(
-    demand: Demand, priority: Mapping[str, int] = PRIORITY, capacity: float | None = 1000.0, where: str = "s1"
+    demand: Demand,
+    priority: Mapping[str, int] = PRIORITY,
+    capacity: float | None = 1000.0,
+    where: str = "s1",
+    floor: float = 100.0,
 ) -> dict[str, list[float]]:
     """By topology, of spout and bolt; `high` is on `s1`, `low` on `where`, `other` on `s2`; 90% may be filled."""
     slot_of: dict[Executor, WorkerSlot] = {}
     for topology, place in ((HIGH, "s1:6700"), (LOW, f"{where}:6701"), (OTHER, "s2:6702")):
         slot_of |= placed(topology, {"spout": place, "bolt": place})
     picture = snapshot(ALL, supervisors(2, capacity=capacity), slot_of)
-    group = Group(SchedulingSettings(), ResourceSettings(floor_millicores=100.0), tuple(sorted(priority)))
+    group = Group(SchedulingSettings(), ResourceSettings(floor_millicores=floor), tuple(sorted(priority)))
     found = serve_by_priority(picture, demand, (group,), priority).limits
 
     def of(topology: Topology) -> list[float]:
@@ -53,6 +58,13 @@ def test_nobody_gets_less_than_the_floor() -> None:
     squeezed = limits(same_demand(ALL, 800.0, spout=50.0))
     assert limits(small)["low"] == [50.0, 370.0], "a floor is no reason for more than the demand"
     assert squeezed["low"] == [50.0, 100.0]
+
+
+def test_where_nothing_is_left_and_there_is_no_floor_the_limit_is_one_that_can_be_written_and_read() -> None:
+    found = limits(same_demand(ALL, 460.0), floor=0.0)["low"]
+    assert found == [STEP_MILLICORES, STEP_MILLICORES]
+    document = CpuLimits("low", "", dict(zip(LOW.executors, found, strict=True)))
+    assert decode_cpu_limits(encode_cpu_limits(document)).millicores == document.millicores
 
 
 def test_highest_priority_on_a_supervisor_is_never_held_back() -> None:

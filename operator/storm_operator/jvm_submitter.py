@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -49,7 +49,11 @@ class JvmSubmitter:
 
 
 def source_fingerprint(spec: TopologySpec) -> str:
-    """See `core.lifecycle.fingerprint`; raises the adapters' errors when the jar cannot be read."""
+    """See `core.lifecycle.fingerprint`; raises the adapters' errors when the jar cannot be read.
+
+    Where the files lie takes no part, for what they contain does: a folder that is moved, or reached by another link,
+    is no reason to kill what runs.
+    """
     if isinstance(spec.source, AdoptSource):
         return "adopted"
     jar = Path(spec.source.path if isinstance(spec.source, JarSource) else spec.source.jar)
@@ -59,9 +63,13 @@ def source_fingerprint(spec: TopologySpec) -> str:
         content = _jar_sha256(jar, stat.st_mtime_ns, stat.st_size)
     except OSError as error:  # a jar that is being replaced at this very moment
         raise SubmissionError(f"the jar cannot be read: {error}") from error
+    source: JarSource | FluxSource
     if isinstance(spec.source, FluxSource):
         content += hashlib.sha256(flux_definition(spec.source).encode()).hexdigest()
-    return fingerprint(spec, content)
+        source = replace(spec.source, jar="", path=None, definition=None)
+    else:
+        source = replace(spec.source, path="")
+    return fingerprint(replace(spec, source=source), content)
 
 
 @lru_cache(maxsize=64)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pytest
+
 from storm_operator.adapters.errors import SubmissionError
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.lifecycle import RunningTopology
-from storm_operator.core.topology_spec import AdoptSource, JarSource, TopologySpec
+from storm_operator.core.topology_spec import AdoptSource, FluxSource, JarSource, TopologySpec
 from storm_operator.jvm_submitter import JvmSubmitter, source_fingerprint
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
@@ -85,6 +88,27 @@ def test_changed_jar_kills_the_old_topology_and_the_same_jar_does_not(tmp_path: 
     jar(path, "2")
     manager.step({"words": spec}, 1.0)
     assert storm.calls == ["kill words"]
+
+
+@pytest.mark.parametrize("by_file", [True, False])
+def test_the_same_files_in_another_folder_make_the_same_topology(by_file: bool, tmp_path: Path) -> None:
+    jar(tmp_path / "a.jar")
+
+    def source(folder: str, text: str = "name: words") -> JarSource | FluxSource:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        path = shutil.copy(tmp_path / "a.jar", str(tmp_path / folder))
+        if not by_file:
+            return JarSource(path, "a.B", (text,))
+        definition = tmp_path / folder / "words.yaml"
+        definition.write_text(text)
+        return FluxSource(path, path=str(definition))
+
+    before, moved, other = (
+        source_fingerprint(TopologySpec("words", made))
+        for made in (source("old"), source("new"), source("other", "name: others"))
+    )
+    assert before == moved
+    assert before != other
 
 
 def test_topology_whose_jar_is_gone_can_still_be_suspended_and_resumed(tmp_path: Path) -> None:

@@ -164,7 +164,9 @@ def state_file(cluster: str) -> Path:
 def write_layout(layout: KubeLayout) -> None:
     file = state_file(layout.name)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file.write_text(json.dumps({"version": 1} | asdict(layout), indent=1, default=str))
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps({"version": 1} | asdict(layout), indent=1, default=str))
+    fresh.replace(file)  # whoever sweeps meanwhile reads the layouts of all clusters
 
 
 def read_layout(cluster: str) -> KubeLayout | None:

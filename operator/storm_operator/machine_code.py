@@ -59,7 +59,8 @@ def compile_ahead() -> None:
         distances=Distances({}),
         completeness=Completeness(len(executors)),
     )
-    demand = Demand(*(dict.fromkeys(executors, 100.0),) * 2)
+    needs = dict.fromkeys(executors, 100.0)
+    demand = Demand(needs, needs)
     settings = PlacementSettings(movable=frozenset({"words-1"}))
     place_adaptive(snapshot, demand, settings)
     problem = build_problem(snapshot, demand, settings, frozenset())

@@ -52,6 +52,12 @@ class Executor:
         return f"{self.task_start}-{self.task_end}"
 
 
+def name_of_topology(topology_id: str) -> str:
+    """The name in an id of Storm's: name-number-seconds."""
+    parts = topology_id.rsplit("-", 2)
+    return parts[0] if len(parts) == 3 and parts[1].isdecimal() and parts[2].isdecimal() else topology_id
+
+
 def in_order(executors: Iterable[Executor]) -> list[Executor]:
     """Sorted; many of them faster than by comparing two at a time."""
     return sorted(executors, key=attrgetter("topology_id", "task_start", "task_end"))

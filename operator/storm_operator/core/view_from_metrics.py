@@ -20,6 +20,7 @@ from storm_operator.core.model import (
     Topology,
     WorkerSlot,
     in_order,
+    name_of_topology,
 )
 from storm_operator.core.snapshot_builder import CAPACITY, ClusterView
 from storm_operator.core.traffic_observation import RECEIVED
@@ -93,7 +94,7 @@ def _topology(
         tasks[executor.component] = tasks.get(executor.component, 0) + len(executor.tasks)
     components = tuple(Component(name, _kind(name, receivers), count) for name, count in sorted(tasks.items()))
     workers = len({slot_of[executor] for executor in executors if executor in slot_of})
-    return Topology(topology_id, _name(topology_id), components, tuple(edges), tuple(executors), workers)
+    return Topology(topology_id, name_of_topology(topology_id), components, tuple(edges), tuple(executors), workers)
 
 
 def _counts(key: SeriesKey, series: SeriesWindow, component_of: Mapping[str, str]) -> bool:
@@ -107,9 +108,3 @@ def _kind(component: str, receivers: set[str]) -> ComponentKind:
     if component == ACKER_COMPONENT:
         return ComponentKind.ACKER
     return ComponentKind.BOLT if component in receivers else ComponentKind.SPOUT
-
-
-def _name(topology_id: str) -> str:
-    """Storm's ids are name-number-seconds."""
-    parts = topology_id.rsplit("-", 2)
-    return parts[0] if len(parts) == 3 and parts[1].isdecimal() and parts[2].isdecimal() else topology_id

@@ -12,7 +12,7 @@ from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.assembly import Assembly
 from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.agent_enforcement import AgentEnforcement
-from storm_operator.core.model import Assignment, Demand
+from storm_operator.core.model import Assignment, Demand, name_of_topology
 from storm_operator.core.plan_progress import supervisors_of
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -152,7 +152,7 @@ class ClusterCare:
         planned = self.drift.newly_planned(last, pending)
         for topology_id, words in self.drift.look(report.snapshot, planned).items():
             # Storm makes an id of the name, a counter and the time.
-            self.tell(topology_id.rsplit("-", 2)[0], "Drift", words, True)
+            self.tell(name_of_topology(topology_id), "Drift", words, True)
 
     def _tell_of_counts(self, topology: str, reason: str, message: str, warning: bool) -> None:
         if reason == REFUSED:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from storm_operator.assembly import Assembly
 from storm_operator.core.lifecycle import RunningTopology
+from storm_operator.core.model import name_of_topology
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Managed
@@ -67,7 +68,7 @@ class LettingGo:
 def _forget_all_of(name: str, assembly: Assembly) -> None:
     """Delete what is kept for topologies of that name, none of which runs: there may be no later pass that would."""
     for topology_id in assembly.store.planned_topologies():
-        if topology_id.rsplit("-", 2)[0] == name:  # Storm makes an id of the name, a counter and the time
+        if name_of_topology(topology_id) == name:
             assembly.store.delete_plan(topology_id)
 
 

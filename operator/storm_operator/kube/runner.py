@@ -15,6 +15,7 @@ from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.manager_lock import HolderAwaited, ManagedByAnother
 from storm_operator.assembly import Assembly, assemble
 from storm_operator.core.backoff import Retry, put_off
+from storm_operator.core.model import name_of_topology
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
 from storm_operator.kube.asks import follow_asks
@@ -320,7 +321,7 @@ class ClusterRunner:
 
     def _owner_of_id(self, topology_id: str) -> Managed | None:
         # Storm makes an id of the name, a counter and the time.
-        return self.owners.get(topology_id.rsplit("-", 2)[0])
+        return self.owners.get(name_of_topology(topology_id))
 
     def _hosts(self) -> Mapping[str, str]:
         if self.assembly is None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.core.forecast import ComponentKey, LoadForecast
+from storm_operator.core.model import name_of_topology
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.loop_ports import PassReport
 from storm_operator.operator_metrics.durations import Durations
@@ -132,7 +133,7 @@ class ClusterMetrics:
 
     def _name_of(self, topology_id: str) -> str:
         # Storm makes an id of the name, a counter and the time: good until a pass has seen it.
-        return self._names.get(topology_id) or topology_id.rsplit("-", 2)[0]
+        return self._names.get(topology_id) or name_of_topology(topology_id)
 
 
 def is_number(reading: Reading) -> bool:

@@ -26,6 +26,8 @@ from storm_operator.console.routes import PREFIX
 DEFAULT_PORT = 8088
 LOOPBACK = "127.0.0.1"
 REQUEST_TIMEOUT_SECONDS = 60.0
+STOP_LOOK_SECONDS = 0.05
+"""So often it is looked whether the server is to end: nobody who stops it waits longer."""
 MOST_BODY_BYTES = 1024
 LEAST_SQUEEZED_BYTES = 1024
 SAFETY = {
@@ -57,7 +59,7 @@ def serve_page(api: Api, host: str, port: int) -> ThreadingHTTPServer:
     needs_no_token = api.approver is not None and not api.approver.needs_token
     site = Site(api, pages, checks_host=is_loopback(host) or needs_no_token)
     server = _Server((host, port), type("SiteHandler", (PageHandler,), {"site": site}))
-    threading.Thread(target=server.serve_forever, name="page", daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(STOP_LOOK_SECONDS,), name="page", daemon=True).start()
     return server
 
 

@@ -49,6 +49,8 @@ class FakeObserver:
     """Of each supervisor."""
     stopped: bool = False
     """Nothing is acked."""
+    unknown: bool = False
+    """What is acked, and how fast."""
 
     def observe(
         self,
@@ -69,7 +71,7 @@ class FakeObserver:
         )
         latency = LatencySummary(self.latency_ms, self.latency_ms, self.latency_ms, 1000.0)
         rates = TopologyRates(0.0, 0.0, None) if self.stopped else TopologyRates(RATE, 0.0, latency)
-        picture = replace(picture, taken_at_seconds=now_seconds, rates={"words": rates})
+        picture = replace(picture, taken_at_seconds=now_seconds, rates={} if self.unknown else {"words": rates})
         if self.missing:
             executor = WORDS.executors[0]
             picture = replace(picture, completeness=Completeness(5, (executor,), 0.0, ("agent s1 is silent",)))

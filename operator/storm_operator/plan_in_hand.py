@@ -121,7 +121,7 @@ class PlanInHand:
         return self._roll_back(replace(record, state=PlanState.ROLLED_BACK, message=verdict.message), measured)
 
     def _roll_back(self, record: PlanRecord, measured: Outcome) -> bool:
-        """Apply the way back; whether that was begun. It is not judged: it would only be compared with what it leaves.
+        """Apply the way back; whether that was begun. It settles as any plan does, and is not judged then.
 
         It takes the plan's place in the journal with its first save: there is no moment without either. Before that the
         plan is not over: where it cannot be saved, the next pass judges anew.
@@ -143,10 +143,7 @@ class PlanInHand:
                 raise  # it was begun, and the next pass goes on with it
             self._close(record, PlanState.EXPIRED, f"{record.message}; it cannot be taken back: {error}")
             return False
-        if way_back.state is PlanState.SETTLING:
-            self._close(way_back, PlanState.VERIFIED, f"rolled back {record.plan.id}")
-        else:
-            self.settle(way_back)
+        self.settle(way_back)
         return True
 
     def _failed_in(self, record: PlanRecord) -> float | None:

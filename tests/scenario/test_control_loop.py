@@ -194,8 +194,25 @@ def test_what_was_measured_before_a_way_back_is_no_reason_for_another_plan() -> 
         decision = played.run()
     assert isinstance(decision, Hold)
     assert decision.reason is HoldReason.APPLYING
-    assert [record.state for record in played.loop.memory.records] == [PlanState.ROLLED_BACK, PlanState.VERIFIED]
+    assert [record.state for record in played.loop.memory.records] == [PlanState.ROLLED_BACK, PlanState.SETTLING]
     assert played.cluster.assignment.slot_of == SPREAD
+
+
+def test_limits_do_not_fall_while_the_workers_of_a_way_back_start() -> None:
+    played = scene()
+    played.run()
+    played.observer.latency_ms = 40.0
+    while PlanState.ROLLED_BACK not in {record.state for record in played.loop.memory.records}:
+        played.run()
+    assert played.loop.memory.demand is not None
+    needs = dict(played.loop.memory.demand.millicores)
+    assert all(limit > needs[e] for e, limit in played.cluster.limits["words"].items())
+    played.observer.unknown = True  # a way back waits for no figures: it is not judged
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    bad, back = played.loop.memory.records
+    assert (back.state, back.message) == (PlanState.VERIFIED, f"rolled back {bad.plan.id}")
+    assert played.cluster.limits["words"] == needs
 
 
 def test_way_back_that_could_not_be_begun_is_begun_in_a_later_pass() -> None:
@@ -209,9 +226,12 @@ def test_way_back_that_could_not_be_begun_is_begun_in_a_later_pass() -> None:
     assert PlanState.ROLLED_BACK not in {record.state for record in played.audience.records}, "not told yet"
     played.run()
     bad, back = played.loop.memory.records
-    assert (bad.state, back.state) == (PlanState.ROLLED_BACK, PlanState.VERIFIED)
+    assert (bad.state, back.state) == (PlanState.ROLLED_BACK, PlanState.SETTLING)
     assert played.cluster.assignment.slot_of == SPREAD
     assert played.loop.memory.decisions.known_bad
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    assert last_state(played) is PlanState.VERIFIED
     assert played.journal.kept is None
     told = [record.state for record in played.audience.records if record.plan.id == bad.plan.id]
     assert told.count(PlanState.ROLLED_BACK) == 1

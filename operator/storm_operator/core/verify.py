@@ -31,10 +31,12 @@ def why_no_verdict(record: PlanRecord, measured: Outcome) -> str:
     A topology that no longer acks anything was stopped by the plan, or its sources are dry: its figures do not tell
     which, so that it is neither praised nor taken back. The way back of another plan is not judged at all.
     """
+    if record.rollback_of:
+        return ""
     if measured.inter_supervisor_tuples_per_second is None or measured.acked_per_second is None:
         return "its figures are unknown"
     before = record.before
-    if record.rollback_of or not before.acked_per_second:
+    if not before.acked_per_second:
         return ""
     if measured.acked_per_second == 0.0:
         return f"no tuple is acked any more, {_figure(before.acked_per_second)} a second were before"

@@ -15,6 +15,9 @@ from typing import TypeVar
 
 Series = TypeVar("Series", bound=Hashable)
 
+EARLIER_KEPT = 3
+"""Incarnations that a series remembers beside the present one: those which may still be read, or leave last words."""
+
 
 @dataclass(slots=True)
 class _Entry:
@@ -22,9 +25,8 @@ class _Entry:
     incarnation: Hashable
     last: float
     seen_at_seconds: float
-    before: Hashable = None
-    """The incarnation before the present one, and what of it is in `base`."""
-    last_before: float = 0.0
+    earlier: tuple[tuple[Hashable, float], ...] = ()
+    """The last incarnations before the present one, latest first, and what of each is in `base`."""
 
 
 class CounterLedger:
@@ -57,12 +59,14 @@ class CounterLedger:
             return base + value
         if entry.incarnation == incarnation:
             entry.last = max(entry.last, value)
-        elif entry.before == incarnation:
-            entry.base += max(0.0, value - entry.last_before)
-            entry.last_before = max(entry.last_before, value)
+        elif (counted := dict(entry.earlier).get(incarnation)) is not None:
+            entry.base += max(0.0, value - counted)
+            entry.earlier = tuple(
+                (each, max(counted, value) if each == incarnation else last) for each, last in entry.earlier
+            )
         else:
             entry.base += entry.last
-            entry.before, entry.last_before = entry.incarnation, entry.last
+            entry.earlier = ((entry.incarnation, entry.last), *entry.earlier)[:EARLIER_KEPT]
             entry.incarnation, entry.last = incarnation, value
         entry.seen_at_seconds = now_seconds
         return entry.base + entry.last

@@ -1,6 +1,7 @@
 """Whether this agent enforces, and why not: decided as soon as the machine's cgroup is known, said once.
 
-In a pod the supervisor's container may be started anew, in another cgroup: then that is found like the first.
+In a pod the supervisor's container may be started anew, in another cgroup, and a service of systemd in one of the same
+name: then that is found, and prepared, like the first.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class EnforcementSwitch:
         self._given_cgroup = given_cgroup
         self._declined = declined
         self._cgroup: MachineCgroup | None = None
+        self._inode: int | None = None
         self._retry_at_seconds = 0.0
         self.enforcer: Enforcer | None = None
         self.reason = declined or NO_WORKER
@@ -41,7 +43,7 @@ class EnforcementSwitch:
 
     def step(self, workers: tuple[WorkerSnapshot, ...], limits: Limits, now_seconds: float) -> None:
         """One pass: find the cgroup if that is still to be done, then bring limits in line."""
-        if self._cgroup is not None and not self._cgroup.path.exists():
+        if self._cgroup is not None and _inode(self._cgroup.path) != self._inode:
             self._lose(self._cgroup)
         if self._cgroup is None and (workers or self._given_cgroup) and now_seconds >= self._retry_at_seconds:
             self._locate(workers[0].pid if workers else 0, now_seconds)
@@ -55,6 +57,7 @@ class EnforcementSwitch:
     def _locate(self, worker_pid: int, now_seconds: float) -> None:
         try:
             cgroup = find_cgroup(worker_pid, self._given_cgroup)
+            inode = _inode(cgroup.path)
             self._machine.adopt_cgroup(cgroup)
             enforcer = Enforcer(executor_cgroups(cgroup), self._host)
             if self._declined:
@@ -69,9 +72,17 @@ class EnforcementSwitch:
                 self.reason = str(error)
                 log.warning("observing only, CPU limits are not enforced: %s", error)
         else:
-            self._cgroup = cgroup
+            self._cgroup, self._inode = cgroup, inode
 
     def _lose(self, cgroup: MachineCgroup) -> None:
         """Its groups are gone with it."""
         log.info("%s is gone: looking for the one that workers are in now", cgroup.path)
         self._cgroup, self.enforcer, self.reason = None, None, self._declined or NO_WORKER
+
+
+def _inode(folder: Path) -> int | None:
+    """What tells a cgroup from a later one at the same place; None when there is none."""
+    try:
+        return folder.stat().st_ino
+    except OSError:
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -28,6 +29,10 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
 
+class _ServerOverIPv6(_Server):
+    address_family = socket.AF_INET6
+
+
 def serve(address: tuple[str, int], pages: Mapping[str, Page]) -> ThreadingHTTPServer:
     """Serves `pages` by path in threads of their own; OSError when the address cannot be had."""
 
@@ -46,6 +51,6 @@ def serve(address: tuple[str, int], pages: Mapping[str, Page]) -> ThreadingHTTPS
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as in the base class
             """Scrapes come every few seconds: not worth a line each."""
 
-    server = _Server(address, Handler)
+    server = (_ServerOverIPv6 if ":" in address[0] else _Server)(address, Handler)
     threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="http", daemon=True).start()
     return server

@@ -4,6 +4,9 @@ A probe is one TCP connect, which takes the kernels one round trip whatever the 
 short question over it for the peer's coordinate. Looking up the peer's name comes before, and is no part of the round
 trip. A name that does not exist is that of a peer that is not there (a pod has its name while it runs); while nobody
 can look up names, nothing is learned of peers.
+
+A peer that is not there yet is not one that fails: of a StatefulSet that may still grow, all pods that there may be are
+named. How available a peer is counts from its first answer on.
 """
 
 from __future__ import annotations
@@ -40,6 +43,10 @@ class NoLookup(Exception):
     """Whether a peer's name exists cannot be told; the message says why."""
 
 
+class NoSuchPeer(Exception):
+    """A peer's name does not exist: nobody is there who could answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a probe brought back; `coordinate` is None when the peer did not tell it."""
@@ -57,7 +64,7 @@ class PeerReport:
 
 
 Probe = Callable[[Address], Answer | None]
-"""None when the peer does not answer; NoLookup when that cannot be asked."""
+"""None when the peer does not answer; NoSuchPeer when it is not there, NoLookup when that cannot be told."""
 
 
 class Peers:
@@ -71,6 +78,7 @@ class Peers:
         self._rng = rng
         self._probe = probe or probe_agent
         self._statistics = {peer: PeerStatistics() for peer in self._addresses}
+        self._unmet = set(self._addresses)
         self._coordinate: Coordinate | None = None
         self._complaint = ""
         self._stop = threading.Event()
@@ -96,15 +104,31 @@ class Peers:
         except NoLookup as error:
             self._complain(f"cannot look up peers' names ({error}): what is known of those stays as it is")
             return
+        except NoSuchPeer:
+            self._complain("")
+            self._note_absence(peer)
+            return
         self._complain("")
         if answer is None:
             self._statistics[peer] = self._statistics[peer].after_silence()
             return
-        known = self._statistics[peer] = self._statistics[peer].after_answer(answer.round_trip_seconds)
+        # Until its first answer a peer was on its way up: what it left unanswered then says nothing of how it does.
+        before = PeerStatistics() if peer in self._unmet else self._statistics[peer]
+        self._unmet.discard(peer)
+        known = self._statistics[peer] = before.after_answer(answer.round_trip_seconds)
         smoothed = known.round_trip_seconds
         if answer.coordinate is not None and smoothed:
             angle = self._rng.uniform(0.0, math.tau)
             self._coordinate = moved_by_sample(self.coordinate(), answer.coordinate, smoothed * 1000.0, angle)
+
+    def _note_absence(self, peer: str) -> None:
+        """One that answered lately has gone, which is a silence; of any other, nothing is known."""
+        known = self._statistics[peer]
+        if any(known.answers):
+            self._statistics[peer] = known.after_silence()
+        else:
+            self._statistics[peer] = PeerStatistics()
+            self._unmet.add(peer)
 
     def _complain(self, message: str) -> None:
         if message and not self._complaint:
@@ -123,7 +147,10 @@ class Peers:
 
 
 def probe_agent(address: Address) -> Answer | None:
-    """Connects to another agent and asks for its coordinate; None when it cannot be reached."""
+    """Connects to another agent and asks for its coordinate; None when it cannot be reached.
+
+    NoSuchPeer when it has no name, NoLookup when whether it has cannot be told.
+    """
     for family, numeric in _look_up(address):
         try:
             with socket.socket(family, socket.SOCK_STREAM) as connection:
@@ -137,12 +164,12 @@ def probe_agent(address: Address) -> Answer | None:
 
 
 def _look_up(address: Address) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
-    """Family and numeric address of each that the name stands for; none when there is no such name."""
+    """Family and numeric address of each that the name stands for."""
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         if error.errno in NO_SUCH_NAME:
-            return []
+            raise NoSuchPeer(address[0]) from error
         raise NoLookup(f"{address[0]}: {error.strerror}") from error
     return [(family, numeric) for family, _, _, _, numeric in found]
 

@@ -17,6 +17,9 @@ START_TIME_FIELD = 22  # of /proc/PID/stat, counted from 1 as in proc(5)
 CREATE_TIME_TOLERANCE_SECONDS = 1.0  # the kernel tells it in ticks after a boot time rounded to seconds
 LOG_WRITER_CLASS = "org.apache.storm.LogWriter"
 
+DEPARTED_KEPT = 256
+"""Processes that are remembered although they are not among those read: one that comes back is not counted again."""
+
 PROC = Path("/proc")
 LONGEST_OF_THREAD_BYTES = 4096
 """Of what the kernel says of a thread in one line."""
@@ -140,7 +143,8 @@ class ProcessCpuMeter:
         self.total_seconds += sum(
             max(0.0, use.cpu_seconds - self._counted(process, use)) for process, use in readings.items()
         )
-        self._last = {process: use.cpu_seconds for process, use in readings.items()}
+        departed = [known for known in self._last.items() if known[0] not in readings]
+        self._last = dict(departed[-DEPARTED_KEPT:]) | {process: use.cpu_seconds for process, use in readings.items()}
         return self.total_seconds
 
     def _counted(self, process: tuple[int, int], use: ProcessUse) -> float:

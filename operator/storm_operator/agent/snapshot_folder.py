@@ -21,6 +21,8 @@ from storm_operator.agent.worker_snapshot import SnapshotError, WorkerSnapshot, 
 LAST_WORDS_KEPT = 256
 HEAD_BYTES = 1024
 MISSING_SECONDS = 20.0  # a worker that has just started makes the folder within this
+TAKEN_FOR_DEAD_IN_VAIN = 3
+"""A worker may be killed just after it wrote. One that has written again so often, each time said to be gone, lives."""
 PID_PATTERN = re.compile(rb'"pid"\s*:\s*(\d+)')
 TID_PATTERN = re.compile(rb'"tid"\s*:\s*(\d+|null)')
 STARTED_PATTERN = re.compile(rb'"started_at_ms"\s*:\s*([\d.]+)')
@@ -45,6 +47,7 @@ class _File:
     parsed_tids: list[bytes] | None = None
     complained: bool = False
     alive: bool = True
+    taken_for_dead: int = 0
 
 
 class SnapshotFolder:
@@ -151,9 +154,19 @@ class SnapshotFolder:
         if not file.alive:
             return  # until somebody writes it again
         if file.incarnation is None or self._is_writer_alive(file.incarnation[0], file.written_at_seconds):
+            file.taken_for_dead = 0
             return
         self._keep_last_words(name)
         file.alive = False
+        file.taken_for_dead += 1
+        if file.taken_for_dead == TAKEN_FOR_DEAD_IN_VAIN:
+            log.warning(
+                "%s is written on and on by process %d, which is not to be seen here, so that nothing is told of that"
+                " worker: the agent must share the workers' process namespace (shareProcessNamespace of a pod) and be"
+                " allowed to see them (hidepid of /proc)",
+                name,
+                file.incarnation[0],
+            )
         file.document, file.snapshot, file.parsed_tids = b"", None, None
 
     def _keep_last_words(self, name: str) -> None:

@@ -85,7 +85,8 @@ class TrafficFolding:
             return
         self._named.intersection_update(totals)
         free = self._limit - len(self._named)
-        is_due = now_seconds >= self._review_at_seconds
+        # A review that is farther away than they lie apart is of before the clock was set back.
+        is_due = not 0.0 < self._review_at_seconds - now_seconds <= REVIEW_SECONDS
         if free or is_due:
             largest_first = self._by_flow(totals, totals.keys() - self._named)
             self._named.update(largest_first[:free])

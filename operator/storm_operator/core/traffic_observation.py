@@ -25,7 +25,7 @@ class _Counting:
     executor: Executor
     host: str
     since_seconds: float
-    periods: float
+    counted_seconds: float
     arrived_per_executed: float
     most_tuples: float
 
@@ -45,8 +45,8 @@ def observe_traffic(
     problems: list[str] = []
     series = _series_by_topology(window)
     for topology in topologies:
-        counting = _counting_tasks(topology, readings, period_seconds)
-        observed = _observed(topology, series.get(topology.id, []), counting)
+        counting = _counting_tasks(topology, readings)
+        observed = _observed(topology, series.get(topology.id, []), counting, period_seconds)
         fitted = fit_traffic(observed)
         executor_of = {task: executor for executor in topology.executors for task in executor.tasks}
         for (source, _, target), tuples in fitted.tuples.items():
@@ -65,7 +65,7 @@ def _series_by_topology(window: MetricsWindow) -> Mapping[str, list[tuple[Series
 
 
 def _counting_tasks(
-    topology: Topology, readings: Mapping[Executor, tuple[str, ExecutorReading]], period_seconds: float
+    topology: Topology, readings: Mapping[Executor, tuple[str, ExecutorReading]]
 ) -> Mapping[str, _Counting]:
     """By task id, as the labels write it."""
     counting = {}
@@ -77,7 +77,7 @@ def _counting_tasks(
                     executor,
                     host,
                     reading.since_seconds,
-                    reading.counted_seconds / period_seconds,
+                    reading.counted_seconds,
                     _arrived_per_executed(reading),
                     _most_tuples(reading),
                 )
@@ -97,7 +97,10 @@ def _most_tuples(reading: ExecutorReading) -> float:
 
 
 def _observed(
-    topology: Topology, series: Iterable[tuple[SeriesKey, SeriesWindow]], counting: Mapping[str, _Counting]
+    topology: Topology,
+    series: Iterable[tuple[SeriesKey, SeriesWindow]],
+    counting: Mapping[str, _Counting],
+    period_seconds: float,
 ) -> ObservedTraffic:
     sampled: dict[tuple[int, str, int], float] = {}
     folded: dict[tuple[int, str], float] = {}
@@ -105,7 +108,7 @@ def _observed(
     received: dict[tuple[int, str, str], float] = {}
     component_of = {task: executor.component for executor in topology.executors for task in executor.tasks}
     fan_out = _fan_out(topology)
-    for key, task, tuples in _counts(series, counting, fan_out):
+    for key, task, tuples in _counts(series, counting, fan_out, period_seconds):
         stream = key.label("stream")
         if key.name == TRAFFIC and key.label("target_task").isdecimal():
             sampled[task, stream, int(key.label("target_task"))] = tuples
@@ -123,6 +126,7 @@ def _counts(
     series: Iterable[tuple[SeriesKey, SeriesWindow]],
     counting: Mapping[str, _Counting],
     fan_out: Mapping[Block, float],
+    period_seconds: float,
 ) -> Iterator[tuple[SeriesKey, int, float]]:
     """(series, its task, tuples per period) where the task has a complete reading at the very agent of the series."""
     for key, window in series:
@@ -132,7 +136,17 @@ def _counts(
             # Of one emitted tuple each subscriber is sent its own.
             copies = fan_out.get((known.executor.component, key.label("stream")), 1.0) if key.name == SENT else 1.0
             before_first = _counted_before_first(window, known, known.most_tuples * max(1.0, copies))
-            yield key, int(task), (window.increase + before_first) / known.periods
+            periods = _counted_seconds(window, known) / period_seconds
+            yield key, int(task), (window.increase + before_first) / periods
+
+
+def _counted_seconds(window: SeriesWindow, known: _Counting) -> float:
+    """The time in which `window.increase` was counted.
+
+    Series of tasks have no port: that of a task which came from another worker of its supervisor within the window has
+    what was counted there too, over the time before its executor was first read where it is now.
+    """
+    return known.counted_seconds + max(0.0, known.since_seconds - window.first.timestamp_seconds)
 
 
 def _counted_before_first(window: SeriesWindow, known: _Counting, most_tuples: float) -> float:

@@ -135,7 +135,8 @@ AGENT_METRICS: tuple[Metric, ...] = (
         ("supervisor", "peer"),
         RATIO,
         "probed supervisor",
-        "Recent probes that the other supervisor answered; one whose name cannot be looked up is not probed.",
+        "Recent probes that the other supervisor answered, from its first answer on (0 until then); of one without a "
+        "name, such as a pod that is not there yet, nothing. One whose name cannot be looked up is not probed.",
     ),
     _agent(
         "storm_supervisor_coordinate_seconds",

@@ -29,6 +29,16 @@ def test_old_worker_that_is_read_after_the_new_one_adds_what_it_has_counted_sinc
     assert ledger.total("a", 3, 1.0, 3.0) == 110.0
 
 
+def test_worker_that_outlives_others_which_counted_beside_it_is_never_counted_again() -> None:
+    """One that was silent, so that its executors ran elsewhere on its supervisor for a while, and then was so again."""
+    ledger = CounterLedger()
+    readings = [("silent", 1000.0), ("second", 5.0), ("silent", 1001.0), ("third", 7.0), ("silent", 1002.0)]
+    totals = [ledger.total("a", worker, value, 0.0) for worker, value in readings]
+    assert totals == [1000.0, 1005.0, 1006.0, 1013.0, 1014.0]
+    assert ledger.total("a", "third", 8.0, 1.0) == 1015.0
+    assert ledger.total("a", "second", 6.0, 1.0) == 1016.0
+
+
 def test_series_do_not_mix() -> None:
     ledger = CounterLedger()
     ledger.total("a", 1, 100.0, 0.0)

@@ -4,6 +4,7 @@ import errno
 import json
 import logging
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,31 @@ def test_threads_that_a_crashed_agent_left_limited_are_freed_also_where_limits_a
     assert cgroups.names() == ("other", "storm-executor@sup-2@t@6700@2-2")
     assert switch.mode == ("observe-only" if declined else "cgroup-v1")
     assert switch.reason == declined
+
+
+def test_a_cgroup_that_was_made_anew_at_its_old_place_is_prepared_like_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a service is started anew between two steps: what was enabled in the old one is not in the new."""
+    made: list[FakeCgroups] = []
+
+    def executor_cgroups(_: MachineCgroup) -> FakeCgroups:
+        made.append(FakeCgroups())
+        return made[-1]
+
+    service = tmp_path / "storm-supervisor.service"
+    service.mkdir()
+    monkeypatch.setattr(enforcement_switch, "executor_cgroups", executor_cgroups)
+    monkeypatch.setattr(enforcement_switch, "Enforcer", partial(Enforcer, is_thread_of=lambda _pid, _tid: True))
+    cgroup = MachineCgroup(2, service, tmp_path, accounting=service)
+    monkeypatch.setattr(enforcement_switch, "find_cgroup", lambda _pid, _given: cgroup)
+    switch = EnforcementSwitch(Machine(None, began_at_seconds=0.0), "sup-1", None, "")
+    switch.step((worker({2: 12}),), limits({2: 100}), now_seconds=0.0)
+    switch.step((worker({2: 12}),), limits({2: 100}), now_seconds=1.0)
+    service.rename(tmp_path / "old")
+    service.mkdir()
+    switch.step((worker({2: 13}),), limits({2: 100}), now_seconds=2.0)
+    assert [cgroups.names() for cgroups in made] == [(GROUP_2,), (GROUP_2,)]
 
 
 def test_trouble_with_one_executor_is_said_once_and_spares_the_others(caplog: pytest.LogCaptureFixture) -> None:

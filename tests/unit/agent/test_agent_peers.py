@@ -15,6 +15,7 @@ from storm_operator.agent.peers import (
     COORDINATE_PATH,
     Answer,
     NoLookup,
+    NoSuchPeer,
     Peers,
     coordinate_document,
     parse_coordinate,
@@ -121,7 +122,47 @@ def test_a_peer_without_a_name_is_not_there(monkeypatch: pytest.MonkeyPatch) -> 
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", no_such_name)
-    assert probe_agent(("storm-supervisor-7.storm", 9464)) is None
+    with pytest.raises(NoSuchPeer, match=r"storm-supervisor-7\.storm"):
+        probe_agent(("storm-supervisor-7.storm", 9464))
+
+
+HERE = Answer(0.001, None)
+SILENT = None
+ABSENT = NoSuchPeer("storm-supervisor-7.storm")
+
+
+def availability_after(*outcomes: Answer | NoSuchPeer | None) -> float | None:
+    """Of a peer whose probes have these outcomes, the first one first."""
+    coming = iter(outcomes)
+
+    def probe(_address: object) -> Answer | None:
+        outcome = next(coming)
+        if isinstance(outcome, NoSuchPeer):
+            raise outcome
+        return outcome
+
+    peers = Peers("a", {"b": ("storm-supervisor-7.storm", 9464)}, random.Random("a"), probe)
+    for _ in outcomes:
+        peers.probe_one("b")
+    return peers.report().statistics["b"].availability_ratio
+
+
+def test_a_supervisor_that_is_added_is_not_taken_for_one_that_failed_before_it_was_there() -> None:
+    not_yet = [ABSENT] * AVAILABILITY_PROBES
+    assert availability_after(*not_yet) is None
+    assert availability_after(*not_yet, SILENT) == 0.0, "it is there, and whether it will answer is not known"
+    assert availability_after(*not_yet, SILENT, SILENT, HERE) == 1.0
+    assert availability_after(SILENT, SILENT, HERE) == 1.0
+    assert availability_after(*not_yet, SILENT, HERE, SILENT, HERE, HERE) == 0.75
+
+
+def test_a_supervisor_that_went_is_unavailable_until_nobody_remembers_that_it_answered() -> None:
+    gone = [ABSENT] * AVAILABILITY_PROBES
+    assert availability_after(HERE, ABSENT) == 0.5
+    assert availability_after(HERE, ABSENT, HERE) == pytest.approx(2 / 3)
+    assert availability_after(HERE, *gone[1:]) == pytest.approx(1 / AVAILABILITY_PROBES)
+    assert availability_after(HERE, *gone, ABSENT) is None
+    assert availability_after(HERE, *gone, ABSENT, HERE) == 1.0
 
 
 def test_while_names_cannot_be_looked_up_nothing_is_learned_of_peers(

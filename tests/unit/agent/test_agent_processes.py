@@ -9,7 +9,14 @@ import psutil
 import pytest
 
 from storm_operator.agent import processes
-from storm_operator.agent.processes import ProcessCpuMeter, ProcessUse, ThreadClock, is_writer_alive, process_use
+from storm_operator.agent.processes import (
+    DEPARTED_KEPT,
+    ProcessCpuMeter,
+    ProcessUse,
+    ThreadClock,
+    is_writer_alive,
+    process_use,
+)
 
 
 def test_writer_is_alive_while_it_runs() -> None:
@@ -76,6 +83,23 @@ def test_meter_never_falls_when_a_process_ends() -> None:
     assert meter.add([ProcessUse(1, 0, 0.0, 6.0, 0)]) == 9.0
     assert meter.add([ProcessUse(1, 900, 9.0, 0.5, 0)]) == 9.5  # the pid belongs to another process now
     assert meter.add([]) == 9.5
+
+
+def test_meter_does_not_count_a_process_again_that_was_not_seen_for_a_while() -> None:
+    """As a worker that is taken for dead while the clock is set, until it writes again."""
+    meter = ProcessCpuMeter(began_at_seconds=0.0)
+    assert meter.add([ProcessUse(1, 900, 9.0, 3600.0, 0)]) == 3600.0
+    assert meter.add([]) == 3600.0
+    assert meter.add([ProcessUse(1, 900, 9.0, 3601.0, 0)]) == 3601.0
+
+
+def test_meter_remembers_no_more_of_those_that_left_than_it_must() -> None:
+    meter = ProcessCpuMeter(began_at_seconds=0.0)
+    lives = [ProcessUse(1, ticks, 9.0, 1.0, 0) for ticks in range(DEPARTED_KEPT + 2)]
+    for use in lives:
+        meter.add([use])
+    assert meter.add([lives[1]]) == len(lives)
+    assert meter.add([lives[0]]) == len(lives) + 1, "forgotten"
 
 
 def test_meter_leaves_out_what_was_used_before_it_began() -> None:

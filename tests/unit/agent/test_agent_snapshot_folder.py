@@ -9,7 +9,7 @@ import pytest
 
 from agent_snapshots import executor_document, snapshot_document, write_snapshot
 from storm_operator.agent import worker_snapshot
-from storm_operator.agent.snapshot_folder import MISSING_SECONDS, SnapshotFolder
+from storm_operator.agent.snapshot_folder import MISSING_SECONDS, TAKEN_FOR_DEAD_IN_VAIN, SnapshotFolder
 from storm_operator.agent.worker_snapshot import WorkerSnapshot
 
 
@@ -162,6 +162,40 @@ def test_a_worker_that_was_taken_for_dead_is_back_when_it_writes_again(tmp_path:
     living.pids.add(77)
     write_snapshot(tmp_path, snapshot_document(pid=77, written_at_ms=3_000))
     assert [worker.written_at_ms for worker in folder.workers()] == [3_000]
+
+
+def test_a_worker_that_goes_on_writing_and_cannot_be_seen_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = SnapshotFolder(tmp_path, Living())
+    for second in range(1, 6):
+        write_snapshot(tmp_path, snapshot_document(pid=77, written_at_ms=second * 1_000))
+        assert folder.workers() == ()
+        if second < TAKEN_FOR_DEAD_IN_VAIN:
+            assert caplog.messages == [], "it may have been killed in the moment after it wrote"
+    (said,) = caplog.messages
+    assert said.startswith("wordcount-1-1767268800@6700.json is written on and on by process 77, which is not to be")
+    assert "process namespace" in said
+
+
+def test_a_worker_that_is_taken_for_dead_now_and_then_is_nothing_to_complain_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    living = Living()
+    folder = SnapshotFolder(tmp_path, living)
+    for second in range(10):
+        living.pids = {77} if second % 2 else set()
+        write_snapshot(tmp_path, snapshot_document(pid=77, written_at_ms=second * 1_000))
+        assert len(folder.workers()) == second % 2
+    assert caplog.messages == []
+
+
+def test_workers_that_were_killed_are_nothing_to_complain_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = SnapshotFolder(tmp_path, Living())
+    for pid in range(77, 87):
+        write_snapshot(tmp_path, snapshot_document(pid=pid))
+        assert folder.workers() == folder.workers() == ()
+    assert caplog.messages == []
 
 
 def test_malformed_file_is_said_once_and_comes_back_when_good(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -52,6 +52,14 @@ def test_a_pair_that_grows_takes_another_s_place_in_a_review_and_no_tuple_is_cou
     assert fold_of(late) == 501.0
 
 
+def test_reviews_go_on_when_the_clock_is_set_back() -> None:
+    folding = TrafficFolding(1)
+    folding.fold(totals(t1=100.0, t2=10.0), 7200.0)
+    assert named(folding.fold(totals(t1=101.0, t2=500.0), 0.0)) == {2: 490.0}
+    assert named(folding.fold(totals(t1=900.0, t2=501.0), REVIEW_SECONDS / 2)) == {2: 491.0}
+    assert named(folding.fold(totals(t1=901.0, t2=502.0), REVIEW_SECONDS)) == {1: 101.0}
+
+
 def test_a_pair_that_carries_only_somewhat_more_stays_folded() -> None:
     folding = TrafficFolding(1)
     folding.fold(totals(t1=100.0, t2=10.0), 0.0)

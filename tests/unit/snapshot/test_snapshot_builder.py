@@ -144,6 +144,26 @@ def test_pair_that_reappears_with_the_count_of_an_earlier_worker_does_not_count_
     assert build(scrapes).traffic.rate(SPLIT, COUNT_A) == 0.0
 
 
+def test_what_a_task_sent_from_another_worker_of_its_supervisor_counts_over_that_time_too() -> None:
+    """Series of tasks have no port: those of a task that moved within the window go on where its executor's begin."""
+    scrapes = Scrapes(NOW, window_seconds=31.0)
+    for executor in (SPOUT, COUNT_A, COUNT_B):
+        host, counts = HOSTS[SLOTS[executor].supervisor_id], (0, 3000, 6000)
+        scrapes.add_executor(
+            executor, host, cpu_seconds=(4, 5, 6), executed=counts, emitted=counts, queue=(0.0, 0.0, 0.0)
+        )
+        scrapes.add_worker("words", host, 6700, pid=10700, ages=(0.0, 0.0, 0.0))
+    scrapes.add_executor(SPLIT, HOST1, 6701)
+    scrapes.add_worker("words", HOST1, 6701, pid=10701)
+    scrapes.add("storm_traffic_tuples_total", 0, 1000, 2000, **traffic(2, 3))
+    scrapes.add("storm_traffic_tuples_total", 0, 2000, 4000, **traffic(2, 4))
+    view = replace(VIEW, assignment=Assignment({**SLOTS, SPLIT: slot("s1:6701")}))
+    snapshot = build(scrapes, view)
+    assert snapshot.completeness.missing_executors == ()
+    assert snapshot.traffic.rate(SPLIT, COUNT_A) == pytest.approx(100.0)
+    assert snapshot.traffic.rate(SPLIT, COUNT_B) == pytest.approx(200.0)
+
+
 def test_margins_alone_are_marked_as_an_estimate(scrapes: Scrapes) -> None:
     scrapes.drop("storm_traffic_tuples_total", source_task="2")
     received = {"supervisor": HOST2, "topology_id": "words", "source_component": "split", "stream": "default"}

@@ -6,6 +6,7 @@ import dev.stormoperator.metrics.TaskCounts.Source;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.Set;
 import org.apache.storm.metrics2.MetricRegistryProvider;
 import org.apache.storm.metrics2.StormMetricRegistry;
 import org.apache.storm.metrics2.TaskMetricDimensions;
@@ -56,7 +57,8 @@ final class StormMetrics {
         return OptionalInt.empty();
     }
 
-    Counts countsOf(int task) {
+    /** @param components the names of the topology's own components, to tell them from streams */
+    Counts countsOf(int task, Set<String> components) {
         if (registry == null) {
             return Counts.NONE;
         }
@@ -72,7 +74,7 @@ final class StormMetrics {
             } else if (name.startsWith(TRANSFERRED)) {
                 transferred.put(name.substring(TRANSFERRED.length()), count);
             } else if (name.startsWith(EXECUTED)) {
-                executedFrom.put(sourceIn(name.substring(EXECUTED.length())), count);
+                executedFrom.put(sourceIn(name.substring(EXECUTED.length()), components), count);
             } else if (name.startsWith(ACKED)) {
                 acked += count;
             }
@@ -80,9 +82,14 @@ final class StormMetrics {
         return new Counts(emitted, transferred, executedFrom, acked);
     }
 
-    private static Source sourceIn(String componentAndStream) {
-        int colon = componentAndStream.indexOf(':');
-        return new Source(componentAndStream.substring(0, colon), componentAndStream.substring(colon + 1));
+    /** Both names may have colons. Storm's own components, which are not among {@code components}, have none. */
+    private static Source sourceIn(String componentAndStream, Set<String> components) {
+        int colon = componentAndStream.lastIndexOf(':');
+        while (colon > 0 && !components.contains(componentAndStream.substring(0, colon))) {
+            colon = componentAndStream.lastIndexOf(':', colon - 1);
+        }
+        int end = colon > 0 ? colon : componentAndStream.indexOf(':');
+        return new Source(componentAndStream.substring(0, end), componentAndStream.substring(end + 1));
     }
 
     /** The queue of the executor that {@code task} belongs to. What waits for room in it is in it. */

@@ -62,6 +62,7 @@ public class TrafficHook extends BaseTaskHook {
         boolean isSpout = context.getRawTopology().get_spouts().containsKey(context.getThisComponentId());
         boolean isAcked = StormCommon.hasAckers(conf);
         WorkerMetrics worker = WorkerMetrics.of(context.getStormId(), context.getThisWorkerPort());
+        worker.componentsAre(context.getComponentIds());
         gate = newGate(conf, context, isSpout, isAcked);
         counts = new TaskCounts(worker.cells());
         latencyWeight = isAcked ? ConfigUtils.samplingRate(conf) : 0;

@@ -2,6 +2,7 @@ package dev.stormoperator.metrics;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 
@@ -16,6 +17,7 @@ final class WorkerMetrics {
     private static final Map<Key, WorkerMetrics> WORKERS = new ConcurrentHashMap<>();
 
     private final List<ExecutorRecord> executors = new CopyOnWriteArrayList<>();
+    private volatile Set<String> components = Set.of();
     private final CellBudget cells = new CellBudget(CellBudget.DEFAULT_CELLS);
 
     static WorkerMetrics of(String topologyId, int port) {
@@ -35,6 +37,15 @@ final class WorkerMetrics {
     /** Executors all of whose tasks may not be there yet while the worker starts. */
     List<ExecutorRecord> executors() {
         return executors;
+    }
+
+    /** Names of the topology's own components, without those that Storm adds; empty before the first task is there. */
+    Set<String> components() {
+        return components;
+    }
+
+    void componentsAre(Set<String> names) {
+        components = names;
     }
 
     CellBudget cells() {

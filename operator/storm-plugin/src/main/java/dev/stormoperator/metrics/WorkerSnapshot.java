@@ -34,7 +34,7 @@ final class WorkerSnapshot {
             int coarsest = task.gate().coarsestSinceLastAsked();
             boolean hookIsFiner = coarsest <= stormSamplingRate || !storm.areReadable();
             margins.computeIfAbsent(task.id(), any -> new TaskMargins())
-                    .advance(task.counts(), storm.countsOf(task.id()), hookIsFiner);
+                    .advance(task.counts(), storm.countsOf(task.id(), worker.components()), hookIsFiner);
             task.gate().adapt(secondsSinceLast);
         }
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from eventually import eventually
 
 from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, Object
 from functional.charts.test_charts_render import EACH_RENDERING
@@ -99,6 +100,19 @@ def test_an_upgrade_leaves_the_number_of_supervisors_to_whoever_scales_them(api:
     api.helm(*command, "--reset-values")
     assert replicas() == 2
     api.helm("uninstall", "scaled", f"--namespace={NAMESPACE}")
+
+
+def test_the_longest_name_that_a_release_may_have_leaves_room_for_its_pods(api: KubeCluster) -> None:
+    release = "a" * 41
+    api.helm("install", release, str(CHARTS / "storm"), f"--namespace={NAMESPACE}")
+    selector = f"--selector=app.kubernetes.io/instance={release}"
+
+    def pods() -> str:
+        return api.kubectl("get", "pods", f"--namespace={NAMESPACE}", selector, "--output=name")
+
+    wanted = ("zookeeper-0", "nimbus-0", "supervisor-0", "supervisor-1")
+    eventually(lambda: all(f"{release}-{pod}" in pods() for pod in wanted), "each StatefulSet has made its pods")
+    api.helm("uninstall", release, f"--namespace={NAMESPACE}")
 
 
 def test_the_operators_kinds_come_with_its_chart_and_outlive_it(api: KubeCluster) -> None:

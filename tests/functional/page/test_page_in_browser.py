@@ -488,6 +488,24 @@ def test_an_operator_that_was_restarted_is_followed_from_its_beginning(visitor: 
         assert visitor.seen("state.points.length") == 1
 
 
+def test_a_cluster_that_is_managed_again_is_shown_from_its_new_beginning(browser: Browser) -> None:
+    """Nobody named it for a moment, in which this page did not ask: its passes count from one again."""
+    first, second = PageStage(words_scenario()), PageStage(words_scenario(supervisors=3))
+    first.passes(3)
+    clusters = {"sim:6627": first.page.watcher}
+    server, where = open_page(Api(lambda: clusters), PageAddress(0))
+    visitor = Visitor(browser, where.url)
+    try:
+        eventually(lambda: visitor.seen("state.points.length") == 3, "its first life is shown")
+        second.passes(1)
+        clusters["sim:6627"] = second.page.watcher
+        eventually(lambda: visitor.seen("state.view?.supervisors.length") == 3, "its second life is shown")
+        assert visitor.seen("state.points.map((one) => one.number)") == [1]
+    finally:
+        visitor.close()
+        server.shutdown()
+
+
 def test_the_past_of_a_cluster_is_there_once_though_it_was_asked_for_twice(browser: Browser) -> None:
     """By who has chosen it, and by who looks each second, before the first answer came."""
     first, second = PageStage(words_scenario()), PageStage(words_scenario(supervisors=3))

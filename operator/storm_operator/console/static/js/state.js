@@ -11,6 +11,7 @@ export const state = {
   instance: null,
   clusters: [],
   cluster: null,
+  life: null,
   approval: "off",
   trouble: "",
   lost: false,
@@ -78,10 +79,18 @@ async function look() {
   if (news) changed("clusters");
   const entry = answer.clusters.find((cluster) => cluster.name === state.cluster);
   if (entry) {
+    if (entry.life !== state.life) beginAnew(entry.life);
     if (!(await catchUp(entry))) return;
     hear(entry.held_resizes);
     listen(entry);
   }
+}
+
+/** A cluster that was let go and is managed again counts its passes from one: what was known of it is of another life. */
+function beginAnew(life) {
+  forget();
+  state.life = life;
+  changed("view", "points", "plans");
 }
 
 /** They come after the pass that they are about. */

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from simulator_scene import all_on, cluster, engine, executor, machines, spout_and_bolts
-from storm_operator.core.model import Assignment, WorkerSlot
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, WorkerSlot
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import (
@@ -146,6 +147,21 @@ def test_executors_that_find_no_free_slot_are_placed_as_soon_as_there_is_one() -
     meter = Meter(running)
     running.advance_to(100.0)
     assert meter.read().loads[executor(model, "b1")].executed_per_second == pytest.approx(100.0)
+
+
+def test_trees_whose_acker_has_no_place_fail_without_a_word_of_numpys() -> None:
+    """Both ends of their latency are infinite: the difference between these is no number."""
+    small = tuple(replace(machine, ports=(6700,)) for machine in machines(2))
+    timings = Timings(scheduling_seconds=2.0, supervisor_timeout_seconds=8.0)
+    topology, faults = spout_and_bolts(100.0, 1.0, message_timeout_seconds=5.0), (SupervisorDies("s2", 10.0),)
+    model = cluster(topology, supervisors=2, timings=timings, faults=faults)
+    running = Engine(
+        replace(model, supervisors=small), Assignment({**all_on(model).slot_of, executor(model, ACKER_COMPONENT): AWAY})
+    )
+    with np.errstate(invalid="raise"):
+        running.advance_to(60.0)
+    assert running.totals.acked.sum() == pytest.approx(100.0 * 10.0, rel=0.01)
+    assert running.totals.failed.sum() > 0.0
 
 
 def test_a_worker_placed_on_a_dead_machine_starts_when_that_is_back() -> None:

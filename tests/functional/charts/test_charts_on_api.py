@@ -115,6 +115,20 @@ def test_the_longest_name_that_a_release_may_have_leaves_room_for_its_pods(api: 
     api.helm("uninstall", release, f"--namespace={NAMESPACE}")
 
 
+def test_releases_of_one_name_in_two_namespaces_may_publish_to_a_third(api: KubeCluster) -> None:
+    values = "pipeline.enabled=true,history.existingClaim=history"
+    for namespace in ("one", "two"):
+        own = f"pipeline.publishTo={NAMESPACE}/learned-by-{namespace}"
+        api.helm(
+            "install", "learner", str(CHARTS / "storm-operator"), f"--namespace={namespace}", f"--set={values},{own}"
+        )
+    for namespace in ("one", "two"):
+        account = f"--as=system:serviceaccount:{namespace}:learner-storm-operator-pipeline"
+        of_it = f"configmaps/learned-by-{namespace}"
+        assert api.kubectl("auth", "can-i", "patch", of_it, f"--namespace={NAMESPACE}", account).strip() == "yes"
+        api.helm("uninstall", "learner", f"--namespace={namespace}")
+
+
 def test_the_operators_kinds_come_with_its_chart_and_outlive_it(api: KubeCluster) -> None:
     api.helm("install", "blue", str(CHARTS / "storm-operator"), f"--namespace={NAMESPACE}")
     ours = [f"crd/{path.stem}" for path in (CHARTS / "storm-operator" / "crds").glob("*.yaml")]

@@ -115,6 +115,31 @@ def test_the_longest_name_that_a_release_may_have_leaves_room_for_its_pods(api: 
     api.helm("uninstall", release, f"--namespace={NAMESPACE}")
 
 
+@pytest.mark.parametrize(
+    ("values", "forgetful"),
+    [
+        ((), {"kept-zookeeper", "kept-nimbus"}),
+        (("zookeeper.persistence.enabled=true",), {"kept-nimbus"}),
+        (("nimbus.persistence.enabled=true",), {"kept-zookeeper"}),
+    ],
+)
+def test_what_the_notes_say_gives_a_release_that_is_there_its_volumes(
+    api: KubeCluster, values: tuple[str, ...], forgetful: set[str]
+) -> None:
+    given = [part for value in values for part in ("--set", value)]
+    api.helm("install", "kept", str(CHARTS / "storm"), f"--namespace={NAMESPACE}", *given)
+    notes = api.helm("get", "notes", "kept", f"--namespace={NAMESPACE}").partition("WARNING")[2]
+    commands = [line.split() for line in notes.splitlines() if line.startswith("  ")]
+    assert [command[0] for command in commands] == ["kubectl", "helm"]
+    assert forgetful == {word for word in commands[0] if word.startswith("kept-")}
+    api.kubectl(*commands[0][1:])
+    api.helm(*(str(CHARTS / "storm") if word == "charts/storm" else word for word in commands[1][1:]))
+    for name in ("kept-zookeeper", "kept-nimbus"):
+        found = json.loads(api.kubectl("get", "statefulset", name, f"--namespace={NAMESPACE}", "--output=json"))
+        assert [claim["metadata"]["name"] for claim in found["spec"]["volumeClaimTemplates"]] == ["data"]
+    api.helm("uninstall", "kept", f"--namespace={NAMESPACE}")
+
+
 def test_releases_of_one_name_in_two_namespaces_may_publish_to_a_third(api: KubeCluster) -> None:
     values = "pipeline.enabled=true,history.existingClaim=history"
     for namespace in ("one", "two"):

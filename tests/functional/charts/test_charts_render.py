@@ -162,7 +162,7 @@ def test_notes_tell_the_next_command(
 def test_commands_of_storms_notes_are_of_the_namespace_that_it_is_in(helm: Helm, tmp_path: Path) -> None:
     notes = helm.notes("storm", tmp_path, "agent.enforceExecutors=true")
     of_pods = re.findall(r"kubectl (?!label)[^\n`]*", notes)
-    assert len(of_pods) == 3
+    assert len(of_pods) == 4
     assert all(command.startswith(f"kubectl --namespace {NAMESPACE} ") for command in of_pods), of_pods
 
 

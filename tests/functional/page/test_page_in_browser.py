@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from storm_operator.console.site import PageAddress, open_page
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import Mode
+from storm_operator.simulator.model import SupervisorDies
 
 pytestmark = pytest.mark.functional
 
@@ -486,6 +487,37 @@ def test_an_operator_that_was_restarted_is_followed_from_its_beginning(visitor: 
         visitor.page.route("**/api/**", lambda route: route.continue_(url=route.request.url.replace(here, there)))
         eventually(lambda: visitor.seen("state.view?.supervisors.length") == 3, "the new operator is shown")
         assert visitor.seen("state.points.length") == 1
+
+
+def test_what_is_selected_stays_selected_where_others_come_and_go(browser: Browser) -> None:
+    """The first of four supervisors dies: all others are one place nearer to the front of each list."""
+    scenario = words_scenario()
+    model = replace(scenario.model, faults=(SupervisorDies("s1", 15.0),))
+    with PageStage(replace(scenario, model=model), Mode.OBSERVE).served() as stage:
+        stage.passes(1)
+        visitor = Visitor(browser, stage.url)
+        visitor.page.evaluate("import('/js/state.js').then((state) => state.select({ kind: 'supervisor', at: 1 }))")
+        assert "machine-2" in visitor.text("#side h3")
+        stage.passes(6)
+        eventually(lambda: visitor.seen("state.view.supervisors.length") == 3, "the dead one is gone")
+        assert visitor.seen("state.selected") == {"kind": "supervisor", "at": 0}
+        assert "machine-2" in visitor.text("#side h3")
+        visitor.page.keyboard.press("l")
+        past = visitor.seen("state.points[0].at_seconds")
+        visitor.page.evaluate(f"import('/js/state.js').then((state) => state.goTo({past}))")
+        eventually(lambda: visitor.seen("state.view.supervisors.length") == 4, "the past is shown")
+        assert visitor.seen("state.selected.at") == 1
+        visitor.close()
+
+
+def test_a_worker_that_was_selected_may_end_while_another_view_is_looked_at(visitor: Visitor, stage: PageStage) -> None:
+    visitor.page.evaluate("import('/js/state.js').then((state) => state.select({ kind: 'worker', at: 3 }))")
+    visitor.page.keyboard.press("2")
+    known = visitor.seen("state.passes")
+    stage.passes(2)
+    eventually(lambda: visitor.seen("state.passes") == known + 2, "what is new is known")
+    assert visitor.seen("state.view.workers.length") < 4
+    assert visitor.seen("[state.selected, state.lost, state.trouble]") == [None, False, ""]
 
 
 def test_a_cluster_that_is_managed_again_is_shown_from_its_new_beginning(browser: Browser) -> None:

@@ -102,6 +102,25 @@ def test_a_dead_supervisor_disappears_and_nimbus_places_its_executors_elsewhere(
     assert len(meter.read().supervisors) == 3
 
 
+def test_a_supervisor_that_dies_again_is_given_up_by_its_last_sign_of_life_not_by_its_first_death() -> None:
+    timings = Timings(scheduling_seconds=1.0, supervisor_timeout_seconds=30.0)
+    faults = (SupervisorDies("s2", 10.0, 20.0), SupervisorDies("s2", 28.0, 60.0))
+    model = cluster(spout_and_bolts(100.0, 1.0), supervisors=3, timings=timings, faults=faults)
+    running = Engine(model, split_over_two(model))
+    running.advance_to(57.0)
+    assert [one.id for one in running.cluster.live_supervisors(57.0)] == ["s1", "s2", "s3"]
+    assert running.cluster.assignment == split_over_two(model)
+    running.advance_to(59.5)
+    assert [one.id for one in running.cluster.live_supervisors(59.5)] == ["s1", "s3"]
+
+
+def test_two_deaths_without_a_moment_between_them_are_one() -> None:
+    faults = (SupervisorDies("s2", 30.0, 60.0), SupervisorDies("s2", 10.0, 30.0))
+    model = cluster(spout_and_bolts(100.0, 1.0), supervisors=2, faults=faults)
+    state = engine(model).cluster
+    assert [len(state.live_supervisors(at)) for at in (39.5, 40.5, 59.5, 60.0)] == [2, 1, 1, 2]
+
+
 def test_a_supervisor_that_comes_back_in_time_starts_its_workers_again() -> None:
     model = cluster(
         spout_and_bolts(100.0, 1.0),

@@ -489,6 +489,33 @@ def test_an_operator_that_was_restarted_is_followed_from_its_beginning(visitor: 
         assert visitor.seen("state.points.length") == 1
 
 
+def test_a_picture_that_comes_late_is_not_shown_as_that_of_another_plan(visitor: Visitor) -> None:
+    held = list[Route]()
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    visitor.page.route(re.compile("/scene"), hold)
+    visitor.page.keyboard.press("2")
+    eventually(lambda: visitor.seen("state.tab") == "plans" and len(held) == 1, "the plan's picture is asked for")
+    visitor.page.evaluate(
+        """() => import("/js/state.js").then(({ state, changed }) => {
+          state.plans = [{ ...state.plans[0], id: "another" }, ...state.plans];
+          state.plan = "another";
+          changed("plans");
+        })"""
+    )
+    eventually(lambda: visitor.seen("state.plan") == "another" and len(held) == 2, "so is the other plan's")
+    with visitor.page.expect_response(re.compile("/scene")) as late:
+        held[0].continue_()
+    late.value.finished()
+    visitor.page.wait_for_timeout(500)
+    drawn = "() => document.querySelectorAll('canvas[data-scene][width]').length"  # one that is drawn on gets its size
+    assert visitor.page.evaluate(drawn) == 0
+    held[1].fulfill(body=late.value.body(), content_type="application/json")
+    eventually(lambda: visitor.page.evaluate(drawn) == 3, "its own picture is shown")
+
+
 def test_what_is_selected_stays_selected_where_others_come_and_go(browser: Browser) -> None:
     """The first of four supervisors dies: all others are one place nearer to the front of each list."""
     scenario = words_scenario()

@@ -149,6 +149,7 @@ def test_names_in_paths_may_hold_anything() -> None:
         ("evil.example:8088", False),
         ("localhost.evil.example", False),
         ("", False),
+        ("[::1", False),
     ],
 )
 def test_only_names_that_no_stranger_can_point_here_are_its_own(host: str, own: bool) -> None:

@@ -27,12 +27,14 @@ def operator_health() -> build.Dashboard:
 
 
 def _figures() -> tuple[AnyPanel, ...]:
+    leaders = "sum by (cluster, job) (storm_operator_leader)"  # each operator is scraped by a job of its own
     return (
         figure(
             "Leading",
-            "Operators that act: one. None: nobody places executors. Two: ask for help.",
+            "Replicas of an operator that act: one. None: nobody places executors. Two: ask for help. Of several "
+            "operators the one with none, or with most.",
             "short",
-            "sum(storm_operator_leader) or vector(0)",
+            f"min({leaders}) == 0 or max({leaders}) or vector(0)",
             thresholds=((1, GREEN), (2, RED)),
             base=RED,
         ),

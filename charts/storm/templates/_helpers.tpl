@@ -96,8 +96,15 @@ $(POD_NAME).{{ include "storm.name" . }}.{{ .root.Release.Namespace }}.svc.{{ .r
 {{- end -}}
 {{- end -}}
 
-{{/* Combinations of values that the schema cannot judge. */}}
+{{/*
+What the schema cannot judge: the release's name, and combinations of values. Services take names that begin with a letter and
+have no dots. A StatefulSet of more than 52 characters gets no pods, and nothing but its events says so: each pod has a label
+with its StatefulSet's name, a dash and up to ten characters more, and labels have 63 at most. "-supervisor" is eleven.
+*/}}
 {{- define "storm.check" -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]{0,39}[a-z0-9])?$" .Release.Name) -}}
+{{- fail (printf "the release's name: %s has %d characters; up to 41 small letters, digits and dashes, a letter first, are right" .Release.Name (len .Release.Name)) -}}
+{{- end -}}
 {{- if and (not .Values.zookeeper.enabled) (not .Values.externalZookeeper.servers) -}}
 {{- fail "externalZookeeper.servers: empty, and zookeeper.enabled is false. Name your ZooKeeper's hosts, for example [zk-0.example, zk-1.example]" -}}
 {{- end -}}

@@ -29,7 +29,7 @@ class Api:
     approver: Approver | None = None
     trouble: Callable[[], str] = lambda: ""
     instance: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-    """Numbers of passes begin anew with each life of the operator: a caller that sees another one starts over."""
+    """Another one for each life of the operator: a caller that sees another one starts over."""
 
     def answer(self, request: Request) -> Response:
         """Never raises for what a caller does wrong."""
@@ -54,6 +54,7 @@ class Api:
             clusters=tuple(
                 ClusterEntry(
                     name=name,
+                    life=one.life,
                     passes=one.passes,
                     plan_changes=one.plan_changes,
                     at_seconds=one.view.at_seconds if one.passes else None,
@@ -73,23 +74,23 @@ class Api:
         if kept is None:
             raise BadRequest("no pass has been made yet: ask again in a moment", HTTPStatus.SERVICE_UNAVAILABLE)
         found = kept
-        return self._unless_known(request, f"{self.instance}-{found.number}", lambda: found.view, is_gzip=True)
+        return self._unless_known(request, f"{seen.life}-{found.number}", lambda: found.view, is_gzip=True)
 
     def _history(self, request: Request, _: Mapping[str, str]) -> Response:
         seen, since = self._cluster(request), _number(request, "since") or 0
         passes = seen.history.since(int(since))
-        tag = f"{self.instance}-{seen.passes}-{int(since)}"
+        tag = f"{seen.life}-{seen.passes}-{int(since)}"
         return self._unless_known(request, tag, lambda: _list("passes", [one.point for one in passes]))
 
     def _forecasts(self, request: Request, _: Mapping[str, str]) -> Response:
         seen, since = self._cluster(request), _number(request, "since") or 0
         passes = seen.history.since(int(since))
-        tag = f"{self.instance}-{seen.passes}-{int(since)}"
+        tag = f"{seen.life}-{seen.passes}-{int(since)}"
         return self._unless_known(request, tag, lambda: _list("passes", [unsqueezed(one.loads) for one in passes]))
 
     def _plans(self, request: Request, _: Mapping[str, str]) -> Response:
         seen = self._cluster(request)
-        tag = f"{self.instance}-{seen.changes}"
+        tag = f"{seen.life}-{seen.changes}"
         return self._unless_known(request, tag, lambda: to_bytes(Plans(seen.plan_views())))
 
     def _scene(self, request: Request, values: Mapping[str, str]) -> Response:
@@ -105,7 +106,7 @@ class Api:
                 HTTPStatus.NOT_FOUND,
             )
         found = scene
-        return self._unless_known(request, f"{self.instance}-{plan_id}", lambda: found, is_gzip=True)
+        return self._unless_known(request, f"{seen.life}-{plan_id}", lambda: found, is_gzip=True)
 
     def _explanation(self, request: Request, values: Mapping[str, str]) -> Response:
         seen = self._cluster(request)
@@ -115,7 +116,7 @@ class Api:
             raise BadRequest(
                 f"there is no topology {values['topology']!r}: there are {names}", status=HTTPStatus.NOT_FOUND
             )
-        return self._unless_known(request, f"{self.instance}-{seen.changes}", lambda: to_bytes(found))
+        return self._unless_known(request, f"{seen.life}-{seen.changes}", lambda: to_bytes(found))
 
     def _verdict(self, request: Request, values: Mapping[str, str]) -> Response:
         if self.approver is None:

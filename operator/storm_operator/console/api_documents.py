@@ -14,10 +14,13 @@ from storm_operator.console.watcher import PassLoads, PassPoint
 class ClusterEntry:
     """One Storm cluster: what of it is new can be told by `passes` (the number of the newest) and `plan_changes`.
 
+    They begin anew with each `life`: when the operator restarts, and when the cluster is managed again after nobody had
+    named it for a while.
     `held_resizes`, by topology id: other numbers of executors that the load asks for and that are not given now.
     """
 
     name: str
+    life: str
     passes: int
     plan_changes: int
     at_seconds: float | None

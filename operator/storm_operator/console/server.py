@@ -102,12 +102,23 @@ def is_loopback(host: str) -> bool:
 
 def is_own_name(host_header: str) -> bool:
     """Whether a Host header is an address or a name of this machine: nothing that DNS elsewhere decides about."""
-    name = urlsplit(f"//{host_header}").hostname or ""
+    try:
+        name = urlsplit(f"//{host_header}").hostname or ""
+    except ValueError:  # a bracket that is not closed, for one
+        return False
     try:
         ipaddress.ip_address(name)
     except ValueError:
         return name in ("localhost", socket.gethostname().lower())
     return True
+
+
+def is_of(origin: str, host_header: str) -> bool:
+    """Whether a page at that Origin was itself served under that Host header."""
+    try:
+        return urlsplit(origin).netloc == host_header
+    except ValueError:
+        return False
 
 
 class PageHandler(BaseHTTPRequestHandler):
@@ -156,12 +167,12 @@ class PageHandler(BaseHTTPRequestHandler):
         if self.command != "POST":
             return None
         origin = self.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and not is_of(origin, host):
             return self._refused(HTTPStatus.FORBIDDEN, f"Origin is {origin!r}: only this page itself may ask this")
         if self.headers.get_content_type() != JSON:  # no form of another site can send that without being asked
             return self._refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > MOST_BODY_BYTES:
+        if not (length.isascii() and length.isdigit()) or int(length) > MOST_BODY_BYTES:
             return self._refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Content-Length must be up to {MOST_BODY_BYTES}")
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -75,8 +76,12 @@ class KnownPlan:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All that is known of one cluster at one moment. `changes` counts everything that was ever taken in."""
+    """All that is known of one cluster at one moment. `changes` counts everything that was ever taken in.
 
+    `life` is another one for each watcher, whose numbers begin anew.
+    """
+
+    life: str = ""
     view: PassView = NOTHING_SEEN
     loads: tuple[LoadView, ...] = ()
     history: History = field(default_factory=History)
@@ -111,7 +116,7 @@ class Watcher:
     """A `Listener`. What it has seen is one value that is replaced: who reads it needs no lock."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self.seen = Seen()
+        self.seen = Seen(life=uuid.uuid4().hex[:12])
         self._most_bytes = most_bytes
         self._forecasts: Mapping[ComponentKey, LoadForecast] = {}
         self._lock = threading.Lock()

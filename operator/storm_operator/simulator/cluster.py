@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -128,7 +129,7 @@ class ClusterState:
                 supervisor.capacity_millicores * self.speed_of(supervisor, now_seconds),
             )
             for supervisor in sorted(self.model.supervisors, key=lambda s: s.id)
-            if not self._is_dead(supervisor.id, now_seconds - timeout) or not self._is_dead(supervisor.id, now_seconds)
+            if self._dead_since(supervisor.id, now_seconds) > now_seconds - timeout
         )
 
     def is_dead(self, supervisor_id: str, now_seconds: float) -> bool:
@@ -218,6 +219,22 @@ class ClusterState:
 
     def _is_dead(self, supervisor_id: str, at_seconds: float) -> bool:
         return any(isinstance(fault, SupervisorDies) for fault in self._active(supervisor_id, at_seconds))
+
+    def _dead_since(self, supervisor_id: str, now_seconds: float) -> float:
+        """When it was alive for the last time; infinite where it is alive now."""
+        if not self._is_dead(supervisor_id, now_seconds):
+            return math.inf
+        since = now_seconds
+        while earlier := [
+            fault.at_seconds
+            for fault in self.model.faults
+            if isinstance(fault, SupervisorDies)
+            and fault.supervisor_id == supervisor_id
+            and fault.at_seconds < since
+            and (fault.until_seconds is None or since <= fault.until_seconds)
+        ]:
+            since = min(earlier)
+        return since
 
     def _active(self, supervisor_id: str, at_seconds: float) -> list[object]:
         return [

@@ -72,7 +72,7 @@ class Sampler:
                 break
             alive = np.isfinite(at)
             root, executor, at = root[alive], executor[alive], at[alive]
-        reported = np.where(np.isfinite(last), last - np.minimum(first, last), NEVER)
+        reported = np.subtract(last, np.minimum(first, last), out=np.full(count, NEVER), where=np.isfinite(last))
         return self._return_to_spout(last, begins, acker, routing, delays), reported
 
     def _children(

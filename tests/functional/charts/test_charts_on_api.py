@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from eventually import eventually
 
 from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, Object
 from functional.charts.test_charts_render import EACH_RENDERING
@@ -99,6 +100,58 @@ def test_an_upgrade_leaves_the_number_of_supervisors_to_whoever_scales_them(api:
     api.helm(*command, "--reset-values")
     assert replicas() == 2
     api.helm("uninstall", "scaled", f"--namespace={NAMESPACE}")
+
+
+def test_the_longest_name_that_a_release_may_have_leaves_room_for_its_pods(api: KubeCluster) -> None:
+    release = "a" * 41
+    api.helm("install", release, str(CHARTS / "storm"), f"--namespace={NAMESPACE}")
+    selector = f"--selector=app.kubernetes.io/instance={release}"
+
+    def pods() -> str:
+        return api.kubectl("get", "pods", f"--namespace={NAMESPACE}", selector, "--output=name")
+
+    wanted = ("zookeeper-0", "nimbus-0", "supervisor-0", "supervisor-1")
+    eventually(lambda: all(f"{release}-{pod}" in pods() for pod in wanted), "each StatefulSet has made its pods")
+    api.helm("uninstall", release, f"--namespace={NAMESPACE}")
+
+
+@pytest.mark.parametrize(
+    ("values", "forgetful"),
+    [
+        ((), {"kept-zookeeper", "kept-nimbus"}),
+        (("zookeeper.persistence.enabled=true",), {"kept-nimbus"}),
+        (("nimbus.persistence.enabled=true",), {"kept-zookeeper"}),
+    ],
+)
+def test_what_the_notes_say_gives_a_release_that_is_there_its_volumes(
+    api: KubeCluster, values: tuple[str, ...], forgetful: set[str]
+) -> None:
+    given = [part for value in values for part in ("--set", value)]
+    api.helm("install", "kept", str(CHARTS / "storm"), f"--namespace={NAMESPACE}", *given)
+    notes = api.helm("get", "notes", "kept", f"--namespace={NAMESPACE}").partition("WARNING")[2]
+    commands = [line.split() for line in notes.splitlines() if line.startswith("  ")]
+    assert [command[0] for command in commands] == ["kubectl", "helm"]
+    assert forgetful == {word for word in commands[0] if word.startswith("kept-")}
+    api.kubectl(*commands[0][1:])
+    api.helm(*(str(CHARTS / "storm") if word == "charts/storm" else word for word in commands[1][1:]))
+    for name in ("kept-zookeeper", "kept-nimbus"):
+        found = json.loads(api.kubectl("get", "statefulset", name, f"--namespace={NAMESPACE}", "--output=json"))
+        assert [claim["metadata"]["name"] for claim in found["spec"]["volumeClaimTemplates"]] == ["data"]
+    api.helm("uninstall", "kept", f"--namespace={NAMESPACE}")
+
+
+def test_releases_of_one_name_in_two_namespaces_may_publish_to_a_third(api: KubeCluster) -> None:
+    values = "pipeline.enabled=true,history.existingClaim=history"
+    for namespace in ("one", "two"):
+        own = f"pipeline.publishTo={NAMESPACE}/learned-by-{namespace}"
+        api.helm(
+            "install", "learner", str(CHARTS / "storm-operator"), f"--namespace={namespace}", f"--set={values},{own}"
+        )
+    for namespace in ("one", "two"):
+        account = f"--as=system:serviceaccount:{namespace}:learner-storm-operator-pipeline"
+        of_it = f"configmaps/learned-by-{namespace}"
+        assert api.kubectl("auth", "can-i", "patch", of_it, f"--namespace={NAMESPACE}", account).strip() == "yes"
+        api.helm("uninstall", "learner", f"--namespace={namespace}")
 
 
 def test_the_operators_kinds_come_with_its_chart_and_outlive_it(api: KubeCluster) -> None:

@@ -12,7 +12,7 @@ import pytest
 import typer
 import yaml
 
-from functional.charts.chart_objects import CHARTS, Helm, HelmRefused, Rendered, container
+from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused, Rendered, container
 from storm_operator.lazy_commands import load_command
 from storm_pipeline.cli import JOBS, PROGRAM
 from storm_pipeline.metrics import FOLDER_VARIABLE
@@ -108,7 +108,7 @@ def test_who_mounts_the_claim_may_write_to_a_volume_that_was_just_made(helm: Hel
 
 def test_publishing_grants_one_config_map_where_it_is(helm: Helm) -> None:
     rendered = helm.template("storm-operator", *ON, "pipeline.publishTo=storm/learned")
-    role = rendered.one("Role", f"{NAME}-publishes")
+    role = rendered.one("Role", f"{NAMESPACE}.{NAME}-publishes")
     assert role["metadata"]["namespace"] == "storm"
     assert [rule["verbs"] for rule in role["rules"]] == [["create"], ["patch"]]
     assert role["rules"][1]["resourceNames"] == ["learned"]

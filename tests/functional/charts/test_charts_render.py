@@ -79,6 +79,12 @@ def test_a_wrong_value_is_refused_by_name(helm: Helm, chart: str, value: str, sa
     assert not missing, f"{missing} not in: {refusal.value}"
 
 
+@pytest.mark.parametrize("release", ["a" * 42, "2nd", "blue.storm"])
+def test_a_release_whose_name_pods_or_services_cannot_bear_is_refused(helm: Helm, release: str) -> None:
+    with pytest.raises(HelmRefused, match=f"the release's name: {release} has .*up to 41 small letters"):
+        helm.template("storm", release=release)
+
+
 @pytest.mark.parametrize(("chart", "values"), EACH_RENDERING)
 def test_names_are_unique_and_namespaced_objects_are_where_they_belong(
     helm: Helm, chart: str, values: tuple[str, ...]
@@ -156,7 +162,7 @@ def test_notes_tell_the_next_command(
 def test_commands_of_storms_notes_are_of_the_namespace_that_it_is_in(helm: Helm, tmp_path: Path) -> None:
     notes = helm.notes("storm", tmp_path, "agent.enforceExecutors=true")
     of_pods = re.findall(r"kubectl (?!label)[^\n`]*", notes)
-    assert len(of_pods) == 3
+    assert len(of_pods) == 4
     assert all(command.startswith(f"kubectl --namespace {NAMESPACE} ") for command in of_pods), of_pods
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from storm_operator.console.site import PageAddress, open_page
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import Mode
+from storm_operator.simulator.model import SupervisorDies
 
 pytestmark = pytest.mark.functional
 
@@ -486,6 +487,82 @@ def test_an_operator_that_was_restarted_is_followed_from_its_beginning(visitor: 
         visitor.page.route("**/api/**", lambda route: route.continue_(url=route.request.url.replace(here, there)))
         eventually(lambda: visitor.seen("state.view?.supervisors.length") == 3, "the new operator is shown")
         assert visitor.seen("state.points.length") == 1
+
+
+def test_a_picture_that_comes_late_is_not_shown_as_that_of_another_plan(visitor: Visitor) -> None:
+    held = list[Route]()
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    visitor.page.route(re.compile("/scene"), hold)
+    visitor.page.keyboard.press("2")
+    eventually(lambda: visitor.seen("state.tab") == "plans" and len(held) == 1, "the plan's picture is asked for")
+    visitor.page.evaluate(
+        """() => import("/js/state.js").then(({ state, changed }) => {
+          state.plans = [{ ...state.plans[0], id: "another" }, ...state.plans];
+          state.plan = "another";
+          changed("plans");
+        })"""
+    )
+    eventually(lambda: visitor.seen("state.plan") == "another" and len(held) == 2, "so is the other plan's")
+    with visitor.page.expect_response(re.compile("/scene")) as late:
+        held[0].continue_()
+    late.value.finished()
+    visitor.page.wait_for_timeout(500)
+    drawn = "() => document.querySelectorAll('canvas[data-scene][width]').length"  # one that is drawn on gets its size
+    assert visitor.page.evaluate(drawn) == 0
+    held[1].fulfill(body=late.value.body(), content_type="application/json")
+    eventually(lambda: visitor.page.evaluate(drawn) == 3, "its own picture is shown")
+
+
+def test_what_is_selected_stays_selected_where_others_come_and_go(browser: Browser) -> None:
+    """The first of four supervisors dies: all others are one place nearer to the front of each list."""
+    scenario = words_scenario()
+    model = replace(scenario.model, faults=(SupervisorDies("s1", 15.0),))
+    with PageStage(replace(scenario, model=model), Mode.OBSERVE).served() as stage:
+        stage.passes(1)
+        visitor = Visitor(browser, stage.url)
+        visitor.page.evaluate("import('/js/state.js').then((state) => state.select({ kind: 'supervisor', at: 1 }))")
+        assert "machine-2" in visitor.text("#side h3")
+        stage.passes(6)
+        eventually(lambda: visitor.seen("state.view.supervisors.length") == 3, "the dead one is gone")
+        assert visitor.seen("state.selected") == {"kind": "supervisor", "at": 0}
+        assert "machine-2" in visitor.text("#side h3")
+        visitor.page.keyboard.press("l")
+        past = visitor.seen("state.points[0].at_seconds")
+        visitor.page.evaluate(f"import('/js/state.js').then((state) => state.goTo({past}))")
+        eventually(lambda: visitor.seen("state.view.supervisors.length") == 4, "the past is shown")
+        assert visitor.seen("state.selected.at") == 1
+        visitor.close()
+
+
+def test_a_worker_that_was_selected_may_end_while_another_view_is_looked_at(visitor: Visitor, stage: PageStage) -> None:
+    visitor.page.evaluate("import('/js/state.js').then((state) => state.select({ kind: 'worker', at: 3 }))")
+    visitor.page.keyboard.press("2")
+    known = visitor.seen("state.passes")
+    stage.passes(2)
+    eventually(lambda: visitor.seen("state.passes") == known + 2, "what is new is known")
+    assert visitor.seen("state.view.workers.length") < 4
+    assert visitor.seen("[state.selected, state.lost, state.trouble]") == [None, False, ""]
+
+
+def test_a_cluster_that_is_managed_again_is_shown_from_its_new_beginning(browser: Browser) -> None:
+    """Nobody named it for a moment, in which this page did not ask: its passes count from one again."""
+    first, second = PageStage(words_scenario()), PageStage(words_scenario(supervisors=3))
+    first.passes(3)
+    clusters = {"sim:6627": first.page.watcher}
+    server, where = open_page(Api(lambda: clusters), PageAddress(0))
+    visitor = Visitor(browser, where.url)
+    try:
+        eventually(lambda: visitor.seen("state.points.length") == 3, "its first life is shown")
+        second.passes(1)
+        clusters["sim:6627"] = second.page.watcher
+        eventually(lambda: visitor.seen("state.view?.supervisors.length") == 3, "its second life is shown")
+        assert visitor.seen("state.points.map((one) => one.number)") == [1]
+    finally:
+        visitor.close()
+        server.shutdown()
 
 
 def test_the_past_of_a_cluster_is_there_once_though_it_was_asked_for_twice(browser: Browser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,21 @@ def test_a_cluster_in_place_of_another_is_listed_to_who_has_asked_before() -> No
     assert [one["name"] for one in json.loads(answer.body)["clusters"]] == ["other:6627"]
 
 
+def test_a_cluster_that_is_managed_again_is_not_taken_for_what_it_was() -> None:
+    """Nobody named it for a while: its passes count from one again, and those who ask go by the answers of before."""
+    clusters = {"nimbus:6627": page_scene(passes=2).watcher}
+    api = Api(lambda: clusters)
+    paths = {"view": {}, "history": {"since": "1"}, "forecasts": {"since": "1"}, "plans": {}}
+    asked = {path: Request("GET", f"/api/v1/{path}", query) for path, query in paths.items()}
+    before = {path: api.answer(request).tag for path, request in asked.items()}
+    life = clusters["nimbus:6627"].seen.life
+    clusters["nimbus:6627"] = page_scene(passes=2).watcher
+    again = {path: api.answer(replace(asked[path], known_tag=tag)).status for path, tag in before.items()}
+    assert again == dict.fromkeys(paths, 200)
+    (entry,) = json.loads(api.answer(Request("GET", "/api/v1/clusters")).body)["clusters"]
+    assert entry["life"] not in ("", life)
+
+
 def test_only_what_is_new_can_be_asked_for(page: PageScene) -> None:
     numbers = [one["number"] for one in page.get("history")["passes"]]
     since = numbers[-3]
@@ -133,6 +149,7 @@ def test_names_in_paths_may_hold_anything() -> None:
         ("evil.example:8088", False),
         ("localhost.evil.example", False),
         ("", False),
+        ("[::1", False),
     ],
 )
 def test_only_names_that_no_stranger_can_point_here_are_its_own(host: str, own: bool) -> None:

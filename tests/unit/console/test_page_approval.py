@@ -114,6 +114,12 @@ class TestOverHttp:
     def test_a_program_may(self, asked: Any) -> None:
         assert asked() == (202, 1)
 
+    def test_headers_that_mean_nothing_are_refused_and_are_no_bug(self, asked: Any, capsys: Any) -> None:
+        assert asked(Host="[::1") == (421, 0)
+        assert asked(Origin="http://[::1") == (403, 0)
+        assert asked(Content_Length="\u00b2") == (413, 0)
+        assert capsys.readouterr().err == ""
+
     def test_another_site_may_not(self, asked: Any) -> None:
         assert asked(Origin="http://evil.example") == (403, 0)
         assert asked(Origin="null") == (403, 0)

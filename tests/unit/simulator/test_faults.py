@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from simulator_scene import all_on, cluster, engine, executor, machines, spout_and_bolts
-from storm_operator.core.model import Assignment, WorkerSlot
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, WorkerSlot
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import (
@@ -101,6 +102,25 @@ def test_a_dead_supervisor_disappears_and_nimbus_places_its_executors_elsewhere(
     assert len(meter.read().supervisors) == 3
 
 
+def test_a_supervisor_that_dies_again_is_given_up_by_its_last_sign_of_life_not_by_its_first_death() -> None:
+    timings = Timings(scheduling_seconds=1.0, supervisor_timeout_seconds=30.0)
+    faults = (SupervisorDies("s2", 10.0, 20.0), SupervisorDies("s2", 28.0, 60.0))
+    model = cluster(spout_and_bolts(100.0, 1.0), supervisors=3, timings=timings, faults=faults)
+    running = Engine(model, split_over_two(model))
+    running.advance_to(57.0)
+    assert [one.id for one in running.cluster.live_supervisors(57.0)] == ["s1", "s2", "s3"]
+    assert running.cluster.assignment == split_over_two(model)
+    running.advance_to(59.5)
+    assert [one.id for one in running.cluster.live_supervisors(59.5)] == ["s1", "s3"]
+
+
+def test_two_deaths_without_a_moment_between_them_are_one() -> None:
+    faults = (SupervisorDies("s2", 30.0, 60.0), SupervisorDies("s2", 10.0, 30.0))
+    model = cluster(spout_and_bolts(100.0, 1.0), supervisors=2, faults=faults)
+    state = engine(model).cluster
+    assert [len(state.live_supervisors(at)) for at in (39.5, 40.5, 59.5, 60.0)] == [2, 1, 1, 2]
+
+
 def test_a_supervisor_that_comes_back_in_time_starts_its_workers_again() -> None:
     model = cluster(
         spout_and_bolts(100.0, 1.0),
@@ -146,6 +166,21 @@ def test_executors_that_find_no_free_slot_are_placed_as_soon_as_there_is_one() -
     meter = Meter(running)
     running.advance_to(100.0)
     assert meter.read().loads[executor(model, "b1")].executed_per_second == pytest.approx(100.0)
+
+
+def test_trees_whose_acker_has_no_place_fail_without_a_word_of_numpys() -> None:
+    """Both ends of their latency are infinite: the difference between these is no number."""
+    small = tuple(replace(machine, ports=(6700,)) for machine in machines(2))
+    timings = Timings(scheduling_seconds=2.0, supervisor_timeout_seconds=8.0)
+    topology, faults = spout_and_bolts(100.0, 1.0, message_timeout_seconds=5.0), (SupervisorDies("s2", 10.0),)
+    model = cluster(topology, supervisors=2, timings=timings, faults=faults)
+    running = Engine(
+        replace(model, supervisors=small), Assignment({**all_on(model).slot_of, executor(model, ACKER_COMPONENT): AWAY})
+    )
+    with np.errstate(invalid="raise"):
+        running.advance_to(60.0)
+    assert running.totals.acked.sum() == pytest.approx(100.0 * 10.0, rel=0.01)
+    assert running.totals.failed.sum() > 0.0
 
 
 def test_a_worker_placed_on_a_dead_machine_starts_when_that_is_back() -> None:

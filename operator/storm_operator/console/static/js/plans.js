@@ -142,10 +142,13 @@ function moves(plan, names) {
   );
 }
 
+let pictured = ""; // the plan whose picture was asked for last
+
 async function showScene(view, plan) {
+  pictured = plan.id;
   const scene = await get(`plans/${encodeURIComponent(plan.id)}/scene`, { cluster: state.cluster }).catch(() => null);
   const canvases = Object.fromEntries([...view.querySelectorAll("canvas[data-scene]")].map((canvas) => [canvas.dataset.scene, canvas]));
-  if (!canvases.before) return;
+  if (!canvases.before || pictured !== plan.id) return;
   if (scene) drawScene(scene, canvases);
   else view.querySelector(".sides")?.replaceChildren(h("p", { class: "soft small" }, "The pictures follow when the pass that made the plan has ended; of plans from before a restart of the operator there are none."));
 }

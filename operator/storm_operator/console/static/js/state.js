@@ -1,6 +1,7 @@
 // What the page knows, and how it keeps up: asks for the clusters' numbers every second, and for what has become new.
 
 import { get } from "./api.js";
+import { foundAgain } from "./selection.js";
 
 const ASK_EVERY_MS = 1000;
 const KEPT_SECONDS = 43_200;
@@ -11,6 +12,7 @@ export const state = {
   instance: null,
   clusters: [],
   cluster: null,
+  life: null,
   approval: "off",
   trouble: "",
   lost: false,
@@ -78,10 +80,18 @@ async function look() {
   if (news) changed("clusters");
   const entry = answer.clusters.find((cluster) => cluster.name === state.cluster);
   if (entry) {
+    if (entry.life !== state.life) beginAnew(entry.life);
     if (!(await catchUp(entry))) return;
     hear(entry.held_resizes);
     listen(entry);
   }
+}
+
+/** A cluster that was let go and is managed again counts its passes from one: what was known of it is of another life. */
+function beginAnew(life) {
+  forget();
+  state.life = life;
+  changed("view", "points", "plans");
 }
 
 /** They come after the pass that they are about. */
@@ -126,7 +136,7 @@ async function catchUp(entry) {
     state.points = trimmed([...state.points, ...history.passes]);
     state.loads = trimmed([...state.loads, ...forecasts.passes]);
     state.passes = state.points.at(-1)?.number ?? 0;
-    if (state.at === null) state.view = live;
+    if (state.at === null) show(live);
     kinds.push("points", "view");
   }
   if (kinds.length) changed(...kinds);
@@ -152,18 +162,23 @@ export function chooseCluster(name) {
   step();
 }
 
+function show(view) {
+  state.selected = foundAgain(state.selected, state.view, view);
+  state.view = view;
+}
+
 /** Show the cluster as it was at that time; null: as it is. */
 export async function goTo(seconds) {
   state.at = seconds;
   if (seconds === null) {
-    state.view = state.live;
+    show(state.live);
     changed("view", "at");
     return;
   }
   changed("at");
   const view = await get("view", { cluster: state.cluster, at: seconds + 0.001 }).catch(() => null);
   if (view && state.at === seconds) {
-    state.view = view;
+    show(view);
     changed("view");
   }
 }

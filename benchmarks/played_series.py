@@ -93,6 +93,7 @@ class PlayedCluster:
             yield Played("storm_supervisor_coordinate_error_ratio", here, 0.2)
             yield Played("storm_agent_enforcement", {**here, "mode": "cgroup-v2", "reason": ""}, 1.0, 0.0)
             yield Played("storm_agent_start_time_seconds", here, 1.7e9, 0.0)
+            yield Played("storm_agent_uptime_seconds", here, 1.0, counter=True)
             for peer in neighbours(host, hosts):
                 probed = {**here, "peer": peer}
                 yield Played("storm_supervisor_round_trip_seconds", probed, 0.0004 * (1 + place % 3))

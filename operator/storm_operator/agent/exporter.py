@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Protocol
 
@@ -56,7 +57,7 @@ class AgentExporter:
     """Computes all metrics of one supervisor at each scrape. `version` is that of the agent.
 
     `clock` gives seconds since 1970, and `began_at_seconds` is when the agent did: what workers counted before is not
-    exported. `pair_limit` bounds the pairs of tasks that are exported one by one.
+    exported. `pair_limit` bounds the pairs of tasks that are exported one by one. Nobody sets the clock `monotonic`.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class AgentExporter:
         version: str,
         began_at_seconds: float,
         pair_limit: int = DEFAULT_PAIR_LIMIT,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._workers = workers
         self._machine = machine
@@ -85,6 +87,8 @@ class AgentExporter:
         self._threads = ThreadClock()
         self._lock = threading.Lock()
         self._forgot_at_seconds = clock()
+        self._monotonic = monotonic
+        self._began_at_monotonic = monotonic()
 
     def text(self) -> bytes:
         """The page that scrapers get, in Prometheus' text format."""
@@ -93,7 +97,7 @@ class AgentExporter:
 
     def _families(self) -> Families:
         families = Families(self._names)
-        now_seconds = self._clock()
+        now_seconds, uptime_seconds = self._clock(), self._monotonic() - self._began_at_monotonic
         workers = self._workers.workers()
         last_words = self._workers.take_last_words()
         self._leave_out_what_earlier_agents_saw((*last_words, *workers))
@@ -107,6 +111,7 @@ class AgentExporter:
         families.add("storm_agent_enforcement", (self._enforcement.mode, self._enforcement.reason), 1.0)
         families.add("storm_agent_build_info", (self._version,), 1.0)
         families.add("storm_agent_start_time_seconds", (), self._began_at_seconds)
+        families.add("storm_agent_uptime_seconds", (), uptime_seconds)
         self._threads.forget_all_but(worker.pid for worker in workers)
         self._forget_what_left(now_seconds)
         return families

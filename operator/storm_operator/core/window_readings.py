@@ -32,6 +32,7 @@ THROTTLED = "storm_executor_throttled_seconds_total"
 WORKER_INFO = "storm_worker_info"
 SNAPSHOT_AGE = "storm_worker_snapshot_age_seconds"
 AGENT_START = "storm_agent_start_time_seconds"
+AGENT_UPTIME = "storm_agent_uptime_seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +87,17 @@ class WindowReadings:
         age = self._snapshot_age(executor.topology_id, place)
         age_seconds = self.window.end_seconds - scraped.last.timestamp_seconds + (age[1] if age else 0.0)
         reason = self._unusable(executor.topology_id, place, scraped)
-        shift_seconds = age[0] - age[1] if age else 0.0
+        late_seconds = self._late_seconds(place.host, scraped)
+        shift_seconds = late_seconds + (age[0] - age[1] if age else 0.0)
         counted_seconds = scraped.span_seconds + shift_seconds
         if not reason and counted_seconds < self._minimum_span():
             reason = f"its worker has written no snapshot for {age_seconds:.1f} s"
         if reason:
             return ExecutorReading(ExecutorLoad(), reason, age_seconds=age_seconds)
-        load = self._load(series, shift_seconds, is_spout)
+        load = self._load(series, late_seconds, shift_seconds, is_spout)
+        throttled = self._rate(self._of_executor(THROTTLED, executor, place), late_seconds)
         return ExecutorReading(
-            load=replace(load, throttled_fraction=self._rate(self._of_executor(THROTTLED, executor, place))),
+            load=replace(load, throttled_fraction=throttled),
             missing=_lacking(load),
             counted_seconds=counted_seconds,
             since_seconds=scraped.first.timestamp_seconds,
@@ -115,7 +118,9 @@ class WindowReadings:
     def supervisor_rate(self, name: str, host: str) -> float | None:
         """The rate per second of a counter without labels other than `supervisor`; None without two of one agent."""
         series = self.window.series.get(SeriesKey.of(name, {"supervisor": host}))
-        return None if series is None or self._agent_restarted(host, series) else self._rate(series)
+        if series is None or self._agent_restarted(host, series):
+            return None
+        return self._rate(series, self._late_seconds(host, series))
 
     def by_supervisor_and_peer(self, name: str) -> Mapping[tuple[str, str], float]:
         """The newest values of a gauge that one supervisor has for each of its peers, by (host, peer)."""
@@ -157,6 +162,20 @@ class WindowReadings:
         first_told_later = began.first.timestamp_seconds > scraped.first.timestamp_seconds
         return first_told_later or began.first.value != began.last.value
 
+    def _late_seconds(self, host: str, scraped: SeriesWindow) -> float:
+        """How much longer it was between the two pages than between the times that their scrapes are known by.
+
+        A scrape has the time at which it was begun, and an agent that is short of CPU answers late. 0 where the agent
+        does not tell of these very pages.
+        """
+        uptime = self.window.series.get(SeriesKey.of(AGENT_UPTIME, {"supervisor": host}))
+        if uptime is None or not (_is_count(uptime.first.value) and _is_count(uptime.last.value)):
+            return 0.0
+        told = (uptime.first.timestamp_seconds, uptime.last.timestamp_seconds)
+        if told != (scraped.first.timestamp_seconds, scraped.last.timestamp_seconds):
+            return 0.0
+        return uptime.last.value - uptime.first.value - uptime.span_seconds
+
     def _newest_process(self, topology_id: str, place: Place) -> tuple[int, SeriesWindow] | None:
         found = self._processes.get((topology_id, place), [])
         return max(found, key=lambda entry: (entry[1].last.timestamp_seconds, entry[0]), default=None)
@@ -169,8 +188,10 @@ class WindowReadings:
             return None
         return series.first.value, series.last.value
 
-    def _load(self, series: Mapping[str, SeriesWindow | None], shift_seconds: float, is_spout: bool) -> ExecutorLoad:
-        cores = self._rate(series[CPU])
+    def _load(
+        self, series: Mapping[str, SeriesWindow | None], late_seconds: float, shift_seconds: float, is_spout: bool
+    ) -> ExecutorLoad:
+        cores = self._rate(series[CPU], late_seconds)
         emitted = self._rate(series[EMITTED], shift_seconds)
         # A spout's executed count and queue are about acks: what it emits is what it processes (and what arrived).
         executed = emitted if is_spout else self._rate(series[EXECUTED], shift_seconds)

@@ -161,4 +161,12 @@ AGENT_METRICS: tuple[Metric, ...] = (
     ),
     _agent("storm_agent_build_info", ("supervisor", "version"), ONE, _HERE, "The version of the agent."),
     _agent("storm_agent_start_time_seconds", SUPERVISOR, SECONDS, _HERE, "When the agent started, since 1970."),
+    _agent(
+        "storm_agent_uptime_seconds",
+        SUPERVISOR,
+        SECONDS,
+        _HERE,
+        "How long the agent had run when it made this page. Between two pages of an agent that is slow to answer it "
+        "was as long as this says, not as long as their scrapes' times do.",
+    ),
 )

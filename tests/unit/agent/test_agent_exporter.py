@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -51,7 +53,12 @@ class Scraper:
     """Of an agent that began at 0 and is scraped at 5 seconds, unless told otherwise."""
 
     def __init__(
-        self, shown: Shown, peers: PeerReport | None = None, pair_limit: int = 5_000, began_at_seconds: float = 0.0
+        self,
+        shown: Shown,
+        peers: PeerReport | None = None,
+        pair_limit: int = 5_000,
+        began_at_seconds: float = 0.0,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         report = peers or PeerReport({}, None)
         self._exporter = AgentExporter(
@@ -64,6 +71,7 @@ class Scraper:
             "1.2.3",
             began_at_seconds,
             pair_limit,
+            monotonic,
         )
 
     def text(self) -> str:
@@ -172,6 +180,13 @@ def test_an_agent_tells_when_it_began() -> None:
     assert Scraper(Shown(), began_at_seconds=4.0).scrape()["storm_agent_start_time_seconds"] == [
         ({"supervisor": "sup-1"}, 4.0)
     ]
+
+
+def test_a_page_tells_how_long_the_agent_had_run_when_it_was_made() -> None:
+    ticks = iter((700.0, 703.5, 714.0))
+    scraper = Scraper(Shown(), monotonic=lambda: next(ticks))
+    told = [scraper.scrape()["storm_agent_uptime_seconds"][0][1] for _ in range(2)]
+    assert told == [3.5, 14.0]
 
 
 def test_an_executor_that_left_is_gone_and_goes_on_when_it_comes_back() -> None:

@@ -229,6 +229,24 @@ def test_an_agent_that_restarted_between_two_readings_makes_what_it_counts_unkno
     assert snapshot.supervisor("s2").cpu_capacity_millicores == 2000.0
 
 
+def test_an_agent_that_was_slow_to_answer_tells_how_long_it_was(scrapes: Scrapes) -> None:
+    """The second page was made 12 s after the first, though the scrapes were begun 10 s apart."""
+    scrapes.add("storm_agent_uptime_seconds", 300.0, 312.0, supervisor=HOST1)
+    scrapes.add("storm_supervisor_cpu_seconds_total", 20.0, 23.0, supervisor=HOST1)
+    snapshot = build(scrapes)
+    assert snapshot.supervisor_cpu_millicores["s1"] == pytest.approx(250.0)
+    load = snapshot.loads[SPLIT]
+    assert load.cpu_millicores == pytest.approx(100.0 * 10.0 / 12.0)
+    assert load.executed_per_second == pytest.approx(250.0)
+
+
+@pytest.mark.parametrize("told", [(312.0,), (300.0, math.nan), (math.inf, math.inf)])
+def test_what_an_agent_does_not_tell_of_both_pages_corrects_nothing(scrapes: Scrapes, told: tuple[float, ...]) -> None:
+    scrapes.add("storm_agent_uptime_seconds", *told, supervisor=HOST1)
+    load = build(scrapes).loads[SPLIT]
+    assert (load.cpu_millicores, load.executed_per_second) == pytest.approx((100.0, 300.0))
+
+
 def test_dead_agent_makes_its_executors_missing_and_only_those(scrapes: Scrapes) -> None:
     scrapes.samples = {k: v for k, v in scrapes.samples.items() if k.label("supervisor") != HOST2}
     snapshot = build_snapshot(VIEW, scrapes.window([f"the agent of {HOST2} did not answer"]), (), NOW)

@@ -199,10 +199,10 @@ class UnpublishableStore(HistoryStore):
 
     has_room = False
 
-    def _publish_run(self, run_id: str) -> None:
+    def _publish_run(self, run_id: str) -> list[str]:
         if not self.has_room:
             raise OSError("no space left on device")
-        super()._publish_run(run_id)
+        return super()._publish_run(run_id)
 
 
 def test_what_is_kept_and_only_not_published_yet_is_not_lost(reports: list[PassReport], tmp_path: Path) -> None:

@@ -1,0 +1,73 @@
+"""What an earlier recorder left open: published as soon as it can be, and nothing of it deleted that was not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from storm_operator.core.history_tables import FORECASTS
+from storm_operator.history.files import Files
+from storm_operator.history.store import HistoryStore, NotPublished
+
+FIRST_SECONDS = 1_767_225_660.0
+
+
+def keep(store: HistoryStore, number: int) -> None:
+    """The period of that number, with one row."""
+    columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [float(number)]}
+    store.write(FIRST_SECONDS + 10.0 * number, 10.0, {FORECASTS: columns})
+
+
+def published(root: Path) -> list[float]:
+    """Which periods are, by their number."""
+    found = ds.dataset(root / FORECASTS.name).to_table()["arrivals_per_second"].to_pylist()
+    return sorted(found)
+
+
+def test_what_a_recorder_that_still_lives_writes_meanwhile_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = HistoryStore.at(str(tmp_path), "blue", "r1")
+    keep(old, 0)
+    write_whole = Files.write_whole
+
+    def slowly(files: Files, path: str, write: Any) -> int:
+        size = write_whole(files, path, write)
+        if not path.startswith("_open"):
+            monkeypatch.setattr(Files, "write_whole", write_whole)
+            keep(old, 1)
+        return size
+
+    monkeypatch.setattr(Files, "write_whole", slowly)
+    HistoryStore.at(str(tmp_path), "blue", "r2").recover()
+    old.publish()
+    assert published(tmp_path) == [0.0, 1.0]
+
+
+def test_rows_of_a_table_that_is_not_known_yet_stay_for_who_knows_it(tmp_path: Path) -> None:
+    keep(HistoryStore.at(str(tmp_path), "blue", "r1"), 0)
+    part = next((tmp_path / "_open").rglob("*.parquet"))
+    newer = part.parent.with_name("of_tomorrow") / part.name
+    newer.parent.mkdir()
+    newer.write_bytes(part.read_bytes())
+    store = HistoryStore.at(str(tmp_path), "blue", "r2")
+    assert store.recover() == 0
+    assert published(tmp_path) == [0.0]
+    assert newer.is_file()
+
+
+def test_a_broken_period_is_said_and_keeps_no_other_from_being_published(tmp_path: Path) -> None:
+    for run in (1, 2):
+        store = HistoryStore.at(str(tmp_path), "blue", f"r{run}")
+        for number in range(2):
+            keep(store, 10 * run + number)
+    broken = min((tmp_path / "_open").rglob("*.parquet"))
+    broken.write_bytes(broken.read_bytes()[:100])
+    store = HistoryStore.at(str(tmp_path), "blue", "r3")
+    with pytest.raises(NotPublished, match=broken.name):
+        store.recover()
+    assert published(tmp_path) == [11.0, 20.0, 21.0]
+    assert broken.is_file()

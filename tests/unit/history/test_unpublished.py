@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 from storm_operator.core.history_tables import FORECASTS
 from storm_operator.history.files import Files
+from storm_operator.history.recorder import Recorder
 from storm_operator.history.store import HistoryStore, NotPublished
+from storm_operator.loop_ports import PassReport
 
 FIRST_SECONDS = 1_767_225_660.0
 
@@ -71,3 +74,53 @@ def test_a_broken_period_is_said_and_keeps_no_other_from_being_published(tmp_pat
         store.recover()
     assert published(tmp_path) == [11.0, 20.0, 21.0]
     assert broken.is_file()
+
+
+class AwayStore(HistoryStore):
+    """An object store that answers only once `is_back`."""
+
+    is_back = False
+
+    def recover(self) -> int:
+        self._insist()
+        return super().recover()
+
+    def write(self, *told: Any) -> None:
+        self._insist()
+        super().write(*told)
+
+    def _insist(self) -> None:
+        if not self.is_back:
+            raise OSError("no answer")
+
+
+def test_a_store_that_was_away_at_the_start_is_asked_again_when_it_is_back(tmp_path: Path) -> None:
+    keep(HistoryStore.at(str(tmp_path), "blue", "r1"), 0)
+    store = AwayStore.at(str(tmp_path), "blue", "r2")
+    assert isinstance(store, AwayStore)
+    said: list[str] = []
+    recorder = Recorder(store, said.append)
+    recorder.on_pass(PassReport(FIRST_SECONDS + 100.0, None, None, ()))
+    while recorder.written + recorder.lost < 1:
+        threading.Event().wait(0.01)
+    store.is_back = True
+    recorder.on_pass(PassReport(FIRST_SECONDS + 110.0, None, None, ()))
+    recorder.close()
+    assert published(tmp_path) == [0.0]
+    assert said == [
+        f"history: not written to {store.files.root}: OSError: no answer",
+        "history: written again",
+        "history: what an earlier recorder had not published is published now",
+    ]
+
+
+def test_a_broken_period_is_no_obstacle_to_what_is_written(tmp_path: Path) -> None:
+    keep(HistoryStore.at(str(tmp_path), "blue", "r1"), 0)
+    broken = next((tmp_path / "_open").rglob("*.parquet"))
+    broken.write_bytes(b"")
+    said: list[str] = []
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r2"), said.append)
+    recorder.on_pass(PassReport(FIRST_SECONDS + 100.0, None, None, ()))
+    recorder.close()
+    place = broken.relative_to(tmp_path)
+    assert said == [f"history: not published, and left as it is: {place} cannot be read as Parquet"]

@@ -116,7 +116,8 @@ class HistoryStore:
             self._held.clear()
             if self.survives_death:
                 unreadable = self._publish_run(self.run_id)
-            self.prune(max(self._dates))
+            # A clock that jumped ahead would make all else old.
+            self.prune(min(max(self._dates), f"{datetime.now(UTC):%Y-%m-%d}"))
         self._open_since_seconds, self._open_bytes = None, 0
         self._dates.clear()
         _insist_on_all(unreadable)

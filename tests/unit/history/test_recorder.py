@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -321,3 +322,13 @@ def _write_day(store: HistoryStore, day: int) -> None:
     columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [1.0]}
     store.write(1_767_225_600.0 + 86_400.0 * (day - 1) + 60.0, 10.0, {FORECASTS: columns})
     store.publish()
+
+
+def test_a_clock_that_jumped_ahead_makes_no_day_old(tmp_path: Path) -> None:
+    store = HistoryStore.at(str(tmp_path), "blue", "r1")
+    columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [1.0]}
+    now, years = time.time(), 1000.0 * 86_400.0
+    for ended_at in (now - 86_400.0, now + years, now):
+        store.write(ended_at, 10.0, {FORECASTS: columns})
+    store.publish()
+    assert len(rows(tmp_path, FORECASTS.name)) == 3

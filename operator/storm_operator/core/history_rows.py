@@ -48,20 +48,23 @@ class Pass:
 
 
 def columns_of(made: Pass, source: str) -> dict[Table, Columns]:
-    """All tables that have rows for this pass. `source` says what recorded it: operator, simulator or backfill."""
+    """All tables that have rows for this pass. `source` says what recorded it: operator, simulator or backfill.
+
+    `PERIODS` comes last: where writing ends before it, nobody takes what is missing of the period for none.
+    """
     found: dict[Table, Columns] = {
         DECISIONS: _decisions(made.decisions),
         PLANS: _by_column(PLANS, [_plan(record) for record in _newest(made.records)]),
     }
     if made.snapshot is not None:
         found |= {
-            PERIODS: _period(made, made.snapshot, source),
             SUPERVISORS: _supervisors(made.snapshot),
             TOPOLOGIES: _topologies(made.snapshot),
             EDGES: _edges(made.snapshot),
             EXECUTORS: _executors(made.snapshot, made.demand),
             PAIRS: _pairs(made.snapshot),
             FORECASTS: _forecasts(made.forecasts),
+            PERIODS: _period(made, made.snapshot, source),
         }
     return {table: columns for table, columns in found.items() if columns and len(next(iter(columns.values())))}
 

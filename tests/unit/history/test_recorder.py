@@ -16,9 +16,10 @@ from kube_builders import NOW_SECONDS, plan, plan_record
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.history_rows import Columns
-from storm_operator.core.history_tables import FORECASTS, SCHEMA_VERSION, TABLES, Table
+from storm_operator.core.history_tables import FORECASTS, PERIODS, PLANS, SCHEMA_VERSION, TABLES, Table
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness
+from storm_operator.history.files import Files
 from storm_operator.history.recorder import DirectRecorder, Recorder
 from storm_operator.history.store import HistoryStore, Limits
 from storm_operator.loop_ports import PassReport
@@ -332,3 +333,25 @@ def test_a_clock_that_jumped_ahead_makes_no_day_old(tmp_path: Path) -> None:
         store.write(ended_at, 10.0, {FORECASTS: columns})
     store.publish()
     assert len(rows(tmp_path, FORECASTS.name)) == 3
+
+
+@pytest.mark.parametrize(
+    "table", [one for one in TABLES if one not in (PERIODS, PLANS)], ids=lambda table: str(table.name)
+)
+def test_a_period_of_which_something_is_missing_is_not_among_the_periods(
+    table: Table, reports: list[PassReport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_whole = Files.write_whole
+
+    def without(files: Files, path: str, write: Callable[[Any], None]) -> int:
+        if f"/{table.name}/" in path:
+            raise OSError("no space left on device")
+        return write_whole(files, path, write)
+
+    store = HistoryStore.at(str(tmp_path), "blue", "r1")
+    monkeypatch.setattr(Files, "write_whole", without)
+    with pytest.raises(OSError, match="no space"):
+        DirectRecorder(store).on_pass(reports[-1])
+    monkeypatch.undo()
+    HistoryStore.at(str(tmp_path), "blue", "r2").recover()
+    assert rows(tmp_path, PERIODS.name) == []

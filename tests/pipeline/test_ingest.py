@@ -26,7 +26,7 @@ from bronze_files import CLUSTER, FOLDER, break_page, bronze, change_type, lay, 
 from history_scene import record
 from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
 from storm_pipeline import lake as lake_module
-from storm_pipeline.bronze import UNREADABLE
+from storm_pipeline.bronze import MISPLACED, UNREADABLE
 from storm_pipeline.ingestion import AHEAD, CONFLICT, LEAST_BYTES_TAKEN_OVER, Tally
 from storm_pipeline.jobs.ingest import Intake
 from storm_pipeline.lake import Lake, prepare, read
@@ -310,3 +310,22 @@ def test_a_stream_that_fails_ends_all(spark: SparkSession, recorded: Path, tmp_p
     with pytest.raises(StreamingQueryException, match="no more of these"):
         Intake(Lake(str(tmp_path))).follow(spark, fail, "1 second")
     assert not spark.streams.active
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [".", FOLDER.partition("/")[0], f"{FOLDER}/copy", "cluster=green/date=yesterday", "cluster=green/day=2026-01-01"],
+)
+def test_a_file_that_lies_in_no_clusters_date_is_set_aside_and_the_others_are_not(
+    folder: str, spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
+    rows = bronze(recorded, PAIRS)
+    sound = lay(tmp_path, rows, "sound")
+    misplaced = tmp_path / "bronze" / PAIRS.name / folder / "misplaced.parquet"
+    misplaced.parent.mkdir(parents=True, exist_ok=True)
+    misplaced.write_bytes(sound.read_bytes())
+    run(spark, tmp_path)
+    assert silver(spark, tmp_path) == wanted(rows)
+    (aside,) = read(spark, Lake(str(tmp_path)).silver("quarantine"), QUARANTINE).collect()
+    assert aside["row"].endswith(misplaced.name)
+    assert MISPLACED in aside["reason"]

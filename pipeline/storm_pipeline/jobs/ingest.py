@@ -70,6 +70,7 @@ class Intake:
             spark.readStream.format("binaryFile")
             .schema(FILE_ITSELF)
             .option("pathGlobFilter", "*.parquet")
+            .option("recursiveFileLookup", "true")  # else a single folder of another form fails the stream
             .option("maxFilesPerTrigger", self.files_in_batch)
             .option("maxFileAge", FOR_EVER)  # history may be copied in at any time, with the times that its files had
             .option("ignoreMissingFiles", "true")  # the recorder's bound may take one before a cut batch comes again

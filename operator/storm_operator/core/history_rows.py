@@ -236,8 +236,8 @@ def _plan(record: PlanRecord) -> dict[str, Any]:
         "message": record.message,
         "created_at": plan.created_at_seconds,
         "in_force_at": record.in_force_at_seconds,
-        "seconds_to_in_force": record.seconds_to_in_force,
-        "seconds_to_running": record.seconds_to_running,
+        "seconds_to_in_force": _duration(record.seconds_to_in_force),
+        "seconds_to_running": _duration(record.seconds_to_running),
         "moves": len(plan.moves),
         "restarted_workers": len(plan.started_workers),
         "failed_tuples": record.failed_tuples,
@@ -250,6 +250,11 @@ def _plan(record: PlanRecord) -> dict[str, Any]:
         **_outcome("measured_before", record.before),
         **_outcome("measured_after", record.measured),
     }
+
+
+def _duration(seconds: float | None) -> float | None:
+    """Nobody knows how long it was where the clock was set back meanwhile; a negative one would cost the whole row."""
+    return None if seconds is None or seconds < 0.0 else seconds
 
 
 def _prediction(prefix: str, given: Prediction | None) -> dict[str, Any]:

@@ -355,3 +355,11 @@ def test_a_period_of_which_something_is_missing_is_not_among_the_periods(
     monkeypatch.undo()
     HistoryStore.at(str(tmp_path), "blue", "r2").recover()
     assert rows(tmp_path, PERIODS.name) == []
+
+
+def test_a_clock_that_was_set_back_while_a_plan_came_into_force_makes_its_times_unknown(tmp_path: Path) -> None:
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), lambda _: None)
+    recorder.on_record(replace(plan_record(PlanState.VERIFIED), seconds_to_in_force=-3.0, seconds_to_running=-0.5))
+    recorder.close()
+    (row,) = rows(tmp_path, "plans")
+    assert (row["seconds_to_in_force"], row["seconds_to_running"]) == (None, None)

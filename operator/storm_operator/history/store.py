@@ -58,6 +58,8 @@ class HistoryStore:
     run_id: str
     limits: Limits = Limits()
     survives_death: bool = True
+    left_alone: int = 0
+    """Files that were published already, and stay as they are."""
     _held: dict[tuple[Table, str], list[tuple[_PartName, Any]]] = field(default_factory=dict)
     _open_since_seconds: float | None = None
     _open_bytes: int = 0
@@ -187,9 +189,11 @@ class HistoryStore:
     def _publish_rows(self, table: Table, run_id: str, first: _PartName, last: _PartName, parts: Iterable[Any]) -> None:
         name = f"{first.clock}-{quote(run_id, safe='')}-{first.number}-{last.number}.parquet"
         target = posixpath.join(table.name, self._cluster_folder(), f"date={first.date}", name)
-        if not self.files.exists(target):
-            rows = pa.concat_tables(parts, promote_options="default")
-            self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink))
+        if self.files.exists(target):
+            self.left_alone += 1
+            return
+        rows = pa.concat_tables(parts, promote_options="default")
+        self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink))
 
     def _read_part(self, path: str) -> Any | None:
         """Its rows; None where it is broken. That its bytes cannot be had is no fault of its own, and an error."""

@@ -94,7 +94,7 @@ class HistoryStore:
         self._dates.add(stamp.date)
         if self._open_since_seconds is None:
             self._open_since_seconds = period_end_seconds
-        open_seconds = period_end_seconds - self._open_since_seconds
+        open_seconds = abs(period_end_seconds - self._open_since_seconds)  # the clock may have been set back
         if open_seconds >= self.limits.publish_after_seconds or self._open_bytes >= self.limits.publish_after_bytes:
             failure = self._publish_failure()
         if failure is not None:

@@ -124,3 +124,10 @@ def test_a_broken_period_is_no_obstacle_to_what_is_written(tmp_path: Path) -> No
     recorder.close()
     place = broken.relative_to(tmp_path)
     assert said == [f"history: not published, and left as it is: {place} cannot be read as Parquet"]
+
+
+def test_a_clock_that_was_set_back_keeps_nothing_from_being_published(tmp_path: Path) -> None:
+    store = HistoryStore.at(str(tmp_path), "blue", "r1")
+    for number in (4000, 3000, 3001):  # nearly three hours back, on the same date
+        keep(store, number)
+    assert published(tmp_path) == [3000.0, 4000.0]

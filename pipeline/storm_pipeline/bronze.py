@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
@@ -17,11 +18,32 @@ from storm_pipeline.transforms.clean import FILE
 FILE_ITSELF = "path string, modificationTime timestamp, length bigint, content binary"
 """As Spark reads files of any kind; what is not asked for is not read."""
 UNREADABLE = "this file cannot be read"
+MISPLACED = f"{UNREADABLE}: it does not lie in a folder cluster=C/date=YYYY-MM-DD of its table"
+UNKNOWN = "unknown"
+"""Whose a file is that lies in no cluster's folder."""
+
+
+def is_in_place(path: str, table: Table) -> bool:
+    """Whether a file lies where recorders put those of `table`; Spark refuses to read others beside them."""
+    folders = path.split("/")[-4:-1]
+    return len(folders) == 3 and folders[0] == table.name and _names_cluster(folders[1]) and _names_date(folders[2])
+
+
+def _names_cluster(folder: str) -> bool:
+    return folder.startswith(f"{CLUSTER}=")
+
+
+def _names_date(folder: str) -> bool:
+    try:
+        return folder == f"{DATE}={date.fromisoformat(folder.removeprefix(f'{DATE}=')):%Y-%m-%d}"
+    except ValueError:
+        return False
 
 
 def cluster_of(path: str) -> str:
     """The cluster that a recorded file is of, by its folder cluster=C/date=D."""
-    return unquote(path.split("/")[-3].removeprefix(f"{CLUSTER}="))
+    folder = path.split("/")[-3]
+    return unquote(folder.removeprefix(f"{CLUSTER}=")) if _names_cluster(folder) else UNKNOWN
 
 
 def date_of(path: str) -> str:

@@ -9,7 +9,8 @@ BY_CLUSTER = (CLUSTER,)
 COMPONENT_PROFILE = DerivedTable(
     "component_profile",
     "Cost and behaviour of a component by hour of the week (0 is Monday 00:00 UTC; null: all hours): medians, and "
-    "1.4826 times the median absolute deviation; the end of the newest period that counted, and its topology's id",
+    "1.4826 times the median absolute deviation; the end of the newest period that counted, and its topology's id, "
+    "executors and declared CPU",
     schema_of(
         "topology_name text, component text, component_kind text, hour_of_week whole, periods whole, "
         "cpu_per_tuple number, cpu_per_tuple_spread number, cpu_per_tuple_periods whole, "

@@ -21,7 +21,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from storm_operator.core.history_tables import Table
-from storm_pipeline.bronze import cluster_of, date_of, faults_of, is_of_a_file, read_bronze
+from storm_pipeline.bronze import (
+    MISPLACED,
+    UNKNOWN,
+    cluster_of,
+    date_of,
+    faults_of,
+    is_in_place,
+    is_of_a_file,
+    read_bronze,
+)
 from storm_pipeline.lake import Lake, append_once, frame_of, read
 from storm_pipeline.schemas import BRONZE_ONLY, CLUSTER, DATE, QUALITY, QUARANTINE, SILVER, schema_of
 from storm_pipeline.transforms.clean import FILE, REASON, counted, quarantined, ranked_by_key, with_reasons
@@ -109,7 +118,7 @@ class Batch:
     def take_in(self, spark: SparkSession, files: Sequence[str]) -> dict[str, Tally]:
         """Take in the files at these paths; returns what became of their rows, by cluster."""
         oldest = self._oldest(spark)
-        look = self._look_at_readable(spark, files, oldest)
+        look = self._look_at_placed(spark, files, oldest)
         tallies = look.tallies
         for path in files:
             tally = tallies.setdefault(cluster_of(path), Tally())
@@ -143,6 +152,12 @@ class Batch:
             for path, reason in sorted(reasons.items())
         ]
         return frame_of(spark, rows, QUARANTINE.schema)
+
+    def _look_at_placed(self, spark: SparkSession, files: Sequence[str], oldest: Mapping[str, datetime]) -> Look:
+        misplaced = dict.fromkeys((path for path in files if not is_in_place(path, self.table)), MISPLACED)
+        placed = [path for path in files if path not in misplaced]
+        look = self._look_at_readable(spark, placed, oldest) if placed else Look()
+        return replace(look, unreadable={**look.unreadable, **misplaced})
 
     def _look_at_readable(self, spark: SparkSession, files: Sequence[str], oldest: Mapping[str, datetime]) -> Look:
         """One file that cannot be read fails the look at all; which one it is, only each alone can tell."""
@@ -184,7 +199,7 @@ class Batch:
         look = Look()
         seen: set[Period] = set()
         for row in counted(judged).collect():
-            tally = look.tallies.setdefault(row[CLUSTER] or "unknown", Tally())
+            tally = look.tallies.setdefault(row[CLUSTER] or UNKNOWN, Tally())
             tally.rows_read += row["rows"]
             path, period = unquote(row[FILE]), (row[CLUSTER], row["period_end"])
             if row[REASON] is not None:

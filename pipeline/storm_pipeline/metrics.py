@@ -16,6 +16,8 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 from prometheus_client.parser import text_fd_to_metric_families
 
+from storm_pipeline.error_console import error_console
+
 FOLDER_VARIABLE = "STORM_PIPELINE_METRICS_FOLDER"
 """Names the folder of node exporter's textfile collector; jobs tell nothing where it is not set."""
 
@@ -141,7 +143,8 @@ def is_told() -> bool:
 def told(name: str, more: Callable[[], Mapping[str, Labelled]] = dict) -> Iterator[None]:
     """What is done inside is a run of job `name`: told when it ends, well or not, where the environment names a folder.
 
-    `more` gives further figures of `JobFigures` by their names, as they are at the end.
+    `more` gives further figures of `JobFigures` by their names, as they are at the end. That they cannot be written is
+    said, and no failure of the run: what it made is there.
     """
     started, succeeded = time.time(), False
     try:
@@ -150,7 +153,11 @@ def told(name: str, more: Callable[[], Mapping[str, Labelled]] = dict) -> Iterat
     finally:
         folder = os.environ.get(FOLDER_VARIABLE)
         if folder:
-            write(Path(folder), JobFigures(name, started, time.time(), succeeded, **more()))
+            figures = JobFigures(name, started, time.time(), succeeded, **more())
+            try:
+                write(Path(folder), figures)
+            except OSError as error:
+                error_console().print(f"{name}: its figures are not in {folder}: {error}", soft_wrap=True)
 
 
 def last_success(path: Path) -> float | None:

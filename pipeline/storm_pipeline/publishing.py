@@ -101,6 +101,7 @@ def publish_to_file(profile: LearnedProfile, path: Path) -> None:
 def publish_to_config_map(profile: LearnedProfile, namespace: str, name: str) -> None:
     """Make the ConfigMap, or put the profile into the one that is there."""
     from kubernetes import client, config
+    from urllib3.exceptions import HTTPError
 
     text = checked_text(profile)
     if len(text.encode()) > CONFIG_MAP_BYTES:
@@ -108,13 +109,13 @@ def publish_to_config_map(profile: LearnedProfile, namespace: str, name: str) ->
             f"the profile has {len(text.encode()):,} bytes, and a ConfigMap holds {CONFIG_MAP_BYTES:,}; "
             "use wider bins (--bin) or publish topologies' clusters apart"
         )
-    try:
-        config.load_incluster_config()  # type: ignore[no-untyped-call]
-    except config.ConfigException:
-        config.load_kube_config(os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
-    core: Any = client.CoreV1Api()
     body = {"metadata": {"name": name, "namespace": namespace}, "data": {KEY: text}}
     try:
+        try:
+            config.load_incluster_config()  # type: ignore[no-untyped-call]
+        except config.ConfigException:
+            config.load_kube_config(os.environ.get("KUBECONFIG"))  # type: ignore[no-untyped-call]
+        core: Any = client.CoreV1Api()
         try:
             core.patch_namespaced_config_map(name, namespace, body, _request_timeout=TIMEOUT_SECONDS)
         except client.ApiException as error:
@@ -123,6 +124,8 @@ def publish_to_config_map(profile: LearnedProfile, namespace: str, name: str) ->
             core.create_namespaced_config_map(namespace, body, _request_timeout=TIMEOUT_SECONDS)
     except client.ApiException as error:
         raise CannotPublish(f"ConfigMap {namespace}/{name}: {error.status} {error.reason}") from error
+    except (config.ConfigException, HTTPError) as error:
+        raise CannotPublish(f"ConfigMap {namespace}/{name}: Kubernetes cannot be reached: {error}") from error
 
 
 def checked_text(profile: LearnedProfile) -> str:

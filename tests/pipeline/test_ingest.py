@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -26,9 +27,9 @@ from bronze_files import CLUSTER, FOLDER, break_page, bronze, change_type, lay, 
 from history_scene import record
 from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
 from storm_pipeline import lake as lake_module
-from storm_pipeline.bronze import UNREADABLE
+from storm_pipeline.bronze import MISPLACED, UNREADABLE
 from storm_pipeline.ingestion import AHEAD, CONFLICT, LEAST_BYTES_TAKEN_OVER, Tally
-from storm_pipeline.jobs.ingest import Intake
+from storm_pipeline.jobs.ingest import Intake, TablesGone
 from storm_pipeline.lake import Lake, prepare, read
 from storm_pipeline.schemas import GAPS, QUALITY, QUARANTINE, SILVER
 from storm_pipeline.transforms.clean import YET_TO_COME
@@ -310,3 +311,57 @@ def test_a_stream_that_fails_ends_all(spark: SparkSession, recorded: Path, tmp_p
     with pytest.raises(StreamingQueryException, match="no more of these"):
         Intake(Lake(str(tmp_path))).follow(spark, fail, "1 second")
     assert not spark.streams.active
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [".", FOLDER.partition("/")[0], f"{FOLDER}/copy", "cluster=green/date=yesterday", "cluster=green/day=2026-01-01"],
+)
+def test_a_file_that_lies_in_no_clusters_date_is_set_aside_and_the_others_are_not(
+    folder: str, spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
+    rows = bronze(recorded, PAIRS)
+    sound = lay(tmp_path, rows, "sound")
+    misplaced = tmp_path / "bronze" / PAIRS.name / folder / "misplaced.parquet"
+    misplaced.parent.mkdir(parents=True, exist_ok=True)
+    misplaced.write_bytes(sound.read_bytes())
+    run(spark, tmp_path)
+    assert silver(spark, tmp_path) == wanted(rows)
+    (aside,) = read(spark, Lake(str(tmp_path)).silver("quarantine"), QUARANTINE).collect()
+    assert aside["row"].endswith(misplaced.name)
+    assert MISPLACED in aside["reason"]
+
+
+@pytest.mark.parametrize("gone", ["silver", "silver/pairs"])
+def test_what_is_gone_of_what_was_taken_in_is_said_and_can_be_taken_in_again(
+    gone: str, spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
+    rows = bronze(recorded, PAIRS)
+    lay(tmp_path, rows, "one")
+    run(spark, tmp_path)
+    shutil.rmtree(tmp_path / gone)
+    with pytest.raises(TablesGone, match="checkpoints/ingest-pairs"):
+        run(spark, tmp_path)
+    shutil.rmtree(tmp_path / "checkpoints" / "ingest-pairs")
+    run(spark, tmp_path)
+    assert silver(spark, tmp_path) == wanted(rows)
+
+
+def test_a_table_of_which_no_row_was_ever_kept_is_not_gone(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    rows = bronze(recorded, PAIRS)
+    lay(tmp_path, rows, "broken").write_bytes(b"PAR1 no more")
+    run(spark, tmp_path)
+    lay(tmp_path, rows, "sound")
+    run(spark, tmp_path)
+    assert silver(spark, tmp_path) == wanted(rows)
+
+
+def test_a_lake_that_was_moved_is_read_again_and_stays_as_it_is(
+    spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
+    rows = bronze(recorded, PAIRS)
+    lay(tmp_path / "here", rows, "one")
+    run(spark, tmp_path / "here")
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert run(spark, tmp_path / "there")["pairs"].duplicates == len(rows)
+    assert silver(spark, tmp_path / "there") == wanted(rows)

@@ -344,3 +344,10 @@ def test_each_topology_of_a_plan_is_told_its_own_restarts(spark: SparkSession) -
     assert found == {"w-1": (1, pytest.approx(500.0)), "w-2": (2, pytest.approx(250.0))}
     unseen = restart_costs(plans, spark.createDataFrame([], PLACES), topologies, expected).collect()
     assert {cost["restarted_workers"] for cost in unseen} == {None}
+
+
+def test_cpu_used_is_compared_with_what_is_declared_now(spark: SparkSession) -> None:
+    rows = [executor(0, 10.0), executor(0, 10.0), (*executor(24, 10.0)[:-1], 20.0)]
+    found = component_profile(component_periods(shuffled(spark, rows))).where("hour_of_week IS NULL").collect()
+    assert [(row["declared_millicores"], row["executors"]) for row in found] == [(20.0, 1)]
+    assert found[0]["used_share_of_declared"] == pytest.approx(0.5)

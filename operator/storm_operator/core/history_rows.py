@@ -48,20 +48,23 @@ class Pass:
 
 
 def columns_of(made: Pass, source: str) -> dict[Table, Columns]:
-    """All tables that have rows for this pass. `source` says what recorded it: operator, simulator or backfill."""
+    """All tables that have rows for this pass. `source` says what recorded it: operator, simulator or backfill.
+
+    `PERIODS` comes last: where writing ends before it, nobody takes what is missing of the period for none.
+    """
     found: dict[Table, Columns] = {
         DECISIONS: _decisions(made.decisions),
         PLANS: _by_column(PLANS, [_plan(record) for record in _newest(made.records)]),
     }
     if made.snapshot is not None:
         found |= {
-            PERIODS: _period(made, made.snapshot, source),
             SUPERVISORS: _supervisors(made.snapshot),
             TOPOLOGIES: _topologies(made.snapshot),
             EDGES: _edges(made.snapshot),
             EXECUTORS: _executors(made.snapshot, made.demand),
             PAIRS: _pairs(made.snapshot),
             FORECASTS: _forecasts(made.forecasts),
+            PERIODS: _period(made, made.snapshot, source),
         }
     return {table: columns for table, columns in found.items() if columns and len(next(iter(columns.values())))}
 
@@ -233,8 +236,8 @@ def _plan(record: PlanRecord) -> dict[str, Any]:
         "message": record.message,
         "created_at": plan.created_at_seconds,
         "in_force_at": record.in_force_at_seconds,
-        "seconds_to_in_force": record.seconds_to_in_force,
-        "seconds_to_running": record.seconds_to_running,
+        "seconds_to_in_force": _duration(record.seconds_to_in_force),
+        "seconds_to_running": _duration(record.seconds_to_running),
         "moves": len(plan.moves),
         "restarted_workers": len(plan.started_workers),
         "failed_tuples": record.failed_tuples,
@@ -247,6 +250,11 @@ def _plan(record: PlanRecord) -> dict[str, Any]:
         **_outcome("measured_before", record.before),
         **_outcome("measured_after", record.measured),
     }
+
+
+def _duration(seconds: float | None) -> float | None:
+    """Nobody knows how long it was where the clock was set back meanwhile; a negative one would cost the whole row."""
+    return None if seconds is None or seconds < 0.0 else seconds
 
 
 def _prediction(prefix: str, given: Prediction | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import posixpath
 from collections.abc import Callable, Sequence
@@ -50,13 +51,16 @@ class Files:
     def write_whole(self, path: str, write: Callable[[Any], None]) -> int:
         """Let `write` fill a file that then appears at `path`; returns its bytes.
 
-        On this machine: under another name, to disk, renamed. An object appears when it is complete anyway.
+        On this machine: under another name, to disk, renamed. An object appears when its stream is closed, which an
+        error does as well: nothing is sent before there is all of it.
         """
         target = self._full(path)
         if not self.is_local:
+            whole = io.BytesIO()
+            write(whole)
             with self.filesystem.open(target, "wb") as sink:
-                write(sink)
-            return int(self.filesystem.size(target))
+                sink.write(whole.getvalue())
+            return whole.tell()
         temporary = posixpath.join(posixpath.dirname(target), f".{posixpath.basename(target)}{TEMPORARY}")
         self.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
         with open(temporary, "wb") as sink:  # noqa: PTH123 - a path of fsspec's, not of pathlib's

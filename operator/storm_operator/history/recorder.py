@@ -140,13 +140,16 @@ class Recorder:
         self._thread.join(patience_seconds)
 
     def _write_all(self) -> None:
-        self._attempt(self._recover)
+        is_recovered = self._attempt(self._recover) is None
         unwritten: Pass | None = None
         while (made := self._queue.get()) is not None:
             told = made if unwritten is None else telling(made, unwritten)
+            was_away = bool(self._obstacle)
             if self._written(told):
                 self.written += 1
                 unwritten = None
+                if was_away and not self._obstacle:
+                    is_recovered = is_recovered or self._recovers_now()
             else:
                 self.lost += 1
                 unwritten = told
@@ -162,8 +165,20 @@ class Recorder:
         return failure is None or isinstance(failure, NotPublished)
 
     def _recover(self) -> None:
-        if self._store.recover():
-            self._say("history: what an earlier recorder had not published is published now")
+        try:
+            if self._store.recover():
+                self._say("history: what an earlier recorder had not published is published now")
+        except NotPublished as broken:  # and stays so: it is no obstacle to what is written
+            self._say(f"history: {broken}")
+
+    def _recovers_now(self) -> bool:
+        """Whether that works when writing works again; else it is left until it does so once more."""
+        try:
+            self._recover()
+        except Exception as error:
+            self._say(f"history: what an earlier recorder left is not published yet: {type(error).__name__}: {error}")
+            return False
+        return True
 
     def _attempt(self, act: Callable[[], object]) -> Exception | None:
         """Why it did not work; an obstacle is said once, until something is written."""

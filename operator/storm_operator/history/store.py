@@ -58,6 +58,8 @@ class HistoryStore:
     run_id: str
     limits: Limits = Limits()
     survives_death: bool = True
+    left_alone: int = 0
+    """Files that were published already, and stay as they are."""
     _held: dict[tuple[Table, str], list[tuple[_PartName, Any]]] = field(default_factory=dict)
     _open_since_seconds: float | None = None
     _open_bytes: int = 0
@@ -72,11 +74,13 @@ class HistoryStore:
         return cls(Files.at(root), cluster, run_id, limits, survives_death)
 
     def recover(self) -> int:
-        """Publish what earlier recorders of this cluster left open; returns how many of them there were."""
+        """Publish what earlier recorders of this cluster left open; returns of how many of them nothing is left.
+
+        `NotPublished` names what could not be read, when all else is published.
+        """
         left = [name for name in self.files.names(self._open_folder()) if name != self.run_id]
-        for run_id in sorted(left):
-            self._publish_run(run_id)
-        return len(left)
+        _insist_on_all([path for run_id in sorted(left) for path in self._publish_run(run_id)])
+        return len(set(left) - set(self.files.names(self._open_folder())))
 
     def write(self, period_end_seconds: float, period_seconds: float | None, tables: Mapping[Table, Columns]) -> None:
         """Keep one period; publishes what is open when it is due. `NotPublished` when only that failed."""
@@ -90,7 +94,7 @@ class HistoryStore:
         self._dates.add(stamp.date)
         if self._open_since_seconds is None:
             self._open_since_seconds = period_end_seconds
-        open_seconds = period_end_seconds - self._open_since_seconds
+        open_seconds = abs(period_end_seconds - self._open_since_seconds)  # the clock may have been set back
         if open_seconds >= self.limits.publish_after_seconds or self._open_bytes >= self.limits.publish_after_bytes:
             failure = self._publish_failure()
         if failure is not None:
@@ -107,15 +111,18 @@ class HistoryStore:
 
     def publish(self) -> None:
         """Put the open periods together, publish them, and delete what is beyond the limits."""
+        unreadable: list[str] = []
         if self._dates:
             for (table, _), parts in self._held.items():
                 self._publish_rows(table, self.run_id, parts[0][0], parts[-1][0], [rows for _, rows in parts])
             self._held.clear()
             if self.survives_death:
-                self._publish_run(self.run_id)
-            self.prune(max(self._dates))
+                unreadable = self._publish_run(self.run_id)
+            # A clock that jumped ahead would make all else old.
+            self.prune(min(max(self._dates), f"{datetime.now(UTC):%Y-%m-%d}"))
         self._open_since_seconds, self._open_bytes = None, 0
         self._dates.clear()
+        _insist_on_all(unreadable)
 
     def prune(self, newest_date: str) -> int:
         """Delete the oldest files beyond age (counted from `newest_date`) and size; returns how many went."""
@@ -156,30 +163,46 @@ class HistoryStore:
         path = posixpath.join(self._open_folder(), self.run_id, table.name, str(name))
         return self.files.write_whole(path, lambda sink: write_parquet(rows, table, sink))
 
-    def _publish_run(self, run_id: str) -> None:
+    def _publish_run(self, run_id: str) -> list[str]:
+        """Publish what a run has open; returns what could not be read, which stays."""
         folder = posixpath.join(self._open_folder(), run_id)
+        unreadable = []
         for table in TABLES:
             parts = sorted(path for path, _ in self.files.below(posixpath.join(folder, table.name)))
-            for date, paths in _by_date(parts).items():
-                self._publish_parts(table, run_id, date, paths)
-        self.files.delete(folder)
+            for paths in _by_date(parts).values():
+                unreadable += self._publish_parts(table, run_id, paths)
+        # Its recorder may be about to end, and have written more meanwhile; or be of a version with more tables.
+        if not self.files.below(folder):
+            self.files.delete(folder)
+        return unreadable
 
-    def _publish_parts(self, table: Table, run_id: str, date: str, paths: list[str]) -> None:
-        parts = (self._read_part(path) for path in paths)
-        self._publish_rows(table, run_id, _PartName.of(paths[0]), _PartName.of(paths[-1]), parts)
-        for path in paths:
+    def _publish_parts(self, table: Table, run_id: str, paths: list[str]) -> list[str]:
+        parts = {path: rows for path in paths if (rows := self._read_part(path)) is not None}
+        sound = list(parts)
+        if sound:
+            names = _PartName.of(sound[0]), _PartName.of(sound[-1])
+            self._publish_rows(table, run_id, *names, parts.values())
+        for path in sound:
             self.files.delete(path)
+        return [path for path in paths if path not in parts]
 
     def _publish_rows(self, table: Table, run_id: str, first: _PartName, last: _PartName, parts: Iterable[Any]) -> None:
         name = f"{first.clock}-{quote(run_id, safe='')}-{first.number}-{last.number}.parquet"
         target = posixpath.join(table.name, self._cluster_folder(), f"date={first.date}", name)
-        if not self.files.exists(target):
-            rows = pa.concat_tables(parts, promote_options="default")
-            self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink))
+        if self.files.exists(target):
+            self.left_alone += 1
+            return
+        rows = pa.concat_tables(parts, promote_options="default")
+        self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink))
 
-    def _read_part(self, path: str) -> Any:
+    def _read_part(self, path: str) -> Any | None:
+        """Its rows; None where it is broken. That its bytes cannot be had is no fault of its own, and an error."""
         with self.files.open(path) as source:
-            return pq.read_table(source)
+            content = source.read()
+        try:
+            return pq.read_table(pa.BufferReader(content))
+        except (pa.ArrowException, OSError):
+            return None
 
     def _open_folder(self) -> str:
         return posixpath.join(OPEN, quote(self.cluster, safe=""))
@@ -199,6 +222,12 @@ def write_parquet(rows: Any, table: Table, sink: Any) -> None:
         use_dictionary=[*repeated, "period_seconds"],
         coerce_timestamps="us",
     )
+
+
+def _insist_on_all(unreadable: list[str]) -> None:
+    if unreadable:
+        others = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
+        raise NotPublished(f"not published, and left as it is: {unreadable[0]}{others} cannot be read as Parquet")
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,12 @@ def backfill(
         finally:
             store.publish()
     console.print(f"{seen} periods written to {history}; {empty} without any metrics are gaps")
+    if store.left_alone:
+        console.print(
+            f"but {store.left_alone} files were there already, of an earlier backfill of the same times, and stay as "
+            f"they are; to have others, delete those named *{run_id}* first, before ingest has taken them in",
+            soft_wrap=True,
+        )
 
 
 def parse_time(option: str, text: str) -> float:

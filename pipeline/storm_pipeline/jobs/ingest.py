@@ -17,6 +17,7 @@ from rich.table import Table as RichTable
 
 from storm_operator.core.history_tables import TABLES, Table
 from storm_pipeline.bronze import FILE_ITSELF
+from storm_pipeline.error_console import error_console
 from storm_pipeline.ingestion import LEAST_BYTES_TAKEN_OVER, Batch, Tally
 from storm_pipeline.lake import Lake, exists, frame_of, read, replace_all
 from storm_pipeline.metrics import Labelled
@@ -33,7 +34,7 @@ from storm_pipeline.options import (
     settings_of,
     spark_job,
 )
-from storm_pipeline.schemas import GAPS, SILVER
+from storm_pipeline.schemas import GAPS, QUALITY, SILVER
 from storm_pipeline.transforms.clean import gaps_of
 
 FILES_IN_BATCH = 200
@@ -46,6 +47,10 @@ LEAST_SECONDS = 1
 """Between two looks for new tables and gaps."""
 Told = Callable[[str, int, dict[str, Tally]], None]
 """(table, number of the batch, what became of its rows by cluster)."""
+
+
+class TablesGone(Exception):
+    """What was taken in is no longer there, and would not be taken in again; the message says what can be done."""
 
 
 def _unheard(_: str) -> None:
@@ -70,6 +75,7 @@ class Intake:
             spark.readStream.format("binaryFile")
             .schema(FILE_ITSELF)
             .option("pathGlobFilter", "*.parquet")
+            .option("recursiveFileLookup", "true")  # else a single folder of another form fails the stream
             .option("maxFilesPerTrigger", self.files_in_batch)
             .option("maxFileAge", FOR_EVER)  # history may be copied in at any time, with the times that its files had
             .option("ignoreMissingFiles", "true")  # the recorder's bound may take one before a cut batch comes again
@@ -98,8 +104,10 @@ class Intake:
     ) -> None:
         """Take in all that is there; `begun` hears what is done now.
 
-        Tables side by side: most of what a small one costs is one thread's, that plans and commits.
+        Tables side by side: most of what a small one costs is one thread's, that plans and commits. Raises
+        `TablesGone`.
         """
+        insist_on_tables(spark, self.lake)
         recorded = [table for table in tables if has_files(spark, self.lake.bronze(table.name))]
         begun(", ".join(table.name for table in recorded))
         with ExitStack() as ends:  # where one stream fails, the others' next run goes on where they are now
@@ -115,8 +123,9 @@ class Intake:
     def follow(self, spark: SparkSession, told: Told, every: str) -> None:
         """Take in what is there, then what comes, until interrupted or a stream fails.
 
-        So often as streams look for files, new tables are looked for, and gaps.
+        So often as streams look for files, new tables are looked for, and gaps. Raises `TablesGone`.
         """
+        insist_on_tables(spark, self.lake)
         seconds = max(round(seconds_of(every)), LEAST_SECONDS)
         waiting = list(TABLES)
         spark.streams.resetTerminated()
@@ -134,6 +143,33 @@ def has_files(spark: SparkSession, folder: str) -> bool:
     """Whether there is such a folder, in whatever file system it is."""
     path = spark._jvm.org.apache.hadoop.fs.Path(folder)  # type: ignore[union-attr]
     return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))
+
+
+def insist_on_tables(spark: SparkSession, lake: Lake) -> None:
+    """A checkpoint knows which files were taken in, and nothing of what became of the table since."""
+    for table in TABLES:
+        checkpoint = lake.checkpoint(f"ingest-{table.name}")
+        if _has_ended_batches(spark, checkpoint) and _is_gone(spark, lake, table):
+            raise TablesGone(
+                f"{lake.silver(table.name)} is gone, and {checkpoint} says that its files were taken in: put it back, "
+                "or delete the checkpoint to take in all recorded files again"
+            )
+
+
+def _has_ended_batches(spark: SparkSession, checkpoint: str) -> bool:
+    """Spark makes the folder when it begins, and in it a file named by its number for each batch that has ended."""
+    folder = spark._jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/commits")  # type: ignore[union-attr]
+    files = folder.getFileSystem(spark._jsc.hadoopConfiguration())
+    return bool(files.exists(folder)) and any(one.getPath().getName().isdigit() for one in files.listStatus(folder))
+
+
+def _is_gone(spark: SparkSession, lake: Lake, table: Table) -> bool:
+    """A table of which no row was ever kept has never been there; what was kept is in the quality report."""
+    if exists(spark, lake.silver(table.name)):
+        return False
+    report = lake.silver(QUALITY.name)
+    kept = read(spark, report, QUALITY).where((f.col("table") == table.name) & (f.col("rows_kept") > 0))
+    return not exists(spark, report) or not kept.isEmpty()
 
 
 def find_gaps(spark: SparkSession, lake: Lake) -> None:
@@ -182,11 +218,15 @@ def ingest(
             totals[table] = added(totals.get(table, Tally()), tally)
 
     with spark_job("ingest", settings_of(master, heap, off_heap, conf), console, intake.lake, figures) as spark:
-        if interval:
-            intake.follow(spark, told, interval)
-        else:
-            with console.status("ingest") as status:
-                intake.run(spark, told, begun=lambda what: status.update(f"ingest: {what}"))
+        try:
+            if interval:
+                intake.follow(spark, told, interval)
+            else:
+                with console.status("ingest") as status:
+                    intake.run(spark, told, begun=lambda what: status.update(f"ingest: {what}"))
+        except TablesGone as error:
+            error_console().print(f"[red]ingest:[/] {error}", soft_wrap=True)
+            raise typer.Exit(1) from error
     console.print(report(totals) if totals else "nothing new")
     if totals:
         console.print(MEANING, soft_wrap=True)

@@ -44,11 +44,10 @@ def component_profile(periods: DataFrame) -> DataFrame:
         f.count(f.lit(1)).alias("periods"),
         *(_median(figure).alias(figure) for figure in FIGURES),
         *(f.count(figure).alias(f"{figure}_periods") for figure in FIGURES),
-        f.max("executors").alias("executors"),
         _median("used_each").alias("used_millicores"),
         f.expr("percentile(used_each, 0.95)").alias("used_millicores_p95"),
-        f.max("declared_millicores").alias("declared_millicores"),
-        f.max(f.struct("period_end", "topology_id")).alias("newest"),
+        # What a topology was submitted with before is nothing to compare with.
+        f.max(f.struct("period_end", "topology_id", "executors", "declared_millicores")).alias("newest"),
     )
     middles = medians.select(*group, *(f.col(figure).alias(f"{figure}_middle") for figure in FIGURES))
     deviations = (
@@ -60,6 +59,7 @@ def component_profile(periods: DataFrame) -> DataFrame:
     share = f.col("used_millicores_p95") / f.col("declared_millicores")
     return (
         medians.join(deviations, group)
+        .withColumns({name: f.col(f"newest.{name}") for name in ("executors", "declared_millicores")})
         .withColumn("used_share_of_declared", f.when(f.col("declared_millicores") > 0.0, share))
         .withColumn("hour_of_week", f.when(f.col("hour_of_week") != ALL_HOURS, f.col("hour_of_week")))
         .withColumns({"newest_period": f.col("newest.period_end"), "topology_id": f.col("newest.topology_id")})

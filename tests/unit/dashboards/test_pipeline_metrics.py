@@ -76,3 +76,18 @@ def test_the_share_in_quarantine_is_of_what_ingest_read() -> None:
 def test_names_follow_prometheus_conventions() -> None:
     assert all(metric.name.startswith("storm_pipeline_") and metric.meaning.endswith(".") for metric in METRICS)
     assert all("job" not in metric.labels for metric in METRICS), "Prometheus would rename it"
+
+
+@pytest.mark.parametrize("spoil", ["the folder", "the figures of the run before"])
+def test_a_run_that_cannot_be_told_of_has_ended_well_all_the_same(
+    spoil: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "metrics"
+    monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
+    if spoil == "the folder":
+        folder.write_text("in the way")
+    else:
+        (folder / "storm_pipeline_profile.prom").mkdir(parents=True)
+    with told("profile"):
+        pass
+    assert f"profile: its figures are not in {folder}:" in capsys.readouterr().err

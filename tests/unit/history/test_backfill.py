@@ -164,3 +164,17 @@ def test_times_that_are_none_are_refused(tmp_path: Path) -> None:
     done = run(tmp_path, "http://127.0.0.1:1", "--from", "yesterday")
     assert done.exit_code == 2
     assert "yesterday" in done.output
+
+
+def backfilled_from(found: list[dict[str, Any]], history: Path) -> Any:
+    body = json.dumps({"status": "success", "data": {"result": found}}).encode()
+    with serving(lambda _: (200, body)) as url:
+        return run(history, url)
+
+
+def test_that_an_earlier_backfill_of_the_same_times_stays_is_said(tmp_path: Path) -> None:
+    one, both = ([of for of in all_series() if of["metric"].get("component") != name] for name in ("split", "nobody"))
+    first, second = (backfilled_from(found, tmp_path) for found in (one, both))
+    assert "were there already" not in first.output
+    assert "were there already" in second.output
+    assert {row["component"] for row in rows(tmp_path, "executors")} == {"lines"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,10 @@ from kube_builders import NOW_SECONDS, plan, plan_record
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.history_rows import Columns
-from storm_operator.core.history_tables import FORECASTS, SCHEMA_VERSION, TABLES, Table
+from storm_operator.core.history_tables import FORECASTS, PERIODS, PLANS, SCHEMA_VERSION, TABLES, Table
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness
+from storm_operator.history.files import Files
 from storm_operator.history.recorder import DirectRecorder, Recorder
 from storm_operator.history.store import HistoryStore, Limits
 from storm_operator.loop_ports import PassReport
@@ -199,10 +201,10 @@ class UnpublishableStore(HistoryStore):
 
     has_room = False
 
-    def _publish_run(self, run_id: str) -> None:
+    def _publish_run(self, run_id: str) -> list[str]:
         if not self.has_room:
             raise OSError("no space left on device")
-        super()._publish_run(run_id)
+        return super()._publish_run(run_id)
 
 
 def test_what_is_kept_and_only_not_published_yet_is_not_lost(reports: list[PassReport], tmp_path: Path) -> None:
@@ -321,3 +323,43 @@ def _write_day(store: HistoryStore, day: int) -> None:
     columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [1.0]}
     store.write(1_767_225_600.0 + 86_400.0 * (day - 1) + 60.0, 10.0, {FORECASTS: columns})
     store.publish()
+
+
+def test_a_clock_that_jumped_ahead_makes_no_day_old(tmp_path: Path) -> None:
+    store = HistoryStore.at(str(tmp_path), "blue", "r1")
+    columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [1.0]}
+    now, years = time.time(), 1000.0 * 86_400.0
+    for ended_at in (now - 86_400.0, now + years, now):
+        store.write(ended_at, 10.0, {FORECASTS: columns})
+    store.publish()
+    assert len(rows(tmp_path, FORECASTS.name)) == 3
+
+
+@pytest.mark.parametrize(
+    "table", [one for one in TABLES if one not in (PERIODS, PLANS)], ids=lambda table: str(table.name)
+)
+def test_a_period_of_which_something_is_missing_is_not_among_the_periods(
+    table: Table, reports: list[PassReport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_whole = Files.write_whole
+
+    def without(files: Files, path: str, write: Callable[[Any], None]) -> int:
+        if f"/{table.name}/" in path:
+            raise OSError("no space left on device")
+        return write_whole(files, path, write)
+
+    store = HistoryStore.at(str(tmp_path), "blue", "r1")
+    monkeypatch.setattr(Files, "write_whole", without)
+    with pytest.raises(OSError, match="no space"):
+        DirectRecorder(store).on_pass(reports[-1])
+    monkeypatch.undo()
+    HistoryStore.at(str(tmp_path), "blue", "r2").recover()
+    assert rows(tmp_path, PERIODS.name) == []
+
+
+def test_a_clock_that_was_set_back_while_a_plan_came_into_force_makes_its_times_unknown(tmp_path: Path) -> None:
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), lambda _: None)
+    recorder.on_record(replace(plan_record(PlanState.VERIFIED), seconds_to_in_force=-3.0, seconds_to_running=-0.5))
+    recorder.close()
+    (row,) = rows(tmp_path, "plans")
+    assert (row["seconds_to_in_force"], row["seconds_to_running"]) == (None, None)

@@ -13,7 +13,14 @@ from pyspark.sql import Row
 
 from learned_profiles import CLUSTER, DAY_SECONDS, season
 from storm_operator.core.learned_profile import SEASONAL
-from storm_pipeline.publishing import CannotPublish, Findings, compose_profile, publish_to_file, validity
+from storm_pipeline.publishing import (
+    CannotPublish,
+    Findings,
+    compose_profile,
+    publish_to_config_map,
+    publish_to_file,
+    validity,
+)
 
 MIDNIGHT = datetime(2026, 3, 1)  # noqa: DTZ001 - as Spark gives it to Python: without a zone, and UTC
 VALID_SECONDS = 14.0 * DAY_SECONDS
@@ -135,3 +142,25 @@ def test_until_when_it_is_valid_is_told() -> None:
     made = compose_profile(Findings(CLUSTER, [cost("split")]), VALID_SECONDS)
     assert validity(made, seconds(0.0)) == "valid until 2026-03-15 00:00 UTC"
     assert validity(made, seconds(-14.0)).startswith("valid until 2026-03-15 00:00 UTC, so the operator refuses it: ")
+
+
+NOBODY_THERE = """
+apiVersion: v1
+kind: Config
+current-context: away
+contexts: [{name: away, context: {cluster: away, user: nobody}}]
+clusters: [{name: away, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: nobody, user: {}}]
+"""
+
+
+@pytest.mark.parametrize("kubeconfig", ["", NOBODY_THERE])
+def test_that_there_is_no_way_to_kubernetes_is_said(
+    kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(kubeconfig)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    made = compose_profile(Findings(CLUSTER, [cost("split")]), VALID_SECONDS)
+    with pytest.raises(CannotPublish, match=r"^ConfigMap storm/learned: "):
+        publish_to_config_map(made, "storm", "learned")

@@ -1,0 +1,133 @@
+"""What an earlier recorder left open: published as soon as it can be, and nothing of it deleted that was not."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from storm_operator.core.history_tables import FORECASTS
+from storm_operator.history.files import Files
+from storm_operator.history.recorder import Recorder
+from storm_operator.history.store import HistoryStore, NotPublished
+from storm_operator.loop_ports import PassReport
+
+FIRST_SECONDS = 1_767_225_660.0
+
+
+def keep(store: HistoryStore, number: int) -> None:
+    """The period of that number, with one row."""
+    columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [float(number)]}
+    store.write(FIRST_SECONDS + 10.0 * number, 10.0, {FORECASTS: columns})
+
+
+def published(root: Path) -> list[float]:
+    """Which periods are, by their number."""
+    found = ds.dataset(root / FORECASTS.name).to_table()["arrivals_per_second"].to_pylist()
+    return sorted(found)
+
+
+def test_what_a_recorder_that_still_lives_writes_meanwhile_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = HistoryStore.at(str(tmp_path), "blue", "r1")
+    keep(old, 0)
+    write_whole = Files.write_whole
+
+    def slowly(files: Files, path: str, write: Any) -> int:
+        size = write_whole(files, path, write)
+        if not path.startswith("_open"):
+            monkeypatch.setattr(Files, "write_whole", write_whole)
+            keep(old, 1)
+        return size
+
+    monkeypatch.setattr(Files, "write_whole", slowly)
+    HistoryStore.at(str(tmp_path), "blue", "r2").recover()
+    old.publish()
+    assert published(tmp_path) == [0.0, 1.0]
+
+
+def test_rows_of_a_table_that_is_not_known_yet_stay_for_who_knows_it(tmp_path: Path) -> None:
+    keep(HistoryStore.at(str(tmp_path), "blue", "r1"), 0)
+    part = next((tmp_path / "_open").rglob("*.parquet"))
+    newer = part.parent.with_name("of_tomorrow") / part.name
+    newer.parent.mkdir()
+    newer.write_bytes(part.read_bytes())
+    store = HistoryStore.at(str(tmp_path), "blue", "r2")
+    assert store.recover() == 0
+    assert published(tmp_path) == [0.0]
+    assert newer.is_file()
+
+
+def test_a_broken_period_is_said_and_keeps_no_other_from_being_published(tmp_path: Path) -> None:
+    for run in (1, 2):
+        store = HistoryStore.at(str(tmp_path), "blue", f"r{run}")
+        for number in range(2):
+            keep(store, 10 * run + number)
+    broken = min((tmp_path / "_open").rglob("*.parquet"))
+    broken.write_bytes(broken.read_bytes()[:100])
+    store = HistoryStore.at(str(tmp_path), "blue", "r3")
+    with pytest.raises(NotPublished, match=broken.name):
+        store.recover()
+    assert published(tmp_path) == [11.0, 20.0, 21.0]
+    assert broken.is_file()
+
+
+class AwayStore(HistoryStore):
+    """An object store that answers only once `is_back`."""
+
+    is_back = False
+
+    def recover(self) -> int:
+        self._insist()
+        return super().recover()
+
+    def write(self, *told: Any) -> None:
+        self._insist()
+        super().write(*told)
+
+    def _insist(self) -> None:
+        if not self.is_back:
+            raise OSError("no answer")
+
+
+def test_a_store_that_was_away_at_the_start_is_asked_again_when_it_is_back(tmp_path: Path) -> None:
+    keep(HistoryStore.at(str(tmp_path), "blue", "r1"), 0)
+    store = AwayStore.at(str(tmp_path), "blue", "r2")
+    assert isinstance(store, AwayStore)
+    said: list[str] = []
+    recorder = Recorder(store, said.append)
+    recorder.on_pass(PassReport(FIRST_SECONDS + 100.0, None, None, ()))
+    while recorder.written + recorder.lost < 1:
+        threading.Event().wait(0.01)
+    store.is_back = True
+    recorder.on_pass(PassReport(FIRST_SECONDS + 110.0, None, None, ()))
+    recorder.close()
+    assert published(tmp_path) == [0.0]
+    assert said == [
+        f"history: not written to {store.files.root}: OSError: no answer",
+        "history: written again",
+        "history: what an earlier recorder had not published is published now",
+    ]
+
+
+def test_a_broken_period_is_no_obstacle_to_what_is_written(tmp_path: Path) -> None:
+    keep(HistoryStore.at(str(tmp_path), "blue", "r1"), 0)
+    broken = next((tmp_path / "_open").rglob("*.parquet"))
+    broken.write_bytes(b"")
+    said: list[str] = []
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r2"), said.append)
+    recorder.on_pass(PassReport(FIRST_SECONDS + 100.0, None, None, ()))
+    recorder.close()
+    place = broken.relative_to(tmp_path)
+    assert said == [f"history: not published, and left as it is: {place} cannot be read as Parquet"]
+
+
+def test_a_clock_that_was_set_back_keeps_nothing_from_being_published(tmp_path: Path) -> None:
+    store = HistoryStore.at(str(tmp_path), "blue", "r1")
+    for number in (4000, 3000, 3001):  # nearly three hours back, on the same date
+        keep(store, number)
+    assert published(tmp_path) == [3000.0, 4000.0]

@@ -16,6 +16,10 @@ from dataclasses import dataclass
 LEAST_EXPECTED_PER_SECOND = 1e-6
 """A shape below this says nothing about the level."""
 
+TELLING_SHARE = 0.01
+"""Where less than this share of the shape's mean is expected, what lacks counts as measured just so: a few tuples in the
+night may be many times what was expected, and do not say that the day will bring as many times its own."""
+
 SURPRISE = 1.2
 """A load of this many times what was to be ready for is no noise: nobody knew of it."""
 CURRENT_PERIODS = 1.5
@@ -43,6 +47,11 @@ class Season:
     def ready_between(self, start_seconds: float, end_seconds: float) -> float:
         """The mean of what to be ready for between two times."""
         return self._mean(self.ready_per_second, start_seconds, end_seconds)
+
+    @property
+    def mean_per_second(self) -> float:
+        """Of the shape, over a whole cycle."""
+        return sum(self.expected_per_second) / len(self.expected_per_second)
 
     def _mean(self, shape: Sequence[float], start: float, end: float) -> float:
         first, last = math.floor(start / self.bin_seconds), math.ceil(end / self.bin_seconds)
@@ -94,4 +103,7 @@ def _level(
         weight = (1.0 - season.level_weight) ** age
         measured += weight * value
         expected += weight * season.expected_between(time - period_seconds, time)
-    return measured / expected if expected >= LEAST_EXPECTED_PER_SECOND else None
+    if expected < LEAST_EXPECTED_PER_SECOND:
+        return None
+    lacking = max(0.0, TELLING_SHARE * season.mean_per_second - expected)
+    return (measured + lacking) / (expected + lacking)

@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 LEAST_EXPECTED_PER_SECOND = 1e-6
 """A shape below this says nothing about the level."""
 
 TELLING_SHARE = 0.01
-"""Where less than this share of the shape's mean is expected, what lacks counts as measured just so: a few tuples in the
+"""Where less than this share of the shape's mean is expected, what lacks counts as measured just so: a few tuples in a
 night may be many times what was expected, and do not say that the day will bring as many times its own."""
 
 SURPRISE = 1.2
@@ -26,7 +27,7 @@ CURRENT_PERIODS = 1.5
 """A point that ended longer ago is not the last period's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Season:
     """Tuples per second by position in a cycle that begins whenever the seconds since 1970 (UTC) are a multiple of it.
 
@@ -40,6 +41,11 @@ class Season:
     ready_per_second: tuple[float, ...]
     level_weight: float
 
+    @cached_property
+    def mean_per_second(self) -> float:
+        """Of what is expected, over a whole cycle, which may have thousands of bins."""
+        return sum(self.expected_per_second) / len(self.expected_per_second)
+
     def expected_between(self, start_seconds: float, end_seconds: float) -> float:
         """The mean of the shape between two times."""
         return self._mean(self.expected_per_second, start_seconds, end_seconds)
@@ -47,11 +53,6 @@ class Season:
     def ready_between(self, start_seconds: float, end_seconds: float) -> float:
         """The mean of what to be ready for between two times."""
         return self._mean(self.ready_per_second, start_seconds, end_seconds)
-
-    @property
-    def mean_per_second(self) -> float:
-        """Of the shape, over a whole cycle."""
-        return sum(self.expected_per_second) / len(self.expected_per_second)
 
     def _mean(self, shape: Sequence[float], start: float, end: float) -> float:
         first, last = math.floor(start / self.bin_seconds), math.ceil(end / self.bin_seconds)
@@ -97,13 +98,14 @@ def _level(
     season: Season, points: Sequence[tuple[float, float]], at_seconds: float, period_seconds: float
 ) -> float | None:
     """How far the load lies above or below the shape, newer points counting more."""
-    measured = expected = 0.0
+    measured = expected = telling = 0.0
     for time, value in points:
         age = max(0, round((at_seconds - time) / period_seconds) - 1)
         weight = (1.0 - season.level_weight) ** age
         measured += weight * value
         expected += weight * season.expected_between(time - period_seconds, time)
+        telling += weight * TELLING_SHARE * season.mean_per_second
     if expected < LEAST_EXPECTED_PER_SECOND:
         return None
-    lacking = max(0.0, TELLING_SHARE * season.mean_per_second - expected)
+    lacking = max(0.0, telling - expected)
     return (measured + lacking) / (expected + lacking)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE
-from storm_operator.core.placement.search.partition_state import Graph, Homes, Machines, Pull, Search, Tariff
+from storm_operator.core.placement.search.partition_state import WISHES, Graph, Homes, Machines, Pull, Search, Tariff
 from storm_operator.core.placement.search.problem import Problem
 
 SMALLEST_GAIN = 1e-9
@@ -107,4 +107,6 @@ def new_pull(machines: Machines, vertices: int) -> Pull:
         np.zeros(vertices),
         np.zeros(vertices, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
+        np.full((vertices, WISHES), NOWHERE),
+        np.zeros((vertices, WISHES)),
     )

@@ -21,15 +21,8 @@ from storm_operator.core.placement.search.partition_state import (
     take,
 )
 from storm_operator.core.placement.search.refinement import refine
-from storm_operator.core.placement.search.step_prices import (
-    cheapest,
-    cost_of_removing,
-    forget,
-    moved,
-    network_at,
-    survey,
-    wake,
-)
+from storm_operator.core.placement.search.step_prices import cheapest, cost_of_removing, moved, wake
+from storm_operator.core.placement.search.survey import forget, network_at, survey
 
 KINDS = 6
 MOST_KICKS = 4

@@ -18,6 +18,9 @@ SPARE_WORKERS = 4
 least as many as it has ports: who is put anywhere begins such a worker only where its group has none at all, and there
 are no more groups than ports."""
 
+WISHES = 4
+"""Supervisors that a vertex tries to get onto by an exchange: those that its traffic wants most."""
+
 
 class Graph(NamedTuple):
     """Who exchanges how many tuples per second with whom: neighbours of `v` are at `starts[v]:starts[v + 1]`."""
@@ -120,7 +123,7 @@ class Pull(NamedTuple):
     """What the traffic with those there in other workers would cost; this and the rest only with several zones."""
     by_zone: Floats
     from_zone: Floats
-    """What the traffic would cost from each zone, where a vertex looks everywhere."""
+    """What the traffic would cost from each zone, or from those looked at."""
     touched: Ints
     zones: Ints
     zone_count: Ints
@@ -129,6 +132,10 @@ class Pull(NamedTuple):
     nearer_as_of: Ints
     """When that was found out: it holds until `as_of`, which counts, changes."""
     as_of: Ints
+    wished: Ints
+    """[vertex, n-th] On which supervisors its network would save most when it was looked at last, best first."""
+    wished_saves: Floats
+    """By how much the network costs less there (< 0)."""
 
 
 class Search(NamedTuple):

@@ -11,22 +11,25 @@ import numpy as np
 from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
 from storm_operator.core.placement.search.compiled import compiled, inner, leaf
 from storm_operator.core.placement.search.partition_state import Partition, Search, is_too_full, members_of, move
+from storm_operator.core.placement.search.restart_prices import least_restart, restarts_due
 from storm_operator.core.placement.search.step_prices import (
     change_of_outranking,
     cost_of_adding,
     cost_of_removing,
+    cost_of_replacing,
+    wake,
+)
+from storm_operator.core.placement.search.survey import (
     forget,
+    look_around,
     look_everywhere,
     network_anywhere,
     network_at,
     survey,
-    wake,
 )
 
 MOST_ROUNDS = 4
 MOST_PASSES = 8
-EXCHANGES_TRIED = 4
-"""Supervisors that a vertex tries to get onto by an exchange: those that its traffic wants most."""
 RELIEF_TRIED = 64
 """From an overloaded supervisor exchanges with all others are tried, unless there are more."""
 
@@ -79,6 +82,8 @@ def _exchange_all(search: Search, state: Partition, to_move: Flags, to_exchange:
             if not len(counted):
                 counted = members_of(state, column)
                 _count_bonds(search, counted, bonds_with, 1.0)
+            if to_move[vertex]:  # something has changed for it since it was looked at
+                best_move(search, state, vertex)
             partner, change = _exchange(search, state, vertex, bonds_with)
             if partner != NOWHERE:
                 _count_bonds(search, counted, bonds_with, 0.0)
@@ -104,14 +109,21 @@ def _count_bonds(search: Search, members: Ints, bonds_with: Floats, factor: floa
 
 @leaf
 def best_move(search: Search, state: Partition, vertex: int) -> tuple[int, float]:
-    """Where `vertex` costs least, and the change of the total, if it falls; else NOWHERE.
+    """Where `vertex` costs least, and the change of the total, if it falls; else NOWHERE. Notes its wishes, too.
 
     Looks at the supervisors that it exchanges tuples with and its home; at all of them when it must leave an
     overload or a supervisor that answers too little.
     """
-    at, home = state.place[vertex], search.homes.home[vertex]
+    at, home, pull = state.place[vertex], search.homes.home[vertex], search.pull
     found = survey(search, state, vertex)
-    gain = cost_of_removing(search, state, vertex) - network_at(search, at)
+    here = network_at(search, at)
+    pull.wished[vertex], pull.wished_saves[vertex] = NOWHERE, 0.0
+    look_around(search)
+    for candidate in range(found):
+        column = pull.touched[candidate]
+        if column != at:
+            _wish(search, vertex, column, network_anywhere(search, column) - here)
+    gain = cost_of_removing(search, state, vertex) - here
     best, best_delta = NOWHERE, -search.tariff.smallest_gain
     everywhere = is_too_full(search, state, at) or state.workers[at] > search.machines.ports[at]
     everywhere = everywhere or search.machines.is_risky[at]
@@ -122,12 +134,13 @@ def best_move(search: Search, state: Partition, vertex: int) -> tuple[int, float
         if everywhere:
             column = candidate
         elif candidate < found:
-            column = search.pull.touched[candidate]
+            column = pull.touched[candidate]
         else:
             column = home
         if column in (at, NOWHERE):
             continue
-        delta = gain + (network_anywhere(search, column) if everywhere else network_at(search, column))
+        is_known = everywhere or candidate < found
+        delta = gain + (network_anywhere(search, column) if is_known else network_at(search, column))
         if delta >= best_delta and column != home:
             continue  # adding costs something, or nothing
         delta += cost_of_adding(search, state, vertex, column)
@@ -137,49 +150,65 @@ def best_move(search: Search, state: Partition, vertex: int) -> tuple[int, float
     return best, best_delta
 
 
-@inner
+@leaf
 def _exchange(search: Search, state: Partition, vertex: int, bonds_with: Floats) -> tuple[int, float]:
-    """Exchange `vertex` with another where both together gain; whom with, or NOWHERE, and the change of the total."""
-    wanted = np.full(EXCHANGES_TRIED, NOWHERE)
-    saved = np.zeros(EXCHANGES_TRIED)
-    at = state.place[vertex]
-    if is_too_full(search, state, at) and len(state.load) <= RELIEF_TRIED:
-        wanted, saved = np.arange(len(state.load)), np.zeros(len(state.load))
-    _survey_wishes(search, state, vertex, wanted, saved)
-    for choice in range(len(wanted)):
-        if wanted[choice] not in (NOWHERE, at):
-            partner, change = _exchange_with_best(search, state, vertex, wanted[choice], saved[choice], bonds_with)
+    """Exchange `vertex`, whose wishes are known, with another where both together gain.
+
+    Whom with, or NOWHERE, and the change of the total.
+    """
+    if is_too_full(search, state, state.place[vertex]) and len(state.load) <= RELIEF_TRIED:
+        return _exchange_with_anybody(search, state, vertex, bonds_with)
+    pull = search.pull
+    for choice in range(pull.wished.shape[1]):
+        column, saved = pull.wished[vertex, choice], pull.wished_saves[vertex, choice]
+        if column != NOWHERE and _may_pay(search, state, vertex, column, saved):
+            partner, change = _exchange_with_best(search, state, vertex, column, saved, bonds_with)
             if partner != NOWHERE:
                 return partner, change
     return NOWHERE, 0.0
 
 
 @leaf
-def _survey_wishes(search: Search, state: Partition, vertex: int, wanted: Ints, saved: Floats) -> None:
-    """What `vertex` would save on the `wanted` supervisors; where none is named, those on which it saves most."""
-    at = state.place[vertex]
+def _exchange_with_anybody(search: Search, state: Partition, vertex: int, bonds_with: Floats) -> tuple[int, float]:
+    at, partner, change = state.place[vertex], NOWHERE, 0.0
     found = survey(search, state, vertex)
-    here = network_at(search, at)
-    if wanted[0] != NOWHERE:
-        for column in wanted:
-            saved[column] = network_at(search, column) - here
-    else:
-        for candidate in range(found):
-            column = search.pull.touched[candidate]
-            network = network_at(search, column) - here
-            if column != at and network < saved[-1]:
-                _keep(wanted, saved, column, network)
+    look_everywhere(search)
+    here = network_anywhere(search, at)
+    for column in range(len(state.load)):
+        if column != at and partner == NOWHERE:
+            saved = network_anywhere(search, column) - here
+            partner, change = _exchange_with_best(search, state, vertex, column, saved, bonds_with)
     forget(search, found)
+    return partner, change
 
 
 @leaf
-def _keep(wanted: Ints, saved: Floats, column: int, value: float) -> None:
-    """Keep the few lowest values, sorted."""
-    at = len(saved) - 1
-    while at > 0 and saved[at - 1] > value:
-        saved[at], wanted[at] = saved[at - 1], wanted[at - 1]
+def _wish(search: Search, vertex: int, column: int, saves: float) -> None:
+    """Keep `column` among those wished for, sorted, if `vertex` saves more there than on one of them."""
+    wished, saved = search.pull.wished, search.pull.wished_saves
+    at = wished.shape[1] - 1
+    if saves >= saved[vertex, at]:
+        return
+    while at > 0 and saved[vertex, at - 1] > saves:
+        saved[vertex, at], wished[vertex, at] = saved[vertex, at - 1], wished[vertex, at - 1]
         at -= 1
-    saved[at], wanted[at] = value, column
+    saved[vertex, at], wished[vertex, at] = saves, column
+
+
+@leaf
+def _may_pay(search: Search, state: Partition, vertex: int, column: int, saved: float) -> bool:
+    """Whether to exchange `vertex` with anyone of `column` can pay: its worker restarts if that is the one in force."""
+    machines, tariff, at = search.machines, search.tariff, state.place[vertex]
+    if tariff.has_ranks or not tariff.has_restarts:
+        return True
+    if state.workers[at] > machines.ports[at] or state.workers[column] > machines.ports[column]:
+        return True
+    overload = max(state.load[at] - machines.room[at], 0.0) + max(state.load[column] - machines.room[column], 0.0)
+    # The other may gain as much; one that gained more would be tried as `vertex`.
+    least = 2.0 * saved - overload * tariff.overloaded_millicore + least_restart(search, state, vertex)
+    if least < -tariff.smallest_gain:
+        return True
+    return least - restarts_due(search, state, at) - restarts_due(search, state, column) < -tariff.smallest_gain
 
 
 @leaf
@@ -201,9 +230,11 @@ def _exchange_with_best(
             change = change_of_outranking(search, state, at, -given, -ranked)
             shift += (change + change_of_outranking(search, state, column, given, ranked)) * price
         if saved + shift < best_delta:
-            if single_zone:
-                network = saved + state.inside[other] - bonds_with[other]
-            else:
+            network = saved + (state.inside[other] - bonds_with[other] if single_zone else min(saved, 0.0))
+            if network + shift < best_delta:
+                shift += cost_of_replacing(search, state, vertex, other, at)
+                shift += cost_of_replacing(search, state, other, vertex, column)
+            if network + shift < best_delta and not single_zone:
                 network = saved + _nearer(search, state, other, at, column)
             if network + shift < best_delta:
                 network += 2.0 * _apart(search, vertex, other, at, column)

@@ -6,19 +6,9 @@ import numpy as np
 
 from storm_operator.core.arrays import NOWHERE, Flags, Ints
 from storm_operator.core.placement.search.compiled import compiled, leaf
-from storm_operator.core.placement.search.partition_state import Homes, Partition, Search, put, take, worker_at
-
-
-@leaf
-def worker_restart(homes: Homes, column: int, group: int, size: int, settled: int, price: float) -> float:
-    """What it costs that this worker, of so many vertices, is not the one in force; 0 when it is."""
-    if size == 0:
-        return 0.0
-    if settled == size:
-        for at in range(homes.worker_group.shape[1]):
-            if homes.worker_group[column, at] == group and homes.worker_size[column, at] == size:
-                return 0.0
-    return price
+from storm_operator.core.placement.search.partition_state import Partition, Search, put, take, worker_at
+from storm_operator.core.placement.search.restart_prices import change_of_restarts, is_settled_on, restarts_due
+from storm_operator.core.placement.search.survey import forget, look_everywhere, network_anywhere, network_at, survey
 
 
 @leaf
@@ -77,42 +67,51 @@ def cost_of_adding(search: Search, state: Partition, vertex: int, column: int) -
 
     Less than 0 only at its home, where it may make a worker what it is in force.
     """
-    graph, machines, tariff, homes = search.graph, search.machines, search.tariff, search.homes
+    graph, machines, tariff = search.graph, search.machines, search.tariff
     cost = burden_of_adding(search, state, vertex, column)
     if state.size[column] == 0 and not machines.in_use[column]:
         cost += tariff.supervisor
-    price, settled = homes.restart_price[vertex], homes.settled[vertex] and homes.home[vertex] == column
     group = graph.group[vertex]
-    at = worker_at(state, column, group)
-    if at == NOWHERE:
+    if worker_at(state, column, group) == NOWHERE:
         if state.workers[column] >= state.worker_group.shape[1]:
             return np.inf
         if state.workers[column] >= machines.ports[column]:
             cost += tariff.missing_port
-        return cost + worker_restart(homes, column, group, 1, int(settled), price)
-    size, was_settled = state.worker_size[column, at], state.worker_settled[column, at]
-    was_price = state.worker_price[column, at]
-    cost -= worker_restart(homes, column, group, size, was_settled, was_price)
-    return cost + worker_restart(homes, column, group, size + 1, was_settled + int(settled), was_price + price)
+    settled = is_settled_on(search.homes, vertex, column)
+    return cost + change_of_restarts(search, state, column, group, 1, settled, search.homes.restart_price[vertex])
 
 
 @leaf
 def cost_of_removing(search: Search, state: Partition, vertex: int) -> float:
     """Everything but the network, for taking `vertex` off where it is; mostly negative."""
-    graph, machines, tariff, homes = search.graph, search.machines, search.tariff, search.homes
+    graph, machines, tariff = search.graph, search.machines, search.tariff
     column = state.place[vertex]
     cost = burden_of_removing(search, state, vertex)
     if state.size[column] == 1 and not machines.in_use[column]:
         cost -= tariff.supervisor
-    price, settled = homes.restart_price[vertex], homes.settled[vertex] and homes.home[vertex] == column
     group = graph.group[vertex]
-    at = worker_at(state, column, group)
-    size, was_settled = state.worker_size[column, at], state.worker_settled[column, at]
-    was_price = state.worker_price[column, at]
+    size = state.worker_size[column, worker_at(state, column, group)]
     if size == 1 and state.workers[column] > machines.ports[column]:
         cost -= tariff.missing_port
-    cost -= worker_restart(homes, column, group, size, was_settled, was_price)
-    return cost + worker_restart(homes, column, group, size - 1, was_settled - int(settled), was_price - price)
+    settled = is_settled_on(search.homes, vertex, column)
+    return cost + change_of_restarts(search, state, column, group, -1, -settled, -search.homes.restart_price[vertex])
+
+
+@leaf
+def cost_of_replacing(search: Search, state: Partition, leaving: int, coming: int, column: int) -> float:
+    """What restarts and missing ports cost more where `coming` takes the place of `leaving` on `column`."""
+    group, price, ports = search.graph.group, search.homes.restart_price, search.machines.ports[column]
+    settled_out, settled_in = is_settled_on(search.homes, leaving, column), is_settled_on(search.homes, coming, column)
+    left, joined = group[leaving], group[coming]
+    if left == joined:
+        settled, dearer = settled_in - settled_out, price[coming] - price[leaving]
+        return change_of_restarts(search, state, column, left, 0, settled, dearer)
+    cost = change_of_restarts(search, state, column, left, -1, -settled_out, -price[leaving])
+    cost += change_of_restarts(search, state, column, joined, 1, settled_in, price[coming])
+    workers = state.workers[column]
+    after = workers + int(worker_at(state, column, joined) == NOWHERE)
+    after -= int(state.worker_size[column, worker_at(state, column, left)] == 1)
+    return cost + (max(after - ports, 0) - max(workers - ports, 0)) * search.tariff.missing_port
 
 
 @compiled
@@ -122,95 +121,6 @@ def put_all(search: Search, state: Partition, place: Ints) -> None:
         column = place[vertex]
         if column != NOWHERE and cost_of_adding(search, state, vertex, column) != np.inf:
             put(search, state, vertex, column)
-
-
-@leaf
-def survey(search: Search, state: Partition, vertex: int) -> int:
-    """Fill the scratch for `vertex`; the number of supervisors touched. `forget` empties it again."""
-    graph, pull = search.graph, search.pull
-    found = 0
-    for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
-        column = state.place[graph.neighbours[edge]]
-        if column == NOWHERE:
-            continue
-        if pull.tuples[column] == 0.0:
-            pull.touched[found] = column
-            found += 1
-        pull.tuples[column] += graph.rates[edge]
-        pull.saved[column] += graph.bonds[edge]
-    if len(search.machines.zone_ms) > 1:
-        _survey_zones(search, state, vertex)
-    return found
-
-
-@leaf
-def _survey_zones(search: Search, state: Partition, vertex: int) -> None:
-    """Where supervisors are not equally far apart, what `vertex` exchanges with each zone counts as well."""
-    graph, machines, pull = search.graph, search.machines, search.pull
-    zones = 0
-    for edge in range(graph.starts[vertex], graph.starts[vertex + 1]):
-        other = graph.neighbours[edge]
-        column = state.place[other]
-        if column == NOWHERE:
-            continue
-        zone, rate = machines.zone[column], graph.rates[edge]
-        if pull.by_zone[zone] == 0.0:
-            pull.zones[zones] = zone
-            zones += 1
-        pull.by_zone[zone] += rate
-        if graph.group[other] != graph.group[vertex]:
-            pull.nearby[column] += rate * search.tariff.between_workers_ms
-    pull.zone_count[0] = zones
-
-
-@leaf
-def network_at(search: Search, column: int) -> float:
-    """What the traffic of the surveyed vertex would cost with it on `column`; only differences mean anything."""
-    machines, pull = search.machines, search.pull
-    if len(machines.zone_ms) == 1:
-        return -pull.saved[column]
-    zone = machines.zone[column]
-    cost = pull.nearby[column] - pull.tuples[column] * machines.zone_ms[zone, zone]
-    for at in range(pull.zone_count[0]):
-        cost += pull.by_zone[pull.zones[at]] * machines.zone_ms[zone, pull.zones[at]]
-    return cost
-
-
-@leaf
-def look_everywhere(search: Search) -> None:
-    """After a survey: find out for `network_anywhere`, which then answers as `network_at` does, and at once."""
-    machines, pull = search.machines, search.pull
-    zones = len(machines.zone_ms)
-    if zones == 1:
-        return
-    pull.from_zone[:] = 0.0
-    for at in range(pull.zone_count[0]):
-        there = pull.zones[at]
-        rate = pull.by_zone[there]
-        for zone in range(zones):
-            pull.from_zone[zone] += rate * machines.zone_ms[there, zone]
-
-
-@leaf
-def network_anywhere(search: Search, column: int) -> float:
-    machines, pull = search.machines, search.pull
-    if len(machines.zone_ms) == 1:
-        return -pull.saved[column]
-    zone = machines.zone[column]
-    return pull.nearby[column] - pull.tuples[column] * machines.zone_ms[zone, zone] + pull.from_zone[zone]
-
-
-@leaf
-def forget(search: Search, found: int) -> None:
-    """Empty the scratch after a survey that touched `found` supervisors."""
-    pull = search.pull
-    for at in range(found):
-        pull.saved[pull.touched[at]] = 0.0
-        pull.tuples[pull.touched[at]] = 0.0
-        pull.nearby[pull.touched[at]] = 0.0
-    for at in range(pull.zone_count[0]):
-        pull.by_zone[pull.zones[at]] = 0.0
-    pull.zone_count[0] = 0
 
 
 @leaf
@@ -241,16 +151,7 @@ def total_cost(search: Search, state: Partition) -> float:
         rest += max(state.workers[column] - machines.ports[column], 0) * tariff.missing_port
         if state.size[column] and not machines.in_use[column]:
             rest += tariff.supervisor
-        for at in range(state.worker_group.shape[1]):
-            if state.worker_group[column, at] != NOWHERE:
-                rest += worker_restart(
-                    search.homes,
-                    column,
-                    state.worker_group[column, at],
-                    state.worker_size[column, at],
-                    state.worker_settled[column, at],
-                    state.worker_price[column, at],
-                )
+        rest += restarts_due(search, state, column)
     return network + rest
 
 

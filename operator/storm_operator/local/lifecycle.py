@@ -27,6 +27,7 @@ from storm_operator.local.spec import (
     ClusterLayout,
     LocalClusterError,
     LocalClusterSpec,
+    check_name,
     lay_out,
 )
 from storm_operator.local.state_file import readable_layout, readable_layouts, state_file, write_layout
@@ -105,6 +106,7 @@ def take_down(cluster: str) -> ClusterLayout | None:
 
     Without a layout nobody knows where its files are: they stay, and the next `up` in that folder removes them.
     """
+    check_name(cluster)
     layout = readable_layout(cluster)
     sweep(cluster)
     if layout is not None:

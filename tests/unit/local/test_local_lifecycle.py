@@ -191,3 +191,13 @@ class Stopped(Exception):
 
 def stop_here(*_: object) -> None:
     raise Stopped
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../local", "Local"])
+@pytest.mark.parametrize("command", ["down", "status"])
+def test_name_that_no_cluster_can_have_sweeps_nothing(command: str, name: str, swept: list[str]) -> None:
+    """The cgroups of an empty name are those of all clusters, and those of `..` are the whole machine's."""
+    done = CliRunner().invoke(app, [command, "--name", name])
+    assert done.exit_code == 1
+    assert f"name: {name!r} must be 1 to 12 characters" in " ".join(done.output.split())
+    assert swept == []

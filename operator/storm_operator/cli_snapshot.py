@@ -115,14 +115,28 @@ def take_snapshot(
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all: an interrupted command leaves no half file."""
+    """To a plain file whole or not at all; a device or a pipe (`/dev/stdout`) stays what it is."""
     try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as temporary:
-            temporary.write(text)
-        Path(temporary.name).chmod(0o666 & ~_umask())
-        Path(temporary.name).replace(path)
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+        else:
+            _put_in_place(path.resolve(), text)
     except OSError as error:
         _fail(f"{path} cannot be written: {error.strerror}", EXIT_BAD_INPUT)
+
+
+def _put_in_place(path: Path, text: str) -> None:
+    """An interrupted command, or a full disk, leaves no half file."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as temporary:
+        half = Path(temporary.name)
+        try:
+            temporary.write(text)
+            temporary.flush()
+            half.chmod(0o666 & ~_umask())
+            half.replace(path)
+        except BaseException:
+            half.unlink(missing_ok=True)
+            raise
 
 
 def _umask() -> int:

@@ -9,7 +9,6 @@ from socketserver import BaseServer
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.manager_lock import ManagedByAnother, ManagerLock
@@ -27,7 +26,7 @@ from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
 from storm_operator.standalone import AroundPasses, run_forever, stop_on_signals
-from storm_operator.terminal import CountsTeller, TerminalListener
+from storm_operator.terminal import CountsTeller, TerminalListener, say_on_stdout
 from storm_operator.topology_folder import TopologyFolder
 
 ADDRESSES = {
@@ -96,12 +95,6 @@ def standalone(
     ] = None,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
-    # Not `markup`: sentences have names, addresses and tracebacks of others in them, and brackets in these.
-    console = Console(highlight=False, log_path=False, markup=False, emoji=False)
-
-    def say(sentence: str) -> None:
-        console.log(sentence)
-
     _check_paths(folder, storm_home, storm_conf_dir)
     connection = _connection(
         local,
@@ -116,6 +109,7 @@ def standalone(
         storm_conf_dir=storm_conf_dir,
     )
     stop = stop_on_signals()
+    say = say_on_stdout(on_closed=stop.set)
     _say_what_is_not_there_yet(profile, say)
     say(f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends it")
     with ExitStack() as until_ended:

@@ -102,9 +102,7 @@ class ControlLoop:
         self.memory.limited |= self._held_to_limits()
         record = self.journal.load()
         if record is not None:
-            if record.state.is_final:
-                self.listener.on_record(record)  # that life ended before it told of it, or cleared the journal
-            self.plans.settle(record)
+            self.plans.take_up(record)
             self.plans.finish_interrupted()
         return self.plans.pending
 
@@ -121,6 +119,7 @@ class ControlLoop:
 
     def _pass(self, specs: Mapping[str, TopologySpec]) -> PassReport:
         self.times.clear()
+        self.plans.agree_with_journal()
         self.plans.finish_interrupted()
         with self.times.step("observe"):
             snapshot = self._observe(specs, self.clock.now())

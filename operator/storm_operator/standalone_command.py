@@ -26,6 +26,7 @@ from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
 from storm_operator.standalone import AroundPasses, run_forever, stop_on_signals
+from storm_operator.suspended_here import SuspendedHere
 from storm_operator.terminal import CountsTeller, TerminalListener, say_on_stdout
 from storm_operator.topology_folder import TopologyFolder
 
@@ -144,11 +145,19 @@ def standalone(
         teller = CountsTeller(say)
         counts = ExecutorCounts(teller.tell, onlooker=page.watcher.on_held_resizes)
 
+        lifecycle = assembly.lifecycle(say)
+        suspended = SuspendedHere(assembly.store, lifecycle, say)
+
         def begin() -> None:
             """Only a cluster whose ZooKeeper and Nimbus answer is managed, and that nobody else manages."""
             lock.take()
             assembly.client.leader()
+            suspended.recall()
             say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C leaves topologies running")
+
+        def before() -> None:
+            suspended.keep()
+            page.carry_out(loop.desk)
 
         def after(specs: Mapping[str, TopologySpec], report: PassReport) -> None:
             teller.begin_pass()
@@ -157,11 +166,11 @@ def standalone(
         around = AroundPasses(
             begin=begin,
             confirm=lock.check,
-            before=lambda: page.carry_out(loop.desk),
+            before=before,
             after=after,
             ended=told.pass_ended,
         )
-        begun = run_forever(followed, assembly.lifecycle(say), loop, stop, say, around)
+        begun = run_forever(followed, lifecycle, loop, stop, say, around)
     if begun:
         say("ended; topologies are left running under the plans in force")
     else:

@@ -79,6 +79,18 @@ class PlanStore:
     def clear_journal(self) -> None:
         self._nodes.remove(f"{self._root}/journal")
 
+    def write_suspended(self, topologies: Mapping[str, str]) -> None:
+        """Keeps which topologies, id by name, the operator suspended; for a standalone's next life."""
+        if topologies:
+            self._nodes.put(f"{self._root}/suspended", documents.encode_suspended(topologies))
+        else:
+            self._nodes.remove(f"{self._root}/suspended")
+
+    def read_suspended(self) -> Mapping[str, str]:
+        """What `write_suspended` kept."""
+        content = self._nodes.get(f"{self._root}/suspended")
+        return {} if content is None else documents.decode_suspended(content)
+
     def _path(self, kind: str, topology_id: str) -> str:
         if not topology_id or "/" in topology_id:
             raise MalformedDocument(f"topology id {topology_id!r}: must be Storm's, without a slash")

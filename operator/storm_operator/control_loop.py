@@ -282,8 +282,7 @@ class ControlLoop:
         self._lift_limits_of_unmanaged(frozenset())
 
     def _held_to_limits(self) -> frozenset[str]:
-        documents = self.applier.documents
-        return frozenset(known for known in documents.planned_topologies() if documents.read_cpu_limits(known))
+        return frozenset(filter(self.applier.limits.hold, self.applier.documents.planned_topologies()))
 
     def _lift_limits_of_unmanaged(self, managed: AbstractSet[str]) -> None:
         for topology_id in sorted(self.memory.limited - managed):

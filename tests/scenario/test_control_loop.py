@@ -390,6 +390,18 @@ def test_peer_that_fails_in_mid_apply_leaves_a_plan_that_the_next_pass_finishes(
     assert len({record.plan.id for record in played.audience.records}) == 1
 
 
+def test_cpu_limits_that_cannot_be_read_keep_nobody_waiting() -> None:
+    played = scene()
+    played.cluster.limits["words"] = {}
+
+    def refuse(_: str) -> Mapping[Executor, float]:
+        raise MalformedDocument("CPU limits: not JSON")
+
+    played.cluster.read_cpu_limits = refuse  # type: ignore[method-assign]
+    assert played.loop.recover() is None
+    assert isinstance(played.run(), Plan)
+
+
 def interrupted_by_a_freeze() -> tuple[Scene, PlanRecord]:
     """An operator that was frozen in the midst of its plan, and the plan, while another managed the cluster."""
     played = scene()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -183,6 +184,29 @@ def test_a_state_file_that_cannot_be_written_takes_down_what_was_begun(
         LocalCluster(LocalClusterSpec(name=NAME), isolate=False).up()
     assert swept == [NAME, NAME]
     assert not state_file(NAME).exists()
+
+
+def test_of_two_that_come_up_at_once_neither_sweeps_what_the_other_has_begun(
+    swept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others, seen = list[threading.Thread](), list[list[str]]()
+
+    def begin_another(*_: object) -> None:
+        if not others:
+            others.append(threading.Thread(target=up_as_far_as_it_goes))
+            others[0].start()
+            others[0].join(0.3)
+        seen.append(list(swept))
+        raise Stopped
+
+    def up_as_far_as_it_goes() -> None:
+        with pytest.raises(Stopped):
+            LocalCluster(LocalClusterSpec(name=NAME), isolate=False).up()
+
+    monkeypatch.setattr(lifecycle, "make_storm_home", begin_another)
+    up_as_far_as_it_goes()
+    others[0].join()
+    assert seen == [[NAME], [NAME] * 3], "each sweeps as it begins and as it fails"
 
 
 class Stopped(Exception):

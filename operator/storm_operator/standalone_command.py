@@ -14,6 +14,7 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.manager_lock import ManagedByAnother, ManagerLock
 from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.profile_file import ProfileFile
+from storm_operator.adapters.resources import is_folder
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble, manager_lock
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
@@ -202,17 +203,23 @@ def _serve(metrics: OperatorMetrics, port: int) -> BaseServer:
 
 
 def _say_what_is_not_there_yet(profile: Path | None, say: Callable[[str], None]) -> None:
-    if profile is not None and not profile.is_file():
+    if profile is None:
+        return
+    try:
+        profile.stat()
+    except FileNotFoundError:
         say(f"--profile: {profile} is not there yet; it is followed once it is")
+    except OSError as error:
+        say(f"--profile: {profile} cannot be read yet ({error.strerror}); it is followed once it can")
 
 
 def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | None) -> None:
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
     if (storm_home is None) != (storm_conf_dir is None):
         raise typer.BadParameter("--storm-home and --storm-conf-dir: give both, or none where nothing is submitted")
     for option, path in (("--storm-home", storm_home), ("--storm-conf-dir", storm_conf_dir)):
-        if path is not None and not path.is_dir():
+        if path is not None and not is_folder(path):
             raise typer.BadParameter(f"{option}: {path} is no folder")
 
 

@@ -42,6 +42,7 @@ __all__ = [
     "InvalidResource",
     "UnreadableResource",
     "crd_file",
+    "is_folder",
     "parse_topology",
     "read_documents",
     "read_topology_file",
@@ -57,6 +58,14 @@ OBJECT_NAME = re.compile(rf"{PART}(\.{PART})*")
 LONGEST_NAME = 253
 SUFFIXES = (".yaml", ".yml")
 """Of the files in a folder that may describe topologies."""
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is known to be there: one that may not be looked at is none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def read_topology_file(path: Path) -> TopologySpec:

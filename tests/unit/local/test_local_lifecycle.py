@@ -145,6 +145,13 @@ def test_the_words_of_a_program_that_failed_are_shown_as_they_stand(monkeypatch:
     assert "mvn: [main] failed: [/usr/lib/jvm] is no JDK" in ended.output
 
 
+def test_a_state_folder_that_cannot_be_made_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    ended = CliRunner().invoke(app, ["up", "--name", NAME, "--no-plugin"], env={"COLUMNS": "300"})
+    assert ended.exit_code == 1
+    assert ended.stderr.rstrip().endswith("Not a directory: '/dev/null/storm-operator'")
+
+
 def test_another_clusters_broken_state_file_is_told_once_and_stands_in_nobodys_way(
     swept: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

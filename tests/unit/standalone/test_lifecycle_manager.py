@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import zipfile
 from dataclasses import dataclass, field, replace
@@ -331,3 +332,17 @@ def test_another_source_is_tried_at_the_first_pace_again(tmp_path: Path) -> None
         manager.step({"words": TopologySpec("words", JarSource(str(tmp_path / name), "a.B"))}, now)
     assert manager.retries["words"].pause_seconds == FIRST_RETRY_SECONDS
     assert manager.retries["words"].failures == 1
+
+
+def test_jar_of_the_same_age_and_size_that_takes_the_place_of_another_is_another(tmp_path: Path) -> None:
+    """As tools lay them down that give all files one time."""
+    spec = TopologySpec("words", JarSource(str(tmp_path / "a.jar"), "a.B"))
+    found = set()
+    for content in "12":
+        fresh = Path(jar(tmp_path / "new.jar", content))
+        os.utime(fresh, (1, 1))
+        if content == "2":
+            assert fresh.stat().st_size == (tmp_path / "a.jar").stat().st_size
+        fresh.rename(tmp_path / "a.jar")
+        found.add(source_fingerprint(spec))
+    assert len(found) == 2

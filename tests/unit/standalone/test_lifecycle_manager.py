@@ -346,3 +346,13 @@ def test_jar_of_the_same_age_and_size_that_takes_the_place_of_another_is_another
         fresh.rename(tmp_path / "a.jar")
         found.add(source_fingerprint(spec))
     assert len(found) == 2
+
+
+def test_a_clock_that_is_set_back_puts_nothing_off_for_so_long(tmp_path: Path) -> None:
+    specs = {"words": TopologySpec("words", JarSource(str(tmp_path / "absent.jar"), "a.B"))}
+    manager = LifecycleManager(FakeStorm(), JvmSubmitter(None), print)
+    manager.step(specs, 10_000.0)
+    manager.step(specs, 10_000.0 + FIRST_RETRY_SECONDS / 2)
+    assert manager.retries["words"].failures == 1
+    manager.step(specs, 6_400.0)
+    assert manager.retries["words"].failures == 2

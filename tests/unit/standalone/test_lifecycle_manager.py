@@ -356,3 +356,16 @@ def test_a_clock_that_is_set_back_puts_nothing_off_for_so_long(tmp_path: Path) -
     assert manager.retries["words"].failures == 1
     manager.step(specs, 6_400.0)
     assert manager.retries["words"].failures == 2
+
+
+def test_jar_with_names_that_are_no_text_stops_nobody_else(tmp_path: Path) -> None:
+    """As a damaged one may have them: an error that nobody foresaw would end the pass for all."""
+    broken = Path(jar(tmp_path / "broken.jar"))
+    with zipfile.ZipFile(broken, "w") as archive:
+        archive.writestr("ä", "1")
+    broken.write_bytes(broken.read_bytes().replace("ä".encode(), b"\xff\xff"))
+    specs = {"words": TopologySpec("words", JarSource(str(broken), "a.B"))}
+    manager = LifecycleManager(FakeStorm(), JvmSubmitter(None), print)
+    manager.step(specs, 0.0)
+    assert manager.progress["words"].stage is Stage.FAILED
+    assert "broken.jar is not a jar" in manager.progress["words"].message

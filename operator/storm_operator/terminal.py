@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from io import TextIOWrapper
 
 from rich.console import Console
 
@@ -28,11 +29,13 @@ Say = Callable[[str], None]
 def say_on_stdout(on_closed: Callable[[], None]) -> Say:
     """Says sentences with their time: folded for a terminal, each on one line for a log.
 
-    What cannot be written is lost, and does not end a loop in the midst of a plan. `on_closed` is called where nobody
-    reads any more.
+    What cannot be written is lost, a character that the encoding lacks is its number, and neither ends a loop in the
+    midst of a plan. `on_closed` is called where nobody reads any more.
     """
     # Not `markup`: sentences have names, addresses and tracebacks of others in them, and brackets in these.
     console = Console(highlight=False, log_path=False, markup=False, emoji=False)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
     def say(sentence: str) -> None:
         try:

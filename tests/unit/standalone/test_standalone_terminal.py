@@ -74,3 +74,12 @@ def test_whoever_read_and_is_gone_ends_it_after_the_pass(monkeypatch: pytest.Mon
         say(LONG)
         assert ended.is_set()
         say(LONG)
+
+
+def test_what_has_no_form_in_the_logs_encoding_is_said_by_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "log").open("w", encoding="latin-1") as log:
+        monkeypatch.setattr(sys, "stdout", log)
+        say_on_stdout(lambda: None)("größe → \ud800: submitted")
+    assert (tmp_path / "log").read_text(encoding="latin-1").endswith(" größe \\u2192 \\ud800: submitted\n")

@@ -208,7 +208,12 @@ def _config_map_key(given: Mapping[str, Any]) -> ConfigMapKey:
 
 
 def _resolve(path: str, base_folder: Path | None) -> str:
-    return str((base_folder / path).resolve()) if base_folder is not None else path
+    if base_folder is None:
+        return path
+    try:
+        return str((base_folder / path).resolve())
+    except (ValueError, RuntimeError):  # a NUL, or half a character; links in a circle
+        raise InvalidResource(f"the path {path!r} is none that a file can have") from None
 
 
 def _scale_limits(given: Mapping[str, Any] | None) -> ScaleLimits | None:

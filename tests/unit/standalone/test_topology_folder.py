@@ -192,3 +192,13 @@ def test_file_that_cannot_even_be_looked_at_is_said_once_and_stops_nothing(tmp_p
     assert folder.read().keys() == {"words"}
     assert folder.read().keys() == {"words"}
     assert said == ["a.yaml: cannot be read: Too many levels of symbolic links"]
+
+
+@pytest.mark.parametrize("path", ["a\\0.jar", "\\ud800.jar"])
+def test_path_that_no_file_can_have_is_a_mistake_like_others(path: str, tmp_path: Path) -> None:
+    said: list[str] = []
+    text = GOOD.format(name="lines", policy="liu").replace("adopt: {}", f'jar: {{path: "{path}", mainClass: A}}')
+    write(tmp_path / "a.yaml", text, at=1)
+    write(tmp_path / "b.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    assert set(TopologyFolder(tmp_path, said.append).read()) == {"words"}
+    assert said == [f"a.yaml: the path {f'{path}'.encode().decode('unicode_escape')!r} is none that a file can have"]

@@ -177,6 +177,14 @@ def test_a_journal_that_cannot_be_unpacked_is_refused(content: bytes) -> None:
         PlanStore(nodes).read_journal()
 
 
+@pytest.mark.parametrize("content", [b"{", b"\x1f\x8bnonsense", b"{}", b'{"plan": 1}'])
+def test_whoever_waits_for_a_journal_that_cannot_be_read_is_told_which_node_to_delete(content: bytes) -> None:
+    nodes = Dictionary()
+    nodes.put("/other/storm-operator/journal", content)
+    with pytest.raises(MalformedDocument, match=r"cannot be read \(.*delete the node /other/storm-operator/journal "):
+        PlanJournal(PlanStore(nodes, "/other")).load()
+
+
 @pytest.mark.parametrize("topology_id", ["", "a/b", "../journal"])
 def test_ids_that_would_lead_elsewhere_are_refused(topology_id: str) -> None:
     with pytest.raises(MalformedDocument, match="without a slash"):

@@ -201,4 +201,4 @@ def test_path_that_no_file_can_have_is_a_mistake_like_others(path: str, tmp_path
     write(tmp_path / "a.yaml", text, at=1)
     write(tmp_path / "b.yaml", GOOD.format(name="words", policy="liu"), at=1)
     assert set(TopologyFolder(tmp_path, said.append).read()) == {"words"}
-    assert said == [f"a.yaml: the path {f'{path}'.encode().decode('unicode_escape')!r} is none that a file can have"]
+    assert said == [f"a.yaml: the path {path.encode().decode('unicode_escape')!r} is none that a file can have"]

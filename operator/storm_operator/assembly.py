@@ -18,7 +18,7 @@ from storm_operator.adapters.metrics.prometheus import PrometheusSource
 from storm_operator.adapters.metrics.scrape import ScrapeSource
 from storm_operator.adapters.metrics.source import MetricsSource
 from storm_operator.adapters.nimbus.client import SEEDS_KEYS, NimbusClient
-from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
+from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, storm_root
 from storm_operator.adapters.observer import SnapshotObserver
 from storm_operator.adapters.peer_calls import CallBook, NoBook, NotedConnection, NotedNodes
 from storm_operator.adapters.plan_store import PlanStore
@@ -57,6 +57,9 @@ class ClusterConnection:
     storm_conf_dir: Path | None = None
     nimbus_named_by: str = SEEDS_KEYS
     zookeeper_named_by: str = SERVERS_KEYS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "storm_root", storm_root(self.storm_root))
 
 
 class Machines(MachineLimits, Protocol):

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from storm_operator.adapters.resources import KIND, SUFFIXES, InvalidResource, parse_topology, read_documents
+from storm_operator.adapters.resources import KIND, SUFFIXES, InvalidResource, is_folder, parse_topology, read_documents
+from storm_operator.cli_output import written_out
 
 EXIT_BAD_INPUT = 2
 
@@ -34,8 +35,9 @@ def check(
     a component of that name is there.
     """
     found = [checked for path in _files(paths) for checked in _check_file(path)]
-    for checked in found:
-        typer.echo(f"{checked.path}: {checked.words}", err=not checked.is_right)
+    with written_out("check"):
+        for checked in found:
+            typer.echo(f"{checked.path}: {checked.words}", err=not checked.is_right)
     if not found:
         typer.echo(f"no {KIND} in {', '.join(map(str, paths))}", err=True)
     if not found or not all(checked.is_right for checked in found):
@@ -44,7 +46,7 @@ def check(
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
-        if path.is_dir():
+        if is_folder(path):
             yield from sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
         else:
             yield path

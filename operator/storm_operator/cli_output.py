@@ -20,13 +20,13 @@ def written_out(command: str) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError as error:
-        _give_up_stdout()
+        give_up_stdout()
         if error.errno != errno.EPIPE:  # who reads a pipe may end before us
             typer.echo(f"storm-operator {command}: the output cannot be written: {error.strerror}", err=True)
         raise typer.Exit(EXIT_NOT_WRITTEN) from None
 
 
-def _give_up_stdout() -> None:
+def give_up_stdout() -> None:
     """What waits to be written would be tried again at the end of the program, and fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

@@ -70,7 +70,7 @@ def plan(
         if output is Output.JSON:
             typer.echo(json.dumps(decision_document(decision, distance), indent=2))
         else:
-            Console().print(decision_view(decision, picture, distance), highlight=False)
+            Console(markup=False, emoji=False).print(decision_view(decision, picture, distance), highlight=False)
 
 
 def _fail(message: str) -> NoReturn:

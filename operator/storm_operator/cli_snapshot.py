@@ -15,7 +15,7 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.metrics import MetricsSource, PrometheusSource, ScrapeSource
 from storm_operator.adapters.metrics.addresses import checked_url, parse_agents
 from storm_operator.adapters.nimbus.client import NimbusClient
-from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
+from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, storm_root
 from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.cli_output import written_out
@@ -44,14 +44,14 @@ def snapshot(
         int, typer.Option(min=1, max=65535, help="The agents' port on the supervisors' hosts.")
     ] = DEFAULT_AGENT_PORT,
     period: Annotated[float, typer.Option(min=1.0, help="Seconds between the two readings.")] = 10.0,
-    storm_root: Annotated[str, typer.Option(help="storm.zookeeper.root")] = DEFAULT_STORM_ROOT,
+    root: Annotated[str, typer.Option("--storm-root", help="storm.zookeeper.root")] = DEFAULT_STORM_ROOT,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Where to write it (default: stdout).")] = None,
 ) -> None:
     """Write a snapshot of a live cluster: what `storm-operator plan` reads. Takes one period."""
     try:
         client = NimbusClient(nimbus)
         session = ZooKeeperSession(zookeeper)
-        cluster = StormCluster(client, session, storm_root)
+        cluster = StormCluster(client, session, storm_root(root))
         source = metrics_source(agent or (), prometheus, cluster.supervisor_ids, agent_port, match)
     except ValueError as error:
         _fail(str(error), EXIT_BAD_INPUT)
@@ -115,14 +115,28 @@ def take_snapshot(
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all: an interrupted command leaves no half file."""
+    """To a plain file whole or not at all; a device or a pipe (`/dev/stdout`) stays what it is."""
     try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as temporary:
-            temporary.write(text)
-        Path(temporary.name).chmod(0o666 & ~_umask())
-        Path(temporary.name).replace(path)
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+        else:
+            _put_in_place(path.resolve(), text)
     except OSError as error:
         _fail(f"{path} cannot be written: {error.strerror}", EXIT_BAD_INPUT)
+
+
+def _put_in_place(path: Path, text: str) -> None:
+    """An interrupted command, or a full disk, leaves no half file."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as temporary:
+        half = Path(temporary.name)
+        try:
+            temporary.write(text)
+            temporary.flush()
+            half.chmod(0o666 & ~_umask())
+            half.replace(path)
+        except BaseException:
+            half.unlink(missing_ok=True)
+            raise
 
 
 def _umask() -> int:

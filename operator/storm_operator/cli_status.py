@@ -12,6 +12,7 @@ import requests
 import typer
 from rich.console import Console
 
+from storm_operator.cli_output import written_out
 from storm_operator.status_view import explanation_view, status_view
 
 DEFAULT_URL = "http://127.0.0.1:8088"
@@ -45,12 +46,13 @@ def status(url: Url = DEFAULT_URL, cluster: Cluster = None, output: Form = Outpu
         found = [_status_of(url, name) for name in names]
     except NotToBeHad as error:
         _fail("status", str(error))
-    if output is Output.JSON:
-        typer.echo(json.dumps({"version": VERSION, "clusters": found}, indent=2))
-        return
-    console = Console(highlight=False)
-    for one in found:
-        console.print(status_view(one["name"], one["view"], one["plans"]))
+    with written_out("status"):
+        if output is Output.JSON:
+            typer.echo(json.dumps({"version": VERSION, "clusters": found}, indent=2))
+            return
+        console = _console()
+        for one in found:
+            console.print(status_view(one["name"], one["view"], one["plans"]))
 
 
 def explain(
@@ -64,10 +66,16 @@ def explain(
         found = _explanation(url, _cluster_names(url, cluster), topology)
     except NotToBeHad as error:
         _fail("explain", str(error))
-    if output is Output.JSON:
-        typer.echo(json.dumps({"version": VERSION, **found}, indent=2))
-    else:
-        Console(highlight=False).print(explanation_view(found))
+    with written_out("explain"):
+        if output is Output.JSON:
+            typer.echo(json.dumps({"version": VERSION, **found}, indent=2))
+        else:
+            _console().print(explanation_view(found))
+
+
+def _console() -> Console:
+    """Not `markup`: names are the users' own, and may have brackets in them."""
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def _status_of(url: str, cluster: str) -> dict[str, Any]:

@@ -102,9 +102,7 @@ class ControlLoop:
         self.memory.limited |= self._held_to_limits()
         record = self.journal.load()
         if record is not None:
-            if record.state.is_final:
-                self.listener.on_record(record)  # that life ended before it told of it, or cleared the journal
-            self.plans.settle(record)
+            self.plans.take_up(record)
             self.plans.finish_interrupted()
         return self.plans.pending
 
@@ -121,6 +119,7 @@ class ControlLoop:
 
     def _pass(self, specs: Mapping[str, TopologySpec]) -> PassReport:
         self.times.clear()
+        self.plans.agree_with_journal()
         self.plans.finish_interrupted()
         with self.times.step("observe"):
             snapshot = self._observe(specs, self.clock.now())
@@ -283,8 +282,7 @@ class ControlLoop:
         self._lift_limits_of_unmanaged(frozenset())
 
     def _held_to_limits(self) -> frozenset[str]:
-        documents = self.applier.documents
-        return frozenset(known for known in documents.planned_topologies() if documents.read_cpu_limits(known))
+        return frozenset(filter(self.applier.limits.hold, self.applier.documents.planned_topologies()))
 
     def _lift_limits_of_unmanaged(self, managed: AbstractSet[str]) -> None:
         for topology_id in sorted(self.memory.limited - managed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.apply_ports import PlanDocuments
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
@@ -21,12 +22,26 @@ class CpuLimits:
 
     documents: PlanDocuments
 
+    def hold(self, topology_id: str) -> bool:
+        """Whether executors of the topology are, or may be, held to limits."""
+        try:
+            return bool(self.documents.read_cpu_limits(topology_id))
+        except MalformedDocument:
+            return True
+
+    def _in_force(self, topology_id: str) -> Mapping[Executor, float]:
+        """None where they cannot be read: they are written anew as a whole, and nothing else must wait for them."""
+        try:
+            return self.documents.read_cpu_limits(topology_id)
+        except MalformedDocument:
+            return {}
+
     def follow(self, topology_id: str, limits: Mapping[Executor, float]) -> bool:
         """Between plans: write `limits` where they differ from those in force; whether anything was written.
 
         An executor that `limits` does not name (its demand is unknown) keeps the limit that it has.
         """
-        in_force = self.documents.read_cpu_limits(topology_id)
+        in_force = self._in_force(topology_id)
         own = {executor: limit for executor, limit in limits.items() if executor.topology_id == topology_id}
         wanted = {**in_force, **own}
         if wanted == dict(in_force):
@@ -36,20 +51,20 @@ class CpuLimits:
 
     def rise(self, topology_id: str, limits: Mapping[Executor, float]) -> None:
         """While a plan settles its limits stand, but whoever needs more has it at once."""
-        in_force = self.documents.read_cpu_limits(topology_id)
+        in_force = self._in_force(topology_id)
         higher = {executor: max(limit, limits.get(executor, 0.0)) for executor, limit in in_force.items()}
         if higher != dict(in_force):
             self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, higher)
 
     def lift(self, topology_id: str) -> None:
         """Nobody is to be held to a limit any more."""
-        if self.documents.read_cpu_limits(topology_id):
+        if self.hold(topology_id):
             self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, {})
 
     def raise_for(self, plan: Plan) -> None:
         """Limits rise before a move: nobody may starve while both old and new place need CPU."""
         for topology_id in plan.topology_ids:
-            old = self.documents.read_cpu_limits(topology_id)
+            old = self._in_force(topology_id)
             new = _limits_of(plan, topology_id)
             # An executor without a limit so far is not given one by a move that is not finished.
             raised = {executor: max(millicores, new.get(executor, 0.0)) for executor, millicores in old.items()}

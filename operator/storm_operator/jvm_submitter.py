@@ -60,7 +60,7 @@ def source_fingerprint(spec: TopologySpec) -> str:
     check_jar(jar)
     try:
         stat = jar.stat()
-        content = _jar_sha256(jar, stat.st_mtime_ns, stat.st_size)
+        content = _jar_sha256(jar, stat.st_mtime_ns, stat.st_size, stat.st_ino)
     except OSError as error:  # a jar that is being replaced at this very moment
         raise SubmissionError(f"the jar cannot be read: {error}") from error
     source: JarSource | FluxSource
@@ -73,7 +73,7 @@ def source_fingerprint(spec: TopologySpec) -> str:
 
 
 @lru_cache(maxsize=64)
-def _jar_sha256(jar: Path, mtime_ns: int, size_bytes: int) -> str:
+def _jar_sha256(jar: Path, mtime_ns: int, size_bytes: int, inode: int) -> str:
     """Read once for each version of the file: jars are large, and passes many."""
     with jar.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

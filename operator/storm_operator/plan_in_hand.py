@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError
+from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, MalformedDocument
 from storm_operator.apply import Applier
 from storm_operator.core.groups import Group
 from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone
@@ -18,6 +18,7 @@ from storm_operator.loop_ports import Journal, Listener, LoopMemory
 KEPT_RECORDS = 50
 PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
+ENDED_BY_ANOTHER = "no longer in the journal: another storm-operator managed the cluster meanwhile, and ended it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,32 @@ class PlanInHand:
         """The plan that is being applied or waits to be verified; there is one at most."""
         last = self.memory.records[-1] if self.memory.records else None
         return last if last is not None and not last.state.is_final else None
+
+    def take_up(self, kept: PlanRecord) -> None:
+        """What the journal has of an earlier life of the operator, or of another's."""
+        if kept.state.is_final:
+            self.listener.on_record(kept)  # that life ended before it told of it, or cleared the journal
+        self.settle(kept)
+
+    def agree_with_journal(self) -> None:
+        """Go by the journal where it no longer has the plan in hand as it is known here.
+
+        Another managed the cluster then, while this one was frozen, or cut off, beyond its session. To go on from
+        memory would put in force what that one has finished, taken back, or replaced.
+        """
+        record = self.pending
+        if record is None:
+            return
+        try:
+            kept = self.journal.load()
+        except MalformedDocument:
+            return  # the next step writes it anew
+        if kept is not None and (kept.plan.id, kept.state) == (record.plan.id, record.state):
+            return
+        if kept is None or kept.plan.id != record.plan.id:
+            self._tell(replace(record, state=PlanState.EXPIRED, message=ENDED_BY_ANOTHER))
+        if kept is not None:
+            self.take_up(kept)
 
     def finish_interrupted(self) -> None:
         """Go on with a plan whose way into force was cut short by a dead operator, or by a peer.

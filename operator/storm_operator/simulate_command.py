@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from storm_operator.cli_output import written_out
 from storm_operator.console.server import DEFAULT_PORT
 from storm_operator.console.site import PageAddress, PageUnavailable
 from storm_operator.core.learned_profile import why_refused
@@ -67,7 +68,8 @@ def simulate(
     ] = None,
 ) -> None:
     """Play a scenario on a simulated Storm cluster: no Storm, no Java, much faster than real time."""
-    console, errors = Console(highlight=False), Console(highlight=False, stderr=True)
+    # Not `markup`: a scenario's names are its author's, and may have brackets in them.
+    console, errors = Console(highlight=False, markup=False, emoji=False), Console(highlight=False, stderr=True)
     _check_page_options(page, pace, {"--profile": profile, "--output": output, "--history": history}, policy or ())
     read = _read(scenario, errors)
     names = policy or [next(iter(read.specs.values())).scheduling.policy]
@@ -94,23 +96,25 @@ def simulate(
                     by_profile = play(read.scenario, specs, played=told(both), profiles=learned)
                     reports.append((both, by_profile))
                     sentences.append(against_unlearned(name, by_profile, managed))
+        if output is not None:
+            for name, report in reports:
+                (output / f"{name.replace(' ', '-')}.json").write_text(report.to_json(), encoding="utf-8")
     except OSError as error:
         errors.print(f"[red]cannot write:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(1) from error
-    console.print(_table(reports))
-    for sentence in sentences:
-        console.print(sentence, soft_wrap=True)
-    if output is not None:
-        for name, report in reports:
-            (output / f"{name.replace(' ', '-')}.json").write_text(report.to_json(), encoding="utf-8")
-        console.print(f"reports: {output}")
+    with written_out("simulate"):
+        console.print(_table(reports))
+        for sentence in sentences:
+            console.print(sentence, soft_wrap=True)
+        if output is not None:
+            console.print(f"reports: {output}")
 
 
 def _read(file: Path, errors: Console) -> ScenarioFile:
     try:
         return read_scenario(file)
     except InvalidScenario as error:
-        errors.print(f"[red]{file}:[/] {escape(str(error))}", soft_wrap=True)
+        errors.print(f"[red]{escape(str(file))}:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(2) from error
 
 
@@ -128,7 +132,7 @@ def _check_page_options(page: bool, pace: float | None, others: Mapping[str, obj
 def _check_policies(names: Sequence[str], errors: Console) -> None:
     unknown = sorted(set(names) - set(POLICIES))
     if unknown:
-        errors.print(f"[red]--policy {unknown[0]}:[/] there are {', '.join(sorted(POLICIES))}", soft_wrap=True)
+        errors.print(f"[red]--policy {escape(unknown[0])}:[/] there are {', '.join(sorted(POLICIES))}", soft_wrap=True)
         raise typer.Exit(2)
 
 

@@ -135,7 +135,7 @@ def _run_passes(
 
 
 def stop_on_signals() -> threading.Event:
-    """An event that Ctrl-C and SIGTERM set; a second Ctrl-C interrupts at once."""
+    """An event that Ctrl-C, SIGTERM and the end of the terminal set; a second Ctrl-C interrupts at once."""
     stop = threading.Event()
 
     def on_signal(number: int, _: object) -> None:
@@ -145,4 +145,6 @@ def stop_on_signals() -> threading.Event:
 
     signal.signal(signal.SIGINT, on_signal)
     signal.signal(signal.SIGTERM, on_signal)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        signal.signal(signal.SIGHUP, on_signal)
     return stop

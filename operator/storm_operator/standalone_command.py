@@ -9,12 +9,12 @@ from socketserver import BaseServer
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.manager_lock import ManagedByAnother, ManagerLock
 from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.profile_file import ProfileFile
+from storm_operator.adapters.resources import is_folder
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble, manager_lock
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
@@ -27,7 +27,8 @@ from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
 from storm_operator.standalone import AroundPasses, run_forever, stop_on_signals
-from storm_operator.terminal import CountsTeller, TerminalListener
+from storm_operator.suspended_here import SuspendedHere
+from storm_operator.terminal import CountsTeller, TerminalListener, say_on_stdout
 from storm_operator.topology_folder import TopologyFolder
 
 ADDRESSES = {
@@ -96,12 +97,6 @@ def standalone(
     ] = None,
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
-    # Not `markup`: sentences have names, addresses and tracebacks of others in them, and brackets in these.
-    console = Console(highlight=False, log_path=False, markup=False, emoji=False)
-
-    def say(sentence: str) -> None:
-        console.log(sentence)
-
     _check_paths(folder, storm_home, storm_conf_dir)
     connection = _connection(
         local,
@@ -116,6 +111,7 @@ def standalone(
         storm_conf_dir=storm_conf_dir,
     )
     stop = stop_on_signals()
+    say = say_on_stdout(on_closed=stop.set)
     _say_what_is_not_there_yet(profile, say)
     say(f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends it")
     with ExitStack() as until_ended:
@@ -150,11 +146,19 @@ def standalone(
         teller = CountsTeller(say)
         counts = ExecutorCounts(teller.tell, onlooker=page.watcher.on_held_resizes)
 
+        lifecycle = assembly.lifecycle(say)
+        suspended = SuspendedHere(assembly.store, lifecycle, say)
+
         def begin() -> None:
             """Only a cluster whose ZooKeeper and Nimbus answer is managed, and that nobody else manages."""
             lock.take()
             assembly.client.leader()
+            suspended.recall()
             say(f"managing {folder} on Nimbus {', '.join(connection.nimbus)}; Ctrl-C leaves topologies running")
+
+        def before() -> None:
+            suspended.keep()
+            page.carry_out(loop.desk)
 
         def after(specs: Mapping[str, TopologySpec], report: PassReport) -> None:
             teller.begin_pass()
@@ -163,11 +167,11 @@ def standalone(
         around = AroundPasses(
             begin=begin,
             confirm=lock.check,
-            before=lambda: page.carry_out(loop.desk),
+            before=before,
             after=after,
             ended=told.pass_ended,
         )
-        begun = run_forever(followed, assembly.lifecycle(say), loop, stop, say, around)
+        begun = run_forever(followed, lifecycle, loop, stop, say, around)
     if begun:
         say("ended; topologies are left running under the plans in force")
     else:
@@ -199,17 +203,23 @@ def _serve(metrics: OperatorMetrics, port: int) -> BaseServer:
 
 
 def _say_what_is_not_there_yet(profile: Path | None, say: Callable[[str], None]) -> None:
-    if profile is not None and not profile.is_file():
+    if profile is None:
+        return
+    try:
+        profile.stat()
+    except FileNotFoundError:
         say(f"--profile: {profile} is not there yet; it is followed once it is")
+    except OSError as error:
+        say(f"--profile: {profile} cannot be read yet ({error.strerror}); it is followed once it can")
 
 
 def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | None) -> None:
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise typer.BadParameter(f"FOLDER: {folder} is not a folder; give one that holds StormTopology YAML files")
     if (storm_home is None) != (storm_conf_dir is None):
         raise typer.BadParameter("--storm-home and --storm-conf-dir: give both, or none where nothing is submitted")
     for option, path in (("--storm-home", storm_home), ("--storm-conf-dir", storm_conf_dir)):
-        if path is not None and not path.is_dir():
+        if path is not None and not is_folder(path):
             raise typer.BadParameter(f"{option}: {path} is no folder")
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from io import TextIOWrapper
 
+from rich.console import Console
+
+from storm_operator.cli_output import give_up_stdout
 from storm_operator.control_loop import PassReport
 from storm_operator.core.decision import Hold
 from storm_operator.core.decision_memory import assignment_hash
@@ -17,6 +24,33 @@ KEPT_PLANS = 50
 """Plans of which is known what was said; those before them are long over."""
 
 Say = Callable[[str], None]
+
+
+def say_on_stdout(on_closed: Callable[[], None]) -> Say:
+    """Says sentences with their time: folded for a terminal, each on one line for a log.
+
+    What cannot be written is lost, a character that the encoding lacks is its number, and neither ends a loop in the
+    midst of a plan. `on_closed` is called where nobody reads any more.
+    """
+    # Not `markup`: sentences have names, addresses and tracebacks of others in them, and brackets in these.
+    console = Console(highlight=False, log_path=False, markup=False, emoji=False)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+    def say(sentence: str) -> None:
+        try:
+            if sys.stdout.isatty():
+                console.log(sentence)
+            else:
+                now = datetime.now().astimezone().isoformat(timespec="seconds")
+                sys.stdout.write(f"{now} {sentence}\n")
+                sys.stdout.flush()
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                give_up_stdout()
+                on_closed()
+
+    return say
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +23,10 @@ class TopologyFolder:
     nimbus: tuple[str, ...] = ()
     """Addresses of the Nimbus that is managed; files that name another are not for us. Empty: any."""
     specs_by_file: dict[Path, TopologySpec] = field(default_factory=dict)
-    versions: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    """The last good spec of each file that is for us."""
+    file_of: dict[str, Path] = field(default_factory=dict)
+    """By topology name: the file that is followed."""
+    versions: dict[Path, tuple[int, int, int]] = field(default_factory=dict)
     reads: int = 0
     said: SaidOnce = field(default_factory=SaidOnce)
 
@@ -33,50 +37,63 @@ class TopologyFolder:
             files = {path for path in self.folder.iterdir() if path.suffix in SUFFIXES}
         except OSError as error:
             self._say_once(f"{self.folder} cannot be read ({error}); what it described stays in use")
-            return {spec.name: spec for spec in self.specs_by_file.values()}
+            return self._followed()
         for gone in {*self.versions, *self.specs_by_file} - files:
-            spec = self.specs_by_file.pop(gone, None)
+            self.specs_by_file.pop(gone, None)
             self.versions.pop(gone, None)
-            if spec is not None:
-                self.say(f"{spec.name}: {gone.name} is gone; no longer managed, and left running if it runs")
-        for path in sorted(files):
-            self._read_if_changed(path)
-        return {spec.name: spec for spec in self.specs_by_file.values()}
+        changed = {path for path in sorted(files) if self._read_if_changed(path)}
+        before, self.file_of = self.file_of, files_followed(self.specs_by_file, self.file_of)
+        self._say_what_became_of(before, files)
+        for path in sorted(changed & set(before.values()) & set(self.file_of.values())):
+            self.say(f"{self.specs_by_file[path].name}: {path.name} has changed and is followed")
+        return self._followed()
 
-    def _read_if_changed(self, path: Path) -> None:
+    def _followed(self) -> dict[str, TopologySpec]:
+        return {name: self.specs_by_file[path] for name, path in self.file_of.items()}
+
+    def _say_what_became_of(self, before: Mapping[str, Path], files: AbstractSet[Path]) -> None:
+        for name, path in sorted(before.items()):
+            present = self.file_of.get(name)
+            why = f"{name}: {path.name} {'no longer describes it' if path in files else 'is gone'}"
+            if present is None:
+                self.say(f"{why}; no longer managed, and left running if it runs")
+            elif present != path:
+                self.say(f"{why}; {present.name} describes it, and is followed")
+        for path, spec in sorted(self.specs_by_file.items()):
+            owner = self.file_of[spec.name]
+            if owner != path:
+                self._say_once(
+                    f"{path.name}: topology {spec.name!r} is already described by {owner.name}; it is ignored"
+                )
+
+    def _read_if_changed(self, path: Path) -> bool:
+        """Whether it has another spec now."""
         try:
             stat = path.stat()
-            version = (stat.st_mtime_ns, stat.st_size)
+            version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if self.versions.get(path) == version:
-                return
+                return False
             self.versions[path] = version
             spec = read_topology_file(path)
         except FileNotFoundError:
-            return
+            return False
         except UnreadableResource as error:
             self._keep_unread(path, str(error))
-            return
+            return False
         except OSError as error:
             self._keep_unread(path, f"{path.name}: cannot be read: {error.strerror}")
-            return
+            return False
         except InvalidResource as error:
             self.say(f"{error}{self._what_stays(path)}")
-            return
+            return False
         if spec.nimbus is not None and self.nimbus and spec.nimbus not in self.nimbus:
             self.say(
                 f"{path.name}: spec.nimbus is {spec.nimbus}, not the {', '.join(self.nimbus)} managed here; ignored"
             )
             self.specs_by_file.pop(path, None)
-            return
-        owner = next((p for p, s in self.specs_by_file.items() if s.name == spec.name and p != path), None)
-        if owner is not None:
-            del self.versions[path]  # looked at again in each pass: the other file may go
-            self.specs_by_file.pop(path, None)  # what it described before it took that name
-            self._say_once(f"{path.name}: topology {spec.name!r} is already described by {owner.name}; it is ignored")
-            return
-        if path in self.specs_by_file:
-            self.say(f"{spec.name}: {path.name} has changed and is followed")
+            return False
         self.specs_by_file[path] = spec
+        return True
 
     def _keep_unread(self, path: Path, why: str) -> None:
         """It is read again in each pass: rights, or a disk, may change and leave the file as it is."""
@@ -84,8 +101,18 @@ class TopologyFolder:
         self._say_once(f"{why}{self._what_stays(path)}")
 
     def _what_stays(self, path: Path) -> str:
-        return "; its last good version stays in use" if path in self.specs_by_file else ""
+        return "; its last good version stays in use" if path in self.file_of.values() else ""
 
     def _say_once(self, sentence: str) -> None:
         if self.said.is_new(sentence, self.reads):
             self.say(sentence)
+
+
+def files_followed(specs: Mapping[Path, TopologySpec], before: Mapping[str, Path]) -> dict[str, Path]:
+    """By topology name: the file that was followed `before` while it still describes it, else the first by name. Pure.
+
+    `specs` are those of all files.
+    """
+    kept = {name: path for name, path in before.items() if path in specs and specs[path].name == name}
+    first = {spec.name: path for path, spec in sorted(specs.items(), reverse=True)}
+    return first | kept

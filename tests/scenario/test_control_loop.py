@@ -14,7 +14,7 @@ from storm_operator.apply import Applier
 from storm_operator.control_loop import unmeasured_topologies
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.model import Assignment, Executor
-from storm_operator.core.plan_record import PlanState
+from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod, Mode, Trigger
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.terminal import TerminalListener
@@ -388,6 +388,67 @@ def test_peer_that_fails_in_mid_apply_leaves_a_plan_that_the_next_pass_finishes(
     played.run()
     assert last_state(played) is PlanState.SETTLING
     assert len({record.plan.id for record in played.audience.records}) == 1
+
+
+def test_cpu_limits_that_cannot_be_read_keep_nobody_waiting() -> None:
+    played = scene()
+    played.cluster.limits["words"] = {}
+
+    def refuse(_: str) -> Mapping[Executor, float]:
+        raise MalformedDocument("CPU limits: not JSON")
+
+    played.cluster.read_cpu_limits = refuse  # type: ignore[method-assign]
+    assert played.loop.recover() is None
+    assert isinstance(played.run(), Plan)
+
+
+def interrupted_by_a_freeze() -> tuple[Scene, PlanRecord]:
+    """An operator that was frozen in the midst of its plan, and the plan, while another managed the cluster."""
+    played = scene()
+    original = played.cluster.rebalance
+
+    def fail(topology_id: str) -> None:
+        played.cluster.rebalance = original  # type: ignore[method-assign]
+        raise NimbusUnreachable("gone")
+
+    played.cluster.rebalance = fail  # type: ignore[method-assign]
+    played.run()
+    assert last_state(played) is PlanState.APPLYING
+    assert played.journal.kept is not None
+    return played, played.journal.kept
+
+
+def test_plan_that_another_has_ended_meanwhile_is_not_gone_on_with() -> None:
+    played, interrupted = interrupted_by_a_freeze()
+    played.journal.clear()
+    played.cluster.plans.clear()
+    played.observer.error = ZooKeeperUnreachable("nothing is decided in this pass")
+    played.run()
+    (record,) = played.loop.memory.records
+    assert (record.plan.id, record.state) == (interrupted.plan.id, PlanState.EXPIRED)
+    assert "another storm-operator" in record.message
+    assert not played.cluster.plans
+    assert played.audience.records[-1] == record
+
+
+def test_plan_that_another_died_over_meanwhile_is_finished_in_place_of_the_own() -> None:
+    played, interrupted = interrupted_by_a_freeze()
+    theirs = replace(interrupted, plan=replace(interrupted.plan, id="p-theirs"))
+    played.journal.save(theirs)
+    played.run()
+    own, last = played.loop.memory.records
+    assert (own.plan.id, own.state) == (interrupted.plan.id, PlanState.EXPIRED)
+    assert (last.plan.id, last.state) == ("p-theirs", PlanState.SETTLING)
+
+
+def test_plan_that_another_has_put_in_force_meanwhile_is_only_judged() -> None:
+    played, interrupted = interrupted_by_a_freeze()
+    now = played.cluster.clock.now()
+    played.journal.save(replace(interrupted, state=PlanState.SETTLING, in_force_at_seconds=now))
+    played.cluster.plans.clear()
+    played.run()
+    assert last_state(played) is PlanState.SETTLING
+    assert not played.cluster.plans
 
 
 def test_what_is_measured_after_an_interrupted_plan_was_finished_is_of_that_time() -> None:

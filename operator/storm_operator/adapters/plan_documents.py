@@ -1,4 +1,4 @@
-"""The documents of docs/reference/interfaces.md (plan, acknowledgement, CPU limits) as values, to bytes and back.
+"""The documents of docs/reference/interfaces.md (plan, CPU limits, ...) as values, to bytes and back.
 
 Readers are strict: a wrong document raises MalformedDocument with field, value and what would be right.
 """
@@ -202,6 +202,17 @@ def decode_cpu_limits(content: bytes) -> CpuLimits:
         rows.append((Executor(topology_id, start, end, ""), float(millicores)))
     _refuse_duplicates(f"{name}: limits", [(executor.task_start, executor.task_end) for executor, _ in rows])
     return CpuLimits(topology_id, take(document, name, "plan_id", str), dict(rows))
+
+
+def encode_suspended(topologies: Mapping[str, str]) -> bytes:
+    """`topologies` are ids by name."""
+    return _encode({"version": VERSION, "topologies": dict(topologies)})
+
+
+def decode_suspended(content: bytes) -> Mapping[str, str]:
+    name = "suspended"
+    topologies = take(_decode(name, content), name, "topologies", dict)
+    return {each: take(topologies, f"{name}: topologies", each, str) for each in topologies}
 
 
 def _encode(document: Mapping[str, Any]) -> bytes:

@@ -67,17 +67,34 @@ class PlanStore:
         content = self._nodes.get(self._path("cpu-limits", topology_id))
         return {} if content is None else documents.decode_cpu_limits(content).millicores
 
+    @property
+    def journal(self) -> str:
+        """Path of the node that has it."""
+        return f"{self._root}/journal"
+
     def write_journal(self, journal: Mapping[str, Any]) -> None:
         """Keeps `journal`, any JSON object, for the operator's next life. MalformedDocument when it is too large."""
-        self._nodes.put(f"{self._root}/journal", packed_json.encode(journal))
+        self._nodes.put(self.journal, packed_json.encode(journal))
 
     def read_journal(self) -> dict[str, Any] | None:
         """What `write_journal` kept; None when nothing is in progress."""
-        content = self._nodes.get(f"{self._root}/journal")
+        content = self._nodes.get(self.journal)
         return None if content is None else decode_object("journal", content, packed_json.decode)
 
     def clear_journal(self) -> None:
-        self._nodes.remove(f"{self._root}/journal")
+        self._nodes.remove(self.journal)
+
+    def write_suspended(self, topologies: Mapping[str, str]) -> None:
+        """Keeps which topologies, id by name, the operator suspended; for a standalone's next life."""
+        if topologies:
+            self._nodes.put(f"{self._root}/suspended", documents.encode_suspended(topologies))
+        else:
+            self._nodes.remove(f"{self._root}/suspended")
+
+    def read_suspended(self) -> Mapping[str, str]:
+        """What `write_suspended` kept."""
+        content = self._nodes.get(f"{self._root}/suspended")
+        return {} if content is None else documents.decode_suspended(content)
 
     def _path(self, kind: str, topology_id: str) -> str:
         if not topology_id or "/" in topology_id:

@@ -42,6 +42,7 @@ __all__ = [
     "InvalidResource",
     "UnreadableResource",
     "crd_file",
+    "is_folder",
     "parse_topology",
     "read_documents",
     "read_topology_file",
@@ -57,6 +58,14 @@ OBJECT_NAME = re.compile(rf"{PART}(\.{PART})*")
 LONGEST_NAME = 253
 SUFFIXES = (".yaml", ".yml")
 """Of the files in a folder that may describe topologies."""
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is known to be there: one that may not be looked at is none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def read_topology_file(path: Path) -> TopologySpec:
@@ -199,7 +208,12 @@ def _config_map_key(given: Mapping[str, Any]) -> ConfigMapKey:
 
 
 def _resolve(path: str, base_folder: Path | None) -> str:
-    return str((base_folder / path).resolve()) if base_folder is not None else path
+    if base_folder is None:
+        return path
+    try:
+        return str((base_folder / path).resolve())
+    except (ValueError, RuntimeError):  # a NUL, or half a character; links in a circle
+        raise InvalidResource(f"the path {path!r} is none that a file can have") from None
 
 
 def _scale_limits(given: Mapping[str, Any] | None) -> ScaleLimits | None:

@@ -197,15 +197,13 @@ class PlanJournal:
 
     def load(self) -> PlanRecord | None:
         """The record that was saved last and not cleared. MalformedDocument when it cannot be read."""
-        document = self._store.read_journal()
-        if document is None:
-            return None
         try:
-            return record_from_json(document)
-        except (KeyError, TypeError, ValueError) as error:
+            document = self._store.read_journal()
+            return None if document is None else record_from_json(document)
+        except (MalformedDocument, KeyError, TypeError, ValueError) as error:
             raise MalformedDocument(
-                f"the journal in ZooKeeper cannot be read ({type(error).__name__}: {error}); another version of the"
-                " operator may have written it: delete the node <root>/journal to begin anew"
+                f"the journal in ZooKeeper cannot be read ({type(error).__name__}: {error}); it is damaged, or another"
+                f" version of the operator has written it: delete the node {self._store.journal} to begin anew"
             ) from error
 
     def clear(self) -> None:

@@ -131,7 +131,7 @@ def check_jar(jar: Path) -> None:
                 raise NotAJar(f"{jar} is an empty archive; give a jar with the topology's classes")
     except FileNotFoundError as error:
         raise NotAJar(f"no file {jar}; give the path of the topology's jar") from error
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, UnicodeDecodeError, NotImplementedError) as error:  # also of names, or its version
         raise NotAJar(f"{jar} is not a jar ({error}); give a jar with the topology's classes") from error
     except OSError as error:
         raise NotAJar(f"cannot read {jar}: {error.strerror or error}") from error

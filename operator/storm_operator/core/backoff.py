@@ -23,7 +23,11 @@ class Retry:
 
 def may_try(last: Retry | None, identity: str, now_seconds: float) -> bool:
     """`last` None: it has not failed."""
-    return last is None or last.identity != identity or now_seconds >= last.not_before_seconds
+    if last is None or last.identity != identity:
+        return True
+    left_seconds = last.not_before_seconds - now_seconds
+    # More than the pause (and what rounding adds) is left only where the clock was set back since: by hours, perhaps.
+    return left_seconds <= 0.0 or left_seconds > last.pause_seconds + 1.0
 
 
 def put_off(last: Retry | None, identity: str, now_seconds: float) -> Retry:

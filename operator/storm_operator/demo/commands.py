@@ -62,13 +62,13 @@ def demo(
             report = play_beside_page(minutes, folder, console, page_port, pace or DEFAULT_PACE)
         else:
             report = play_simulated(minutes, folder, console) if simulated else run_demo(minutes, folder, console)
-    except (AdapterError, DemoError, LocalClusterError, PageUnavailable) as error:
+    except (AdapterError, DemoError, LocalClusterError, PageUnavailable, OSError) as error:
         console.print(f"[red]the demo could not go on:[/] {escape(str(error))}")
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         console.print("ended before its end: no report")
         raise typer.Exit(1) from None
-    console.print(f"report: {report} and {report.with_suffix('.json')}")
+    console.print(f"report: {report} and {report.with_suffix('.json')}", markup=False, emoji=False)
 
 
 def check_output(folder: Path) -> None:

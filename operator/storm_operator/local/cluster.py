@@ -19,7 +19,7 @@ from storm_operator.local.prerequisites import missing_prerequisites
 from storm_operator.local.processes import WorkerProcess, end_processes, marked_processes, send_signal, worker_processes
 from storm_operator.local.readiness import listens, registered_supervisors
 from storm_operator.local.rehearsal import ensure_archives
-from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, LocalMachine
+from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, LocalMachine, check_name
 from storm_operator.local.state_file import read_layout, state_file
 from storm_operator.local.switch import even_delays, read_config
 
@@ -43,6 +43,7 @@ class LocalCluster:
     @classmethod
     def attach(cls, name: str) -> LocalCluster:
         """A cluster that is up already."""
+        check_name(name)
         layout = read_layout(name)
         if layout is None:
             raise LocalClusterError(f"no cluster {name!r} is up ({state_file(name)} does not exist)")

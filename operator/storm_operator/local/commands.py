@@ -9,8 +9,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from storm_operator.cli_output import written_out
 from storm_operator.local.build import plugin_jar as build_plugin_jar
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.lifecycle import take_down
@@ -85,7 +87,7 @@ def down(name: Name = "local") -> None:
     with _plain_errors(console):
         was_up = state_file(name).exists()
         layout = take_down(name)
-    logs = f"; logs: {layout.logs_dir}" if layout else ""
+    logs = f"; logs: {escape(str(layout.logs_dir))}" if layout else ""
     console.print(f"cluster {name!r} is down{logs}" + ("" if was_up else " (it was not up)"))
 
 
@@ -97,10 +99,11 @@ def status(
     """Daemons, machines with their CPU, workers, and where the logs are."""
     with _plain_errors(Console(stderr=True)):
         now = cluster_status(LocalCluster.attach(name))
-    if output is Output.JSON:
-        typer.echo(json.dumps(now, indent=2))
-    else:
-        _print_status(now, Console())
+    with written_out("local status"):
+        if output is Output.JSON:
+            typer.echo(json.dumps(now, indent=2))
+        else:
+            _print_status(now, Console())
 
 
 def _choose_plugin(wanted: bool, given: Path | None, say: Any) -> Path | None:
@@ -125,7 +128,7 @@ class _plain_errors:  # noqa: N801 - reads as a statement
         return
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: object) -> None:
-        if isinstance(value, LocalClusterError):
+        if isinstance(value, LocalClusterError | OSError):  # the latter: a full disk, a folder of another user
             self._console.print(str(value), style="red", markup=False, highlight=False)
             raise typer.Exit(1) from None
 
@@ -146,11 +149,11 @@ def _print_status(now: dict[str, Any], console: Console) -> None:
     workers = _table("worker on", "port", "pid", "topology", "MB")
     for worker in now["workers"]:
         port, pid, memory = (_shown(worker[key]) for key in ("port", "pid", "memory_mb"))
-        workers.add_row(worker["machine"], port, pid, worker["topology_id"], memory)
+        workers.add_row(worker["machine"], port, pid, escape(worker["topology_id"]), memory)
     for table in (machines, daemons, workers):
         if table.row_count:
             console.print(table)
-    console.print(f"memory of everything: {now['memory_mb']:.0f} MB; logs: {now['logs_dir']}", soft_wrap=True)
+    console.print(f"memory of everything: {now['memory_mb']:.0f} MB; logs: {escape(now['logs_dir'])}", soft_wrap=True)
 
 
 def _table(*columns: str) -> Table:

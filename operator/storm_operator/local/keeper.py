@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import ctypes
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -28,6 +29,9 @@ FIRST_BACKOFF_SECONDS = 0.3
 LONGEST_BACKOFF_SECONDS = 10.0
 HEALTHY_SECONDS = 20.0
 """A daemon that lived this long starts with the shortest back-off again."""
+
+log = logging.getLogger(__name__)
+"""Goes to keeper.out."""
 
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -70,10 +74,14 @@ class Kept:
         while True:
             await self._wanted.wait()
             began = time.monotonic()
-            self.process = spawn(self.daemon)
-            self.starts += 1
-            await _ended(self.process)
-            self.process = None
+            try:
+                self.process = spawn(self.daemon)
+            except (OSError, subprocess.SubprocessError) as reason:
+                log.warning("%s cannot be started: %s", self.daemon.name, reason)
+            else:
+                self.starts += 1
+                await _ended(self.process)
+                self.process = None
             if time.monotonic() - began > HEALTHY_SECONDS:
                 backoff = FIRST_BACKOFF_SECONDS
             if self._wanted.is_set():
@@ -90,11 +98,11 @@ def spawn(daemon: Daemon) -> subprocess.Popen[bytes]:
         for file in daemon.process_files:
             file.write_text(str(os.getpid()))
 
-    with daemon.log.open("ab") as log:
+    with daemon.log.open("ab") as output:
         return subprocess.Popen(
             daemon.command,
             stdin=subprocess.DEVNULL,
-            stdout=log,
+            stdout=output,
             stderr=subprocess.STDOUT,
             env=dict(os.environ) | dict(daemon.environment),
             # Safe: this process has one thread. A new session, so that a worker's kill of its group hits nobody else.

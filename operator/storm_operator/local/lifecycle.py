@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import socket
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from storm_operator.local.spec import (
     ClusterLayout,
     LocalClusterError,
     LocalClusterSpec,
+    check_name,
     lay_out,
 )
 from storm_operator.local.state_file import readable_layout, readable_layouts, state_file, write_layout
@@ -79,9 +81,24 @@ def bring_up(layout: ClusterLayout) -> None:
 
     Whatever a crashed cluster of the same name left is swept first. If any step fails nothing stays.
     """
-    _refuse_if_running(layout, take_down_orphans())
     check_socket_path(layout.keeper_socket)
     distribution = ensure_distribution(lambda _: None)
+    with _one_at_a_time(layout.spec.name):
+        _bring_up(layout, distribution)
+
+
+@contextlib.contextmanager
+def _one_at_a_time(cluster: str) -> Iterator[None]:
+    """Until its keeper answers nobody sees that a cluster comes up: another of that name would sweep it away."""
+    folder = state_dir(cluster).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f".{cluster}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _bring_up(layout: ClusterLayout, distribution: Path) -> None:
+    _refuse_if_running(layout, take_down_orphans())
     sweep(layout.spec.name)
     for folder in (layout.data_dir, layout.logs_dir, layout.conf_dir):
         shutil.rmtree(folder, ignore_errors=True)
@@ -105,6 +122,7 @@ def take_down(cluster: str) -> ClusterLayout | None:
 
     Without a layout nobody knows where its files are: they stay, and the next `up` in that folder removes them.
     """
+    check_name(cluster)
     layout = readable_layout(cluster)
     sweep(cluster)
     if layout is not None:

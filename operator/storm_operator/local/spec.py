@@ -24,6 +24,12 @@ class LocalClusterError(Exception):
     """The local cluster cannot do what was asked; the message says what to change."""
 
 
+def check_name(name: str) -> None:
+    """Of another name there can be no cluster; and what is swept by it might be everything (empty) or more (`..`)."""
+    if not NAME.fullmatch(name):
+        raise LocalClusterError(f"name: {name!r} must be 1 to 12 characters: a letter, then letters, digits, dashes")
+
+
 @dataclass(frozen=True, slots=True)
 class LocalClusterSpec:
     """A cluster to be brought up on this machine.
@@ -53,10 +59,7 @@ class LocalClusterSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "extra_conf", read_only(self.extra_conf))
-        if not NAME.fullmatch(self.name):
-            raise LocalClusterError(
-                f"name: {self.name!r} must be 1 to 12 characters: a letter, then letters, digits, dashes"
-            )
+        check_name(self.name)
         if not 1 <= self.machines <= MAXIMUM_MACHINES:
             raise LocalClusterError(f"machines: {self.machines} must be 1 to {MAXIMUM_MACHINES}")
         if not 1 <= self.slots_per_machine <= 100:

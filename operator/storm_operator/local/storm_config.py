@@ -55,10 +55,11 @@ def common_conf(layout: ClusterLayout) -> dict[str, Any]:
         "topology.message.timeout.secs": spec.message_timeout_seconds,
         "topology.worker.max.heap.size.mb": float(spec.worker_heap_mb),
         "worker.heap.memory.mb": spec.worker_heap_mb,
-        "worker.childopts": " ".join(
+        # Lists: Storm cuts a text at each space, and paths may have some.
+        "worker.childopts": list(
             worker_options(spec.worker_heap_mb, spec.fast_start, layout.class_data.get(Jvm.WORKER))
         ),
-        "topology.worker.logwriter.childopts": " ".join(log_writer_options(layout.class_data.get(Jvm.LOG_WRITER))),
+        "topology.worker.logwriter.childopts": list(log_writer_options(layout.class_data.get(Jvm.LOG_WRITER))),
         **QUICK_REACTION,
         **FEW_CORES,
     }

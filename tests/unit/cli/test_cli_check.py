@@ -83,3 +83,11 @@ def test_a_topology_that_a_file_describes_twice_is_wrong_the_second_time(tmp_pat
     assert done.exit_code == 2
     assert done.output.count("payments is right") == 1
     assert "payments is described twice in this file" in done.output
+
+
+def test_path_that_may_not_even_be_looked_at_is_said_in_a_sentence(tmp_path: Path) -> None:
+    """Too long here: as root nobody is denied anything."""
+    file = tmp_path / ("x" * 300)
+    done = checked(file)
+    assert done.exit_code == 2
+    assert done.stderr == f"{file}: cannot be read: File name too long\n"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from builders import chain_topology, placed, supervisors
@@ -105,16 +106,37 @@ def test_bad_options_give_one_message_and_exit_code_2(arguments: Sequence[str], 
     assert message in done.output
 
 
-def test_unwritable_file_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def write(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Result]:
+    """The command with `--file`, of a cluster that was read already."""
     from storm_operator import cli_snapshot
 
     time = FakeTime()
     taken = take_snapshot(lambda: VIEW, FakeSource(), 10.0, lambda: time.now, time.sleep)
     monkeypatch.setattr(cli_snapshot, "take_snapshot", lambda *_: taken)
-    agent = ["--agent", "h=http://h:1"]
-    written = CliRunner().invoke(app, [*ENOUGH, *agent, "-f", str(tmp_path / "s.json")])
-    assert written.exit_code == 0
+    return lambda path: CliRunner().invoke(app, [*ENOUGH, "--agent", "h=http://h:1", "-f", str(path)])
+
+
+def test_unwritable_file_is_one_message(tmp_path: Path, write: Callable[[Path], Result]) -> None:
+    assert write(tmp_path / "s.json").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["s.json"]
-    refused = CliRunner().invoke(app, [*ENOUGH, *agent, "-f", str(tmp_path / "absent" / "s.json")])
+    refused = write(tmp_path / "absent" / "s.json")
     assert refused.exit_code == 2
     assert "cannot be written: No such file" in refused.output
+
+
+def test_what_is_no_plain_file_is_written_to_and_not_replaced(tmp_path: Path, write: Callable[[Path], Result]) -> None:
+    """`--file /dev/null`, given by root, would make a plain file of it for the whole machine."""
+    (tmp_path / "null").symlink_to("/dev/null")
+    (tmp_path / "link.json").symlink_to("target.json")
+    (tmp_path / "target.json").touch()
+    assert [write(tmp_path / name).exit_code for name in ("null", "link.json")] == [0, 0]
+    assert Path("/dev/null").is_char_device()
+    assert [(tmp_path / name).is_symlink() for name in ("null", "link.json")] == [True, True]
+    assert (tmp_path / "target.json").read_text().startswith("{")
+
+
+def test_snapshot_that_cannot_be_put_in_place_leaves_nothing(tmp_path: Path, write: Callable[[Path], Result]) -> None:
+    (tmp_path / "folder").mkdir()
+    assert "cannot be written: Is a directory" in write(tmp_path / "folder").output
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from console_scene import PageScene, page_scene
+from storm_operator import cli_status
 from storm_operator.cli import app
 from storm_operator.console.api import Api
 from storm_operator.console.site import PageAddress, open_page
@@ -156,3 +160,26 @@ def test_nobody_there_is_one_clear_message() -> None:
     assert done.exit_code == 1
     assert "no operator answers at http://127.0.0.1:9" in done.output
     assert "Traceback" not in done.output
+
+
+def test_brackets_and_colons_in_names_are_shown_as_they_stand(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (found,) = json.loads(operator.run("status", "-o", "json"))["clusters"]
+    found["view"]["topologies"][0]["name"] = "wc[/blue][b] :key:"
+    monkeypatch.setattr(cli_status, "_status_of", lambda *_: found)
+    assert operator.run("status").count("wc[/blue][b] :key:") >= 3
+
+
+def test_answers_that_cannot_be_written_are_a_sentence(operator: Operator) -> None:
+    for command in (["status"], ["status", "-o", "json"], ["explain", "words"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "storm_operator", *command, "--url", operator.url],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        words = f"storm-operator {command[0]}: the output cannot be written: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, words)

@@ -47,7 +47,7 @@ def test_resource_aware_scheduling_sees_the_machines_capacity() -> None:
 
 @pytest.mark.parametrize(("fast", "expected"), [(True, True), (False, False)])
 def test_workers_run_c2_unless_told_to_start_fast(fast: bool, expected: bool) -> None:
-    assert ("TieredStopAtLevel=1" in common_conf(layout(fast_start=fast))["worker.childopts"]) is expected
+    assert ("-XX:TieredStopAtLevel=1" in common_conf(layout(fast_start=fast))["worker.childopts"]) is expected
 
 
 def test_archives_are_used_by_the_jvms_that_they_are_for() -> None:
@@ -56,6 +56,15 @@ def test_archives_are_used_by_the_jvms_that_they_are_for() -> None:
     commands = {daemon.name: daemon.command for daemon in all_daemons(cluster, None)}
     assert "-Xnimbus" in commands["nimbus"]
     assert not {"-Xworker", "-Xnimbus"} & set(commands["zookeeper"])
+
+
+def test_options_of_workers_may_have_spaces_in_their_paths() -> None:
+    """Storm cuts a text at each: no worker would start below such a home folder."""
+    options = {"worker": "-XX:SharedArchiveFile=/home/ann lee/w.jsa", "log-writer": "-XX:SharedArchiveFile=/a b/l.jsa"}
+    conf = common_conf(replace(layout(), class_data=options))
+    assert options["worker"] in conf["worker.childopts"]
+    assert options["log-writer"] in conf["topology.worker.logwriter.childopts"]
+    assert isinstance(conf["worker.childopts"], list)
 
 
 def test_every_daemon_bears_the_marks_by_which_strays_are_found() -> None:

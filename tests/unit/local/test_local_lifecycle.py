@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -144,6 +145,13 @@ def test_the_words_of_a_program_that_failed_are_shown_as_they_stand(monkeypatch:
     assert "mvn: [main] failed: [/usr/lib/jvm] is no JDK" in ended.output
 
 
+def test_a_state_folder_that_cannot_be_made_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    ended = CliRunner().invoke(app, ["up", "--name", NAME, "--no-plugin"], env={"COLUMNS": "300"})
+    assert ended.exit_code == 1
+    assert ended.stderr.rstrip().endswith("Not a directory: '/dev/null/storm-operator'")
+
+
 def test_another_clusters_broken_state_file_is_told_once_and_stands_in_nobodys_way(
     swept: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,9 +193,42 @@ def test_a_state_file_that_cannot_be_written_takes_down_what_was_begun(
     assert not state_file(NAME).exists()
 
 
+def test_of_two_that_come_up_at_once_neither_sweeps_what_the_other_has_begun(
+    swept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others, seen = list[threading.Thread](), list[list[str]]()
+
+    def begin_another(*_: object) -> None:
+        if not others:
+            others.append(threading.Thread(target=up_as_far_as_it_goes))
+            others[0].start()
+            others[0].join(0.3)
+        seen.append(list(swept))
+        raise Stopped
+
+    def up_as_far_as_it_goes() -> None:
+        with pytest.raises(Stopped):
+            LocalCluster(LocalClusterSpec(name=NAME), isolate=False).up()
+
+    monkeypatch.setattr(lifecycle, "make_storm_home", begin_another)
+    up_as_far_as_it_goes()
+    others[0].join()
+    assert seen == [[NAME], [NAME] * 3], "each sweeps as it begins and as it fails"
+
+
 class Stopped(Exception):
     """As far as a test wants to go."""
 
 
 def stop_here(*_: object) -> None:
     raise Stopped
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../local", "Local"])
+@pytest.mark.parametrize("command", ["down", "status"])
+def test_name_that_no_cluster_can_have_sweeps_nothing(command: str, name: str, swept: list[str]) -> None:
+    """The cgroups of an empty name are those of all clusters, and those of `..` are the whole machine's."""
+    done = CliRunner().invoke(app, [command, "--name", name])
+    assert done.exit_code == 1
+    assert f"name: {name!r} must be 1 to 12 characters" in " ".join(done.output.split())
+    assert swept == []

@@ -17,6 +17,7 @@ from storm_operator.adapters.zookeeper import LARGEST_NODE_BYTES
 from storm_operator.core.decision import Plan, Prediction
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_json import record_to_json
+from storm_operator.cpu_limits import CpuLimits
 
 ROOT = "/storm/storm-operator"
 NOTHING = Prediction(0.0, 0.0, 0.0, 0, 0.0)
@@ -176,7 +177,34 @@ def test_a_journal_that_cannot_be_unpacked_is_refused(content: bytes) -> None:
         PlanStore(nodes).read_journal()
 
 
+@pytest.mark.parametrize("content", [b"{", b"\x1f\x8bnonsense", b"{}", b'{"plan": 1}'])
+def test_whoever_waits_for_a_journal_that_cannot_be_read_is_told_which_node_to_delete(content: bytes) -> None:
+    nodes = Dictionary()
+    nodes.put("/other/storm-operator/journal", content)
+    with pytest.raises(MalformedDocument, match=r"cannot be read \(.*delete the node /other/storm-operator/journal "):
+        PlanJournal(PlanStore(nodes, "/other")).load()
+
+
 @pytest.mark.parametrize("topology_id", ["", "a/b", "../journal"])
 def test_ids_that_would_lead_elsewhere_are_refused(topology_id: str) -> None:
     with pytest.raises(MalformedDocument, match="without a slash"):
         PlanStore(Dictionary()).read_plan(topology_id)
+
+
+@pytest.mark.parametrize("content", [b"{", b"", b'{"version": 9}'])
+def test_cpu_limits_that_cannot_be_read_are_written_anew(content: bytes) -> None:
+    """Damaged, or of another version: all that an operator does for all topologies would wait for one document."""
+    nodes, path = Dictionary(), f"{ROOT}/cpu-limits/a-1"
+    store, wanted = PlanStore(nodes), {executor("a-1", 1): 100.0}
+    limits = CpuLimits(store)
+    nodes.content[path] = content
+    limits.rise("a-1", wanted)
+    assert limits.hold("a-1")
+    limits.follow("a-1", wanted)
+    assert store.read_cpu_limits("a-1") == wanted
+    nodes.content[path] = content
+    limits.lift("a-1")
+    assert not limits.hold("a-1")
+    nodes.content[path] = content
+    limits.raise_for(plan((executor("a-1", 1), "s1")))
+    assert store.read_cpu_limits("a-1") == {}

@@ -384,3 +384,11 @@ def test_what_is_wrong_is_told_on_stderr(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["simulate", *arguments], env={"COLUMNS": "300"})
         assert (done.exit_code, done.stdout) == (2, "")
         assert words in done.stderr
+
+
+def test_brackets_in_what_was_given_are_said_as_they_stand(tmp_path: Path) -> None:
+    file = tmp_path / "a[b]" / "absent[c].yaml"
+    for arguments, words in (([str(file)], f"{file}:"), ([str(EXAMPLE), "--policy", "[/x]"], "--policy [/x]:")):
+        told = CliRunner().invoke(app, ["simulate", *arguments])
+        assert told.exit_code == 2
+        assert words in told.output

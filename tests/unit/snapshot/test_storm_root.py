@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from storm_operator.adapters.storm_cluster import StormCluster
+from storm_operator.assembly import ClusterConnection
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,11 @@ def test_a_root_under_which_no_storm_cluster_is_known_is_named(nodes: dict[str, 
     view = StormCluster(client, Mock(get=nodes.get, children=lambda _: []), "/foo").read_view({})
     assert len(view.problems) == problems
     assert all("no Storm cluster is known under /foo" in problem for problem in view.problems)
+
+
+@pytest.mark.parametrize(
+    ("given", "root"), [("/storm", "/storm"), ("storm", "/storm"), ("/a/b/", "/a/b"), ("/", ""), ("//a", "/a")]
+)
+def test_however_its_slashes_are_set_it_is_one_root(given: str, root: str) -> None:
+    """Else those that name it differently would both manage the cluster: a lock's place in its queue is a path."""
+    assert ClusterConnection(("nimbus:1",), "zookeeper:1", storm_root=given).storm_root == root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import zipfile
 from dataclasses import dataclass, field, replace
@@ -331,3 +332,40 @@ def test_another_source_is_tried_at_the_first_pace_again(tmp_path: Path) -> None
         manager.step({"words": TopologySpec("words", JarSource(str(tmp_path / name), "a.B"))}, now)
     assert manager.retries["words"].pause_seconds == FIRST_RETRY_SECONDS
     assert manager.retries["words"].failures == 1
+
+
+def test_jar_of_the_same_age_and_size_that_takes_the_place_of_another_is_another(tmp_path: Path) -> None:
+    """As tools lay them down that give all files one time."""
+    spec = TopologySpec("words", JarSource(str(tmp_path / "a.jar"), "a.B"))
+    found = set()
+    for content in "12":
+        fresh = Path(jar(tmp_path / "new.jar", content))
+        os.utime(fresh, (1, 1))
+        if content == "2":
+            assert fresh.stat().st_size == (tmp_path / "a.jar").stat().st_size
+        fresh.rename(tmp_path / "a.jar")
+        found.add(source_fingerprint(spec))
+    assert len(found) == 2
+
+
+def test_a_clock_that_is_set_back_puts_nothing_off_for_so_long(tmp_path: Path) -> None:
+    specs = {"words": TopologySpec("words", JarSource(str(tmp_path / "absent.jar"), "a.B"))}
+    manager = LifecycleManager(FakeStorm(), JvmSubmitter(None), print)
+    manager.step(specs, 10_000.0)
+    manager.step(specs, 10_000.0 + FIRST_RETRY_SECONDS / 2)
+    assert manager.retries["words"].failures == 1
+    manager.step(specs, 6_400.0)
+    assert manager.retries["words"].failures == 2
+
+
+def test_jar_with_names_that_are_no_text_stops_nobody_else(tmp_path: Path) -> None:
+    """As a damaged one may have them: an error that nobody foresaw would end the pass for all."""
+    broken = Path(jar(tmp_path / "broken.jar"))
+    with zipfile.ZipFile(broken, "w") as archive:
+        archive.writestr("ä", "1")
+    broken.write_bytes(broken.read_bytes().replace("ä".encode(), b"\xff\xff"))
+    specs = {"words": TopologySpec("words", JarSource(str(broken), "a.B"))}
+    manager = LifecycleManager(FakeStorm(), JvmSubmitter(None), print)
+    manager.step(specs, 0.0)
+    assert manager.progress["words"].stage is Stage.FAILED
+    assert "broken.jar is not a jar" in manager.progress["words"].message

@@ -86,6 +86,13 @@ def test_options_that_cannot_be_are_refused(options: list[str], words: str, tmp_
     assert words in done.output
 
 
+def test_folder_that_may_not_even_be_looked_at_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 300)
+    done = CliRunner().invoke(app, ["standalone", str(folder), "--local", "none"], env={"COLUMNS": "600"})
+    assert done.exit_code == 2
+    assert "is not a folder" in done.output
+
+
 def test_an_agent_without_a_path_is_asked_for_its_metrics() -> None:
     assert _agents(["a=http://a:9999", "b=https://b/agent/metrics"]) == {
         "a": "http://a:9999/metrics",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from storm_operator.core.settings import Mode
 from storm_operator.topology_folder import TopologyFolder
 
 GOOD = (
@@ -87,6 +88,51 @@ def test_two_files_may_exchange_their_names(tmp_path: Path) -> None:
     assert {name: spec.scheduling.policy for name, spec in folder.read().items()} == {"lines": "liu", "words": "even"}
 
 
+def test_files_that_exchange_their_names_are_both_followed_at_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder = TopologyFolder(tmp_path, said.append)
+    for at, names in enumerate((("words", "lines"), ("lines", "words")), start=1):
+        for file, name, policy in zip("ab", names, ("liu", "even"), strict=True):
+            write(tmp_path / f"{file}.yaml", GOOD.format(name=name, policy=policy), at=at)
+        specs = folder.read()
+    assert {name: spec.scheduling.policy for name, spec in specs.items()} == {"lines": "liu", "words": "even"}
+    assert not [sentence for sentence in said if "ignored" in sentence]
+
+
+def test_renamed_file_goes_on_to_be_followed_and_so_it_is_said(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder = TopologyFolder(tmp_path, said.append)
+    write(tmp_path / "z.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    folder.read()
+    (tmp_path / "z.yaml").rename(tmp_path / "y z.yaml")
+    assert set(folder.read()) == {"words"}
+    assert said == ["words: z.yaml is gone; y z.yaml describes it, and is followed"]
+
+
+def test_topology_that_its_file_no_longer_describes_is_said_to_be_left(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder = TopologyFolder(tmp_path, said.append)
+    write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    folder.read()
+    write(tmp_path / "a.yaml", GOOD.format(name="lines", policy="liu"), at=2)
+    assert set(folder.read()) == {"lines"}
+    assert said == [
+        "words: a.yaml no longer describes it; no longer managed, and left running if it runs",
+        "lines: a.yaml has changed and is followed",
+    ]
+
+
+def test_file_of_the_same_age_and_size_that_takes_the_place_of_another_is_read(tmp_path: Path) -> None:
+    """As tools lay them down that give all files one time; Observe and Enforce have as many letters."""
+    folder = TopologyFolder(tmp_path, print)
+    text = GOOD.format(name="words", policy="liu").replace("policy: liu", "mode: Observe")
+    write(tmp_path / "a.yaml", text, at=1)
+    assert folder.read()["words"].scheduling.mode is Mode.OBSERVE
+    write(tmp_path / "new", text.replace("Observe", "Enforce"), at=1)
+    (tmp_path / "new").rename(tmp_path / "a.yaml")
+    assert folder.read()["words"].scheduling.mode is Mode.ENFORCE
+
+
 def test_file_for_another_nimbus_is_not_for_us(tmp_path: Path) -> None:
     said: list[str] = []
     write(
@@ -146,3 +192,13 @@ def test_file_that_cannot_even_be_looked_at_is_said_once_and_stops_nothing(tmp_p
     assert folder.read().keys() == {"words"}
     assert folder.read().keys() == {"words"}
     assert said == ["a.yaml: cannot be read: Too many levels of symbolic links"]
+
+
+@pytest.mark.parametrize("path", ["a\\0.jar", "\\ud800.jar"])
+def test_path_that_no_file_can_have_is_a_mistake_like_others(path: str, tmp_path: Path) -> None:
+    said: list[str] = []
+    text = GOOD.format(name="lines", policy="liu").replace("adopt: {}", f'jar: {{path: "{path}", mainClass: A}}')
+    write(tmp_path / "a.yaml", text, at=1)
+    write(tmp_path / "b.yaml", GOOD.format(name="words", policy="liu"), at=1)
+    assert set(TopologyFolder(tmp_path, said.append).read()) == {"words"}
+    assert said == [f"a.yaml: the path {path.encode().decode('unicode_escape')!r} is none that a file can have"]

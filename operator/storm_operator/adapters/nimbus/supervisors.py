@@ -23,6 +23,14 @@ MEMORY_RESOURCE = "memory.mb"
 GZIP_MAGIC = b"\x1f\x8b"
 
 
+def storm_root(text: str) -> str:
+    """`storm.zookeeper.root`, however its slashes are set, as the one beginning that all paths below it have.
+
+    Paths are compared with those that ZooKeeper tells, which begin with a slash and have none twice.
+    """
+    return "".join(f"/{part}" for part in text.split("/") if part)
+
+
 def read_supervisors(nodes: Nodes, storm_root: str = DEFAULT_STORM_ROOT) -> tuple[Supervisor, ...]:
     """All live supervisors, sorted by id, with the memory that they declare.
 

@@ -166,6 +166,8 @@ class PlanInHand:
         others = tuple(known for known in self.memory.records if known.plan.id != record.plan.id)
         self.memory.records = (*others, record)[-KEPT_RECORDS:]
         self.memory.decisions = self.memory.decisions.with_record(record)
+        if record.state is PlanState.FAILED:
+            self.memory.decisions = self.memory.decisions.with_failure(record.plan, self.now())
 
     def settle(self, record: PlanRecord) -> None:
         """Remember what the applier made of a plan; one that failed is no longer in progress."""

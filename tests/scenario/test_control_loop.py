@@ -551,6 +551,22 @@ def test_plan_that_can_never_be_in_force_ends_with_the_reason() -> None:
     assert last_state(played) is PlanState.SETTLING
 
 
+@pytest.mark.parametrize("gone", [frozenset[str](), frozenset({"s3"})], ids=["savings", "without place"])
+def test_plans_that_can_never_be_in_force_are_tried_ever_more_slowly(gone: frozenset[str]) -> None:
+    """Each trial pauses the spouts for a minute, and keeps all other topologies from their plans."""
+    played = scene()
+    played.observer.gone = gone
+    played.cluster.schedule = lambda: None  # type: ignore[method-assign]
+    played.cluster.clock.on_sleep = lambda: None
+    drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+    decisions = [played.run(drained) for _ in range(60)]
+    failed = [record for record in played.loop.memory.records if record.state is PlanState.FAILED]
+    assert len(failed) == 6, "after 10, 20, 40, 80 and 160 s"
+    held = [decision for decision in decisions if isinstance(decision, Hold)]
+    assert {hold.reason for hold in held} == {HoldReason.COOL_DOWN}
+    assert f"plan {failed[-1].plan.id} failed, 6 plans in a row; the next may follow in" in held[-1].message
+
+
 def test_pass_tells_what_it_expects_and_how_long_its_steps_took() -> None:
     played = scene()
     played.run()

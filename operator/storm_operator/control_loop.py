@@ -126,9 +126,11 @@ class ControlLoop:
             snapshot = self._observe(specs, self.clock.now())
         now = snapshot.taken_at_seconds
         groups = group_by_settings(snapshot, specs)
+        managed = frozenset(topology_id for group in groups for topology_id in group.topology_ids)
+        self.desk.drop_those_of_unmanaged(managed)
         if not groups:
             self.plans.verify_if_settled(snapshot, groups, now)
-            self._lift_limits_of_unmanaged(frozenset())
+            self._lift_limits_of_unmanaged(managed)
             hold = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
             return PassReport(now, snapshot, None, (((), hold),))
         with self.times.step("forecast"):
@@ -146,7 +148,7 @@ class ControlLoop:
             served = serve_by_priority(snapshot, demand, groups, priority)
             self.memory.served = served.remembering(self.memory.served, snapshot)
             self._follow_cpu_limits(groups, served.limits, unmeasured_topologies(decisions))
-            self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
+            self._lift_limits_of_unmanaged(managed)
         limited = self.memory.limited
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, limits_millicores=served.limits)
 

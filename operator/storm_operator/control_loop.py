@@ -16,6 +16,7 @@ from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.assumed_needs import with_assumed_needs
+from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.decide import decide, in_excluded_window
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.groups import (
@@ -154,7 +155,8 @@ class ControlLoop:
 
     def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)
-        steady = replace(snapshot, history=undisturbed(snapshot.history, self._running_since()))
+        since = self._running_since(snapshot.taken_at_seconds)
+        steady = replace(snapshot, history=undisturbed(snapshot.history, since))
         self.memory.history = steady.history
         running = frozenset(topology.id for topology in snapshot.topologies)
         self.desk.drop_those_of_gone(running)
@@ -175,12 +177,13 @@ class ControlLoop:
                 documents.delete_plan(topology_id)
         self.memory.ended = ended
 
-    def _running_since(self) -> float | None:
-        """When the workers of the last plan were up; None when no plan was put in force yet."""
+    def _running_since(self, now: float) -> float | None:
+        """When the workers of the last plan were up; None when no plan was put in force yet, or nobody knows when."""
         last = self.memory.records[-1] if self.memory.records else None
         if last is None or last.in_force_at_seconds is None:
             return None
-        return last.in_force_at_seconds + (last.seconds_to_running or 0.0)
+        since = last.in_force_at_seconds + (last.seconds_to_running or 0.0)
+        return None if was_set_back(since, now) else since
 
     def _decide_for_all(
         self,

@@ -567,6 +567,23 @@ def test_plans_that_can_never_be_in_force_are_tried_ever_more_slowly(gone: froze
     assert f"plan {failed[-1].plan.id} failed, 6 plans in a row; the next may follow in" in held[-1].message
 
 
+@pytest.mark.parametrize("settles", [True, False])
+def test_clock_that_was_set_back_by_a_day_stops_nobody_for_that_day(settles: bool) -> None:
+    played = scene()
+    first = played.run()
+    played.observer.latency_ms = 2.0
+    while not settles and last_state(played) is PlanState.SETTLING:
+        played.run()
+    played.cluster.clock.seconds -= 86400.0
+    played.cluster.assignment = Assignment(SPREAD)
+    played.cluster.plans.clear()
+    decisions = [played.run() for _ in range(3)]
+    assert isinstance(first, Plan)
+    assert any(isinstance(decision, Plan) for decision in decisions)
+    told = [record for record in played.audience.records if record.plan.id == first.id][-1]
+    assert ("the clock was set back" in told.message) is settles
+
+
 def test_pass_tells_what_it_expects_and_how_long_its_steps_took() -> None:
     played = scene()
     played.run()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from storm_operator.core.clock_steps import is_younger
 from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
 from storm_operator.core.excluded_windows import window_over
@@ -174,7 +175,7 @@ def _cooling_down(
     change: ProposedChange, cool_down_seconds: float, memory: DecisionMemory, now_seconds: float
 ) -> Hold | None:
     changed_at = [memory.changed_at_seconds[t] for t in change.topology_ids if t in memory.changed_at_seconds]
-    if not changed_at or now_seconds - max(changed_at) >= cool_down_seconds:
+    if not changed_at or not is_younger(max(changed_at), cool_down_seconds, now_seconds):
         return None
     return Hold(
         HoldReason.COOL_DOWN,

@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from storm_operator.core.backoff import Retry, may_try, put_off
+from storm_operator.core.backoff import Retry, put_off
+from storm_operator.core.clock_steps import is_younger, was_set_back
 from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan
 from storm_operator.core.model import Assignment, WorkerSlot, in_order, read_only
 from storm_operator.core.plan_record import PlanRecord, PlanState
@@ -46,6 +47,11 @@ class Setback:
     def after(self, plan_id: str, at_seconds: float) -> Setback:
         """With one more failure, that of `plan_id`; the same one may be told again."""
         return self if plan_id == self.plan_id else Setback(plan_id, put_off(self.retry, ANY_PLAN, at_seconds))
+
+    def is_to_be_waited_for(self, now_seconds: float) -> bool:
+        """Not where the clock was set back since."""
+        failed_at_seconds = self.retry.not_before_seconds - self.retry.pause_seconds
+        return is_younger(failed_at_seconds, self.retry.pause_seconds, now_seconds)
 
     @classmethod
     def first(cls, plan_id: str, at_seconds: float) -> Setback:
@@ -116,7 +122,7 @@ class DecisionMemory:
             return self
         at = record.started_at_seconds if record.in_force_at_seconds is None else record.in_force_at_seconds
         known = self.changed_at_seconds
-        changed = {topology: max(at, known.get(topology, at)) for topology in record.plan.topology_ids}
+        changed = {topology: _later(known.get(topology, at), at) for topology in record.plan.topology_ids}
         restarts = tuple(pair for pair in self.measured_restarts if pair[0] != record.plan.id)
         if record.seconds_to_running is not None:
             restarts = (*restarts, (record.plan.id, record.seconds_to_running))[-RESTARTS_KEPT:]
@@ -142,8 +148,12 @@ class DecisionMemory:
     def setback_of(self, topology_ids: Iterable[str], now_seconds: float) -> Setback | None:
         """The failure for which a plan for any of these topologies still has to wait; the longest wait."""
         known = (self.setbacks[topology_id] for topology_id in topology_ids if topology_id in self.setbacks)
-        waiting = [setback for setback in known if not may_try(setback.retry, ANY_PLAN, now_seconds)]
+        waiting = [setback for setback in known if setback.is_to_be_waited_for(now_seconds)]
         return max(waiting, key=lambda setback: setback.retry.not_before_seconds, default=None)
+
+
+def _later(known_seconds: float, at_seconds: float) -> float:
+    return at_seconds if was_set_back(known_seconds, at_seconds) else max(known_seconds, at_seconds)
 
 
 def assignment_hash(assignment: Assignment) -> str:

@@ -148,7 +148,7 @@ class ControlLoop:
         with self.times.step("cpu_limits"):
             served = serve_by_priority(snapshot, demand, groups, priority)
             self.memory.served = served.remembering(self.memory.served, snapshot)
-            self._follow_cpu_limits(groups, served.limits, unmeasured_topologies(decisions))
+            self._follow_cpu_limits(snapshot, groups, served.limits, unmeasured_topologies(decisions))
             self._lift_limits_of_unmanaged(managed)
         limited = self.memory.limited
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, limits_millicores=served.limits)
@@ -297,10 +297,15 @@ class ControlLoop:
         self.memory.limited = frozenset(self.memory.limited & managed)
 
     def _follow_cpu_limits(
-        self, groups: tuple[Group, ...], limits: Mapping[Executor, float], unmeasured: AbstractSet[str]
+        self,
+        snapshot: ClusterSnapshot,
+        groups: tuple[Group, ...],
+        limits: Mapping[Executor, float],
+        unmeasured: AbstractSet[str],
     ) -> None:
         """Limits follow demand in every period, plan or no plan: they cost no restart. Of `unmeasured` topologies they
         stay: demand is unknown."""
+        running = frozenset(executor for topology in snapshot.topologies for executor in topology.executors)
         pending = self.plans.pending
         unsettled = frozenset(pending.plan.topology_ids) if pending is not None else frozenset()
         if pending is not None and pending.enforce_cpu:
@@ -315,7 +320,7 @@ class ControlLoop:
                 if enforced:
                     self.memory.limited |= {topology_id}
                     if topology_id not in unmeasured:
-                        self.applier.limits.follow(topology_id, limits)
+                        self.applier.limits.follow(topology_id, limits, running)
                 else:
                     self.applier.limits.lift(topology_id)
                     self.memory.limited -= {topology_id}

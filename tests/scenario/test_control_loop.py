@@ -536,6 +536,22 @@ def test_plan_whose_topology_has_other_executors_by_now_is_neither_judged_nor_ta
     assert all(record.rollback_of == "" for record in played.audience.records)
 
 
+def test_limit_of_an_executor_that_ended_waits_for_no_other_of_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Numbers that fall and rise again bring back the same tasks: they would start under a limit of long ago."""
+    played = one_with_limits()
+    ended = WORDS.executors[-2:]
+    merged = Executor("words", 4, 5, "count")
+    monkeypatch.setattr(loop_scene, "WORDS", replace(WORDS, executors=(*WORDS.executors[:-2], merged)))
+    places = {e: place for e, place in played.cluster.assignment.slot_of.items() if e not in ended}
+    places[merged] = played.cluster.assignment.slot_of[ended[0]]
+    played.cluster.assignment, played.cluster.plans = Assignment(places), {}
+    assert set(ended) <= played.cluster.limits["words"].keys()
+    played.run()
+    assert played.cluster.limits["words"].keys() == places.keys()
+
+
 def test_plan_that_can_never_be_in_force_ends_with_the_reason() -> None:
     played = scene()
     schedule = played.cluster.schedule

@@ -11,6 +11,7 @@ from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.groups import Group
 from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
+from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict
 from storm_operator.core.way_back import way_back_from, why_no_way_back
@@ -118,6 +119,10 @@ class PlanInHand:
             return False
         if not verdict.worse:
             self._close(record, PlanState.VERIFIED, verdict.message)
+            return False
+        if group.scheduling.mode is Mode.OBSERVE:
+            words = f"{verdict.message}; it is not taken back: mode is Observe by now"
+            self._close(record, PlanState.EXPIRED, words)
             return False
         obstacle = why_no_way_back(record.plan, snapshot)
         if obstacle:

@@ -536,6 +536,19 @@ def test_plan_whose_topology_has_other_executors_by_now_is_neither_judged_nor_ta
     assert all(record.rollback_of == "" for record in played.audience.records)
 
 
+def test_plan_that_made_things_worse_is_left_where_it_is_once_the_mode_is_observe() -> None:
+    played = scene()
+    first = played.run()
+    assert isinstance(first, Plan)
+    played.observer.latency_ms = 40.0
+    for _ in range(4):
+        played.run(with_mode(Mode.OBSERVE))
+    (closed,) = played.loop.memory.records
+    assert closed.state is PlanState.EXPIRED
+    assert closed.message.endswith("; it is not taken back: mode is Observe by now")
+    assert played.cluster.assignment.slot_of == first.target.slot_of
+
+
 def test_limit_of_an_executor_that_ended_waits_for_no_other_of_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

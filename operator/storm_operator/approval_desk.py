@@ -79,6 +79,12 @@ class ApprovalDesk:
             if gone:
                 self._drop(known, PlanState.EXPIRED, f"{', '.join(gone)} no longer runs")
 
+    def drop_those_of_unmanaged(self, managed: AbstractSet[str]) -> None:
+        """No group looks at these for now, perhaps for weeks: who approves one would wait, and then be surprised."""
+        for known in self.memory.proposals.waiting:
+            if managed.isdisjoint(known.plan.topology_ids):
+                self._drop(known, PlanState.EXPIRED, "its topologies are no longer managed")
+
     def approve(self, plan_id: str, by: str) -> bool:
         """Carry out the proposal in the next pass; False when there is none of that id. `by`: who says so."""
         known = self.memory.proposals.named(plan_id)

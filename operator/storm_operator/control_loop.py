@@ -16,6 +16,7 @@ from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.assumed_needs import with_assumed_needs
+from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.decide import decide, in_excluded_window
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.groups import (
@@ -125,9 +126,11 @@ class ControlLoop:
             snapshot = self._observe(specs, self.clock.now())
         now = snapshot.taken_at_seconds
         groups = group_by_settings(snapshot, specs)
+        managed = frozenset(topology_id for group in groups for topology_id in group.topology_ids)
+        self.desk.drop_those_of_unmanaged(managed)
         if not groups:
             self.plans.verify_if_settled(snapshot, groups, now)
-            self._lift_limits_of_unmanaged(frozenset())
+            self._lift_limits_of_unmanaged(managed)
             hold = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
             return PassReport(now, snapshot, None, (((), hold),))
         with self.times.step("forecast"):
@@ -144,14 +147,15 @@ class ControlLoop:
         with self.times.step("cpu_limits"):
             served = serve_by_priority(snapshot, demand, groups, priority)
             self.memory.served = served.remembering(self.memory.served, snapshot)
-            self._follow_cpu_limits(groups, served.limits, unmeasured_topologies(decisions))
-            self._lift_limits_of_unmanaged({topology_id for group in groups for topology_id in group.topology_ids})
+            self._follow_cpu_limits(snapshot, groups, served.limits, unmeasured_topologies(decisions))
+            self._lift_limits_of_unmanaged(managed)
         limited = self.memory.limited
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, limits_millicores=served.limits)
 
     def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)
-        steady = replace(snapshot, history=undisturbed(snapshot.history, self._running_since()))
+        since = self._running_since(snapshot.taken_at_seconds)
+        steady = replace(snapshot, history=undisturbed(snapshot.history, since))
         self.memory.history = steady.history
         running = frozenset(topology.id for topology in snapshot.topologies)
         self.desk.drop_those_of_gone(running)
@@ -172,12 +176,13 @@ class ControlLoop:
                 documents.delete_plan(topology_id)
         self.memory.ended = ended
 
-    def _running_since(self) -> float | None:
-        """When the workers of the last plan were up; None when no plan was put in force yet."""
+    def _running_since(self, now: float) -> float | None:
+        """When the workers of the last plan were up; None when no plan was put in force yet, or nobody knows when."""
         last = self.memory.records[-1] if self.memory.records else None
         if last is None or last.in_force_at_seconds is None:
             return None
-        return last.in_force_at_seconds + (last.seconds_to_running or 0.0)
+        since = last.in_force_at_seconds + (last.seconds_to_running or 0.0)
+        return None if was_set_back(since, now) else since
 
     def _decide_for_all(
         self,
@@ -290,10 +295,15 @@ class ControlLoop:
         self.memory.limited = frozenset(self.memory.limited & managed)
 
     def _follow_cpu_limits(
-        self, groups: tuple[Group, ...], limits: Mapping[Executor, float], unmeasured: AbstractSet[str]
+        self,
+        snapshot: ClusterSnapshot,
+        groups: tuple[Group, ...],
+        limits: Mapping[Executor, float],
+        unmeasured: AbstractSet[str],
     ) -> None:
         """Limits follow demand in every period, plan or no plan: they cost no restart. Of `unmeasured` topologies they
         stay: demand is unknown."""
+        running = frozenset(executor for topology in snapshot.topologies for executor in topology.executors)
         pending = self.plans.pending
         unsettled = frozenset(pending.plan.topology_ids) if pending is not None else frozenset()
         if pending is not None and pending.enforce_cpu:
@@ -308,7 +318,7 @@ class ControlLoop:
                 if enforced:
                     self.memory.limited |= {topology_id}
                     if topology_id not in unmeasured:
-                        self.applier.limits.follow(topology_id, limits)
+                        self.applier.limits.follow(topology_id, limits, running)
                 else:
                     self.applier.limits.lift(topology_id)
                     self.memory.limited -= {topology_id}

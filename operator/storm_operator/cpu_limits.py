@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from storm_operator.adapters.errors import MalformedDocument
@@ -36,14 +36,15 @@ class CpuLimits:
         except MalformedDocument:
             return {}
 
-    def follow(self, topology_id: str, limits: Mapping[Executor, float]) -> bool:
+    def follow(self, topology_id: str, limits: Mapping[Executor, float], running: Collection[Executor]) -> bool:
         """Between plans: write `limits` where they differ from those in force; whether anything was written.
 
-        An executor that `limits` does not name (its demand is unknown) keeps the limit that it has.
+        Of those `running`, one that `limits` does not name (its demand is unknown) keeps the limit that it has. One
+        that has ended keeps none: it may come back with other tuples, as where numbers of executors fall and rise.
         """
         in_force = self._in_force(topology_id)
         own = {executor: limit for executor, limit in limits.items() if executor.topology_id == topology_id}
-        wanted = {**in_force, **own}
+        wanted = {**{executor: limit for executor, limit in in_force.items() if executor in running}, **own}
         if wanted == dict(in_force):
             return False
         self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, wanted)

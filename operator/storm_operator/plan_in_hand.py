@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, MalformedDocument
 from storm_operator.apply import Applier
+from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.groups import Group
 from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
+from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict
 from storm_operator.core.way_back import way_back_from, why_no_way_back
@@ -116,19 +118,23 @@ class PlanInHand:
             self._close(record, PlanState.EXPIRED, words)
             return False
         running_at = record.in_force_at_seconds + (record.seconds_to_running or 0.0)
+        if was_set_back(running_at, now):  # nobody knows for how long it has run
+            self._close(record, PlanState.EXPIRED, "in force, but cannot be judged: the clock was set back meanwhile")
+            return False
         if now < running_at + group.scheduling.settling_seconds:
             return False
         measured = outcome_of(snapshot, record.plan.topology_ids, record.timed_before)
         unclear = why_no_verdict(record, measured)
         if not unclear:
             return self._conclude(record, measured, group, snapshot)
-        if now >= self._patience_ends(running_at, group.scheduling.settling_seconds):
+        if now >= self._patience_ends(running_at, now, group.scheduling.settling_seconds):
             why = "; ".join((*snapshot.completeness.problems, unclear))
             self._close(record, PlanState.EXPIRED, f"in force, but could not be verified: {why}")
         return False  # unknown is not a verdict yet: ask again next period
 
-    def _patience_ends(self, running_at: float, settling_seconds: float) -> float:
-        since = max(running_at, self.memory.watched_since_seconds)
+    def _patience_ends(self, running_at: float, now: float, settling_seconds: float) -> float:
+        watched_since = self.memory.watched_since_seconds
+        since = running_at if was_set_back(watched_since, now) else max(running_at, watched_since)
         return since + PATIENCE_SETTLINGS * max(settling_seconds, self.period_seconds)
 
     def _conclude(self, record: PlanRecord, measured: Outcome, group: Group, snapshot: ClusterSnapshot) -> bool:
@@ -140,6 +146,10 @@ class PlanInHand:
             return False
         if not verdict.worse:
             self._close(record, PlanState.VERIFIED, verdict.message)
+            return False
+        if group.scheduling.mode is Mode.OBSERVE:
+            words = f"{verdict.message}; it is not taken back: mode is Observe by now"
+            self._close(record, PlanState.EXPIRED, words)
             return False
         obstacle = why_no_way_back(record.plan, snapshot)
         if obstacle:
@@ -193,6 +203,8 @@ class PlanInHand:
         others = tuple(known for known in self.memory.records if known.plan.id != record.plan.id)
         self.memory.records = (*others, record)[-KEPT_RECORDS:]
         self.memory.decisions = self.memory.decisions.with_record(record)
+        if record.state is PlanState.FAILED:
+            self.memory.decisions = self.memory.decisions.with_failure(record.plan, self.now())
 
     def settle(self, record: PlanRecord) -> None:
         """Remember what the applier made of a plan; one that failed is no longer in progress."""

@@ -82,7 +82,7 @@ def test_limits_rise_before_the_move_and_fall_after_it() -> None:
     assert at_move == [{COUNT: 300.0, SPLIT: 400.0}]
     # The worker of count was restarted: twice its limit until the plan is verified, since its code is cold.
     assert cluster.limits["words"] == {COUNT: 400.0, SPLIT: 400.0}
-    applier_for(cluster).limits.follow("words", plan().cpu_limits_millicores)
+    applier_for(cluster).limits.follow("words", plan().cpu_limits_millicores, plan().target.slot_of)
     assert cluster.limits["words"] == {COUNT: 200.0, SPLIT: 400.0}
 
 

@@ -394,8 +394,8 @@ def test_cpu_limits_that_cannot_be_read_keep_nobody_waiting() -> None:
     played = scene()
     played.cluster.limits["words"] = {}
 
-    def refuse(_: str) -> Mapping[Executor, float]:
-        raise MalformedDocument("CPU limits: not JSON")
+    def refuse(topology_id: str) -> Mapping[Executor, float]:
+        raise MalformedDocument(f"CPU limits of {topology_id}: not JSON")
 
     played.cluster.read_cpu_limits = refuse  # type: ignore[method-assign]
     assert played.loop.recover() is None
@@ -597,6 +597,35 @@ def test_plan_whose_topology_has_other_executors_by_now_is_neither_judged_nor_ta
     assert all(record.rollback_of == "" for record in played.audience.records)
 
 
+def test_plan_that_made_things_worse_is_left_where_it_is_once_the_mode_is_observe() -> None:
+    played = scene()
+    first = played.run()
+    assert isinstance(first, Plan)
+    played.observer.latency_ms = 40.0
+    for _ in range(4):
+        played.run(with_mode(Mode.OBSERVE))
+    (closed,) = played.loop.memory.records
+    assert closed.state is PlanState.EXPIRED
+    assert closed.message.endswith("; it is not taken back: mode is Observe by now")
+    assert played.cluster.assignment.slot_of == first.target.slot_of
+
+
+def test_limit_of_an_executor_that_ended_waits_for_no_other_of_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Numbers that fall and rise again bring back the same tasks: they would start under a limit of long ago."""
+    played = one_with_limits()
+    ended = WORDS.executors[-2:]
+    merged = Executor("words", 4, 5, "count")
+    monkeypatch.setattr(loop_scene, "WORDS", replace(WORDS, executors=(*WORDS.executors[:-2], merged)))
+    places = {e: place for e, place in played.cluster.assignment.slot_of.items() if e not in ended}
+    places[merged] = played.cluster.assignment.slot_of[ended[0]]
+    played.cluster.assignment, played.cluster.plans = Assignment(places), {}
+    assert set(ended) <= played.cluster.limits["words"].keys()
+    played.run()
+    assert played.cluster.limits["words"].keys() == places.keys()
+
+
 def test_plan_that_can_never_be_in_force_ends_with_the_reason() -> None:
     played = scene()
     schedule = played.cluster.schedule
@@ -610,6 +639,39 @@ def test_plan_that_can_never_be_in_force_ends_with_the_reason() -> None:
     played.cluster.clock.on_sleep = schedule
     played.run(seconds=600.0)
     assert last_state(played) is PlanState.SETTLING
+
+
+@pytest.mark.parametrize("gone", [frozenset[str](), frozenset({"s3"})], ids=["savings", "without place"])
+def test_plans_that_can_never_be_in_force_are_tried_ever_more_slowly(gone: frozenset[str]) -> None:
+    """Each trial pauses the spouts for a minute, and keeps all other topologies from their plans."""
+    played = scene()
+    played.observer.gone = gone
+    played.cluster.schedule = lambda: None  # type: ignore[method-assign]
+    played.cluster.clock.on_sleep = lambda: None
+    drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+    decisions = [played.run(drained) for _ in range(60)]
+    failed = [record for record in played.loop.memory.records if record.state is PlanState.FAILED]
+    assert len(failed) == 6, "after 10, 20, 40, 80 and 160 s"
+    held = [decision for decision in decisions if isinstance(decision, Hold)]
+    assert {hold.reason for hold in held} == {HoldReason.COOL_DOWN}
+    assert f"plan {failed[-1].plan.id} failed, 6 plans in a row; the next may follow in" in held[-1].message
+
+
+@pytest.mark.parametrize("settles", [True, False])
+def test_clock_that_was_set_back_by_a_day_stops_nobody_for_that_day(settles: bool) -> None:
+    played = scene()
+    first = played.run()
+    played.observer.latency_ms = 2.0
+    while not settles and last_state(played) is PlanState.SETTLING:
+        played.run()
+    played.cluster.clock.seconds -= 86400.0
+    played.cluster.assignment = Assignment(SPREAD)
+    played.cluster.plans.clear()
+    decisions = [played.run() for _ in range(3)]
+    assert isinstance(first, Plan)
+    assert any(isinstance(decision, Plan) for decision in decisions)
+    told = [record for record in played.audience.records if record.plan.id == first.id][-1]
+    assert ("the clock was set back" in told.message) is settles
 
 
 def test_pass_tells_what_it_expects_and_how_long_its_steps_took() -> None:

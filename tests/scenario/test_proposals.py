@@ -295,6 +295,23 @@ def test_approved_plan_does_not_move_a_topology_that_nobody_manages_any_more() -
     )
 
 
+SUSPENDED = {"words": replace(RECOMMEND["words"], suspend=True)}
+
+
+@pytest.mark.parametrize("specs", [{}, SUSPENDED], ids=["deleted", "suspended"])
+def test_proposal_of_a_topology_that_nobody_manages_any_more_expires(specs: Mapping[str, TopologySpec]) -> None:
+    """Else an approval would do nothing until somebody manages the topology again, and move executors then."""
+    played = scene()
+    plan = proposed(played)
+    played.run(specs)
+    assert (told(played, plan.id).state, told(played, plan.id).message) == (
+        PlanState.EXPIRED,
+        "its topologies are no longer managed",
+    )
+    assert not played.loop.desk.approve(plan.id, "somebody")
+    assert waiting(played) == []
+
+
 def test_way_back_that_was_asked_for_is_carried_out_in_any_mode() -> None:
     played = scene()
     back = played.loop.desk.propose_way_back(verified_plan(played), "somebody")

@@ -65,8 +65,9 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
         looked=True,
     ),
     HoldReason.COOL_DOWN: HoldRule(
-        "Between two plans for a topology there is a rest of scheduling.coolDownSeconds, overload excepted.",
-        "Time: the next plan may follow when the rest is over.",
+        "Between two plans for a topology there is a rest of scheduling.coolDownSeconds, overload excepted. After "
+        "plans that could not be put in force it is ever longer, up to five minutes, whatever the next one is for.",
+        "Time: the next plan may follow when the rest is over. Why a plan failed is with the plan.",
         looked=True,
     ),
     HoldReason.INFEASIBLE: HoldRule(

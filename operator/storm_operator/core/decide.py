@@ -1,14 +1,16 @@
 """Proposal -> Plan or Hold: whether what a policy proposes is worth its disruption, and why.
 
-The rules are asked in order; the first that objects holds. Urgent proposals (executors without a place, or an
-overloaded supervisor that they relieve) need not wait for the cool-down, show a gain or pay back. Under trigger Policy
-no proposal need show a gain or pay back: the policy's own trigger has decided that.
+The rules are asked in order; the first that objects holds. After a plan that could not be put in force none is tried
+before its time, each time later: every trial may pause spouts and keeps all other topologies waiting. Urgent proposals
+(executors without a place, or an overloaded supervisor that they relieve) need not wait for the cool-down, show a gain
+or pay back. Under trigger Policy no proposal need show a gain or pay back: the policy's own trigger has decided that.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from storm_operator.core.clock_steps import is_younger
 from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
 from storm_operator.core.excluded_windows import window_over
@@ -18,6 +20,7 @@ from storm_operator.core.proposed_change import ProposedChange, examine_proposal
 from storm_operator.core.settings import Mode, PlacementSettings, SchedulingSettings, Trigger
 from storm_operator.core.shortage import Shortage, find_shortage
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.wording import counted
 
 __all__ = ["DecisionMemory", "assignment_hash", "decide", "in_excluded_window"]
 
@@ -56,6 +59,7 @@ def decide(
     objection = (
         _known_bad(change, memory)
         or in_excluded_window(scheduling, now_seconds)
+        or _failed_lately(change, memory, now_seconds)
         or _not_worth_it(change, snapshot, scheduling, memory, now_seconds)
     )
     if objection is not None:
@@ -156,11 +160,22 @@ def _known_bad(change: ProposedChange, memory: DecisionMemory) -> Hold | None:
     )
 
 
+def _failed_lately(change: ProposedChange, memory: DecisionMemory, now_seconds: float) -> Hold | None:
+    setback = memory.setback_of(change.topology_ids, now_seconds)
+    if setback is None:
+        return None
+    return Hold(
+        HoldReason.COOL_DOWN,
+        f"plan {setback.plan_id} failed, {counted(setback.retry.failures, 'plan')} in a row; the next may follow in "
+        f"{setback.retry.not_before_seconds - now_seconds:.0f} s (proposed: {change.what_moves})",
+    )
+
+
 def _cooling_down(
     change: ProposedChange, cool_down_seconds: float, memory: DecisionMemory, now_seconds: float
 ) -> Hold | None:
     changed_at = [memory.changed_at_seconds[t] for t in change.topology_ids if t in memory.changed_at_seconds]
-    if not changed_at or now_seconds - max(changed_at) >= cool_down_seconds:
+    if not changed_at or not is_younger(max(changed_at), cool_down_seconds, now_seconds):
         return None
     return Hold(
         HoldReason.COOL_DOWN,

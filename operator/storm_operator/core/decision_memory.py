@@ -7,13 +7,20 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason
+from storm_operator.core.backoff import Retry, put_off
+from storm_operator.core.clock_steps import is_younger, was_set_back
+from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan
 from storm_operator.core.model import Assignment, WorkerSlot, in_order, read_only
 from storm_operator.core.plan_record import PlanRecord, PlanState
 
 KNOWN_BAD_KEPT = 20
 RESTARTS_KEPT = 9
 ASSUMED_RESTART_SECONDS = 8.0
+
+ANY_PLAN = "any plan"
+"""Identity of what failed: another target from the same start mostly meets the same obstacle."""
+
+NOT_IN_FORCE = frozenset({PlanState.APPLYING, PlanState.FAILED})
 
 TELL_WHO_IS_SHORT = frozenset({HoldReason.TOO_LITTLE_CAPACITY, HoldReason.NOT_DUE, *NOTHING_BETTER})
 
@@ -31,6 +38,27 @@ class KnownBad:
 
 
 @dataclass(frozen=True, slots=True)
+class Setback:
+    """The last of a topology's plans that failed in a row, and when the next may be tried, whatever it moves."""
+
+    plan_id: str
+    retry: Retry
+
+    def after(self, plan_id: str, at_seconds: float) -> Setback:
+        """With one more failure, that of `plan_id`; the same one may be told again."""
+        return self if plan_id == self.plan_id else Setback(plan_id, put_off(self.retry, ANY_PLAN, at_seconds))
+
+    def is_to_be_waited_for(self, now_seconds: float) -> bool:
+        """Not where the clock was set back since."""
+        failed_at_seconds = self.retry.not_before_seconds - self.retry.pause_seconds
+        return is_younger(failed_at_seconds, self.retry.pause_seconds, now_seconds)
+
+    @classmethod
+    def first(cls, plan_id: str, at_seconds: float) -> Setback:
+        return cls(plan_id, put_off(None, ANY_PLAN, at_seconds))
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionMemory:
     """What earlier plans taught: when each topology was last changed, how long restarts take, what went wrong."""
 
@@ -43,8 +71,11 @@ class DecisionMemory:
     """Ids of those that were last found to get less CPU than they need."""
     unhelped_topologies: frozenset[str] = frozenset()
     """Those of them for which the policy, when it last looked, knew nothing better."""
+    setbacks: Mapping[str, Setback] = field(default_factory=dict)
+    """By topology id; of those that no plan could be put in force for since."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "setbacks", read_only(self.setbacks))
         object.__setattr__(self, "changed_at_seconds", read_only(self.changed_at_seconds))
 
     @property
@@ -91,12 +122,38 @@ class DecisionMemory:
             return self
         at = record.started_at_seconds if record.in_force_at_seconds is None else record.in_force_at_seconds
         known = self.changed_at_seconds
-        changed = {topology: max(at, known.get(topology, at)) for topology in record.plan.topology_ids}
+        changed = {topology: _later(known.get(topology, at), at) for topology in record.plan.topology_ids}
         restarts = tuple(pair for pair in self.measured_restarts if pair[0] != record.plan.id)
         if record.seconds_to_running is not None:
             restarts = (*restarts, (record.plan.id, record.seconds_to_running))[-RESTARTS_KEPT:]
-        learnt = replace(self, changed_at_seconds={**self.changed_at_seconds, **changed}, measured_restarts=restarts)
+        learnt = replace(
+            self,
+            changed_at_seconds={**self.changed_at_seconds, **changed},
+            measured_restarts=restarts,
+            setbacks={t: s for t, s in self.setbacks.items() if t not in changed or record.state in NOT_IN_FORCE},
+        )
         return learnt if record.undoes is None else learnt.with_known_bad(record.undoes)
+
+    def with_failure(self, plan: Plan, at_seconds: float) -> DecisionMemory:
+        """Remember that `plan` could not be put in force; its failure may be told again."""
+        known = self.setbacks
+        later = {
+            topology_id: known[topology_id].after(plan.id, at_seconds)
+            if topology_id in known
+            else Setback.first(plan.id, at_seconds)
+            for topology_id in plan.topology_ids
+        }
+        return replace(self, setbacks={**known, **later})
+
+    def setback_of(self, topology_ids: Iterable[str], now_seconds: float) -> Setback | None:
+        """The failure for which a plan for any of these topologies still has to wait; the longest wait."""
+        known = (self.setbacks[topology_id] for topology_id in topology_ids if topology_id in self.setbacks)
+        waiting = [setback for setback in known if setback.is_to_be_waited_for(now_seconds)]
+        return max(waiting, key=lambda setback: setback.retry.not_before_seconds, default=None)
+
+
+def _later(known_seconds: float, at_seconds: float) -> float:
+    return at_seconds if was_set_back(known_seconds, at_seconds) else max(known_seconds, at_seconds)
 
 
 def assignment_hash(assignment: Assignment) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -97,9 +98,21 @@ def estimate_group_demand(
         coming_millicores={e: value for part in parts for e, value in part.coming_millicores.items()},
     )
     whole = whole.no_less_than(hidden_millicores)
-    filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
+    filled_share = _filled_fraction(groups, whole) / worker_overhead(snapshot)
     are_all_equal = len(set(priority.values())) < 2
     return with_room_that_fits(whole, snapshot, filled_share, are_all_equal=are_all_equal)
+
+
+def _filled_fraction(groups: Sequence[Group], demand: Demand) -> float:
+    """The groups' headroom, by what they need: a small topology that asks for much takes no room from all others."""
+    headroom = {i: group.scheduling.headroom_fraction for group in groups for i in group.topology_ids}
+    needs = {e: need for e, need in demand.of_now().room_millicores.items() if e.topology_id in headroom}
+    total = math.fsum(needs.values())
+    if total <= 0.0:
+        return min(headroom.values())
+    # Between the least and the most, whatever rounding makes of it.
+    mean = math.fsum(headroom[e.topology_id] * need for e, need in needs.items()) / total
+    return min(max(mean, min(headroom.values())), max(headroom.values()))
 
 
 def _with_the_unmanaged(

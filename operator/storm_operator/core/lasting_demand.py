@@ -3,12 +3,13 @@
 A plan costs restarts, so it is made for more than the next ten seconds. For each executor:
 
 - need: as Liu's, but who is held back by the ceiling of limits is taken to need twice as much;
-- peak: the highest need of the recent past, which fades towards the need (`peak_seconds`). It is what the executor is
-  given (rounded as Liu's): limits rise at once and fall slowly, since a limit takes nothing from anybody who does not
-  use it, and one that is too low makes tuples wait. Who uses all of its limit, or is kept waiting by it for a tenth of
-  the time, is given twice as much, although it needs no more on the average, and keeps that while it still waits now
-  and then: work comes in bursts, and where the spouts wait for acks, what limits delay is never offered. That is a
-  matter of limits alone, and moves nobody;
+- peak: the highest need of the recent past, up to the ceiling of limits, which fades towards the need (`peak_seconds`):
+  a backlog that asks for many cores is worked off by one all the same. It is what the executor is given (rounded as
+  Liu's): limits rise at once and fall slowly, since a limit takes nothing from anybody who does not use it, and one
+  that is too low makes tuples wait. Who uses all of its limit, or is kept waiting by it for a tenth of the time, is
+  given twice as much, although it needs no more on the average, and keeps that while it still waits now and then: work
+  comes in bursts, and where the spouts wait for acks, what limits delay is never offered. That is a matter of limits
+  alone, and moves nobody;
 - room: what placement keeps free for it: the peak and a share to spare, the peak of a longer past
   (`room_peak_seconds`), or the need after a growth that is sure to go on, as far as the cluster has so much. Where
   there is too little even for the needs, all get the same part of theirs, so that supervisors are filled alike: the
@@ -84,10 +85,15 @@ def lasting_demand(
     before = previous or Demand({}, {})
     needs = {e: _unhidden(e, need, before, snapshot, resources) for e, need in needs.items()}
     without_waiting = {e: _without_waiting(e, need, before, snapshot, resources) for e, need in needs.items()}
-    peaks = _peaks(needs, before.peak_millicores, snapshot, scheduling.peak_seconds)
-    room_peaks = _peaks(needs, before.room_peak_millicores, snapshot, scheduling.room_peak_seconds)
-    limit_peaks = _peaks(without_waiting, before.limit_peak_millicores, snapshot, scheduling.peak_seconds)
     ceiling, spare = resources.ceiling_millicores, 1.0 + scheduling.spare_fraction
+    # What goes beyond the ceiling nobody can be given: to remember it would keep the ceiling for hours.
+    known, known_room, known_limits = (
+        _at_most(ceiling, of)
+        for of in (before.peak_millicores, before.room_peak_millicores, before.limit_peak_millicores)
+    )
+    peaks = _peaks(needs, known, snapshot, scheduling.peak_seconds)
+    room_peaks = _peaks(needs, known_room, snapshot, scheduling.room_peak_seconds)
+    limit_peaks = _peaks(without_waiting, known_limits, snapshot, scheduling.peak_seconds)
     return Demand(
         millicores={e: allocation(limit_peaks[e], resources) for e in needs},
         raw_millicores=needs,
@@ -178,6 +184,10 @@ def waited_fraction(executor: Executor, limit: float, snapshot: ClusterSnapshot,
     if is_held_back(executor, limit, snapshot, resources):
         return 1.0  # all the time, whatever the kernel has counted
     return load.throttled_fraction or 0.0
+
+
+def _at_most(ceiling: float, peaks: Mapping[Executor, float]) -> dict[Executor, float]:
+    return {executor: min(peak, ceiling) for executor, peak in peaks.items()}
 
 
 def _peaks(

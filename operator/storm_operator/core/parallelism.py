@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from storm_operator.core.clock_steps import is_younger
 from storm_operator.core.decide import in_excluded_window
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
@@ -142,7 +143,7 @@ def _too_little_seen(periods: int, least_periods: int) -> Hold | None:
 
 
 def _cooling_down(changed_at_seconds: float | None, cool_down_seconds: float, now_seconds: float) -> Hold | None:
-    if changed_at_seconds is None or now_seconds - changed_at_seconds >= cool_down_seconds:
+    if changed_at_seconds is None or not is_younger(changed_at_seconds, cool_down_seconds, now_seconds):
         return None
     return Hold(
         HoldReason.COOL_DOWN,

@@ -55,7 +55,8 @@ def serve_by_priority(
     if len(set(priority.values())) < 2:
         return Served(demand.millicores)
     floors = {i: group.resources.floor_millicores for group in groups for i in group.topology_ids}
-    filled_share = min(group.scheduling.headroom_fraction for group in groups) / worker_overhead(snapshot)
+    headroom = {i: group.scheduling.headroom_fraction for group in groups for i in group.topology_ids}
+    overhead = worker_overhead(snapshot)
     # Who is not measured for a while still runs: what it leaves to others is what it needed lately leaves to them.
     needs = {**demand.peak_millicores, **demand.of_now().room_millicores}
     limits = dict(demand.millicores)
@@ -63,8 +64,10 @@ def serve_by_priority(
     residents = snapshot.assignment.residents()
     for supervisor in snapshot.supervisors:
         if supervisor.cpu_capacity_millicores is not None:
-            budget = filled_share * supervisor.cpu_capacity_millicores
             known = [executor for executor in residents.get(supervisor.id, ()) if executor in needs]
+            # Of those who live there: what others ask for elsewhere leaves no CPU of this supervisor unused.
+            filled = min((headroom[e.topology_id] for e in known if e.topology_id in headroom), default=1.0)
+            budget = filled / overhead * supervisor.cpu_capacity_millicores
             scarce = _where_too_little(known, needs, priority, budget)
             for executor, share in scarce.items():
                 if executor not in limits:

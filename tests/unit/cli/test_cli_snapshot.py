@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from builders import chain_topology, placed, supervisors
 from storm_operator.adapters.errors import NimbusUnreachable

@@ -465,6 +465,20 @@ def test_memory_learns_from_records() -> None:
     assert memory.with_record(later).restart_seconds == 7.0
 
 
+def test_failures_in_a_row_are_counted_once_each_and_forgotten_once_a_plan_is_in_force() -> None:
+    plan = planned(decision())
+    other = dataclasses.replace(plan, id="p-2")
+    once = DecisionMemory().with_failure(plan, NOW_SECONDS).with_failure(plan, NOW_SECONDS + 5)
+    assert once.setback_of(["line"], NOW_SECONDS + 9.0) is not None
+    assert once.setback_of(["line"], NOW_SECONDS + 10.0) is None
+    assert once.setback_of(["elsewhere"], NOW_SECONDS) is None
+    begun = once.with_record(record(other, PlanState.APPLYING))
+    twice = begun.with_record(record(other, PlanState.FAILED)).with_failure(other, NOW_SECONDS)
+    assert twice.setback_of(["line"], NOW_SECONDS + 19.0) is not None
+    settling = begun.with_record(record(other, PlanState.SETTLING, in_force_at_seconds=NOW_SECONDS))
+    assert settling.setbacks == {}
+
+
 @given(st.data())
 def test_any_decision_is_consistent_and_deciding_again_holds(data: st.DataObject) -> None:
     slots = [place for machine in supervisors(3, slots=2) for place in machine.slots]

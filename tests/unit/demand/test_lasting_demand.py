@@ -64,6 +64,19 @@ def test_room_is_kept_for_a_peak_long_after_limits_have_forgotten_it() -> None:
     assert again.room_millicores[WORK[0]] == pytest.approx(1.2 * 400.0)
 
 
+def test_a_backlog_of_one_period_is_no_peak_beyond_what_an_executor_can_be_given() -> None:
+    """Else limits would stay at the ceiling for a quarter of an hour, and the room for two and a half hours."""
+    ceiling = RESOURCES.ceiling_millicores
+    demand = demand_of(picture(400.0, queue=100_000.0))
+    assert demand.raw_millicores[WORK[0]] == pytest.approx(10_100.0)
+    assert demand.millicores[WORK[0]] == demand.room_millicores[WORK[0]] == ceiling
+    for _ in range(30):
+        demand = demand_of(picture(400.0), demand)
+    assert demand.peak_millicores[WORK[0]] == pytest.approx(100.0 + 900.0 * (1.0 - 1.0 / 30.0) ** 30)
+    assert demand.millicores[WORK[0]] == 600.0
+    assert demand.room_millicores[WORK[0]] == pytest.approx(100.0 + 900.0 * (1.0 - 10.0 / 3600.0) ** 30)
+
+
 def test_a_peak_outlives_periods_that_nobody_measured() -> None:
     high = demand_of(picture(1600.0))
     unknown = demand_of(picture(), high)

@@ -200,7 +200,7 @@ def test_cpu_limits_that_cannot_be_read_are_written_anew(content: bytes) -> None
     nodes.content[path] = content
     limits.rise("a-1", wanted)
     assert limits.hold("a-1")
-    limits.follow("a-1", wanted)
+    limits.follow("a-1", wanted, wanted)
     assert store.read_cpu_limits("a-1") == wanted
     nodes.content[path] = content
     limits.lift("a-1")

@@ -81,6 +81,19 @@ def test_what_nobody_manages_takes_its_part_and_keeps_it() -> None:
     assert squeezed["low"] == [400.0, 400.0], "the highest that is managed there"
 
 
+def test_settings_of_topologies_elsewhere_hold_nobody_back() -> None:
+    slot_of: dict[Executor, WorkerSlot] = {}
+    for topology, place in ((HIGH, "s1:6700"), (LOW, "s1:6701"), (OTHER, "s2:6702")):
+        slot_of |= placed(topology, {"spout": place, "bolt": place})
+    picture = snapshot(ALL, supervisors(2, capacity=1000.0), slot_of)
+    careful = Group(SchedulingSettings(headroom_fraction=0.3), ResourceSettings(), ("other",))
+    groups = (Group(SchedulingSettings(), ResourceSettings(), ("high", "low")), careful)
+    demand = same_demand(ALL, 220.0)
+    found = serve_by_priority(picture, demand, groups, {**PRIORITY, "other": 1})
+    assert found.limits == demand.millicores, "880 of the 900 millicores that may be filled on s1"
+    assert not found.needs_of_held
+
+
 @pytest.mark.parametrize("capacity", [None, 1000.0])
 def test_equal_priorities_and_unknown_capacities_change_nothing(capacity: float | None) -> None:
     demand = same_demand(ALL, 800.0)

@@ -190,5 +190,11 @@ def test_plan_that_made_things_worse_is_rolled_back_and_remembered(bench: Bench)
     assert "inter-supervisor traffic" in verdict.message
     assert bench.assignment().slot_of == together.slot_of
     assert loop.memory.decisions.known_bad
-    assert loop.journal.load() is None
+
+    def settled() -> bool:
+        loop.run_once(managed)
+        return loop.journal.load() is None
+
+    eventually(settled, "the way back has settled")
+    assert loop.memory.records[-1].message == f"rolled back {record.plan.id}"
     loop.memory.records = ()

@@ -9,7 +9,8 @@ export PYTHONDONTWRITEBYTECODE = # empty: to compile all modules in each process
 PLUGIN_JAR := operator/storm-plugin/target/storm-plugin.jar
 WORKLOADS_JAR := examples/workloads/target/workloads.jar
 ALERTS_FIRE := tests/functional/monitoring/test_alerts_fire.py
-LONG_SCENARIOS := $(addprefix tests/scenario/,test_constant_load.py test_saturation.py test_numbers_follow_load.py)
+LONG_SCENARIOS := $(addprefix tests/scenario/,test_constant_load.py test_saturation.py test_numbers_follow_load.py \
+  test_simulated_loop.py test_priority.py)
 java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
 
 ##@ Start here
@@ -39,7 +40,7 @@ test: setup test-unit test-plugin test-pipeline test-functional test-alerts ## A
 
 ##@ Tests and checks
 .PHONY: test-unit test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
-test-unit: venv ## Pure Python tests, a good minute
+test-unit: venv ## Pure Python tests, a minute
 	$(BIN)/pytest tests/unit tests/scenario -q -n auto --dist worksteal $(LONG_SCENARIOS:%=--ignore %)
 
 test-plugin: ## JUnit tests of the Storm plugin and the workloads

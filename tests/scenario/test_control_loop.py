@@ -373,8 +373,8 @@ def test_nothing_managed_is_said() -> None:
     assert decision.reason is HoldReason.NOTHING_TO_MANAGE
 
 
-def test_peer_that_fails_in_mid_apply_leaves_a_plan_that_the_next_pass_finishes() -> None:
-    played = scene()
+def fail_one_rebalance(played: Scene) -> None:
+    """Nimbus does not answer the next one."""
     original = played.cluster.rebalance
 
     def fail(topology_id: str) -> None:
@@ -382,6 +382,11 @@ def test_peer_that_fails_in_mid_apply_leaves_a_plan_that_the_next_pass_finishes(
         raise NimbusUnreachable("gone")
 
     played.cluster.rebalance = fail  # type: ignore[method-assign]
+
+
+def test_peer_that_fails_in_mid_apply_leaves_a_plan_that_the_next_pass_finishes() -> None:
+    played = scene()
+    fail_one_rebalance(played)
     first = played.run()
     assert isinstance(first, Hold)
     assert last_state(played) is PlanState.APPLYING
@@ -405,13 +410,7 @@ def test_cpu_limits_that_cannot_be_read_keep_nobody_waiting() -> None:
 def interrupted_by_a_freeze() -> tuple[Scene, PlanRecord]:
     """An operator that was frozen in the midst of its plan, and the plan, while another managed the cluster."""
     played = scene()
-    original = played.cluster.rebalance
-
-    def fail(topology_id: str) -> None:
-        played.cluster.rebalance = original  # type: ignore[method-assign]
-        raise NimbusUnreachable("gone")
-
-    played.cluster.rebalance = fail  # type: ignore[method-assign]
+    fail_one_rebalance(played)
     played.run()
     assert last_state(played) is PlanState.APPLYING
     assert played.journal.kept is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,14 @@ import pytest
 from storm_operator.local import keeper
 from storm_operator.local.daemons import Daemon
 from storm_operator.local.keeper import Kept
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """For some seconds at most: what is asserted next says what did not come."""
+    for _ in range(200):
+        if condition():
+            return
+        await asyncio.sleep(0.02)
 
 
 def test_daemon_that_cannot_be_started_is_tried_again_and_told(
@@ -23,13 +32,10 @@ def test_daemon_that_cannot_be_started_is_tried_again_and_told(
 
     async def play() -> None:
         kept.start()
-        await asyncio.sleep(0.05)
+        await until(lambda: bool(caplog.messages))
         assert (kept.starts, kept.status()["pid"]) == (0, None)
         logs.unlink()
-        for _ in range(200):
-            await asyncio.sleep(0.02)
-            if kept.starts:
-                break
+        await until(lambda: kept.starts > 0)
         await kept.stop()
 
     asyncio.run(play())

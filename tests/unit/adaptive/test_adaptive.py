@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent import futures
 from dataclasses import replace
 from itertools import permutations, product
 from typing import Any, cast
@@ -25,6 +26,7 @@ from placement_cases import (
 )
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, Demand, Infeasible, Supervisor, WorkerSlot
+from storm_operator.core.placement import adaptive
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import (
     cost_of,
@@ -411,6 +413,26 @@ def test_where_every_topology_carries_another_load_a_large_cluster_is_not_torn_u
     assert overloaded_millicores(case.snapshot, assignment, case.demand, case.settings) == 0.0
     workers = case.snapshot.assignment.workers()
     assert len(restarted_workers(case.snapshot.assignment, assignment)) < 0.75 * len(workers)
+
+
+def test_two_cores_find_what_one_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = make_instance(Scale(1500, 150, distance_spread=0.2))
+    case = Case(instance.snapshot, instance.demand, instance.settings)
+    on_two = [place(case) for _ in range(3)]
+    monkeypatch.setattr(adaptive, "ThreadPoolExecutor", InTurn)
+    assert on_two == [place(case)] * 3
+
+
+class InTurn(futures.Executor):
+    """Does all at once when it is asked for, on the only core there is."""
+
+    def __init__(self, max_workers: int) -> None:
+        self.max_workers = max_workers
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
+        done: futures.Future[Any] = futures.Future()
+        done.set_result(work(*args, **kwargs))
+        return done
 
 
 @pytest.mark.parametrize("topology", [4, 20])

@@ -14,12 +14,14 @@ there are not enough slots for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.bearable import Bearable, bearable
 from storm_operator.core.placement.objective import cost_of, prices_of
-from storm_operator.core.placement.search.arrays import search_of
+from storm_operator.core.placement.search.arrays import search_of, with_own_scratch
 from storm_operator.core.placement.search.multilevel import partition
+from storm_operator.core.placement.search.partition_state import Search
 from storm_operator.core.placement.search.problem import Problem, build_problem, build_problems, to_assignment
 from storm_operator.core.placement.search.relabel import relabel
 from storm_operator.core.placement.search.settling import Settled, restless, settle, settle_from_home
@@ -119,18 +121,39 @@ def _placements(problem: Problem) -> Iterator[Settled]:
         return
     search = search_of(problem)
     patience = _patience(problem)
-    glance = min(patience, GLANCE)
-    moving = None if patience else restless(search)
-    if moving is None or moving.mean() < HOPELESS:
-        is_local = moving is not None and moving.mean() <= LOCAL_CHANGE
-        from_home = settle_from_home(problem, search, glance, moving if is_local else None)
+    if not patience:
+        yield from _placements_at_scale(problem, search)
+        return
+    from_home = settle_from_home(problem, search, min(patience, GLANCE))
+    yield from_home
+    if from_home.moved:
+        partitioned = partition(problem, search)
+        yield settle(problem, search, relabel(problem, partitioned), patience)
+        yield settle(problem, search, partitioned, min(patience, GLANCE))
+
+
+def _placements_at_scale(problem: Problem, search: Search) -> Iterator[Settled]:
+    """As `_placements` where there is no patience, with fresh starts made on a second core where there is one."""
+    moving = restless(search)
+    share = float(moving.mean())
+    if share <= LOCAL_CHANGE:
+        from_home = settle_from_home(problem, search, patience=0, restless=moving)
         yield from_home
-        if from_home.moved <= (0 if patience else LARGE_CHANGE * len(problem.home)):
+        if from_home.moved <= LARGE_CHANGE * len(problem.home):
             return
-    partitioned = partition(problem, search)
-    yield settle(problem, search, relabel(problem, partitioned), patience)
-    if patience or len(problem.zone_ms) > 1:
-        yield settle(problem, search, partitioned, glance)
+    with ThreadPoolExecutor(max_workers=1) as second_core:
+        beside = with_own_scratch(search)
+        partitioned = second_core.submit(partition, problem, beside)
+        relabelled = second_core.submit(
+            lambda: settle(problem, beside, relabel(problem, partitioned.result()), patience=0)
+        )
+        if LOCAL_CHANGE < share < HOPELESS:
+            yield settle_from_home(problem, search, patience=0)
+        if len(problem.zone_ms) > 1:
+            as_it_is = settle(problem, search, partitioned.result(), patience=0)
+            yield from (relabelled.result(), as_it_is)
+        else:
+            yield relabelled.result()
 
 
 def _patience(problem: Problem) -> int:

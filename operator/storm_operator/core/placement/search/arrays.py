@@ -70,6 +70,11 @@ def afresh(search: Search, graph: Graph, machines: Machines) -> Search:
     return Search(graph, machines, search.tariff._replace(has_restarts=False), homes, search.pull)
 
 
+def with_own_scratch(search: Search) -> Search:
+    """The same search, to go on beside the other on another core."""
+    return search._replace(pull=new_pull(search.machines, len(search.graph.demand)))
+
+
 def tariff_of(problem: Problem) -> Tariff:
     """The prices of the problem; a worker without a port costs more than all else together could."""
     farthest = float(problem.zone_ms.max(initial=0.0))

@@ -14,8 +14,8 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def compiled(function: F) -> F:
-    """`function` as machine code that Python can call."""
-    return cast("F", _compile(function))
+    """`function` as machine code that Python can call; other threads of Python go on meanwhile."""
+    return cast("F", _compile(function, nogil=True))
 
 
 def inner(function: F) -> F:

@@ -10,7 +10,7 @@ from fake_cluster import FakeClock, FakeCluster
 from storm_operator.apply import Applier
 from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.decision import Hold, Plan
-from storm_operator.core.model import Assignment
+from storm_operator.core.model import Assignment, ExecutorLoad
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Mode, ResourceSettings, SchedulingSettings, Separation
 from storm_operator.core.snapshot import (
@@ -51,6 +51,8 @@ class FakeObserver:
     """Nothing is acked."""
     unknown: bool = False
     """What is acked, and how fast."""
+    queued: float | None = None
+    """Nothing is ever acked: so many tuples wait for each bolt."""
 
     def observe(
         self,
@@ -72,6 +74,10 @@ class FakeObserver:
         latency = LatencySummary(self.latency_ms, self.latency_ms, self.latency_ms, 1000.0)
         rates = TopologyRates(0.0, 0.0, None) if self.stopped else TopologyRates(RATE, 0.0, latency)
         picture = replace(picture, taken_at_seconds=now_seconds, rates={} if self.unknown else {"words": rates})
+        if self.queued is not None:
+            bolt, spout = ExecutorLoad(100.0, RATE, RATE, RATE, self.queued, 0.0), ExecutorLoad(100.0, RATE, RATE, RATE)
+            own = {executor: spout if executor.component == "spout" else bolt for executor in WORDS.executors}
+            picture = replace(picture, loads=own, rates={"words": TopologyRates(0.0, 0.0, None)})
         if self.missing:
             executor = WORDS.executors[0]
             picture = replace(picture, completeness=Completeness(5, (executor,), 0.0, ("agent s1 is silent",)))

@@ -185,6 +185,30 @@ def test_plan_that_doubles_latency_is_rolled_back_and_not_proposed_again() -> No
     assert decision.reason is HoldReason.KNOWN_BAD
 
 
+def test_plan_under_which_a_topology_that_never_acks_falls_behind_is_rolled_back_and_remembered() -> None:
+    played = scene()
+    played.observer.queued = 5.0
+    played.run()
+    played.observer.queued = 3000.0
+    while last_state(played) is PlanState.SETTLING and not played.loop.memory.decisions.known_bad:
+        played.run()
+    bad = played.loop.memory.records[0]
+    assert (bad.state, bad.message) == (PlanState.ROLLED_BACK, "tuples wait 40.0 s in queues, 0.1 s before")
+    assert played.cluster.assignment.slot_of == SPREAD
+    assert played.loop.memory.decisions.known_bad_like(bad.plan.target, exactly=True)
+
+
+def test_plan_that_a_topology_that_never_acks_fares_well_under_is_verified_by_what_it_emits() -> None:
+    played = scene()
+    played.observer.queued = 5.0
+    played.run()
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    verified = played.loop.memory.records[-1]
+    assert verified.state is PlanState.VERIFIED
+    assert "nothing is acked, emitted 300 -> 300 tuples/s; wait in queues 66.7 -> 66.7 ms" in verified.message
+
+
 def test_what_was_measured_before_a_way_back_is_no_reason_for_another_plan() -> None:
     """The plan had also overloaded a supervisor: the way back has relieved that already."""
     played = scene()

@@ -30,6 +30,14 @@ Columns = Mapping[str, Any]
 """Values by column: sequences or arrays, all of one length."""
 Decisions = Sequence[tuple[tuple[str, ...], Decision]]
 LOAD = tuple(one.name for one in fields(ExecutorLoad))
+RECORDED_OF_OUTCOME = (
+    "inter_supervisor_tuples_per_second",
+    "acked_per_second",
+    "complete_latency_mean_ms",
+    "complete_latency_p50_ms",
+    "complete_latency_p99_ms",
+)
+"""A plan's message has the other figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,5 +272,7 @@ def _prediction(prefix: str, given: Prediction | None) -> dict[str, Any]:
 
 
 def _outcome(prefix: str, given: Outcome | None) -> dict[str, Any]:
-    values = asdict(given) if given else dict.fromkeys(one.name for one in fields(Outcome))
-    return {f"{prefix}_{name.removeprefix('complete_')}": value for name, value in values.items()}
+    return {
+        f"{prefix}_{name.removeprefix('complete_')}": None if given is None else getattr(given, name)
+        for name in RECORDED_OF_OUTCOME
+    }

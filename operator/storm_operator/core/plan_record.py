@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from storm_operator.core.decision import Plan
-from storm_operator.core.model import Assignment, Executor, WorkerSlot, read_only
+from storm_operator.core.model import Assignment, ComponentKind, Executor, ExecutorLoad, WorkerSlot, read_only
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
+
+WORKED_OFF_SECONDS = 60.0
+"""A queue that will be empty by then, as it shrinks, is a restart's backlog: what comes next does not wait for it."""
 
 AUTO = "auto"
 """Approves a plan that needs no person's word."""
@@ -56,7 +60,8 @@ class Outcome:
     """Measured figures of the topologies of one plan over one control period; None is unknown.
 
     Latencies are those of the slowest topology of the plan (one slow topology must not hide behind a fast one);
-    rates are sums.
+    rates are sums. `emitted_per_second` is of the spouts. `waiting_ms` is how long tuples wait in the bolts' queues, by
+    Little's law: what waits over what the spouts emit. Both are known of topologies that ack nothing, too.
     """
 
     inter_supervisor_tuples_per_second: float | None
@@ -64,6 +69,8 @@ class Outcome:
     complete_latency_mean_ms: float | None
     complete_latency_p50_ms: float | None
     complete_latency_p99_ms: float | None
+    emitted_per_second: float | None = None
+    waiting_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,7 @@ def outcome_of(
     compared = topology_ids if timed_before is None else timed_before
     timed = [snapshot.rates[topology].latency for topology in compared if topology in snapshot.rates]
     slowest = max((one for one in timed if one is not None), key=lambda latency: latency.p50_ms, default=None)
+    waiting = [waits for topology in topology_ids if (waits := _waiting_ms(snapshot, topology)) is not None]
     known = not any(e.topology_id in topology_ids for e in snapshot.completeness.missing_executors)
     own = snapshot.assignment.restricted_to(topology_ids)
     return Outcome(
@@ -150,4 +158,40 @@ def outcome_of(
         complete_latency_mean_ms=slowest.mean_ms if slowest else None,
         complete_latency_p50_ms=slowest.p50_ms if slowest else None,
         complete_latency_p99_ms=slowest.p99_ms if slowest else None,
+        emitted_per_second=_sum_if_all_known([_emitted_per_second(snapshot, topology) for topology in topology_ids]),
+        waiting_ms=max(waiting, default=None),
     )
+
+
+def _emitted_per_second(snapshot: ClusterSnapshot, topology_id: str) -> float | None:
+    """What the topology's spouts emit; None where one of them was not measured."""
+    return _sum_if_all_known([load.executed_per_second for load in _loads(snapshot, topology_id, of_spouts=True)])
+
+
+def _waiting_ms(snapshot: ClusterSnapshot, topology_id: str) -> float | None:
+    """How long a tuple waits in queues; None where it cannot be told. What is worked off by now does not count."""
+    emitted = _emitted_per_second(snapshot, topology_id)
+    waiting = _sum_if_all_known([_waits(load) for load in _loads(snapshot, topology_id, of_spouts=False)])
+    return None if not emitted or waiting is None else 1000.0 * waiting / emitted
+
+
+def _waits(load: ExecutorLoad) -> float | None:
+    length, growth = load.queue_length, load.queue_growth_per_second
+    if length is None or growth is None:
+        return None
+    return 0.0 if length + growth * WORKED_OFF_SECONDS <= 0.0 else length
+
+
+def _loads(snapshot: ClusterSnapshot, topology_id: str, *, of_spouts: bool) -> list[ExecutorLoad]:
+    topologies = [topology for topology in snapshot.topologies if topology.id == topology_id]
+    return [
+        snapshot.loads.get(executor, ExecutorLoad())
+        for topology in topologies
+        for executor in topology.executors
+        if (topology.component(executor.component).kind is ComponentKind.SPOUT) is of_spouts
+    ]
+
+
+def _sum_if_all_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) if known and len(known) == len(values) else None

@@ -10,11 +10,14 @@ from storm_operator.core.plan_record import Outcome, PlanRecord
 LATENCY_NOISE_MS = 2.0
 """Differences of median latency below this are noise of scheduling and sampling, never a reason to roll back."""
 
+WAITING_NOISE_MS = 1000.0
+"""Shorter waits in queues never are a reason to roll back: a queue's length is read once, at some moment."""
+
 TRAFFIC_NOISE_TUPLES_PER_SECOND = 20.0
 """Differences of traffic below this never are a reason to roll back: one executor of a slow topology."""
 
 LOAD_NOISE = 0.2
-"""Where acked tuples change by more than this share, the other figures are not told as the plan's alone."""
+"""Where the load changes by more than this share, the other figures are not told as the plan's alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +32,22 @@ def why_no_verdict(record: PlanRecord, measured: Outcome) -> str:
     """Why `measured` cannot tell what the plan brought; empty when it can.
 
     A topology that no longer acks anything was stopped by the plan, or its sources are dry: its figures do not tell
-    which, so that it is neither praised nor taken back. The way back of another plan is not judged at all.
+    which, so that it is neither praised nor taken back. Likewise one that never acked and no longer emits anything.
+    The way back of another plan is not judged at all.
     """
     if record.rollback_of:
         return ""
     if measured.inter_supervisor_tuples_per_second is None or measured.acked_per_second is None:
         return "its figures are unknown"
     before = record.before
-    if not before.acked_per_second:
+    load = _load(before, before)
+    if not load:
         return ""
-    if measured.acked_per_second == 0.0:
-        return f"no tuple is acked any more, {_figure(before.acked_per_second)} a second were before"
+    still = _load(before, measured)
+    if still is None:
+        return "its figures are unknown"
+    if still == 0.0:
+        return f"no tuple is {_load_is(before)} any more, {_figure(load)} a second were before"
     latency_counts = before.complete_latency_p50_ms is not None and not relieves_overload(record.plan)
     if latency_counts and measured.complete_latency_p50_ms is None:
         return "its complete latency is unknown, and was known before"
@@ -52,7 +60,8 @@ def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdi
     A figure speaks against a plan when it is worse by more than `margin_percent` than it was before *and* than the
     plan said it would be: a plan that spreads an overloaded supervisor announces more traffic, and is not to be
     blamed for keeping its word. Traffic is compared per acked tuple, so that a load that rose meanwhile is not
-    blamed on the plan.
+    blamed on the plan; where nothing was acked before, per tuple that spouts emit. There is no complete latency then,
+    but how long tuples wait in queues.
 
     A plan that relieves an overload is never taken back: its figures before are those of a supervisor that could not
     keep up, the ones after it those of a backlog being worked off, and the way back leads into the overload. Should it
@@ -63,7 +72,9 @@ def judge(record: PlanRecord, measured: Outcome, margin_percent: float) -> Verdi
         return Verdict(False, _praise(record.before, measured) + excuse + _other_load(record, measured))
     margin = 1.0 + margin_percent / 100.0
     complaints = [
-        c for c in (_traffic_complaint(record, measured, margin), _latency_complaint(record, measured, margin)) if c
+        complaint
+        for complain in (_traffic_complaint, _latency_complaint, _waiting_complaint)
+        if (complaint := complain(record, measured, margin))
     ]
     if complaints:
         return Verdict(True, "; ".join(complaints))
@@ -94,6 +105,17 @@ def _latency_complaint(record: PlanRecord, measured: Outcome, margin: float) -> 
     return f"median complete latency {after:.1f} ms, at most {expected:.1f} ms expected"
 
 
+def _waiting_complaint(record: PlanRecord, measured: Outcome, margin: float) -> str | None:
+    """It is all that there is where nothing is acked, or acked as soon as it is emitted. Nobody predicts it."""
+    before, after = record.before.waiting_ms, measured.waiting_ms
+    growth = _load_growth(record.before, measured)
+    if before is None or after is None or growth is None:
+        return None
+    if growth > margin or after <= before * margin + WAITING_NOISE_MS:
+        return None
+    return f"tuples wait {after / 1000.0:.1f} s in queues, {before / 1000.0:.1f} s before"
+
+
 def relieves_overload(plan: Plan) -> bool:
     """Whether the plan was made because need went, or surely goes, beyond a supervisor's CPU.
 
@@ -105,10 +127,18 @@ def relieves_overload(plan: Plan) -> bool:
     return plan.cause in {PlanCause.OVERLOAD, PlanCause.LITTLE_HEADROOM, PlanCause.COMING_OVERLOAD}
 
 
+def _load(before: Outcome, of: Outcome) -> float | None:
+    """Acked tuples per second; where none were acked before, those that spouts emit."""
+    return of.acked_per_second if before.acked_per_second else of.emitted_per_second
+
+
+def _load_is(before: Outcome) -> str:
+    return "acked" if before.acked_per_second else "emitted"
+
+
 def _load_growth(before: Outcome, after: Outcome) -> float | None:
-    if not before.acked_per_second or after.acked_per_second is None:
-        return None
-    return max(after.acked_per_second / before.acked_per_second, 1.0)
+    load, load_now = _load(before, before), _load(before, after)
+    return None if not load or load_now is None else max(load_now / load, 1.0)
 
 
 def _other_load(record: PlanRecord, after: Outcome) -> str:
@@ -116,17 +146,30 @@ def _other_load(record: PlanRecord, after: Outcome) -> str:
 
     That more is acked may be what the relief of an overload has brought, or a place for executors that had none.
     """
-    before = record.before.acked_per_second
-    if not before or after.acked_per_second is None:
+    before, now = _load(record.before, record.before), _load(record.before, after)
+    if not before:
+        return "; nothing was acked or emitted before, so that nothing tells what it brought"
+    if now is None:
         return ""
-    change = after.acked_per_second / before - 1.0
+    change = now / before - 1.0
     may_bring_more = record.plan.cause is PlanCause.WITHOUT_PLACE or relieves_overload(record.plan)
     if abs(change) <= LOAD_NOISE or (change > 0.0 and may_bring_more):
         return ""
-    return f"; acked tuples changed by {change:+.0%} meanwhile, so that the other figures are not the plan's alone"
+    tuples = f"{_load_is(record.before)} tuples"
+    return f"; {tuples} changed by {change:+.0%} meanwhile, so that the other figures are not the plan's alone"
 
 
 def _praise(before: Outcome, after: Outcome) -> str:
+    if before.acked_per_second or not before.emitted_per_second:
+        others: tuple[tuple[str, float | None, float | None, str], ...] = (
+            ("throughput", before.acked_per_second, after.acked_per_second, " tuples/s"),
+            ("median complete latency", before.complete_latency_p50_ms, after.complete_latency_p50_ms, " ms"),
+        )
+    else:
+        others = (
+            ("nothing is acked, emitted", before.emitted_per_second, after.emitted_per_second, " tuples/s"),
+            ("wait in queues", before.waiting_ms, after.waiting_ms, " ms"),
+        )
     parts = [
         f"{name} {_figure(old)} -> {_figure(new)}{unit}"
         for name, old, new, unit in (
@@ -136,8 +179,7 @@ def _praise(before: Outcome, after: Outcome) -> str:
                 after.inter_supervisor_tuples_per_second,
                 " tuples/s",
             ),
-            ("throughput", before.acked_per_second, after.acked_per_second, " tuples/s"),
-            ("median complete latency", before.complete_latency_p50_ms, after.complete_latency_p50_ms, " ms"),
+            *others,
         )
     ]
     return "; ".join(parts)

@@ -161,3 +161,56 @@ def test_way_back_leads_to_where_the_plan_began() -> None:
     assert (back.base, back.target) == (plan.target, plan.base)
     assert "p-1" in back.reason
     assert back.cause is PlanCause.ROLLBACK
+
+
+UNACKED = Outcome(100.0, 0.0, None, None, None, emitted_per_second=1000.0, waiting_ms=20.0)
+"""Of topologies that ack nothing."""
+
+
+@pytest.mark.parametrize(
+    ("outcome", "word"),
+    [
+        (replace(UNACKED, inter_supervisor_tuples_per_second=900.0), "traffic 900 tuples/s, at most 100 expected"),
+        (replace(UNACKED, waiting_ms=9000.0), "tuples wait 9.0 s in queues, 0.0 s before"),
+        (replace(UNACKED, emitted_per_second=100.0, waiting_ms=90_000.0), "tuples wait 90.0 s in queues"),
+    ],
+    ids=["traffic", "waiting", "held back by full queues"],
+)
+def test_topology_that_acks_nothing_is_judged_by_what_is_emitted(outcome: Outcome, word: str) -> None:
+    told = record(UNACKED)
+    assert why_no_verdict(told, outcome) == ""
+    verdict = judge(told, outcome, MARGIN_PERCENT)
+    assert verdict.worse
+    assert word in verdict.message
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        UNACKED,
+        replace(UNACKED, inter_supervisor_tuples_per_second=190.0, emitted_per_second=2000.0, waiting_ms=9000.0),
+        replace(UNACKED, waiting_ms=900.0),
+        replace(UNACKED, waiting_ms=None),
+    ],
+    ids=["the same", "more is emitted", "noise", "queues unknown"],
+)
+def test_topology_that_acks_nothing_is_not_taken_back_without_a_figure_that_tells(outcome: Outcome) -> None:
+    verdict = judge(record(UNACKED), outcome, MARGIN_PERCENT)
+    assert not verdict.worse
+    assert "nothing is acked, emitted 1000 -> " in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("outcome", "word"),
+    [
+        (replace(UNACKED, emitted_per_second=0.0), "no tuple is emitted any more, 1000 a second were before"),
+        (replace(UNACKED, emitted_per_second=None), "figures are unknown"),
+    ],
+)
+def test_topology_that_acks_nothing_and_stopped_gives_no_verdict(outcome: Outcome, word: str) -> None:
+    assert word in why_no_verdict(record(UNACKED), outcome)
+
+
+def test_of_a_topology_that_was_idle_the_verdict_says_that_nothing_tells() -> None:
+    idle = Outcome(0.0, 0.0, None, None, None, emitted_per_second=0.0)
+    assert "nothing was acked or emitted before" in judge(record(idle), measured(), MARGIN_PERCENT).message

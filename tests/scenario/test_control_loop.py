@@ -195,7 +195,7 @@ def test_plan_under_which_a_topology_that_never_acks_falls_behind_is_rolled_back
     bad = played.loop.memory.records[0]
     assert (bad.state, bad.message) == (PlanState.ROLLED_BACK, "tuples wait 40.0 s in queues, 0.1 s before")
     assert played.cluster.assignment.slot_of == SPREAD
-    assert played.loop.memory.decisions.known_bad_like(bad.plan.target, exactly=True)
+    assert played.loop.memory.decisions.known_bad_like(bad.plan.target, played.cluster.clock.seconds, exactly=True)
 
 
 def test_plan_that_a_topology_that_never_acks_fares_well_under_is_verified_by_what_it_emits() -> None:

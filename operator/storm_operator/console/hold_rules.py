@@ -76,8 +76,8 @@ HOLD_RULES: Mapping[HoldReason, HoldRule] = {
         looked=True,
     ),
     HoldReason.KNOWN_BAD: HoldRule(
-        "What was rolled back, or rejected by a person, is not tried again; nor its like elsewhere, unless urgent.",
-        "Other traffic or load, by which the policy proposes something else.",
+        "What a person refused is not tried again, what was rolled back not for a day; nor the like, unless urgent.",
+        "Time, after a roll-back; else other traffic or load, by which the policy proposes something else.",
         looked=True,
     ),
     HoldReason.PAUSED: HoldRule(

@@ -57,7 +57,7 @@ def decide(
         hold = Hold(HoldReason.NO_CHANGE, f"{scheduling.policy} proposes the assignment in force", gain_percent=0.0)
         return _or_what_is_short(hold, snapshot, demand, settings, memory)
     objection = (
-        _known_bad(change, memory)
+        _known_bad(change, memory, now_seconds)
         or in_excluded_window(scheduling, now_seconds)
         or _failed_lately(change, memory, now_seconds)
         or _not_worth_it(change, snapshot, scheduling, memory, now_seconds)
@@ -149,14 +149,15 @@ def _too_little_seen(change: ProposedChange, periods: int, least_periods: int) -
     )
 
 
-def _known_bad(change: ProposedChange, memory: DecisionMemory) -> Hold | None:
+def _known_bad(change: ProposedChange, memory: DecisionMemory, now_seconds: float) -> Hold | None:
     """An urgent change may bring a bad arrangement to other slots: what made it bad may be where it was."""
-    if not memory.known_bad_like(change.target, exactly=change.is_urgent):
+    known = memory.known_bad_like(change.target, now_seconds, exactly=change.is_urgent)
+    if known is None:
         return None
     return Hold(
         HoldReason.KNOWN_BAD,
         f"the proposal ({change.what_moves}; target {assignment_hash(change.target)}) or its like in other slots "
-        "was rolled back or rejected before",
+        f"{known.in_words(now_seconds)}",
     )
 
 

@@ -13,7 +13,10 @@ from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldRea
 from storm_operator.core.model import Assignment, WorkerSlot, in_order, read_only
 from storm_operator.core.plan_record import PlanRecord, PlanState
 
-KNOWN_BAD_KEPT = 20
+KNOWN_BAD_SECONDS = 86_400.0
+"""What was measured holds for the load and the cluster of then; a target that always is bad costs one try a day."""
+KNOWN_BAD_KEPT = 1000
+"""No more are made in a day; it bounds what is remembered all the same."""
 RESTARTS_KEPT = 9
 ASSUMED_RESTART_SECONDS = 8.0
 
@@ -27,14 +30,30 @@ TELL_WHO_IS_SHORT = frozenset({HoldReason.TOO_LITTLE_CAPACITY, HoldReason.NOT_DU
 
 @dataclass(frozen=True, slots=True)
 class KnownBad:
-    """What is remembered of a target that nobody wants again: which slots it used, and who sat with whom."""
+    """What is remembered of a target that nobody wants again: which slots it used, and who sat with whom.
+
+    `rolled_back_at_seconds` None: a person has refused it, which stands.
+    """
 
     target_hash: str
     arrangement_hash: str
+    rolled_back_at_seconds: float | None = None
 
     @classmethod
-    def of(cls, target: Assignment) -> KnownBad:
-        return cls(assignment_hash(target), arrangement_hash(target))
+    def of(cls, target: Assignment, rolled_back_at_seconds: float | None = None) -> KnownBad:
+        return cls(assignment_hash(target), arrangement_hash(target), rolled_back_at_seconds)
+
+    def counts_at(self, now_seconds: float) -> bool:
+        """Whether it still is a reason against such a target."""
+        at = self.rolled_back_at_seconds
+        return at is None or is_younger(at, KNOWN_BAD_SECONDS, now_seconds)
+
+    def in_words(self, now_seconds: float) -> str:
+        """What became of it, and when it may be tried again."""
+        if self.rolled_back_at_seconds is None:
+            return "was refused by a person before"
+        hours = (self.rolled_back_at_seconds + KNOWN_BAD_SECONDS - now_seconds) / 3600.0
+        return f"was rolled back before, and may be tried again in {hours:.1f} h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +85,7 @@ class DecisionMemory:
     measured_restarts: tuple[tuple[str, float], ...] = ()
     """(plan id, seconds from in force until all moved executors ran again), newest last."""
     known_bad: tuple[KnownBad, ...] = ()
-    """Targets that were rolled back or rejected, newest last."""
+    """Targets that were rolled back within a day, or refused by a person; newest last."""
     short_topologies: frozenset[str] = frozenset()
     """Ids of those that were last found to get less CPU than they need."""
     unhelped_topologies: frozenset[str] = frozenset()
@@ -83,18 +102,30 @@ class DecisionMemory:
         """The median of the restarts measured so far; 8 s before the first."""
         return statistics.median([seconds for _, seconds in self.measured_restarts] or [ASSUMED_RESTART_SECONDS])
 
-    def with_known_bad(self, target: Assignment) -> DecisionMemory:
-        """Remember a target that was rolled back or rejected."""
-        bad = KnownBad.of(target)
-        others = tuple(known for known in self.known_bad if known != bad)
+    def with_known_bad(self, target: Assignment, rolled_back_at_seconds: float | None = None) -> DecisionMemory:
+        """Remember a target that was rolled back then, or (None) that a person has refused."""
+        bad = KnownBad.of(target, rolled_back_at_seconds)
+        if KnownBad.of(target) in self.known_bad:
+            bad = KnownBad.of(target)  # it was refused, whatever was measured
+        others = (known for known in self.known_bad if known.target_hash != bad.target_hash)
+        if rolled_back_at_seconds is not None:
+            others = (known for known in others if known.counts_at(rolled_back_at_seconds))
         return replace(self, known_bad=(*others, bad)[-KNOWN_BAD_KEPT:])
 
-    def known_bad_like(self, target: Assignment, *, exactly: bool) -> bool:
-        """Whether `target` was rolled back or rejected before; unless `exactly`, also in other slots."""
+    def known_bad_like(self, target: Assignment, now_seconds: float, *, exactly: bool) -> KnownBad | None:
+        """What is known against `target`; unless `exactly`, also in other slots."""
         asked = KnownBad.of(target)
-        return any(
-            known.target_hash == asked.target_hash or (not exactly and known.arrangement_hash == asked.arrangement_hash)
-            for known in self.known_bad
+        return next(
+            (
+                known
+                for known in reversed(self.known_bad)
+                if known.counts_at(now_seconds)
+                and (
+                    known.target_hash == asked.target_hash
+                    or (not exactly and known.arrangement_hash == asked.arrangement_hash)
+                )
+            ),
+            None,
         )
 
     def with_decision(self, topology_ids: Iterable[str], decision: Decision) -> DecisionMemory:
@@ -132,7 +163,7 @@ class DecisionMemory:
             measured_restarts=restarts,
             setbacks={t: s for t, s in self.setbacks.items() if t not in changed or record.state in NOT_IN_FORCE},
         )
-        return learnt if record.undoes is None else learnt.with_known_bad(record.undoes)
+        return learnt if record.undoes is None else learnt.with_known_bad(record.undoes, at)
 
     def with_failure(self, plan: Plan, at_seconds: float) -> DecisionMemory:
         """Remember that `plan` could not be put in force; its failure may be told again."""

@@ -117,10 +117,12 @@ def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
     for body in registry.rebalances():
         if cluster_of(body) != nimbus:
             continue
-        if state_of(body) in (PlanState.REJECTED.value, PlanState.ROLLED_BACK.value):
+        is_rolled_back = state_of(body) == PlanState.ROLLED_BACK.value
+        if is_rolled_back or state_of(body) == PlanState.REJECTED.value:
             unwanted = plan_of(body)
             if unwanted is not None:
-                loop.memory.decisions = loop.memory.decisions.with_known_bad(unwanted.target)
+                at = unwanted.created_at_seconds if is_rolled_back else None
+                loop.memory.decisions = loop.memory.decisions.with_known_bad(unwanted.target, at)
         record = proposal_record(body)
         if record is None or record.plan.id in begun:
             continue

@@ -191,7 +191,7 @@ def test_a_policy_whose_time_has_not_come_has_not_answered() -> None:
 
 
 def test_what_was_rolled_back_is_not_tried_again() -> None:
-    bad = DecisionMemory().with_known_bad(planned(decision()).target)
+    bad = DecisionMemory().with_known_bad(planned(decision()).target, NOW_SECONDS)
     assert "rolled back" in held(decision(memory=bad), HoldReason.KNOWN_BAD)
 
 
@@ -206,8 +206,33 @@ def test_the_like_of_it_in_other_slots_is_not_tried_either() -> None:
 def test_memory_tells_the_very_target_that_was_bad_from_its_like_elsewhere() -> None:
     memory = DecisionMemory().with_known_bad(Assignment(dict.fromkeys(APART, WorkerSlot("gone", 1))))
     there = Assignment(dict.fromkeys(APART, WorkerSlot("fresh", 1)))
-    assert memory.known_bad_like(there, exactly=False)
-    assert not memory.known_bad_like(there, exactly=True)
+    assert memory.known_bad_like(there, NOW_SECONDS, exactly=False)
+    assert not memory.known_bad_like(there, NOW_SECONDS, exactly=True)
+
+
+DAY_SECONDS = 86_400.0
+
+
+def test_what_was_rolled_back_may_be_tried_again_a_day_later() -> None:
+    target = planned(decision()).target
+    memory = DecisionMemory().with_known_bad(target, NOW_SECONDS - DAY_SECONDS + 3600.0)
+    assert "may be tried again in 1.0 h" in held(decision(memory=memory), HoldReason.KNOWN_BAD)
+    planned(decision(memory=DecisionMemory().with_known_bad(target, NOW_SECONDS - DAY_SECONDS)))
+
+
+def test_what_a_person_refused_stands_though_it_is_rolled_back_later() -> None:
+    target = planned(decision()).target
+    memory = DecisionMemory().with_known_bad(target).with_known_bad(target, NOW_SECONDS - 9.0 * DAY_SECONDS)
+    assert "refused by a person" in held(decision(memory=memory), HoldReason.KNOWN_BAD)
+
+
+def test_a_burst_of_bad_targets_pushes_out_none_of_the_same_day() -> None:
+    memory = DecisionMemory().with_known_bad(Assignment(APART), 0.0)
+    for port in range(100):
+        memory = memory.with_known_bad(Assignment(dict.fromkeys(APART, WorkerSlot("s1", port))), 60.0 * port)
+    assert memory.known_bad_like(Assignment(APART), 6000.0, exactly=True)
+    later = memory.with_known_bad(Assignment({}), DAY_SECONDS + 3000.0)
+    assert len(later.known_bad) == 50, "what is too old is not kept"
 
 
 def test_cool_down() -> None:

@@ -234,6 +234,15 @@ class TestRestart:
         assert isinstance(held, Hold)
         assert held.reason is HoldReason.KNOWN_BAD
 
+    @pytest.mark.parametrize(("state", "is_forgotten"), [("Rejected", False), ("RolledBack", True)])
+    def test_what_was_measured_days_ago_is_forgotten_and_what_a_person_said_is_not(
+        self, state: str, is_forgotten: bool
+    ) -> None:
+        after, known = self.reborn(state)
+        in_two_days = after.cluster.clock.seconds + 2.0 * 86_400.0
+        found = after.loop.memory.decisions.known_bad_like(known.target, in_two_days, exactly=True)
+        assert (found is None) is is_forgotten
+
     def test_finished_plan_waits_no_more(self) -> None:
         after, _ = self.reborn("Expired")
         assert after.loop.memory.proposals.waiting == ()
@@ -252,7 +261,7 @@ class TestRestart:
 
     def test_what_a_way_back_undoes_is_remembered_in_the_journal_too(self) -> None:
         after, known = self.reborn("Approved", rollbackOf="p-1")
-        assert after.loop.memory.decisions.known_bad_like(known.base, exactly=True)
+        assert after.loop.memory.decisions.known_bad_like(known.base, 0.0, exactly=True)
         after.run(RECOMMEND)
         assert after.journal.kept is not None
         assert after.journal.kept.undoes == known.base

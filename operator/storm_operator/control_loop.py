@@ -28,6 +28,7 @@ from storm_operator.core.groups import (
 )
 from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
+from storm_operator.core.missed_turns import MissedTurns
 from storm_operator.core.model import Demand, Executor
 from storm_operator.core.placement.registry import policy_named, seconds_until_it_looks
 from storm_operator.core.plan_record import PlanRecord, PlanState
@@ -198,13 +199,17 @@ class ControlLoop:
         All wait where it `is_of_the_past` already.
         """
         decisions: list[tuple[tuple[str, ...], Decision]] = []
+        missed: dict[str, float] = {}
         records_before = self.memory.records
         for group in groups:
             if not is_of_the_past and self.memory.records == records_before:
                 decision = self._decide_and_apply(group, snapshot, demand, priority)
             else:
                 decision = Hold(HoldReason.APPLYING, "another plan was applied in this period; measuring anew first")
+            last_moved = self.memory.records[-1].plan.topology_ids if self.memory.records else ()
+            missed |= self.memory.missed_turns.still_missed(group.topology_ids, snapshot, decision, last_moved)
             decisions.append((group.topology_ids, decision))
+        self.memory.missed_turns = MissedTurns(missed)
         return tuple(decisions)
 
     def _decide_and_apply(
@@ -241,7 +246,8 @@ class ControlLoop:
             resources=group.resources,
         )
         demand = with_assumed_needs(snapshot, demand, settings)
-        proposal = policy_named(group.scheduling.policy)(snapshot, demand, settings)
+        asked = self.memory.missed_turns.made_up_for(group.topology_ids, snapshot)
+        proposal = policy_named(group.scheduling.policy)(asked, demand, settings)
         now = self.clock.now()
         return decide(
             snapshot,
@@ -251,7 +257,7 @@ class ControlLoop:
             self.memory.decisions,
             now_seconds=now,
             plan_id=self.new_plan_id(now),
-            looks_in_seconds=seconds_until_it_looks(snapshot, settings),
+            looks_in_seconds=seconds_until_it_looks(asked, settings),
         )
 
     @property

@@ -10,6 +10,7 @@ from storm_operator.core.decision import Decision
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.learned_profile import ProfileReading
+from storm_operator.core.missed_turns import MissedTurns
 from storm_operator.core.model import Demand, Executor
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import Proposals
@@ -129,5 +130,7 @@ class LoopMemory:
     """When this life of the operator began: what it measures, it measures from then on."""
     limited: frozenset[str] = frozenset()
     """Topologies whose executors are held to CPU limits."""
+    missed_turns: MissedTurns = field(default_factory=MissedTurns)
+    """Whose policies could not be heard while a plan of other topologies was in hand."""
     served: Served = NOBODY_SERVED
     """The CPU limits of the last pass, and who is held to less than it needs."""

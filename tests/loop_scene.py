@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from builders import chain_topology, component_load, even_traffic, history, placed, snapshot, supervisors
+from builders import (
+    PERIOD_SECONDS,
+    chain_topology,
+    component_load,
+    even_traffic,
+    history,
+    placed,
+    snapshot,
+    supervisors,
+)
 from fake_cluster import FakeClock, FakeCluster
 from storm_operator.apply import Applier
 from storm_operator.control_loop import ControlLoop, PassReport
@@ -51,6 +60,8 @@ class FakeObserver:
     """Nothing is acked."""
     unknown: bool = False
     """What is acked, and how fast."""
+    counted_seconds: float = PERIOD_SECONDS
+    """What lies between the two readings that figures are made of."""
     queued: float | None = None
     """Nothing is ever acked: so many tuples wait for each bolt."""
 
@@ -69,7 +80,7 @@ class FakeObserver:
             [one for one in supervisors(3, self.capacity_millicores) if one.id not in self.gone],
             self.cluster.assignment.slot_of,
             rates=even_traffic(WORDS, RATE),
-            periods=past(loads, now_seconds),
+            periods=past(loads, now_seconds, self.counted_seconds),
         )
         latency = LatencySummary(self.latency_ms, self.latency_ms, self.latency_ms, 1000.0)
         rates = TopologyRates(0.0, 0.0, None) if self.stopped else TopologyRates(RATE, 0.0, latency)
@@ -84,9 +95,11 @@ class FakeObserver:
         return picture
 
 
-def past(loads: Mapping[str, list[ComponentLoad]], now_seconds: float) -> tuple[LoadPeriod, ...]:
+def past(
+    loads: Mapping[str, list[ComponentLoad]], now_seconds: float, counted_seconds: float
+) -> tuple[LoadPeriod, ...]:
     (only,) = history("words", loads)
-    return (replace(only, ended_at_seconds=now_seconds),)
+    return (replace(only, ended_at_seconds=now_seconds, period_seconds=counted_seconds),)
 
 
 @dataclass

@@ -9,6 +9,7 @@ from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, Malformed
 from storm_operator.apply import Applier
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.groups import Group
+from storm_operator.core.load_history import was_counted_since
 from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
 from storm_operator.core.settings import Mode
@@ -124,13 +125,20 @@ class PlanInHand:
         if now < running_at + group.scheduling.settling_seconds:
             return False
         measured = outcome_of(snapshot, record.plan.topology_ids, record.timed_before)
-        unclear = why_no_verdict(record, measured)
+        unclear = why_no_verdict(record, measured) or self._why_too_early(record, running_at, snapshot)
         if not unclear:
             return self._conclude(record, measured, group, snapshot)
         if now >= self._patience_ends(running_at, now, group.scheduling.settling_seconds):
             why = "; ".join((*snapshot.completeness.problems, unclear))
             self._close(record, PlanState.EXPIRED, f"in force, but could not be verified: {why}")
         return False  # unknown is not a verdict yet: ask again next period
+
+    @staticmethod
+    def _why_too_early(record: PlanRecord, running_at: float, snapshot: ClusterSnapshot) -> str:
+        """What is counted while workers start is not what the plan brought. The way back of another is not judged."""
+        if record.rollback_of or was_counted_since(snapshot, running_at):
+            return ""
+        return "what was measured reaches back to before its workers ran"
 
     def _patience_ends(self, running_at: float, now: float, settling_seconds: float) -> float:
         watched_since = self.memory.watched_since_seconds

@@ -209,6 +209,27 @@ def test_plan_that_a_topology_that_never_acks_fares_well_under_is_verified_by_wh
     assert "nothing is acked, emitted 300 -> 300 tuples/s; wait in queues 66.7 -> 66.7 ms" in verified.message
 
 
+def test_readings_that_reach_back_to_before_its_workers_ran_say_nothing_of_a_plan() -> None:
+    """A control period of a minute, longer than the plan has to settle: the next pass still counts the restart."""
+    played = scene()
+    played.run()
+    played.observer.latency_ms, played.observer.counted_seconds = 40.0, 65.0
+    played.run(seconds=60.0)
+    played.observer.latency_ms = 8.0
+    played.run(seconds=60.0)
+    assert [record.state for record in played.loop.memory.records] == [PlanState.VERIFIED]
+
+
+def test_plan_of_which_all_readings_reach_back_to_before_its_workers_ran_expires_with_that_reason() -> None:
+    played = scene()
+    played.run()
+    played.observer.counted_seconds = 1000.0
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    assert last_state(played) is PlanState.EXPIRED
+    assert "reaches back to before its workers ran" in played.loop.memory.records[-1].message
+
+
 def test_what_was_measured_before_a_way_back_is_no_reason_for_another_plan() -> None:
     """The plan had also overloaded a supervisor: the way back has relieved that already."""
     played = scene()

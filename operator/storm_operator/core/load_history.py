@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from storm_operator.core.model import Executor, ExecutorLoad, Topology
-from storm_operator.core.snapshot import ComponentLoad, LoadPeriod
+from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPeriod
 
 KEPT_PERIODS = 60
 """As many as `spec.scheduling.historyPeriods` may ask for."""
@@ -65,3 +65,10 @@ def undisturbed(history: Sequence[LoadPeriod], since_seconds: float | None) -> t
     if since_seconds is None:
         return tuple(history)
     return tuple(period for period in history if period.ended_at_seconds - period.period_seconds >= since_seconds)
+
+
+def was_counted_since(snapshot: ClusterSnapshot, since_seconds: float) -> bool:
+    """Whether both readings that the snapshot's figures are made of are of after `since_seconds`."""
+    newest = snapshot.history[-1:]
+    is_of_now = bool(newest) and newest[0].ended_at_seconds == snapshot.taken_at_seconds
+    return is_of_now and undisturbed(newest, since_seconds) == newest

@@ -9,6 +9,7 @@ from storm_operator.adapters.errors import NimbusError
 from storm_operator.adapters.plan_documents import Acknowledgement
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.plan_progress import InFlight
 from storm_operator.core.plan_record import WorkerSeen, executor_key
 
 
@@ -51,6 +52,8 @@ class FakeCluster:
     failed: Mapping[str, float] | None = field(default_factory=dict)
     """By counter, as agents show them."""
     in_flight: list[float] = field(default_factory=lambda: [0.0])
+    busy_until_seconds: float = 0.0
+    """A bolt works on one tuple until then."""
     finishing: set[str] = field(default_factory=set)
     """Topologies that were killed and have time to finish."""
     next_pid: int = 100
@@ -128,9 +131,11 @@ class FakeCluster:
             seen[slot] = WorkerSeen(self.pids[slot], keys, keys)
         return seen
 
-    def tuples_in_flight(self, topology_ids: Collection[str]) -> tuple[float, float] | None:
+    def tuples_in_flight(self, topology_ids: Collection[str]) -> InFlight:
         waiting = self.in_flight.pop(0) if len(self.in_flight) > 1 else self.in_flight[0]
-        return waiting, 0.0 if waiting == 0 else self.clock.now()
+        # One execution that began long ago: nothing waits and nothing is counted until it ends.
+        at_work = min(self.clock.now(), self.busy_until_seconds)
+        return InFlight(waiting, 0.0 if waiting == 0 else self.clock.now(), {"bolt": at_work})
 
     def failures(self, topology_ids: Collection[str]) -> Mapping[str, float] | None:
         return self.failed

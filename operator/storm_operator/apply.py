@@ -15,8 +15,10 @@ from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, Pl
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
 from storm_operator.core.plan_progress import (
+    InFlight,
     count_kept,
     executors_not_running,
+    is_quiet,
     moved_topologies,
     supervisors_of,
     to_drain,
@@ -133,19 +135,18 @@ class Applier:
         """Pause the spouts and wait until no tuple is in flight; False when some still were after a while."""
         for topology_id in to_drain(record):
             self.storm.deactivate(topology_id)
-        executed_before = -1.0
+        before: tuple[float, InFlight] | None = None
 
-        def is_quiet() -> bool:
-            nonlocal executed_before
-            in_flight = self.probe.tuples_in_flight(moved_topologies(record.plan))
+        def is_drained() -> bool:
+            nonlocal before
+            in_flight, now = self.probe.tuples_in_flight(moved_topologies(record.plan)), self.clock.now()
             if in_flight is None:
                 return False
-            waiting, executed = in_flight
-            quiet = waiting == 0 and executed == executed_before  # nothing waits, and nothing happened since
-            executed_before = executed
-            return quiet
+            drained = before is not None and is_quiet(before[1], in_flight, now - before[0])
+            before = now, in_flight
+            return drained
 
-        return self._wait(is_quiet, DRAIN_TIMEOUT_SECONDS, poll_seconds=DRAIN_POLL_SECONDS)
+        return self._wait(is_drained, DRAIN_TIMEOUT_SECONDS, poll_seconds=DRAIN_POLL_SECONDS)
 
     def _wait_until_routes_are_known(self, supervisors_know_at: float) -> None:
         """Until workers that were kept have learnt where moved executors are now: what they send before is lost.

@@ -8,6 +8,7 @@ from typing import Protocol
 from storm_operator.adapters.plan_documents import Acknowledgement
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.plan_progress import InFlight
 from storm_operator.core.plan_record import WorkerSeen
 
 
@@ -67,8 +68,8 @@ class WorkerProbe(Protocol):
 
     def workers(self) -> Mapping[WorkerSlot, WorkerSeen]: ...
 
-    def tuples_in_flight(self, topology_ids: Collection[str]) -> tuple[float, float] | None:
-        """Tuples waiting in queues, and tuples executed so far; None is unknown."""
+    def tuples_in_flight(self, topology_ids: Collection[str]) -> InFlight | None:
+        """What is under way in these topologies; None is unknown."""
 
     def failures(self, topology_ids: Collection[str]) -> Mapping[str, float] | None:
         """Failed tuples so far, by counter; None is unknown."""

@@ -13,6 +13,7 @@ from storm_operator.core.arrays import Flags
 from storm_operator.core.decision import Plan
 from storm_operator.core.learned_profile import LearnedProfile, ProfileReading
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.plan_progress import InFlight
 from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import TopologySpec
@@ -141,10 +142,10 @@ class SimulatedCluster:
             seen[slot] = WorkerSeen(worker.pid, keys, keys)
         return seen
 
-    def tuples_in_flight(self, topology_ids: Collection[str]) -> tuple[float, float] | None:
+    def tuples_in_flight(self, topology_ids: Collection[str]) -> InFlight:
         rows = self._rows_of(topology_ids)
         waiting = float(self.engine.queue[rows].sum())
-        return (0.0 if waiting < LEAST_TUPLE else waiting), float(self.engine.totals.executed[rows].sum())
+        return InFlight(0.0 if waiting < LEAST_TUPLE else waiting, float(self.engine.totals.executed[rows].sum()))
 
     def failures(self, topology_ids: Collection[str]) -> Mapping[str, float]:
         return {

@@ -13,7 +13,7 @@ from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier
 from storm_operator.core.decision import Move, Plan, Prediction
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_json import record_from_json, record_to_json
-from storm_operator.core.plan_progress import executors_not_running
+from storm_operator.core.plan_progress import InFlight, executors_not_running, is_quiet
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
 
@@ -98,6 +98,37 @@ def test_drain_waits_until_nothing_is_in_flight_and_resumes_last() -> None:
     order = [call.split()[0] for call in cluster.calls if not call.startswith("write_cpu")]
     assert order == ["deactivate", "write_plan", "activate"]
     assert cluster.in_flight == [0.0]
+
+
+def test_drain_waits_for_a_bolt_that_works_on_one_tuple_though_nothing_waits() -> None:
+    clock = FakeClock()
+    cluster = FakeCluster(BASE, clock, busy_until_seconds=clock.now() + 15.0)
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert done.in_force_at_seconds is not None
+    assert done.in_force_at_seconds >= cluster.busy_until_seconds
+    assert done.message == ""
+
+
+def test_drain_that_waits_in_vain_for_a_bolt_says_that_its_tuple_may_fail() -> None:
+    clock = FakeClock()
+    cluster = FakeCluster(BASE, clock, busy_until_seconds=clock.now() + 100.0)
+    assert "still in flight" in applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None).message
+
+
+@pytest.mark.parametrize(
+    ("now", "is_over"),
+    [
+        (InFlight(0.0, 9.0, {"split": 3.0, "count": 5.02}), True),
+        (InFlight(0.0, 9.0, {"split": 3.0, "count": 6.0}), False),
+        (InFlight(0.0, 10.0, {"split": 3.0, "count": 5.0}), False),
+        (InFlight(1.0, 9.0, {"split": 3.0, "count": 5.0}), False),
+        (InFlight(0.0, 9.0, {"elsewhere": 70.0}), True),
+        (InFlight(0.0, 9.0, {"split": 0.0, "count": 0.0}), True),
+    ],
+    ids=["idle", "one tuple", "executed", "waiting", "seen for the first time", "agent restarted"],
+)
+def test_what_is_quiet(now: InFlight, is_over: bool) -> None:
+    assert is_quiet(InFlight(0.0, 9.0, {"split": 3.0, "count": 5.0}), now, 1.2) is is_over
 
 
 @pytest.mark.parametrize(("deaf", "at_least_seconds"), [(False, 0.0), (True, SUPERVISOR_SYNC_SECONDS)])

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from storm_operator.adapters.metrics.scrape import ScrapeError, Targets, fetch_text, parse_metrics
 from storm_operator.core.metrics_window import SeriesKey
 from storm_operator.core.model import WorkerSlot
+from storm_operator.core.plan_progress import InFlight
 from storm_operator.core.plan_record import ExecutorKey, WorkerSeen
 
 HOSTED = "storm_executor_queue_length"
@@ -52,12 +53,13 @@ class AgentProbe:
             for slot, pid in pids.items()
         }
 
-    def tuples_in_flight(self, topology_ids: Collection[str]) -> tuple[float, float] | None:
-        """Tuples waiting in queues, and tuples executed so far; None when an agent does not answer.
+    def tuples_in_flight(self, topology_ids: Collection[str]) -> InFlight | None:
+        """What waits, was executed and took CPU in these topologies; None when an agent does not answer.
 
         Storm's own tick tuples are no part of those executed: they go on while the spouts are paused.
         """
         waiting = executed = 0.0
+        cpu_seconds: dict[str, float] = {}
         answers = self._answers()
         if None in answers:
             return None
@@ -66,7 +68,9 @@ class AgentProbe:
                 waiting += value if key.name == HOSTED else 0.0
                 if key.name == EXECUTED and key.label("source_component") != STORM_ITSELF:
                     executed += value
-        return waiting, executed
+                if key.name == AT_WORK:
+                    cpu_seconds[str(key)] = value
+        return InFlight(waiting, executed, cpu_seconds)
 
     def failures(self, topology_ids: Collection[str]) -> Mapping[str, float] | None:
         """Failed tuples so far, by counter: a spout that moved is counted by another counter from then on.

@@ -3,15 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from storm_operator.core.decision import Plan
-from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, WorkerSlot, read_only
 from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
 
 Failures = Mapping[str, float]
 """Failed tuples so far, by counter."""
+
+
+BUSY_CORES = 0.1
+"""An executor that takes more CPU works on a tuple: one that waits for tuples takes about a hundredth of a core."""
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """What agents see of tuples that are under way: how many wait in queues, and how many were executed so far.
+
+    `cpu_seconds` is what each executor took so far, by counter.
+    """
+
+    waiting: float
+    executed: float
+    cpu_seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cpu_seconds", read_only(self.cpu_seconds))
+
+
+def is_quiet(before: InFlight, now: InFlight, seconds: float) -> bool:
+    """Whether nothing waits, nothing was executed in these seconds, and no executor is busy with a single tuple."""
+    if now.waiting != 0 or now.executed != before.executed:
+        return False
+    return not any(
+        used - before.cpu_seconds[counter] > BUSY_CORES * seconds
+        for counter, used in now.cpu_seconds.items()
+        if counter in before.cpu_seconds
+    )
 
 
 def moved_topologies(plan: Plan) -> tuple[str, ...]:

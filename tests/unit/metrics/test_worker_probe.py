@@ -48,6 +48,7 @@ def test_ticks_of_paused_topologies_are_nothing_in_flight(monkeypatch: pytest.Mo
         task = 'supervisor="a",topology_id="words-1",task="2"'
         return f"""
 storm_executor_queue_length{{{executor}}} 0
+storm_executor_cpu_seconds_total{{{executor}}} {words / 100}
 storm_executor_executed_tuples_total{{{executor}}} {words + ticks}
 storm_task_executed_tuples_total{{{task},source_component="spout",stream="default"}} {words}
 storm_task_executed_tuples_total{{{task},source_component="__system",stream="__tick"}} {ticks}
@@ -57,4 +58,5 @@ storm_task_executed_tuples_total{{{task},source_component="__system",stream="__t
         probe(monkeypatch, {"a": page(*executed)}).tuples_in_flight(["words-1"])
         for executed in ((300, 10), (300, 11), (301, 12))
     ]
-    assert counts == [(0.0, 300.0), (0.0, 300.0), (0.0, 301.0)]
+    seen = [(found.waiting, found.executed, *found.cpu_seconds.values()) for found in counts if found is not None]
+    assert seen == [(0.0, 300.0, 3.0), (0.0, 300.0, 3.0), (0.0, 301.0, 3.01)]

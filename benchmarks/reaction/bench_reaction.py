@@ -40,8 +40,8 @@ MOST_PLANS_AFTER_FIRST = 1
 Row = dict[str, Any]
 Case = tuple[str, str, str, int, float]
 """Workload, policy, load, seed, seconds."""
-HourCase = tuple[str, float, int, float]
-"""Workload, seconds that noise is held, seed, seconds."""
+HourCase = tuple[str, str, float, int, float]
+"""Workload, policy, seconds that noise is held, seed, seconds."""
 
 
 def play(case: Case) -> Row:
@@ -54,17 +54,19 @@ def play(case: Case) -> Row:
 
 
 def play_hour(case: HourCase) -> Row:
-    """`adaptive` under constant load with noise."""
-    name, held, seed, seconds = case
+    """One policy under constant load with noise."""
+    name, policy, held, seed, seconds = case
     workload = WORKLOADS[name]
     played = scenario(workload, noisy_constant(workload.base, seconds, seed, held), seconds, seed)
-    report = simulate(played, specs(workload, "adaptive"))
+    report = simulate(played, specs(workload, policy))
     later = report.plans[1:]
     return {
         "workload": name,
+        "policy": policy,
         "noise_held_seconds": held,
         "seed": seed,
         "plans_after_first": len(later),
+        "later_restarts": sum(plan.restarted_workers for plan in later),
         "later_plans": [[plan.at_seconds, plan.reason] for plan in later],
         "failed_tuples": round(report.sums.failed, 1),
     }
@@ -147,10 +149,12 @@ def _bar(row: Row, name: str) -> Bar:
 
 def hour_table(rows: Sequence[Row]) -> str:
     """In Markdown: plans after the first, by seed."""
-    lines = ["| workload | noise drawn every | plans after the first, by seed |", "|---|---:|---|"]
-    for name, held in dict.fromkeys((row["workload"], row["noise_held_seconds"]) for row in rows):
-        plans = [str(r["plans_after_first"]) for r in rows if (r["workload"], r["noise_held_seconds"]) == (name, held)]
-        lines.append(f"| {name} | {held:g} s | {', '.join(plans)} |")
+    lines = ["| workload | policy | noise drawn every | plans after the first, by seed |", "|---|---|---:|---|"]
+    plans: dict[tuple[str, str, float], list[str]] = {}
+    for row in rows:
+        case = row["workload"], row["policy"], row["noise_held_seconds"]
+        plans.setdefault(case, []).append(str(row["plans_after_first"]))
+    lines += [f"| {name} | `{policy}` | {held:g} s | {', '.join(n)} |" for (name, policy, held), n in plans.items()]
     return "\n".join(lines)
 
 
@@ -162,15 +166,18 @@ def main(
     seconds: Annotated[float, typer.Option(help="Simulated seconds of a changing load.")] = 1200.0,
     hour_seeds: Annotated[int, typer.Option(help="Seeds of the hour with noise; 0 leaves it out.")] = 5,
     hour_seconds: Annotated[float, typer.Option(help="How long that hour is.")] = HOUR_SECONDS,
+    hour_policy: Annotated[list[str], typer.Option(help="Policies for that hour.")] = ["adaptive"],  # noqa: B006
     output: Annotated[Path, typer.Option(help="Folder for results.json and tables.md.")] = Path("build/bench-reaction"),
     pictures: Annotated[Path, typer.Option(help="Folder for a picture.")] = Path("build/bench-reaction"),
 ) -> None:
     """Play everything and write results.json and tables.md."""
     check_names("--policy", policy, CONTESTANTS)
+    check_names("--hour-policy", hour_policy, CONTESTANTS)
     cases = [(w, p, kind, seed, seconds) for w in workload for kind in load for p in policy for seed in range(seeds)]
     hours = [
-        (w, held, seed, hour_seconds)
+        (w, p, held, seed, hour_seconds)
         for w in WORKLOADS
+        for p in hour_policy
         for held in NOISE_INTERVALS_SECONDS
         for seed in range(hour_seeds)
     ]

@@ -211,6 +211,13 @@ def test_topology_that_acks_nothing_and_stopped_gives_no_verdict(outcome: Outcom
     assert word in why_no_verdict(record(UNACKED), outcome)
 
 
+def test_more_emitted_by_the_topology_that_does_not_ack_is_not_blamed_on_a_plan_for_it_and_one_that_does() -> None:
+    both = replace(BEFORE, emitted_per_second=1000.0)
+    more = replace(measured(traffic=1500.0, p50=8.0), emitted_per_second=2000.0)
+    assert not judge(record(both), more, MARGIN_PERCENT).worse
+    assert judge(record(both), replace(more, emitted_per_second=1000.0), MARGIN_PERCENT).worse
+
+
 def test_of_a_topology_that_was_idle_the_verdict_says_that_nothing_tells() -> None:
     idle = Outcome(0.0, 0.0, None, None, None, emitted_per_second=0.0)
     assert "nothing was acked or emitted before" in judge(record(idle), measured(), MARGIN_PERCENT).message

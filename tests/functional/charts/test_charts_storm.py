@@ -11,6 +11,7 @@ import yaml
 
 from functional.charts.chart_objects import Helm, Rendered, container, containers, options_of
 from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, SELECTOR
+from storm_operator.agent.options import DEFAULT_LISTEN
 from storm_operator.local import daemons, storm_config
 from storm_operator.local.jvm import Jvm, daemon_options, log_writer_options, worker_options
 from storm_operator.local.spec import LocalClusterSpec, lay_out
@@ -147,6 +148,8 @@ def test_the_agent_is_started_with_options_that_it_has(rendered: Rendered) -> No
     agent = container(pod_of(rendered, "supervisor"), "agent")
     assert agent["args"][:2] == ["storm-operator", "agent"]
     assert {argument.partition("=")[0] for argument in agent["args"][2:]} <= options_of("agent")
+    listen = next(argument for argument in agent["args"] if argument.startswith("--listen="))
+    assert listen == f"--listen={DEFAULT_LISTEN}"
 
 
 def test_agent_and_workers_mean_the_same_folder(rendered: Rendered) -> None:

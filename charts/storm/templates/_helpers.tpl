@@ -121,4 +121,5 @@ with its StatefulSet's name, a dash and up to ten characters more, and labels ha
 {{- if and $request (gt (int (include "storm.millicores" $request)) (int (include "storm.millicores" $limit))) -}}
 {{- fail (printf "supervisor.resources.requests.cpu: %v is more than supervisor.resources.limits.cpu, %v" $request $limit) -}}
 {{- end -}}
+{{- include "storm.conf.check" . -}}
 {{- end -}}

@@ -66,11 +66,17 @@ class ApprovalDesk:
         self.memory.proposals = self.memory.proposals.without(plan_id)
 
     def _keep(self, record: PlanRecord) -> None:
-        """Let it wait; whatever waited for its topologies before is told that it is superseded."""
+        self.take_up(record)
+        self.listener.on_record(record)
+
+    def take_up(self, record: PlanRecord) -> None:
+        """Let it wait; whatever waited for its topologies before is told that it is superseded.
+
+        It is itself not told of: an earlier life of the operator has done so.
+        """
         while (known := self.memory.proposals.of(record.plan.topology_ids)) is not None:
             self._drop(known, PlanState.EXPIRED, f"superseded by plan {record.plan.id}")
         self.memory.proposals = self.memory.proposals.having(record)
-        self.listener.on_record(record)
 
     def drop_those_of_gone(self, running: AbstractSet[str]) -> None:
         """No group will ever look at these again: a topology that is submitted anew has another id."""

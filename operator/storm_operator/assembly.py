@@ -29,6 +29,7 @@ from storm_operator.adapters.zookeeper import SERVERS_KEYS, ZooKeeperSession
 from storm_operator.apply import Applier
 from storm_operator.apply_ports import MachineLimits, NoMachineLimits
 from storm_operator.control_loop import ControlLoop, Listener
+from storm_operator.core.host_and_port import host_and_port
 from storm_operator.jvm_submitter import JvmSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager, Submitter
 from storm_operator.loop_ports import NoProfiles, ProfileSource
@@ -148,7 +149,8 @@ def assemble(
     store = PlanStore(nodes, connection.storm_root)
 
     def targets() -> Mapping[str, str]:
-        usual = {host: f"http://{host}:{connection.agent_port}/metrics" for host in storm.supervisor_ids()}
+        port = connection.agent_port
+        usual = {host: f"http://{host_and_port(host, port)}/metrics" for host in storm.supervisor_ids()}
         return {**usual, **connection.agents}
 
     source: MetricsSource

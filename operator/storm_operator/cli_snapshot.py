@@ -19,6 +19,7 @@ from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, storm
 from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.cli_output import written_out
+from storm_operator.core.host_and_port import host_and_port
 from storm_operator.core.metrics_window import WINDOW_PERIODS
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
@@ -92,7 +93,7 @@ def metrics_source(
 
 def agent_urls(hosts: Iterable[str], agent_port: int, named: Mapping[str, str]) -> Mapping[str, str]:
     """URL of each host's agent: the one that was named, else the usual one."""
-    return {**{host: f"http://{host}:{agent_port}/metrics" for host in hosts}, **named}
+    return {**{host: f"http://{host_and_port(host, agent_port)}/metrics" for host in hosts}, **named}
 
 
 def take_snapshot(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from socketserver import BaseServer
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +21,7 @@ from storm_operator.control_loop import PassReport
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
 from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
+from storm_operator.http_listening import HttpServer
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener
@@ -195,7 +195,7 @@ def _lock(
         lock.close()
 
 
-def _serve(metrics: OperatorMetrics, port: int) -> BaseServer:
+def _serve(metrics: OperatorMetrics, port: int) -> HttpServer:
     try:
         return metrics.serve(port)
     except ListenError as error:

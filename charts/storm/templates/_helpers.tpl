@@ -83,7 +83,7 @@ $(POD_NAME).{{ include "storm.name" . }}.{{ .root.Release.Namespace }}.svc.{{ .r
 {{ divf (mulf (float64 (trimSuffix $unit $quantity)) (ternary 1.0 (get $bytes $unit) (eq $unit ""))) 1048576.0 | floor | int }}
 {{- end -}}
 
-{{/* How many supervisors: while others scale them, what the StatefulSet has now. */}}
+{{/* How many supervisors: while others scale them, what the StatefulSet has now; where that is not to be seen, one or more. */}}
 {{- define "storm.supervisor.replicas" -}}
 {{- $found := dict -}}
 {{- if .Values.supervisor.scaling.enabled -}}
@@ -91,6 +91,8 @@ $(POD_NAME).{{ include "storm.name" . }}.{{ .root.Release.Namespace }}.svc.{{ .r
 {{- end -}}
 {{- if $found -}}
 {{ $found.spec.replicas }}
+{{- else if .Values.supervisor.scaling.omitReplicas -}}
+1
 {{- else -}}
 {{ .Values.supervisor.replicas }}
 {{- end -}}
@@ -111,9 +113,13 @@ with its StatefulSet's name, a dash and up to ten characters more, and labels ha
 {{- if and .Values.supervisor.scaling.enabled (lt (int .Values.supervisor.scaling.maxReplicas) (int .Values.supervisor.replicas)) -}}
 {{- fail (printf "supervisor.scaling.maxReplicas: %v is less than supervisor.replicas, %v" .Values.supervisor.scaling.maxReplicas .Values.supervisor.replicas) -}}
 {{- end -}}
+{{- if and .Values.supervisor.scaling.omitReplicas (not .Values.supervisor.scaling.enabled) -}}
+{{- fail "supervisor.scaling.omitReplicas: true, and supervisor.scaling.enabled is false: nobody would say how many supervisors there are" -}}
+{{- end -}}
 {{- $request := ((.Values.supervisor.resources).requests).cpu -}}
 {{- $limit := .Values.supervisor.resources.limits.cpu -}}
 {{- if and $request (gt (int (include "storm.millicores" $request)) (int (include "storm.millicores" $limit))) -}}
 {{- fail (printf "supervisor.resources.requests.cpu: %v is more than supervisor.resources.limits.cpu, %v" $request $limit) -}}
 {{- end -}}
+{{- include "storm.conf.check" . -}}
 {{- end -}}

@@ -57,6 +57,31 @@ topology.bolt.wait.strategy: org.apache.storm.policy.WaitStrategyPark
 topology.bolt.wait.park.microsec: 600
 {{- end -}}
 
+{{/*
+Settings that not storm.yaml alone goes by, but probes, Services, network policies, the agents and the operator, too: `config`
+cannot change them. Each with what can.
+*/}}
+{{- define "storm.conf.elsewhere" -}}
+nimbus.seeds: set nimbus.replicas instead
+nimbus.thrift.port: leave it out
+storm.zookeeper.port: set externalZookeeper.port instead
+storm.zookeeper.root: set zookeeperRoot instead
+storm.zookeeper.servers: set externalZookeeper.servers instead
+storm_operator.metrics.dir: leave it out
+supervisor.slots.ports: set supervisor.slots instead
+supervisor.thrift.port: leave it out
+{{- end -}}
+
+{{- define "storm.conf.check" -}}
+{{- $own := include "storm.conf" . | fromYaml -}}
+{{- range $setting, $instead := include "storm.conf.elsewhere" . | fromYaml -}}
+{{- $given := get $.Values.config $setting -}}
+{{- if and (hasKey $.Values.config $setting) (ne (toJson $given) (get $own $setting | toJson)) -}}
+{{- fail (printf "config: %s: %s would be in storm.yaml alone, while probes, Services, agents and the like go by %s: %s" $setting (toJson $given) (get $own $setting | toJson) $instead) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "storm.yaml" -}}
 {{ mustMergeOverwrite (include "storm.conf" . | fromYaml) .Values.config | toYaml }}
 {{- end -}}

@@ -12,10 +12,11 @@ from storm_operator.adapters.errors import MalformedDocument, RebalanceInProgres
 from storm_operator.adapters.nimbus.assignment import assignment_from, read_assignment
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.connection import NimbusAddress
+from storm_operator.adapters.nimbus.rebalanced import will_be_inactive
 from storm_operator.adapters.nimbus.relay import relay_assignments
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors, read_thrift_addresses
 from storm_operator.adapters.nimbus.topology import WORKERS_KEY, TopologyReading, topology_from
-from storm_operator.adapters.nimbus.values import INACTIVE, KILLED, TopologyInfo, TopologySummary
+from storm_operator.adapters.nimbus.values import INACTIVE, KILLED, REBALANCING, TopologyInfo, TopologySummary
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import Nodes
 from storm_operator.core.lifecycle import FINGERPRINT_KEY, RunningTopology
@@ -131,7 +132,13 @@ class StormCluster:
         self._client.deactivate(self._name(topology_id))
 
     def deactivated(self, topology_ids: Collection[str]) -> frozenset[str]:
-        return frozenset(one.id for one in self._living() if one.id in topology_ids and one.status == INACTIVE)
+        """Also those that are being rebalanced, where they will be deactivated again after that."""
+        return frozenset(one.id for one in self._living() if one.id in topology_ids and self._is_inactive(one))
+
+    def _is_inactive(self, summary: TopologySummary) -> bool:
+        if summary.status == REBALANCING:
+            return will_be_inactive(self._nodes, self._storm_root, summary.id)
+        return summary.status == INACTIVE
 
     def not_ended(self, topology_ids: Collection[str]) -> frozenset[str]:
         return frozenset(one.id for one in self._client.cluster_info().topologies if one.id in topology_ids)

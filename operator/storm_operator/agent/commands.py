@@ -29,7 +29,10 @@ def agent(
     storm_local_dir: Annotated[
         Path | None, typer.Option(help="storm.local.dir; its folder storm-operator-metrics is the --metrics-dir.")
     ] = None,
-    listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Where metrics are served.")] = DEFAULT_LISTEN,
+    listen: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS:PORT", help="Where metrics are served; at [::] over IPv6 and IPv4 alike."),
+    ] = DEFAULT_LISTEN,
     zookeeper: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Storm's ZooKeeper, where CPU limits come from.")
     ] = None,

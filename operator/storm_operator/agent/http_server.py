@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import NamedTuple
+
+from storm_operator.http_listening import HttpServer
 
 REQUEST_TIMEOUT_SECONDS = 5.0
 POLL_SECONDS = 3600.0  # how often the accept loop wakes for nothing; the process' end stops it
@@ -24,16 +25,11 @@ class Response(NamedTuple):
 Page = Callable[[], Response]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Server(HttpServer):
     request_queue_size = 64
 
 
-class _ServerOverIPv6(_Server):
-    address_family = socket.AF_INET6
-
-
-def serve(address: tuple[str, int], pages: Mapping[str, Page]) -> ThreadingHTTPServer:
+def serve(address: tuple[str, int], pages: Mapping[str, Page]) -> HttpServer:
     """Serves `pages` by path in threads of their own; OSError when the address cannot be had."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -51,6 +47,6 @@ def serve(address: tuple[str, int], pages: Mapping[str, Page]) -> ThreadingHTTPS
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as in the base class
             """Scrapes come every few seconds: not worth a line each."""
 
-    server = (_ServerOverIPv6 if ":" in address[0] else _Server)(address, Handler)
+    server = _Server(address, Handler)
     threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="http", daemon=True).start()
     return server

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from storm_operator.core.host_and_port import without_brackets
 from storm_operator.core.model import read_only
+from storm_operator.http_listening import ALL_ADDRESSES
 from storm_operator.metric_contract import DEFAULT_PAIR_LIMIT
 
-DEFAULT_LISTEN = "0.0.0.0:9464"  # scrapers and peers are on other machines
+DEFAULT_LISTEN = f"[{ALL_ADDRESSES}]:9464"  # scrapers and peers are on other machines
 DEFAULT_ZOOKEEPER_ROOT = "/storm/storm-operator"
 METRICS_FOLDER = "storm-operator-metrics"
 
@@ -57,7 +59,7 @@ def parse_address(option: str, text: str) -> tuple[str, int]:
     address, _, port = text.rpartition(":")
     if not address or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise OptionError(f"{option} {text!r} must be ADDRESS:PORT, such as 10.77.0.11:9464")
-    return address.removeprefix("[").removesuffix("]"), int(port)
+    return without_brackets(address), int(port)
 
 
 def parse_peer(text: str) -> tuple[str, tuple[str, int]]:

@@ -21,6 +21,7 @@ from storm_operator.agent.options import AgentOptions
 from storm_operator.agent.peers import COORDINATE_PATH, Peers, coordinate_document
 from storm_operator.agent.processes import is_writer_alive
 from storm_operator.agent.snapshot_folder import SnapshotFolder
+from storm_operator.core.host_and_port import host_and_port
 
 STEP_SECONDS = 1.0
 STUCK_SECONDS = 15.0  # without a step for so long the agent does not call itself healthy
@@ -73,7 +74,7 @@ class AgentService:
         try:
             server = serve((address, port), pages)
         except OSError as error:
-            raise ListenError(f"--listen: cannot listen on {address}:{port}: {error.strerror}") from error
+            raise ListenError(f"--listen: cannot listen on {host_and_port(address, port)}: {error.strerror}") from error
         if self._limits:
             self._limits.start()
         self._peers.start()
@@ -127,6 +128,6 @@ def run_agent(options: AgentOptions) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())
     port = service.start()
-    log.info("agent of supervisor %s listens on %s:%d", options.host, options.listen[0], port)
+    log.info("agent of supervisor %s listens on %s", options.host, host_and_port(options.listen[0], port))
     service.run()
     log.info("agent of supervisor %s has ended", options.host)

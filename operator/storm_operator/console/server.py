@@ -5,12 +5,11 @@ from __future__ import annotations
 import ipaddress
 import mimetypes
 import socket
-import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -22,6 +21,7 @@ from storm_operator.console.documents import squeezed, to_bytes, unsqueezed
 from storm_operator.console.messages import JSON, Request, Response, tag_of
 from storm_operator.console.openapi import openapi_text
 from storm_operator.console.routes import PREFIX
+from storm_operator.http_listening import HttpServer
 
 DEFAULT_PORT = 8088
 LOOPBACK = "127.0.0.1"
@@ -48,7 +48,7 @@ class Site:
     checks_host: bool
 
 
-def serve_page(api: Api, host: str, port: int) -> ThreadingHTTPServer:
+def serve_page(api: Api, host: str, port: int) -> HttpServer:
     """Answer in threads of their own until the server is shut down; OSError where the address cannot be had.
 
     A browser takes a stranger's name that points to this machine for the stranger's own site. So where being reached
@@ -63,14 +63,8 @@ def serve_page(api: Api, host: str, port: int) -> ThreadingHTTPServer:
     return server
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Server(HttpServer):
     request_queue_size = 32
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that goes away in the middle of an answer is no news; anything else is a bug to be seen."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 def static_pages() -> dict[str, Response]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import ThreadingHTTPServer
 
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.console.api import Api
 from storm_operator.console.approval import LoopApprover
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK, serve_page
 from storm_operator.console.watcher import Watcher
+from storm_operator.core.host_and_port import host_and_port
 from storm_operator.core.proposals import Proposals
+from storm_operator.http_listening import HttpServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +24,21 @@ class PageAddress:
 
     @property
     def url(self) -> str:
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
+        return f"http://{host_and_port(self.host, self.port)}/"
 
 
 class PageUnavailable(Exception):
     """The page cannot be served; the message says why."""
 
 
-def open_page(api: Api, address: PageAddress) -> tuple[ThreadingHTTPServer, PageAddress]:
+def open_page(api: Api, address: PageAddress) -> tuple[HttpServer, PageAddress]:
     """The server, in a thread of its own, and where it really is. Raises `PageUnavailable`."""
     try:
         server = serve_page(api, address.host, address.port)
     except OSError as error:
         raise PageUnavailable(
-            f"the page cannot be served at {address.host}:{address.port} ({error.strerror or error}): choose another "
-            "--page-port"
+            f"the page cannot be served at {host_and_port(address.host, address.port)} "
+            f"({error.strerror or error}): choose another --page-port"
         ) from error
     return server, PageAddress(int(server.server_address[1]), address.host)
 
@@ -58,7 +59,7 @@ class SinglePage:
     def __post_init__(self) -> None:
         self.approver = LoopApprover(self._waiting)
 
-    def open(self, address: PageAddress) -> tuple[ThreadingHTTPServer, PageAddress]:
+    def open(self, address: PageAddress) -> tuple[HttpServer, PageAddress]:
         api = Api(lambda: {self.cluster: self.watcher}, self.approver if self.may_approve else None)
         return open_page(api, address)
 

@@ -21,6 +21,8 @@ def nimbus_name(address: str, namespace: str) -> str:
 
 
 def _host(host: str, namespace: str) -> str:
+    if host.startswith("["):
+        return host
     name = host.rstrip(".")
     if "." not in name:
         return host if name == "localhost" or name != host else f"{name}.{namespace}"

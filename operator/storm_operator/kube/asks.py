@@ -111,6 +111,7 @@ def close_lost(registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: s
 def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
     """Proposals that an earlier life of the operator showed still wait; those approved then begin now.
 
+    Of several for the same topologies the newest: that life could not write any more that the others are superseded.
     What was rejected or rolled back then is not proposed again; what the loop has in its hands already is left to it.
     """
     begun = {record.plan.id for record in loop.memory.records}
@@ -128,4 +129,4 @@ def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
             continue
         if record.undoes is not None:
             loop.memory.decisions = loop.memory.decisions.with_known_bad(record.undoes)
-        loop.memory.proposals = loop.memory.proposals.having(record)
+        loop.desk.take_up(record)

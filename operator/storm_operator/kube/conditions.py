@@ -16,7 +16,7 @@ from storm_operator.core.wording import counted
 from storm_operator.kube.enforced import EnforcedPlace, verdict
 from storm_operator.kube.managed import Body, Managed
 from storm_operator.kube.rebalances import timestamp
-from storm_operator.lifecycle_manager import Progress, Stage
+from storm_operator.lifecycle_manager import NEVER_SUBMITTED, Progress, Stage
 
 UNMEASURED = frozenset(
     {
@@ -113,14 +113,20 @@ def conditions_of(view: TopologyView) -> list[Condition]:
     measured = _measured(view)
     planned = _planned(view)
     degraded = _degraded(view)
-    ready_status = submitted.status is True and degraded.status is False and measured.status is True
-    ready = Condition(
-        "Ready",
-        ready_status,
-        "Running" if ready_status else (degraded.reason if degraded.status else _first_failing(submitted, measured)),
-        "it runs, is measured and managed" if ready_status else degraded.message or measured.message,
-    )
+    ready = _ready(view, submitted, measured, degraded)
     return [submitted, measured, planned, _enforced(view), ready, degraded]
+
+
+def _ready(view: TopologyView, submitted: Condition, measured: Condition, degraded: Condition) -> Condition:
+    """One that is suspended is ready: all is as its owner wants it, and nobody is to wait for more."""
+    if degraded.status:
+        return Condition("Ready", False, degraded.reason, degraded.message)
+    if view.progress == NEVER_SUBMITTED:
+        return Condition("Ready", True, view.progress.stage.value, view.progress.message)
+    if submitted.status is True and measured.status is True:
+        words = "it is suspended" if submitted.reason == Stage.SUSPENDED else "it runs"
+        return Condition("Ready", True, submitted.reason, f"{words}, is measured and managed")
+    return Condition("Ready", False, _first_failing(submitted, measured), measured.message)
 
 
 def _first_failing(*conditions: Condition) -> str:

@@ -15,6 +15,7 @@ from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT
 from storm_operator.assembly import ClusterConnection
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.backoff import Retry, put_off
+from storm_operator.core.host_and_port import host_and_port
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.asks import close_lost, seed_proposals
@@ -86,7 +87,7 @@ def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:
     servers = conf.get("storm.zookeeper.servers") or ()
     return ClusterConnection(
         nimbus=(nimbus,),
-        zookeeper=",".join(f"{server}:{port}" for server in servers),
+        zookeeper=",".join(host_and_port(str(server), port) for server in servers),
         storm_root=str(conf.get("storm.zookeeper.root") or DEFAULT_STORM_ROOT),
         agent_port=settings.agent_port,
         prometheus=settings.prometheus,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from storm_operator.http_listening import ALL_ADDRESSES, HttpServer
 
 Problem = Callable[[], str]
 
 
-def serve_health(port: int, problem: Problem, host: str = "") -> ThreadingHTTPServer:
+def serve_health(port: int, problem: Problem, host: str = ALL_ADDRESSES) -> HttpServer:
     """Answer in a thread of its own; `problem` is asked each time and is empty when there is none."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -24,6 +26,6 @@ def serve_health(port: int, problem: Problem, host: str = "") -> ThreadingHTTPSe
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class' name
             """A probe every few seconds is no news."""
 
-    server = ThreadingHTTPServer((host, port), Handler)
+    server = HttpServer((host, port), Handler)
     threading.Thread(target=server.serve_forever, name="health", daemon=True).start()
     return server

@@ -13,6 +13,7 @@ import kopf
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.adapters.kube.resources import REBALANCES, TOPOLOGIES
 from storm_operator.console.site import PageAddress, PageUnavailable, open_page
+from storm_operator.http_listening import ALL_ADDRESSES
 from storm_operator.kube.canary import WatchCanary
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.handlers import Watched, build_registry
@@ -80,7 +81,7 @@ class Operator:
             return
         approver = TokenApprover(self._registry, in_name_of) if approval else None
         try:
-            open_page(self._settings.page.api(lambda: self.runners.running, approver), PageAddress(port, ""))
+            open_page(self._settings.page.api(lambda: self.runners.running, approver), PageAddress(port, ALL_ADDRESSES))
         except PageUnavailable as error:
             log.warning("%s", error)
 

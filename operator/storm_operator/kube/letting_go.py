@@ -9,26 +9,23 @@ from storm_operator.assembly import Assembly
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.model import name_of_topology
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.kube.concerns import Concern, Concerns
+from storm_operator.kube.calling_off import CallingOff
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.submission import JobSubmitter
-
-SUBMISSION_NOT_ENDED = "SubmissionNotEnded"
 
 
 @dataclass(frozen=True, slots=True)
 class LettingGo:
-    """`gone` collects the uids of resources whose topology no longer needs us; `tell` posts an event for a topology."""
+    """`gone` collects the uids of resources whose topology no longer needs us."""
 
     gone: set[str]
-    concerns: Concerns
+    submissions: CallingOff
     say: Callable[[str], None]
-    tell: Callable[[str, str, str, bool], None]
 
     def follow(self, owners: Sequence[Managed], assembly: Assembly, submitter: JobSubmitter | None) -> bool:
         """See to those of `owners` that are being deleted; whether no submission of theirs is still under way."""
         deleted = [one for one in owners if one.is_being_deleted and one.uid not in self.gone]
-        leaving = [one for one in deleted if self._is_called_off(one, submitter)]
+        leaving = [one for one in deleted if self.submissions.is_called_off(one, submitter)]
         if leaving:
             running = {topology.name: topology for topology in assembly.storm.running()}
             for one in leaving:
@@ -50,19 +47,6 @@ class LettingGo:
             assembly.storm.kill(spec.name, spec.kill_wait_seconds)
             # Its plan holds it until it has finished: without that, Nimbus' other scheduler would move its workers.
             assembly.loop.applier.limits.lift(present.id)
-
-    def _is_called_off(self, one: Managed, submitter: JobSubmitter | None) -> bool:
-        """Whether no submission is under way for it: one could get into Storm after the last look at Nimbus."""
-        if submitter is None:
-            return True
-        name = one.spec.name if one.spec else ""
-        ended: list[bool] = []
-        self.concerns.attempt(
-            Concern(SUBMISSION_NOT_ENDED, one.uid, frozenset({name})),
-            lambda: ended.append(submitter.call_off(one)),
-            lambda reason, message: self.tell(name, reason, message, True),
-        )
-        return ended == [True]
 
 
 def _forget_all_of(name: str, assembly: Assembly) -> None:

@@ -19,6 +19,7 @@ from storm_operator.core.model import name_of_topology
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
 from storm_operator.kube.asks import follow_asks
+from storm_operator.kube.calling_off import CallingOff
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
 from storm_operator.kube.letting_go import LettingGo
@@ -60,6 +61,7 @@ class ClusterRunner:
     first_look: FirstLook = field(default_factory=FirstLook)
     publisher: Publisher = field(init=False)
     care: ClusterCare = field(init=False)
+    submissions: CallingOff = field(init=False)
     letting_go: LettingGo = field(init=False)
     manager: SoleManager = field(init=False)
     attended: Wishes = frozenset()
@@ -89,7 +91,8 @@ class ClusterRunner:
             self._namespace_of,
             lambda: any(map(resizes_pods, self._specs().values())),
         )
-        self.letting_go = LettingGo(self.gone, self.care.concerns, self.say, self._tell_owner)
+        self.submissions = CallingOff(self.care.concerns, self._tell_owner)
+        self.letting_go = LettingGo(self.gone, self.submissions, self.say)
 
     def run(self, stop: threading.Event) -> None:
         """Until `stop`. Topologies are left running under the plans in force, with limits while anybody asks."""
@@ -233,7 +236,9 @@ class ClusterRunner:
                 self._refuse_late(one, late[one.key])
         assembly, lifecycle = self._connect()
         self.registry.note_question(self.nimbus, time.time())  # anew, if it went on with a plan while it connected
-        if not self.letting_go.follow(tuple(self.owners.values()), assembly, self.submitter):
+        owners = tuple(self.owners.values())
+        have_ended = self.submissions.follow_pauses(owners, self.submitter)
+        if not self.letting_go.follow(owners, assembly, self.submitter) or not have_ended:
             self.attended = frozenset()  # a Job ends within seconds: it is looked at again before the next pass
         specs = self._specs()
         for name in specs:

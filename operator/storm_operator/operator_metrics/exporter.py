@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import version
-from socketserver import BaseServer
 
-from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, MetricsHandler, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from storm_operator.adapters.peer_calls import CallBook
+from storm_operator.core.host_and_port import host_and_port
+from storm_operator.http_listening import ALL_ADDRESSES, HttpServer
 from storm_operator.metric_contract import BY_NAME, OPERATOR_METRICS, Kind, Metric
 from storm_operator.operator_metrics.cluster import ClusterMetrics, is_number
 from storm_operator.operator_metrics.durations import ClusterCalls, Durations
@@ -86,15 +87,16 @@ class OperatorMetrics(Collector):
         yield from families.present()
         yield from self.durations.histograms()
 
-    def serve(self, port: int, address: str = "0.0.0.0") -> BaseServer:  # noqa: S104 - scrapers are on other machines
+    def serve(self, port: int, address: str = ALL_ADDRESSES) -> HttpServer:
         """GET /metrics in a thread of its own. ListenError when the port cannot be had."""
         registry = CollectorRegistry()
         registry.register(self)
         ProcessCollector(registry=registry)
         try:
-            server, _ = start_http_server(port, address, registry)
+            server = HttpServer((address, port), MetricsHandler.factory(registry))
         except OSError as error:
-            raise ListenError(f"cannot listen on {address}:{port}: {error.strerror}") from error
+            raise ListenError(f"cannot listen on {host_and_port(address, port)}: {error.strerror}") from error
+        threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
         return server
 
 

@@ -102,6 +102,28 @@ def test_an_upgrade_leaves_the_number_of_supervisors_to_whoever_scales_them(api:
     api.helm("uninstall", "scaled", f"--namespace={NAMESPACE}")
 
 
+@pytest.mark.parametrize("server_side", [(), ("--server-side",)])
+def test_what_is_rendered_without_the_number_of_supervisors_leaves_it_to_whoever_scales_them(
+    api: KubeCluster, helm: Helm, server_side: tuple[str, ...]
+) -> None:
+    where = f"--namespace={NAMESPACE}"
+
+    def replicas() -> int:
+        return int(api.kubectl("get", "statefulset/storm-supervisor", where, "--output=jsonpath={.spec.replicas}"))
+
+    def apply(*values: str) -> None:
+        scaling = ("supervisor.scaling.enabled=true", "supervisor.scaling.omitReplicas=true")
+        found = helm.template("storm", *scaling, *values).one("StatefulSet", "storm-supervisor")
+        api.kubectl("apply", *server_side, "--filename=-", where, input=as_yaml([found]))
+
+    apply()
+    assert replicas() == 1
+    api.kubectl("scale", "statefulset/storm-supervisor", where, "--replicas=5")
+    apply("supervisor.drainSeconds=30")
+    assert replicas() == 5
+    api.kubectl("delete", "statefulset/storm-supervisor", where)
+
+
 def test_the_longest_name_that_a_release_may_have_leaves_room_for_its_pods(api: KubeCluster) -> None:
     release = "a" * 41
     api.helm("install", release, str(CHARTS / "storm"), f"--namespace={NAMESPACE}")

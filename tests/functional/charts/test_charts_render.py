@@ -24,6 +24,7 @@ CHART_VALUES = {
             "zookeeper.persistence.enabled=true",
             "supervisor.persistence.enabled=true",
         ),
+        ("supervisor.scaling.enabled=true", "supervisor.scaling.omitReplicas=true"),
         ("supervisor.scaling.enabled=true", "podDisruptionBudget.enabled=false", "test.submit=false"),
     ),
     "storm-operator": (
@@ -45,6 +46,7 @@ WRONG_VALUES = [
     ("storm", "supervisor.resources.limits.cpu=null", ("/supervisor/resources/limits", "missing property 'cpu'")),
     ("storm", "supervisor.resources.limits.memory=3GB", ("/supervisor/resources/limits/memory", "'3GB'")),
     ("storm", "supervisor.resources.requests.cpu=2", ("supervisor.resources.requests.cpu: 2 is more than", ", 1")),
+    ("storm", "supervisor.scaling.omitReplicas=true", ("supervisor.scaling.omitReplicas: true", "enabled is false")),
     ("storm", "supervisor.drainSeconds=-1", ("/supervisor/drainSeconds", "want 0")),
     ("storm", "supervisor.pod.containers=x", ("/supervisor/pod", "'containers' not allowed")),
     ("storm", "zookeeper.enabled=false", ("externalZookeeper.servers: empty", "for example [zk-0.example")),

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from functional.charts.chart_objects import Helm, Rendered, container, containers, options_of
+from functional.charts.chart_objects import Helm, HelmRefused, Rendered, container, containers, options_of
 from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, SELECTOR
+from storm_operator.agent.options import DEFAULT_LISTEN
 from storm_operator.local import daemons, storm_config
 from storm_operator.local.jvm import Jvm, daemon_options, log_writer_options, worker_options
 from storm_operator.local.spec import LocalClusterSpec, lay_out
@@ -147,6 +148,8 @@ def test_the_agent_is_started_with_options_that_it_has(rendered: Rendered) -> No
     agent = container(pod_of(rendered, "supervisor"), "agent")
     assert agent["args"][:2] == ["storm-operator", "agent"]
     assert {argument.partition("=")[0] for argument in agent["args"][2:]} <= options_of("agent")
+    listen = next(argument for argument in agent["args"] if argument.startswith("--listen="))
+    assert listen == f"--listen={DEFAULT_LISTEN}"
 
 
 def test_agent_and_workers_mean_the_same_folder(rendered: Rendered) -> None:
@@ -223,6 +226,32 @@ def test_storms_own_settings_are_laid_over_the_charts(helm: Helm) -> None:
     conf = storm_yaml(rendered)
     assert (conf["nimbus.monitor.freq.secs"], conf["my.limit"]) == (5, 1_500_000)
     assert conf["storm.scheduler"] == "dev.stormoperator.scheduler.PlanScheduler"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "instead"),
+    [
+        ("nimbus.seeds", "{elsewhere}", "set nimbus.replicas instead"),
+        ("nimbus.thrift.port", "7000", "leave it out"),
+        ("storm.zookeeper.port", "2182", "set externalZookeeper.port instead"),
+        ("storm.zookeeper.root", "/elsewhere", "set zookeeperRoot instead"),
+        ("storm.zookeeper.servers", "{elsewhere}", "set externalZookeeper.servers instead"),
+        ("storm_operator.metrics.dir", "/elsewhere", "leave it out"),
+        ("supervisor.slots.ports", "{7700,7701}", "set supervisor.slots instead"),
+        ("supervisor.thrift.port", "7000", "leave it out"),
+    ],
+)
+def test_settings_that_not_storm_yaml_alone_goes_by_are_refused(
+    helm: Helm, setting: str, value: str, instead: str
+) -> None:
+    name = setting.replace(".", r"\.")
+    with pytest.raises(HelmRefused, match=f"config: {setting}: .* would be in storm.yaml alone, .*: {instead}"):
+        helm.template("storm", f"config.{name}={value}")
+
+
+def test_a_setting_that_says_what_the_chart_says_is_no_other_setting(helm: Helm, rendered: Rendered) -> None:
+    said_again = (r"config.nimbus\.thrift\.port=6627", r"config.supervisor\.slots\.ports={6700,6701,6702,6703}")
+    assert storm_yaml(helm.template("storm", *said_again)) == storm_yaml(rendered)
 
 
 def test_a_new_storm_yaml_restarts_those_that_read_it(helm: Helm, rendered: Rendered) -> None:

@@ -235,9 +235,10 @@ def test_kubectl_get_tells_the_story_of_a_topology(api: KubeCluster, kept: dict[
     with_status(api, "stormtopology", "kept", status)
     get = ("get", "stopo", "kept", "-n", NAMESPACE)
     row = columns(api.kubectl(*get, "-o", "wide"))
-    assert {name: row[name] for name in list(row)[:7]} == {
+    assert {name: row[name] for name in list(row)[:8]} == {
         "NAME": "kept",
         "PHASE": "Running",
+        "READY": "True",
         "MODE": "Enforce",
         "LATENCY P50": "5.1",
         "INTER-SUP TUPLES/S": "0",

@@ -61,6 +61,7 @@ def test_topology_is_submitted_planned_verified_suspended_and_deleted(
     scene.apply(scene.topology("words", suspend=True))
     eventually(lambda: status_in_storm(nimbus, "words") == "INACTIVE", "its spouts are deactivated")
     eventually(lambda: scene.status("words").get("phase") == "Suspended", "the status says so")
+    assert scene.condition("words", "Ready")["reason"] != "Running"
     scene.apply(scene.topology("words"))
     eventually(lambda: status_in_storm(nimbus, "words") == "ACTIVE", "its spouts are active again")
 

@@ -19,7 +19,8 @@ from storm_operator.adapters.nimbus.assignment import read_assignment
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import read_supervisors
 from storm_operator.adapters.nimbus.topology import read_topology_with_findings, topology_from
-from storm_operator.adapters.nimbus.values import ACTIVE, INACTIVE
+from storm_operator.adapters.nimbus.values import ACTIVE, INACTIVE, REBALANCING
+from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.adapters.submission import JarSubmission, StormClientHome, submit_jar
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.core.model import ACKER_COMPONENT, ComponentKind, Edge
@@ -130,7 +131,9 @@ def test_the_assignment_names_slots_of_living_supervisors(
     eventually(all_up, "every worker has sent a heartbeat")
 
 
-def test_activation_and_rebalance(client: NimbusClient, topology_id: str) -> None:
+def test_activation_and_rebalance(client: NimbusClient, session: ZooKeeperSession, topology_id: str) -> None:
+    storm = StormCluster(client, session)
+
     def status() -> str:
         return client.topology_info(topology_id).status
 
@@ -140,7 +143,14 @@ def test_activation_and_rebalance(client: NimbusClient, topology_id: str) -> Non
     assert status() == INACTIVE
     client.activate(NAME)
     assert status() == ACTIVE
+    assert storm.deactivated((topology_id,)) == frozenset()
+    client.deactivate(NAME)
+    client.rebalance(NAME, wait_seconds=5)
+    assert (status(), storm.deactivated((topology_id,))) == (REBALANCING, frozenset({topology_id}))
+    eventually(lambda: status() == INACTIVE, "the rebalance is over, and it is deactivated as before")
+    client.activate(NAME)
     client.rebalance(NAME, wait_seconds=10)
+    assert (status(), storm.deactivated((topology_id,))) == (REBALANCING, frozenset())
     with pytest.raises(RebalanceInProgress, match="being rebalanced already"):
         client.rebalance(NAME)
     eventually(lambda: status() == ACTIVE, "the rebalance is over")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -221,6 +222,17 @@ class TestRestart:
         (record,) = after.loop.memory.proposals.waiting
         assert record.message == "approval is Manual"
         assert after.audience.records == []
+
+    @pytest.mark.parametrize("older", ["Proposed", "Approved"])
+    def test_older_proposal_that_was_not_told_so_is_superseded(self, older: str) -> None:
+        made, after = Scene().plan, loop_scene()
+        first, second = replace(made, id="20270115-080000-a"), replace(made, id="20270115-090000-b")
+        registry = registry_of(rebalance(older, of=first), rebalance("Proposed", of=second))
+        seed_proposals(registry, after.loop, NIMBUS)
+        assert [record.plan.id for record in after.loop.memory.proposals.waiting] == [second.id]
+        (told,) = after.audience.records
+        assert (told.plan.id, told.state) == (first.id, PlanState.EXPIRED)
+        assert told.message == f"superseded by plan {second.id}"
 
     def test_approved_plan_begins_now(self) -> None:
         after, known = self.reborn("Approved")

@@ -262,16 +262,16 @@ def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_el
 
 
 class Deletion:
-    """The only resource is being deleted; Nimbus shows `running`, and `under_way` is its submission."""
+    """The only resource is being deleted, or as `metadata` say; Nimbus shows `running`, and `call_off` ends it."""
 
-    def __init__(self, policy: str | None = "Kill") -> None:
+    def __init__(self, policy: str | None = "Kill", **metadata: Any) -> None:
         spec = {
             "nimbus": NIMBUS,
             **({"deletionPolicy": policy} if policy else {}),
             "killWaitSeconds": 30,
             "jar": {"path": "/w.jar", "mainClass": "a.W"},
         }
-        body = topology_body(spec=spec, deletionTimestamp="2027-01-15T08:00:00Z")
+        body = topology_body(spec=spec, **(metadata or {"deletionTimestamp": "2027-01-15T08:00:00Z"}))
         kube: Any = SimpleNamespace(kinds=Mock(), events=Mock(), pods=Mock())
         self.gone: set[str] = set()
         self.said: list[str] = []
@@ -349,6 +349,34 @@ class TestDeletion:
         played.assembly.storm.running.side_effect = tuple
         assert played.look()
         assert played.runner.registry.unanswered_since(NIMBUS) is None
+
+
+class TestPause:
+    def test_ends_the_submission_that_is_under_way_and_looks_once(self) -> None:
+        played = Deletion(annotations={PAUSED_ANNOTATION: "true"})
+        played.call_off.return_value = False
+        played.look()
+        assert played.runner.attended != played.runner._wishes(), "it is looked at again soon"
+        played.call_off.return_value = True
+        for _ in range(3):
+            played.look()
+        assert played.call_off.call_count == 2
+        assert played.runner.attended == played.runner._wishes()
+        assert not played.gone
+
+    def test_ends_the_next_submission_when_it_is_paused_again(self) -> None:
+        played = Deletion(annotations={PAUSED_ANNOTATION: "true"})
+        paused = played.runner.registry.of_cluster(NIMBUS)[0].body
+        resumed = {**paused, "metadata": {**paused["metadata"], "annotations": {}}}
+        for body in (paused, resumed, paused):
+            played.runner.registry.put_topology(body)
+            played.look()
+        assert played.call_off.call_count == 2
+
+    def test_without_a_pause_nothing_is_ended(self) -> None:
+        played = Deletion(annotations={})
+        played.look()
+        played.call_off.assert_not_called()
 
 
 def self_submitted(played: Deletion) -> bool:

@@ -40,7 +40,7 @@ from storm_operator.kube.status import (
     refused_status,
     status_of,
 )
-from storm_operator.lifecycle_manager import NEVER_SUBMITTED, Progress, Stage
+from storm_operator.lifecycle_manager import BEING_WITHDRAWN, NEVER_SUBMITTED, Progress, Stage
 
 RUNNING = Progress(Stage.RUNNING, "", TOPOLOGY_ID)
 NO_CHANGE = Hold(HoldReason.NO_CHANGE, "adaptive proposes the assignment in force")
@@ -163,9 +163,22 @@ class TestConditions:
     def test_suspended_topology_is_submitted_only_if_it_ever_was(self) -> None:
         never = status_of(view(progress=NEVER_SUBMITTED, snapshot=None, decision=None))
         assert judged(never, "Submitted") == ("False", "Suspended")
-        assert judged(never, "Ready") == ("False", "Suspended")
         inactive = status_of(view(progress=Progress(Stage.SUSPENDED, "its spouts are deactivated", WORDS.id)))
         assert judged(inactive, "Submitted") == ("True", "Suspended")
+
+    def test_suspended_topology_is_ready_and_said_to_be_suspended(self) -> None:
+        never = status_of(view(progress=NEVER_SUBMITTED, snapshot=None, decision=None))
+        assert judged(never, "Ready") == ("True", "Suspended")
+        assert condition(never, "Ready")["message"] == "suspended before it was submitted"
+        inactive = Progress(Stage.SUSPENDED, "its spouts are deactivated", WORDS.id)
+        suspended = status_of(view(progress=inactive))
+        assert judged(suspended, "Ready") == ("True", "Suspended")
+        assert condition(suspended, "Ready")["message"] == "it is suspended, is measured and managed"
+        assert judged(status_of(view(progress=inactive, snapshot=picture(missing=True))), "Ready")[0] == "False"
+
+    def test_suspended_topology_is_not_ready_while_its_submission_is_still_being_ended(self) -> None:
+        status = status_of(view(progress=BEING_WITHDRAWN, snapshot=None, decision=None))
+        assert judged(status, "Ready") == ("False", "Suspended")
 
     def test_failed_submission_degrades_with_its_message(self) -> None:
         status = status_of(view(progress=Progress(Stage.FAILED, "submission job x failed\nClassNotFound")))

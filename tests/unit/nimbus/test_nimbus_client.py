@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from thriftpy2.thrift import TApplicationException
 
+from loopbacks import BOTH_LOOPBACKS
 from storm_operator.adapters.errors import (
     NimbusError,
     NimbusUnreachable,
@@ -21,7 +22,7 @@ from storm_operator.adapters.errors import (
     TopologyNotAlive,
 )
 from storm_operator.adapters.nimbus.client import NimbusClient
-from storm_operator.adapters.nimbus.connection import ConnectionBroken, NimbusAddress, storm_thrift
+from storm_operator.adapters.nimbus.connection import ConnectionBroken, NimbusAddress, ThriftConnection, storm_thrift
 
 FIRST = NimbusAddress("n1", 6627)
 SECOND = NimbusAddress("n2", 6627)
@@ -288,7 +289,7 @@ def test_an_internal_error_of_a_ready_leader_is_final() -> None:
     assert cluster.time == 0.0
 
 
-@pytest.mark.parametrize("text", ["", "host:", "host:abc", ":6627", "host:70000", "host:0"])
+@pytest.mark.parametrize("text", ["", "host:", "host:abc", ":6627", "host:70000", "host:0", "fd00::7", "fd00::7:6627"])
 def test_wrong_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="give host or host:port"):
         NimbusAddress.parse(text)
@@ -297,3 +298,16 @@ def test_wrong_addresses_are_refused(text: str) -> None:
 def test_addresses() -> None:
     assert NimbusAddress.parse("n1") == NimbusAddress("n1", 6627)
     assert str(NimbusAddress.parse("n1:16627")) == "n1:16627"
+
+
+@pytest.mark.parametrize("host", BOTH_LOOPBACKS)
+def test_a_nimbus_is_reached_over_ipv4_and_over_ipv6(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listening:
+        ThriftConnection(NimbusAddress(host, listening.getsockname()[1]), 5.0).close()
+
+
+def test_addresses_of_ipv6_stand_in_brackets() -> None:
+    assert NimbusAddress.parse("[fd00::7]") == NimbusAddress("fd00::7", 6627)
+    assert NimbusAddress.parse("[fd00::7]:16627") == NimbusAddress("fd00::7", 16627)
+    assert str(NimbusAddress("fd00::7", 16627)) == "[fd00::7]:16627"

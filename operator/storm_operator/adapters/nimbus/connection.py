@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,9 +12,10 @@ import thriftpy2
 from thriftpy2.protocol import TCyBinaryProtocolFactory
 from thriftpy2.protocol.cybin import ProtocolError  # type: ignore[attr-defined]
 from thriftpy2.protocol.exc import TProtocolException
-from thriftpy2.rpc import make_client
-from thriftpy2.transport import TCyFramedTransportFactory, TTransportException
+from thriftpy2.thrift import TClient
+from thriftpy2.transport import TCyFramedTransportFactory, TSocket, TTransportException
 
+from storm_operator.core.host_and_port import host_and_port, without_brackets
 from storm_operator.core.nimbus_name import NIMBUS_PORT
 
 storm_thrift = thriftpy2.load(str(Path(__file__).with_name("storm.thrift")), module_name="storm_thrift")
@@ -31,17 +33,17 @@ class NimbusAddress:
     port: int = NIMBUS_PORT
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
     @classmethod
     def parse(cls, text: str) -> NimbusAddress:
-        """From `host` or `host:port`; ValueError for anything else."""
-        host, colon, port = text.rpartition(":")
+        """From `host` or `host:port`, an IPv6 address in brackets; ValueError for anything else."""
+        host, colon, port = (text, "", "") if text.endswith("]") else text.rpartition(":")
         if not colon:
-            return cls(text) if text else _refuse(text)
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            return cls(without_brackets(text)) if text else _refuse(text)
+        if not host or (":" in host and not host.startswith("[")) or not port.isdigit() or not 0 < int(port) < 65536:
             return _refuse(text)
-        return cls(host, int(port))
+        return cls(without_brackets(host), int(port))
 
 
 def _refuse(text: str) -> NimbusAddress:
@@ -57,18 +59,15 @@ class Connection(Protocol):
 
 
 class ThriftConnection:
-    """An open connection. Not thread-safe: one call at a time."""
+    """An open connection, over IPv6 or IPv4. Not thread-safe: one call at a time."""
 
     def __init__(self, address: NimbusAddress, timeout_seconds: float) -> None:
         try:
-            self._client = make_client(
-                storm_thrift.Nimbus,
-                address.host,
-                address.port,
-                proto_factory=TCyBinaryProtocolFactory(),  # type: ignore[no-untyped-call]
-                trans_factory=TCyFramedTransportFactory(),
-                timeout=max(1, round(timeout_seconds * 1000)),
-            )
+            connected = socket.create_connection((address.host, address.port), max(0.001, timeout_seconds))
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            framed = TCyFramedTransportFactory().get_transport(TSocket(sock=connected))  # type: ignore[no-untyped-call]
+            protocol = TCyBinaryProtocolFactory().get_protocol(framed)  # type: ignore[no-untyped-call]
+            self._client = TClient(storm_thrift.Nimbus, protocol)
         except (OSError, TTransportException) as error:
             raise ConnectionBroken(str(error)) from error
 

@@ -153,6 +153,21 @@ struct SupervisorInfo {
   10: optional i32 server_port;
 }
 
+enum TopologyStatus {
+  ACTIVE = 1
+  INACTIVE = 2
+  REBALANCING = 3
+  KILLED = 4
+}
+
+// What Nimbus writes, gzipped, to ZooKeeper under <root>/storms/<id>; `prev_status` is that to which a rebalance returns.
+struct StormBase {
+  1: required string name;
+  2: required TopologyStatus status;
+  3: required i32 num_workers;
+  8: optional TopologyStatus prev_status;
+}
+
 exception AlreadyAliveException {
   1: required string msg;
 }

@@ -1,26 +1,22 @@
 """Live supervisors with their slot ports.
 
 Nimbus' Thrift interface tells how many slots a supervisor has, not which ports. The supervisors themselves write the
-ports to ZooKeeper, `<storm.zookeeper.root>/supervisors/<id>`, where Nimbus reads them too: a Thrift SupervisorInfo
-in binary protocol, gzipped (`storm.meta.serialization.delegate`). The node vanishes with its supervisor's session.
+ports to ZooKeeper, `<storm.zookeeper.root>/supervisors/<id>`, where Nimbus reads them too: a SupervisorInfo,
+see `stored`. The node vanishes with its supervisor's session.
 """
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from thriftpy2.utils import deserialize
-
-from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.nimbus.connection import NimbusAddress, storm_thrift
+from storm_operator.adapters.nimbus.stored import malformed, read_stored
 from storm_operator.adapters.zookeeper import Nodes
 from storm_operator.core.model import Supervisor
 
 DEFAULT_STORM_ROOT = "/storm"
 MEMORY_RESOURCE = "memory.mb"
-GZIP_MAGIC = b"\x1f\x8b"
 
 
 def storm_root(text: str) -> str:
@@ -70,18 +66,8 @@ def _entries(nodes: Nodes, storm_root: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _info_from(supervisor_id: str, content: bytes) -> Any:
-    try:
-        plain = gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
-        info: Any = deserialize(storm_thrift.SupervisorInfo(), plain)
-    except Exception as error:  # fed with foreign bytes, gzip and thriftpy2 raise almost anything
-        raise _malformed(supervisor_id, str(error)) from error
+    path = f"supervisors/{supervisor_id}"
+    info = read_stored(storm_thrift.SupervisorInfo(), content, path)
     if not info.hostname:
-        raise _malformed(supervisor_id, "no hostname")
+        raise malformed(info, path, "no hostname")
     return info
-
-
-def _malformed(supervisor_id: str, reason: str) -> MalformedDocument:
-    return MalformedDocument(
-        f"supervisors/{supervisor_id} in ZooKeeper is not a Thrift SupervisorInfo ({reason}); "
-        "storm.meta.serialization.delegate must be Storm's (gzipped) Thrift delegate"
-    )

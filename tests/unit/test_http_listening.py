@@ -1,0 +1,66 @@
+"""Servers are reached over IPv6 and IPv4 alike, and over IPv4 alone where the machine has nothing else."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+import requests
+
+from loopbacks import BOTH_LOOPBACKS
+from storm_operator.agent.options import DEFAULT_LISTEN, parse_address
+from storm_operator.console.api import Api
+from storm_operator.console.server import serve_page
+from storm_operator.core.host_and_port import host_and_port
+from storm_operator.http_listening import ALL_ADDRESSES, HttpServer
+from storm_operator.kube.health import serve_health
+from storm_operator.operator_metrics import OperatorMetrics, RunMode
+
+
+@contextmanager
+def ending(server: HttpServer) -> Iterator[HttpServer]:
+    try:
+        yield server
+    finally:
+        server.server_close()
+
+
+def status_at(host: str, server: HttpServer, path: str) -> int:
+    return requests.get(f"http://{host_and_port(host, server.server_port)}{path}", timeout=5).status_code
+
+
+@pytest.mark.parametrize("host", BOTH_LOOPBACKS)
+def test_health_is_told_over_both(host: str) -> None:
+    with ending(serve_health(0, str)) as server:
+        assert status_at(host, server, "/healthz") == 200
+
+
+@pytest.mark.parametrize("host", BOTH_LOOPBACKS)
+def test_metrics_are_told_over_both(host: str) -> None:
+    with ending(OperatorMetrics(RunMode.KUBERNETES).serve(0)) as server:
+        assert status_at(host, server, "/metrics") == 200
+
+
+@pytest.mark.parametrize("host", BOTH_LOOPBACKS)
+def test_page_is_shown_over_both(host: str) -> None:
+    with ending(serve_page(Api(dict), ALL_ADDRESSES, 0)) as server:
+        assert status_at(host, server, "/") == 200
+
+
+def test_agents_listen_at_all_addresses_if_not_told_otherwise() -> None:
+    assert parse_address("--listen", DEFAULT_LISTEN) == (ALL_ADDRESSES, 9464)
+
+
+def test_without_ipv6_all_addresses_are_those_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    with ending(HttpServer((ALL_ADDRESSES, 0), BaseHTTPRequestHandler)) as server:
+        assert server.socket.family is socket.AF_INET
+        socket.create_connection(("127.0.0.1", server.server_port), 5).close()
+
+
+def test_one_address_is_that_alone() -> None:
+    with ending(HttpServer(("127.0.0.1", 0), BaseHTTPRequestHandler)) as server:
+        assert server.socket.getsockname()[0] == "127.0.0.1"

@@ -60,8 +60,9 @@ class Outcome:
     """Measured figures of the topologies of one plan over one control period; None is unknown.
 
     Latencies are those of the slowest topology of the plan (one slow topology must not hide behind a fast one);
-    rates are sums. `emitted_per_second` is of the spouts. `waiting_ms` is how long tuples wait in the bolts' queues, by
-    Little's law: what waits over what the spouts emit. Both are known of topologies that ack nothing, too.
+    rates are sums. `emitted_per_second` is of the spouts, and known of topologies that ack nothing, too.
+    `waiting_ms` is of those that no complete latency tells of: how long tuples wait where they wait longest, in the
+    queues of one component, by Little's law (what waits over what is executed).
     """
 
     inter_supervisor_tuples_per_second: float | None
@@ -149,7 +150,8 @@ def outcome_of(
     compared = topology_ids if timed_before is None else timed_before
     timed = [snapshot.rates[topology].latency for topology in compared if topology in snapshot.rates]
     slowest = max((one for one in timed if one is not None), key=lambda latency: latency.p50_ms, default=None)
-    waiting = [waits for topology in topology_ids if (waits := _waiting_ms(snapshot, topology)) is not None]
+    untimed = [topology for topology in topology_ids if not _is_timed(snapshot, topology)]
+    waiting = [waits for topology in untimed if (waits := _waiting_ms(snapshot, topology)) is not None]
     known = not any(e.topology_id in topology_ids for e in snapshot.completeness.missing_executors)
     own = snapshot.assignment.restricted_to(topology_ids)
     return Outcome(
@@ -163,16 +165,32 @@ def outcome_of(
     )
 
 
+def _is_timed(snapshot: ClusterSnapshot, topology_id: str) -> bool:
+    """Whether a complete latency tells of it; without ackers Storm acks what a spout emits at once."""
+    rates = snapshot.rates.get(topology_id)
+    return rates is not None and rates.latency is not None and rates.latency.p50_ms > 0.0
+
+
 def _emitted_per_second(snapshot: ClusterSnapshot, topology_id: str) -> float | None:
     """What the topology's spouts emit; None where one of them was not measured."""
-    return _sum_if_all_known([load.executed_per_second for load in _loads(snapshot, topology_id, of_spouts=True)])
+    spouts = _loads(snapshot, topology_id, ComponentKind.SPOUT).values()
+    return _sum_if_all_known([load.executed_per_second for loads in spouts for load in loads])
 
 
 def _waiting_ms(snapshot: ClusterSnapshot, topology_id: str) -> float | None:
-    """How long a tuple waits in queues; None where it cannot be told. What is worked off by now does not count."""
-    emitted = _emitted_per_second(snapshot, topology_id)
-    waiting = _sum_if_all_known([_waits(load) for load in _loads(snapshot, topology_id, of_spouts=False)])
-    return None if not emitted or waiting is None else 1000.0 * waiting / emitted
+    """How long a tuple waits in the queues of the component where it waits longest; None where one cannot be told."""
+    found = [_waiting_seconds(loads) for loads in _loads(snapshot, topology_id, ComponentKind.BOLT).values()]
+    known = [seconds for seconds in found if seconds is not None]
+    return 1000.0 * max(known) if known and len(known) == len(found) else None
+
+
+def _waiting_seconds(loads: Sequence[ExecutorLoad]) -> float | None:
+    """What is worked off by now does not count."""
+    waiting = _sum_if_all_known([_waits(load) for load in loads])
+    executed = _sum_if_all_known([load.executed_per_second for load in loads])
+    if not waiting:
+        return waiting
+    return waiting / executed if executed else None
 
 
 def _waits(load: ExecutorLoad) -> float | None:
@@ -182,14 +200,14 @@ def _waits(load: ExecutorLoad) -> float | None:
     return 0.0 if length + growth * WORKED_OFF_SECONDS <= 0.0 else length
 
 
-def _loads(snapshot: ClusterSnapshot, topology_id: str, *, of_spouts: bool) -> list[ExecutorLoad]:
-    topologies = [topology for topology in snapshot.topologies if topology.id == topology_id]
-    return [
-        snapshot.loads.get(executor, ExecutorLoad())
-        for topology in topologies
-        for executor in topology.executors
-        if (topology.component(executor.component).kind is ComponentKind.SPOUT) is of_spouts
-    ]
+def _loads(snapshot: ClusterSnapshot, topology_id: str, kind: ComponentKind) -> Mapping[str, list[ExecutorLoad]]:
+    """By component."""
+    found: dict[str, list[ExecutorLoad]] = {}
+    for topology in snapshot.topologies:
+        for executor in topology.executors if topology.id == topology_id else ():
+            if topology.component(executor.component).kind is kind:
+                found.setdefault(executor.component, []).append(snapshot.loads.get(executor, ExecutorLoad()))
+    return found
 
 
 def _sum_if_all_known(values: Sequence[float | None]) -> float | None:

@@ -108,7 +108,7 @@ def _latency_complaint(record: PlanRecord, measured: Outcome, margin: float) -> 
 
 
 def _waiting_complaint(record: PlanRecord, measured: Outcome, margin: float) -> str | None:
-    """It is all that there is where nothing is acked, or acked as soon as it is emitted. Nobody predicts it."""
+    """It is known where no complete latency is: of what is not acked, or acked as soon as it is emitted."""
     before, after = record.before.waiting_ms, measured.waiting_ms
     growth = _load_growth(record.before, measured)
     if before is None or after is None or growth is None:

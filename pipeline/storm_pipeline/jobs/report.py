@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 from pyspark.sql import SparkSession
@@ -32,6 +33,7 @@ def report(
 ) -> None:
     """A self-contained HTML page with plots for each cluster, and its tables as CSV files beside it.
 
+    Of several clusters each has a folder of its name; what no folder's name may have is in it as in a URL (%2F for /).
     Reads what the other jobs have written; where there is nothing, it says why.
     """
     console = Console(highlight=False)
@@ -42,10 +44,14 @@ def report(
     with spark_job("report", settings_of(master, heap, off_heap, conf), console, tables, sources=rows) as spark:
         clusters = clusters_of(spark, tables, cluster)
         for name in clusters:
-            folder = output if len(clusters) == 1 else f"{output.rstrip('/')}/{name.replace('/', '-')}"
             with console.status(f"report on {name}"):
-                path = run(spark, tables, name, folder)
+                path = run(spark, tables, name, output if len(clusters) == 1 else folder_of(name, output))
             console.print(f"report: {path}", soft_wrap=True)
+
+
+def folder_of(cluster: str, output: str) -> str:
+    """Of one of several clusters: no two names have the same, and none is of more than one part."""
+    return f"{output.rstrip('/')}/{quote(cluster, safe=':')}"
 
 
 def check_output(folder: str, console: Console) -> None:

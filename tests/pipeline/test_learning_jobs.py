@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 from rich.console import Console
@@ -245,15 +244,6 @@ def test_the_report_is_one_page_that_needs_nothing_else(report_page: Path) -> No
     assert "Quality of the data" in text
     assert "<script src=" not in text
     assert (report_page.parent / "component-profile.csv").read_text().startswith("topology_name,component,")
-
-
-def test_a_folder_that_cannot_be_written_to_is_told_before_spark_starts(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for folder in (f"{tmp_path}/file/report", "nowhere://bucket/report"):
-        said = io.StringIO()
-        with pytest.raises(typer.Exit):
-            report.check_output(folder, Console(file=said))
-        assert f"--output {folder}: nothing can be written there: " in said.getvalue()
 
 
 def test_a_browser_draws_the_report_and_has_nothing_to_complain_of(report_page: Path) -> None:

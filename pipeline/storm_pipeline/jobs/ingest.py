@@ -206,7 +206,7 @@ def ingest(
     console = Console(highlight=False)
     late = timedelta(hours=late_after_hours) if late_after_hours else None
     interval = parse_interval("--every", every)
-    intake = Intake(recorded_lake(lake, history), late, files_in_batch)
+    intake = Intake(recorded_lake(lake, history, is_awaited=interval is not None), late, files_in_batch)
     totals: dict[str, Tally] = {}
 
     def figures() -> Mapping[str, Labelled]:

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from storm_operator.core.history_rows import columns_of
 from storm_operator.history.store import HistoryStore, Limits, NotPublished
 from storm_operator.prometheus_api import PrometheusError
 from storm_pipeline.error_console import error_console
+from storm_pipeline.job_console import job_console
 from storm_pipeline.options import insist_on_writable
 from storm_pipeline.prometheus_history import PrometheusHistory
 
@@ -34,7 +34,7 @@ def backfill(
     ] = None,
 ) -> None:
     """Record the past as the operator would have. The same times again give the same files, and change nothing."""
-    console = Console(highlight=False)
+    console = job_console()
     begin, end = parse_time("--from", first), parse_time("--to", last)
     begin -= begin % period_seconds
     if end - begin < period_seconds:

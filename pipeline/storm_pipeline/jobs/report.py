@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import typer
 from pyspark.sql import SparkSession
-from rich.console import Console
 
+from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import clusters_of
 from storm_pipeline.lake import Lake
 from storm_pipeline.options import (
@@ -44,7 +44,7 @@ def report(
     Of several clusters each has a folder of its name; what no folder's name may have is in it as in a URL (%2F for /).
     Reads what the other jobs have written; where there is nothing, it says why.
     """
-    console = Console(highlight=False)
+    console = job_console()
     tables = cleaned_lake(lake)
     insist_on_writable("--output", output)
 

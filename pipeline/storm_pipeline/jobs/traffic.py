@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from rich.console import Console
 from rich.progress import Progress
 
+from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import clusters_of
 from storm_pipeline.lake import Day, Lake, days_of, read, replace_day, within
 from storm_pipeline.options import (
@@ -120,7 +120,7 @@ def traffic(
     conf: Conf = None,
 ) -> None:
     """Traffic matrices by window and level, day by day. Can be cut short anywhere and run again."""
-    console = Console(highlight=False)
+    console = job_console()
     dates = parse_dates(first, last, days)
     tables = cleaned_lake(lake)
     due: list[Day] = []

@@ -77,7 +77,7 @@ def test_what_jobs_made_is_asked_of_their_tables(spark: SparkSession, lake: Lake
     assert all(size > 0.0 for size in forecasts["table_bytes"].values())
     of_split = [row for row in rows(spark, lake, gold.FORECAST_ERRORS) if row["forecaster"] == "Line"]
     mean = sum(row["error_percent"] for row in of_split) / len(of_split)
-    assert forecasts["forecast_errors"]["wordcount", "Line"] == pytest.approx(mean / 100.0)
+    assert forecasts["forecast_errors"][CLUSTER, "wordcount", "Line"] == pytest.approx(mean / 100.0)
     assert not any(kind == "read" for _, kind in forecasts["rows"]), "it was not said what was read"
     read_rows = sources(lake, profile.SOURCES, {CLUSTER: (None, None)})
     profiles = figures_of(spark, lake, "profile", time.time(), read_rows)
@@ -92,7 +92,7 @@ def test_what_jobs_made_is_asked_of_their_tables(spark: SparkSession, lake: Lake
     assert profiles["rows"]["component_profile", "written"] == 0.0, "all was written before this run"
     executors = read(spark, lake.silver("executors"), SILVER["executors"])
     last = max(row["period_end"] for row in executors.collect())
-    assert profiles["profiles_learned_until"] == {("wordcount",): pytest.approx(last.timestamp())}
+    assert profiles["profiles_learned_until"] == {(CLUSTER, "wordcount"): pytest.approx(last.timestamp())}
     assert figures_of(spark, lake, "ingest", 0.0)["newest_row_at"][("executors",)] == pytest.approx(last.timestamp())
 
 

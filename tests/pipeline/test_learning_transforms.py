@@ -123,9 +123,10 @@ def test_a_component_s_newest_period_is_that_of_its_newest_topology(spark: Spark
 
 
 def test_a_topology_s_profile_is_as_old_as_the_newest_period_that_it_was_learned_from(spark: SparkSession) -> None:
-    rows = [("w", MONDAY), ("w", MONDAY + timedelta(hours=1)), ("old", MONDAY), ("earlier version", None)]
-    profiled = spark.createDataFrame(rows, schema_of("topology_name text, newest_period time"))
-    assert learned_until(profiled) == {("w",): MONDAY.timestamp() + 3600.0, ("old",): MONDAY.timestamp()}
+    later = MONDAY + timedelta(hours=1)
+    rows = [("blue", "w", MONDAY), ("blue", "w", later), ("green", "w", MONDAY), ("blue", "earlier version", None)]
+    profiled = spark.createDataFrame(rows, schema_of("cluster text, topology_name text, newest_period time"))
+    assert learned_until(profiled) == {("blue", "w"): later.timestamp(), ("green", "w"): MONDAY.timestamp()}
 
 
 def test_cpu_is_judged_by_what_a_tuple_costs_at_work_though_most_periods_are_idle(spark: SparkSession) -> None:

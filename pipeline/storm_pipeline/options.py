@@ -237,12 +237,41 @@ def _stop_silently(spark: SparkSession) -> None:
 
 
 def _opened(name: str, settings: SparkSettings, console: Console) -> SparkSession:
+    heard: list[int] = []
     try:
-        with console.status(f"{name}: Spark starts"):
-            return open_session(name, settings)
+        with console.status(f"{name}: Spark starts"), heard_later(heard):
+            spark = open_session(name, settings)
     except JarsError as error:
         error_console().print(f"[red]{error}[/]", soft_wrap=True)
         raise typer.Exit(1) from error
     except PySparkException as error:  # a --master or --heap that Java refuses: it has said why, above
         error_console().print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")
         raise typer.Exit(1) from error
+    if heard:
+        spark.stop()
+        console.print(f"{name}: interrupted before it began", soft_wrap=True)
+        raise typer.Exit(128 + heard[0])
+    return spark
+
+
+@contextmanager
+def heard_later(heard: list[int]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM are put into `heard`; a second one kills at once.
+
+    A Java that Python leaves before it has said where it listens would stay, with nobody to end it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(number: int, _: object) -> None:
+        heard.append(number)
+        for each in ENDING:
+            signal.signal(each, signal.SIG_DFL)
+
+    before = {each: signal.signal(each, on_signal) for each in ENDING}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -11,7 +11,8 @@ from dashboards.table_panels import Column, rows
 
 DAY_SECONDS = 86_400
 CHOSEN = 'topology=~"$topology"'
-"""Jobs know topologies by name; the tables that they read and write are of all Storm clusters together."""
+"""Jobs know topologies by name, and by their cluster's in the history; the tables that they read and write are of all
+Storm clusters together."""
 
 
 def pipeline() -> build.Dashboard:
@@ -152,8 +153,12 @@ def _products() -> tuple[AnyPanel, ...]:
             "Profiles",
             "The end of the history that each topology's profile was learned from. Placement starts from the profile: "
             "an old one is still better than none.",
-            (Column("topology", "Topology"), Column("Value", "Learned up to", "dateTimeFromNow")),
-            f"max by (topology) (storm_pipeline_profile_timestamp_seconds{{{CHOSEN}}}) * 1000",
+            (
+                Column("storm_cluster", "Cluster"),
+                Column("topology", "Topology"),
+                Column("Value", "Learned up to", "dateTimeFromNow"),
+            ),
+            f"max by (storm_cluster, topology) (storm_pipeline_profile_timestamp_seconds{{{CHOSEN}}}) * 1000",
             width=6,
         ),
         bars(
@@ -161,7 +166,8 @@ def _products() -> tuple[AnyPanel, ...]:
             "Mean error of each model's backtest as a share of the load. The operator takes the model with the least.",
             "percentunit",
             Query(
-                f"max by (topology, model) (storm_pipeline_forecast_error_ratio{{{CHOSEN}}})", "{{topology}}: {{model}}"
+                f"max by (storm_cluster, topology, model) (storm_pipeline_forecast_error_ratio{{{CHOSEN}}})",
+                "{{topology}} ({{storm_cluster}}): {{model}}",
             ),
             thresholds=((0.2, YELLOW), (0.5, ORANGE)),
             width=6,

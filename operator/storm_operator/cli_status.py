@@ -39,11 +39,18 @@ class NotToBeHad(Exception):
     """The operator does not answer, or says no; the message says what to do."""
 
 
+class NothingManaged(NotToBeHad):
+    """The operator answers, and has no cluster to tell of."""
+
+
 def status(url: Url = DEFAULT_URL, cluster: Cluster = None, output: Form = Output.TABLE) -> None:
     """Topologies, how they fare, what was decided last, and where everything runs. Asks a running operator."""
     try:
-        names = _cluster_names(url, cluster)
-        found = [_status_of(url, name) for name in names]
+        found = [_status_of(url, name) for name in _cluster_names(url, cluster)]
+    except NothingManaged as error:
+        if output is Output.TABLE:
+            _fail("status", str(error))
+        found = []
     except NotToBeHad as error:
         _fail("status", str(error))
     with written_out("status"):
@@ -104,8 +111,10 @@ def _cluster_names(url: str, wanted: str | None) -> list[str]:
     names = [str(one["name"]) for one in answer["clusters"]]
     if wanted is not None and wanted not in names:
         raise NotToBeHad(f"--cluster is {wanted!r}: one of {', '.join(names) or 'none'} is right")
+    if not names and answer["trouble"]:
+        raise NotToBeHad(answer["trouble"])
     if not names:
-        raise NotToBeHad(answer["trouble"] or "no Storm cluster is managed yet: no StormTopology names one")
+        raise NothingManaged("no Storm cluster is managed yet: no StormTopology names one")
     return names if wanted is None else [wanted]
 
 

@@ -40,13 +40,18 @@ def override_settings(settings: Settings, overrides: Iterable[str]) -> Settings:
     `InvalidOverride`, also where a StormTopology with the same settings would be refused.
     """
     for text in overrides:
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not key or not value:
-            raise InvalidOverride(f"{text!r} has no key or no value: KEY=VALUE is needed, e.g. coolDownSeconds=0")
-        settings = _overridden(settings, key, value)
+        settings = _overridden(settings, *key_and_value(text))
     _check_section("scheduling", settings.scheduling)
     _check_section("resources", settings.resources)
     return settings
+
+
+def key_and_value(text: str) -> tuple[str, str]:
+    """Of `key=value`, without the space around each. Raises `InvalidOverride` where one is lacking."""
+    key, _, value = (part.strip() for part in text.partition("="))
+    if not key or not value:
+        raise InvalidOverride(f"{text!r} has no key or no value: KEY=VALUE is needed, e.g. coolDownSeconds=0")
+    return key, value
 
 
 def setting_names() -> tuple[str, ...]:

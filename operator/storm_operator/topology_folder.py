@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,24 @@ from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.said_once import SaidOnce
 
 Say = Callable[[str], None]
+SETTLED_SECONDS = 1.0
+"""A file that was written less long ago may be half of one, though a valid one: an editor or `cp` is still at it."""
+NANOSECONDS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What tells two states of a file apart. `written_ns` is when it was last written, since 1970."""
+
+    written_ns: int
+    size: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> Version:
+        """As the file is now. OSError where it cannot be looked at."""
+        stat = path.stat()
+        return cls(stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
 @dataclass(slots=True)
@@ -26,12 +45,19 @@ class TopologyFolder:
     """The last good spec of each file that is for us."""
     file_of: dict[str, Path] = field(default_factory=dict)
     """By topology name: the file that is followed."""
-    versions: dict[Path, tuple[int, int, int]] = field(default_factory=dict)
+    versions: dict[Path, Version] = field(default_factory=dict)
+    clock: Callable[[], float] = time.time
+    """Seconds since 1970."""
+    pause: Callable[[float], None] = time.sleep
+    """Waits so many seconds."""
     reads: int = 0
     said: SaidOnce = field(default_factory=SaidOnce)
 
     def read(self) -> dict[str, TopologySpec]:
-        """The specs by topology name, as of now. Files of a name that another has are refused."""
+        """The specs by topology name, as of now. Files of a name that another has are refused.
+
+        Where a file was written a moment ago, it waits for that moment; one that is then another is left for later.
+        """
         self.reads += 1
         try:
             files = {path for path in self.folder.iterdir() if path.suffix in SUFFIXES}
@@ -41,7 +67,8 @@ class TopologyFolder:
         for gone in {*self.versions, *self.specs_by_file} - files:
             self.specs_by_file.pop(gone, None)
             self.versions.pop(gone, None)
-        changed = {path for path in sorted(files) if self._read_if_changed(path)}
+        whole = files - self._still_written(files)
+        changed = {path for path in sorted(whole) if self._read_if_changed(path)}
         before, self.file_of = self.file_of, files_followed(self.specs_by_file, self.file_of)
         self._say_what_became_of(before, files)
         for path in sorted(changed & set(before.values()) & set(self.file_of.values())):
@@ -66,15 +93,34 @@ class TopologyFolder:
                     f"{path.name}: topology {spec.name!r} is already described by {owner.name}; it is ignored"
                 )
 
+    def _still_written(self, files: Iterable[Path]) -> set[Path]:
+        """Those that change while they are looked at."""
+        latest = self.clock() - SETTLED_SECONDS
+        young = {
+            path: version
+            for path in files
+            if (version := version_of(path)) is not None
+            and version != self.versions.get(path)
+            and version.written_ns * NANOSECONDS > latest
+        }
+        if not young:
+            return set()
+        self.pause(SETTLED_SECONDS)
+        changing = {path for path, version in young.items() if version_of(path) != version}
+        for path in sorted(changing):
+            self._say_once(f"{path.name}: it is still being written, and is read later{self._what_stays(path)}")
+        return changing
+
     def _read_if_changed(self, path: Path) -> bool:
         """Whether it has another spec now."""
         try:
-            stat = path.stat()
-            version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            version = Version.of(path)
             if self.versions.get(path) == version:
                 return False
             self.versions[path] = version
             spec = read_topology_file(path)
+            if Version.of(path) != version:  # somebody has begun to write it: the next look is at what comes of that
+                return False
         except FileNotFoundError:
             return False
         except UnreadableResource as error:
@@ -106,6 +152,14 @@ class TopologyFolder:
     def _say_once(self, sentence: str) -> None:
         if self.said.is_new(sentence, self.reads):
             self.say(sentence)
+
+
+def version_of(path: Path) -> Version | None:
+    """None where the file is gone or cannot be looked at."""
+    try:
+        return Version.of(path)
+    except OSError:
+        return None
 
 
 def files_followed(specs: Mapping[Path, TopologySpec], before: Mapping[str, Path]) -> dict[str, Path]:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 from storm_pipeline import gold
 from storm_pipeline.lake import TIMES, Lake, exists, read
 from storm_pipeline.metrics import Labelled
-from storm_pipeline.schemas import DATE, HEAVIEST_PAIRS, KEY_SKEW, SILVER, TRAFFIC, TRAFFIC_SHARE, DerivedTable
+from storm_pipeline.schemas import CLUSTER, DATE, HEAVIEST_PAIRS, KEY_SKEW, SILVER, TRAFFIC, TRAFFIC_SHARE, DerivedTable
 
 TABLES: Mapping[str, tuple[DerivedTable, ...]] = {
     "ingest": tuple(SILVER.values()),
@@ -85,20 +85,20 @@ def newest_row(rows: DataFrame, table: DerivedTable) -> float | None:
 
 
 def learned_until(profiled: DataFrame) -> Labelled:
-    """Of each topology, the end of the newest period that counted for its profile; none where the table has none."""
+    """Of each cluster's topology, the end of the newest period that counted for its profile, where that is known."""
     newest = f.max(f.unix_micros("newest_period"))
     return {
-        (row["topology_name"],): row["micros"] / 1e6
-        for row in profiled.groupBy("topology_name").agg(newest.alias("micros")).collect()
+        (row[CLUSTER], row["topology_name"]): row["micros"] / 1e6
+        for row in profiled.groupBy(CLUSTER, "topology_name").agg(newest.alias("micros")).collect()
         if row["micros"] is not None
     }
 
 
 def forecast_errors(errors: DataFrame) -> Labelled:
-    """Of each forecaster on each topology, the mean over its components, over the mean load."""
-    means = errors.groupBy("topology_name", "forecaster").agg(f.avg("error_percent").alias("percent"))
+    """Of each forecaster on each cluster's topology, the mean over its components, over the mean load."""
+    means = errors.groupBy(CLUSTER, "topology_name", "forecaster").agg(f.avg("error_percent").alias("percent"))
     return {
-        (row["topology_name"], row["forecaster"]): row["percent"] / 100.0
+        (row[CLUSTER], row["topology_name"], row["forecaster"]): row["percent"] / 100.0
         for row in means.collect()
         if row["percent"] is not None
     }

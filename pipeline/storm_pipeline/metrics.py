@@ -21,6 +21,9 @@ from storm_pipeline.error_console import error_console
 FOLDER_VARIABLE = "STORM_PIPELINE_METRICS_FOLDER"
 """Names the folder of node exporter's textfile collector; jobs tell nothing where it is not set."""
 
+STORM_CLUSTER = "storm_cluster"
+"""Label of what is known of one cluster of the history: its name there. `cluster` belongs to Prometheus' targets."""
+
 
 @dataclass(frozen=True, slots=True)
 class PipelineMetric:
@@ -53,13 +56,13 @@ NEWEST_ROW = PipelineMetric(
 TABLE_BYTES = PipelineMetric("storm_pipeline_table_bytes", ("table",), "bytes", "Size of the table's live files.")
 PROFILE_LEARNED_UNTIL = PipelineMetric(
     "storm_pipeline_profile_timestamp_seconds",
-    ("topology",),
+    (STORM_CLUSTER, "topology"),
     "seconds",
     "End of the newest period that the topology's profile was learned from, since 1970.",
 )
 FORECAST_ERROR = PipelineMetric(
     "storm_pipeline_forecast_error_ratio",
-    ("topology", "model"),
+    (STORM_CLUSTER, "topology", "model"),
     "ratio",
     "Mean absolute error of the model's backtest, over the mean load.",
 )
@@ -84,7 +87,7 @@ class JobFigures:
     """The figures of one run. Times are seconds since 1970; the keys of mappings are label values, in order.
 
     `rows` by (table, kind); `quarantined` by (table, reason); `newest_row_at` and `table_bytes` by (table,);
-    `profiles_learned_until` by (topology,); `forecast_errors` by (topology, model).
+    `profiles_learned_until` by (cluster, topology); `forecast_errors` by (cluster, topology, model).
     """
 
     name: str

@@ -12,13 +12,15 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from storm_operator.core.history_tables import TABLES
+from storm_operator.history.files import Files
 from storm_pipeline.dates import Dates
 from storm_pipeline.error_console import error_console
 from storm_pipeline.jars import JarsError
@@ -45,6 +47,8 @@ Heap = Annotated[str, typer.Option(help="Java heap of the driver (and of each ex
 OffHeap = Annotated[str, typer.Option(help="Memory outside the heap, where Spark hashes and sorts.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting (repeatable).")]
 
+PROBE = ".probe"
+"""Written and deleted at once."""
 _LENGTH = r"(\d+\s+(millisecond|second|minute|hour|day)s?|\d+\.\d+\s+seconds?)"
 INTERVAL = re.compile(rf"\s*{_LENGTH}(\s+{_LENGTH})*\s*", re.ASCII | re.IGNORECASE)
 """What Spark takes as the interval of a trigger, in its plain form; only seconds may have a fraction."""
@@ -56,11 +60,20 @@ MEMORY = re.compile(r"0*[1-9]\d*[kmgt]", re.ASCII | re.IGNORECASE)
 """What Java and Spark both take: without a unit Java means bytes, and Spark not everywhere; `2gb` Java refuses."""
 
 
-def recorded_lake(root: str, history: str | None) -> Lake:
-    """The lake that has recorded history; a folder that is not there is said before Spark takes its time to start."""
+def recorded_lake(root: str, history: str | None, is_awaited: bool = False) -> Lake:
+    """The lake that has recorded history; a folder that is not there is said before Spark takes its time to start.
+
+    As is one without any of its tables, unless they are awaited.
+    """
     lake = lake_at(root, history)
     recorded = lake.history or f"{lake.root}/bronze"
     _insist(recorded, f"no recorded history in {recorded}: record with --history, or say where it is with --history")
+    if (
+        not is_awaited
+        and is_folder_here(recorded)
+        and not any(Path(lake.bronze(table.name)).is_dir() for table in TABLES)
+    ):
+        _refuse(f"no recorded history in {recorded} yet: a recorder publishes what it has written every ten minutes")
     return lake
 
 
@@ -73,8 +86,23 @@ def cleaned_lake(root: str) -> Lake:
 
 def _insist(folder: str, otherwise: str) -> None:
     if is_folder_here(folder) and not Path(folder).is_dir():
-        typer.echo(otherwise, err=True)
-        raise typer.Exit(2)
+        _refuse(otherwise)
+
+
+def _refuse(why: str) -> NoReturn:
+    typer.echo(why, err=True)
+    raise typer.Exit(2)
+
+
+def insist_on_writable(option: str, folder: str) -> None:
+    """One that nothing can be written to is said, as what `option` names, before a job takes its time."""
+    try:
+        files = Files.at(folder)
+        files.write_whole(PROBE, lambda sink: sink.write(b""))
+        files.delete(PROBE)
+    except (OSError, ValueError, ImportError) as error:
+        typer.echo(f"{option} {folder}: nothing can be written there: {error}", err=True)
+        raise typer.Exit(2) from error
 
 
 def settings_of(master: str, heap: str, off_heap: str, conf: list[str] | None) -> SparkSettings:
@@ -209,12 +237,41 @@ def _stop_silently(spark: SparkSession) -> None:
 
 
 def _opened(name: str, settings: SparkSettings, console: Console) -> SparkSession:
+    heard: list[int] = []
     try:
-        with console.status(f"{name}: Spark starts"):
-            return open_session(name, settings)
+        with console.status(f"{name}: Spark starts"), heard_later(heard):
+            spark = open_session(name, settings)
     except JarsError as error:
         error_console().print(f"[red]{error}[/]", soft_wrap=True)
         raise typer.Exit(1) from error
     except PySparkException as error:  # a --master or --heap that Java refuses: it has said why, above
         error_console().print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")
         raise typer.Exit(1) from error
+    if heard:
+        spark.stop()
+        console.print(f"{name}: interrupted before it began", soft_wrap=True)
+        raise typer.Exit(128 + heard[0])
+    return spark
+
+
+@contextmanager
+def heard_later(heard: list[int]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM are put into `heard`; a second one kills at once.
+
+    A Java that Python leaves before it has said where it listens would stay, with nobody to end it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(number: int, _: object) -> None:
+        heard.append(number)
+        for each in ENDING:
+            signal.signal(each, signal.SIG_DFL)
+
+    before = {each: signal.signal(each, on_signal) for each in ENDING}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

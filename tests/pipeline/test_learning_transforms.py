@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from storm_operator.core.history_rows import one_text
 from storm_pipeline.made import learned_until
 from storm_pipeline.schemas import schema_of
 from storm_pipeline.transforms.components import component_periods
@@ -122,9 +123,10 @@ def test_a_component_s_newest_period_is_that_of_its_newest_topology(spark: Spark
 
 
 def test_a_topology_s_profile_is_as_old_as_the_newest_period_that_it_was_learned_from(spark: SparkSession) -> None:
-    rows = [("w", MONDAY), ("w", MONDAY + timedelta(hours=1)), ("old", MONDAY), ("earlier version", None)]
-    profiled = spark.createDataFrame(rows, schema_of("topology_name text, newest_period time"))
-    assert learned_until(profiled) == {("w",): MONDAY.timestamp() + 3600.0, ("old",): MONDAY.timestamp()}
+    later = MONDAY + timedelta(hours=1)
+    rows = [("blue", "w", MONDAY), ("blue", "w", later), ("green", "w", MONDAY), ("blue", "earlier version", None)]
+    profiled = spark.createDataFrame(rows, schema_of("cluster text, topology_name text, newest_period time"))
+    assert learned_until(profiled) == {("blue", "w"): later.timestamp(), ("green", "w"): MONDAY.timestamp()}
 
 
 def test_cpu_is_judged_by_what_a_tuple_costs_at_work_though_most_periods_are_idle(spark: SparkSession) -> None:
@@ -344,6 +346,29 @@ def test_each_topology_of_a_plan_is_told_its_own_restarts(spark: SparkSession) -
     assert found == {"w-1": (1, pytest.approx(500.0)), "w-2": (2, pytest.approx(250.0))}
     unseen = restart_costs(plans, spark.createDataFrame([], PLACES), topologies, expected).collect()
     assert {cost["restarted_workers"] for cost in unseen} == {None}
+
+
+def test_a_comma_in_a_topology_s_name_makes_no_two_of_it(spark: SparkSession) -> None:
+    """Storm allows it: plans of such a topology are found where its periods are, and all restarts are its own."""
+    name = "orders, eu-1-1767225600"
+    made = MONDAY + timedelta(seconds=60)
+    rows = [
+        plan("Verified", plan_id=plan_id, topology_ids=one_text(ids), created_at=made, in_force_at=made)
+        for plan_id, ids in (("p-1", (name,)), ("p-2", (name, "w-1")))
+    ]
+    plans = spark.createDataFrame(rows, PLANS)
+    topologies, expected = (
+        frame.withColumn("topology_id", f.lit(name)) for frame in periods(spark, [100.0] * 10, [1.0] * 10)
+    )
+    costs = restart_costs(plans, spark.createDataFrame([], PLACES), topologies, expected).collect()
+    assert {(cost["plan_id"], cost["topology_id"]): cost["restarted_workers"] for cost in costs} == {
+        ("p-1", name): 2,
+        ("p-2", name): None,
+    }
+    moved = [("blue", name, 3, True, made + timedelta(seconds=at), f"s{at}", 6700) for at in (-5, 15)]
+    schema = "cluster text, topology_id text, task_start whole, stateful truth, period_end time, supervisor_id text"
+    (times,) = restart_times(plans, spark.createDataFrame(moved, schema_of(schema + ", port whole"))).collect()
+    assert times["state_moved"]
 
 
 def test_cpu_used_is_compared_with_what_is_declared_now(spark: SparkSession) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from bronze_files import CLUSTER, bronze, silver_of, wanted
 from history_scene import record
@@ -20,9 +19,9 @@ from storm_operator.history.files import Files
 from storm_pipeline import gold
 from storm_pipeline.jobs import evaluate, forecast, profile, report, tune
 from storm_pipeline.jobs.ingest import Intake
-from storm_pipeline.jobs.report import check_output
 from storm_pipeline.jobs.traffic import TrafficJob
 from storm_pipeline.lake import Lake, days_of, lake_at, read
+from storm_pipeline.options import insist_on_writable
 from storm_pipeline.publishing import compose_profile, read_findings
 from storm_pipeline.reporting.page import write_report
 from storm_pipeline.schemas import GAPS, SILVER, TRAFFIC
@@ -105,7 +104,7 @@ def test_traffic_effects_and_settings_are_found_in_an_object_store(
 
 
 def test_a_report_is_written_to_an_object_store(bucket: str) -> None:
-    check_output(f"{bucket}/report", Console())
+    insist_on_writable("--output", f"{bucket}/report")
     path = write_report(CLUSTER, [], "Made from nothing.", f"{bucket}/report")
     assert path == f"{bucket}/report/report.html"
     assert b"What was learned of" in Files.at(f"{bucket}/report").open("report.html").read()

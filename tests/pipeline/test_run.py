@@ -43,6 +43,14 @@ def test_each_job_goes_by_what_the_one_before_has_made_by_its_own_options_in_the
     ]
 
 
+def test_a_cluster_that_there_is_no_history_of_is_said_by_each_job(spark: SparkSession, lake: Path) -> None:
+    assert invoked(lake, "ingest").exit_code == 0
+    for job in ("traffic", "profile", "forecast", "evaluate", "tune", f"report -f {lake}/report"):
+        done = invoked(lake, f"{job} --cluster '[green]'")
+        assert done.exit_code == 2, job
+        assert done.stderr == f"--cluster: '[green]' is not in {lake}; there is blue\n"
+
+
 def test_the_first_job_that_fails_ends_the_run(spark: SparkSession, lake: Path) -> None:
     done = invoked(lake, "profile", "ingest")
     assert done.exit_code == 2

@@ -214,7 +214,7 @@ def _forecasts(forecasts: Mapping[ComponentKey, LoadForecast]) -> Columns:
 def _decisions(decisions: Decisions) -> Columns:
     rows = [
         {
-            "topology_ids": ",".join(sorted(topology_ids)),
+            "topology_ids": one_text(topology_ids),
             "decision": "Hold" if isinstance(decision, Hold) else "Plan",
             "reason": decision.reason.value if isinstance(decision, Hold) else decision.reason,
             "message": decision.message if isinstance(decision, Hold) else None,
@@ -225,6 +225,11 @@ def _decisions(decisions: Decisions) -> Columns:
         for topology_ids, decision in decisions
     ]
     return _by_column(DECISIONS, rows)
+
+
+def one_text(topology_ids: Iterable[str]) -> str:
+    """Sorted, with commas between; a comma of a topology's name has a backslash before it, which no name has."""
+    return ",".join(topology_id.replace(",", "\\,") for topology_id in sorted(topology_ids))
 
 
 def _newest(records: Iterable[PlanRecord]) -> list[PlanRecord]:
@@ -239,7 +244,7 @@ def _plan(record: PlanRecord) -> dict[str, Any]:
         "state": record.state.value,
         "policy": plan.policy,
         "method": record.method.value,
-        "topology_ids": ",".join(sorted(plan.topology_ids)),
+        "topology_ids": one_text(plan.topology_ids),
         "reason": plan.reason,
         "message": record.message,
         "created_at": plan.created_at_seconds,

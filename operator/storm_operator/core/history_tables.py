@@ -216,13 +216,15 @@ FORECASTS = Table(
     ),
 )
 
+IN_ONE_TEXT = "sorted, with commas between; a name's own comma has a backslash before it"
+
 DECISIONS = Table(
     "decisions",
     "What was decided for a group of topologies at the end of a period",
     ("period_end", "topology_ids"),
     (
         *_EVEN_UNSEEN,
-        _text("topology_ids", "the group, sorted, with commas between", required=True),
+        _text("topology_ids", f"the group, {IN_ONE_TEXT}", required=True),
         _text("decision", "Plan, or Hold", required=True),
         _text("reason", "of a Hold its one word, of a plan its sentence"),
         _text("message", "of a Hold its sentence"),
@@ -258,7 +260,7 @@ PLANS = Table(
         _text("state", "Proposed, Applying, Settling, Verified, RolledBack, Failed, Expired, Rejected", required=True),
         _text("policy", "policy that proposed it", required=True),
         _text("method", "how it is put in force"),
-        _text("topology_ids", "topologies that it covers, sorted, with commas between", required=True),
+        _text("topology_ids", f"topologies that it covers, {IN_ONE_TEXT}", required=True),
         _text("reason", "why it was made"),
         _text("message", "what became of it"),
         Column("created_at", Kind.TIME, "when it was decided", required=True),

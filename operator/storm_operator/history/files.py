@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import os
 import posixpath
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -51,8 +53,8 @@ class Files:
     def write_whole(self, path: str, write: Callable[[Any], None]) -> int:
         """Let `write` fill a file that then appears at `path`; returns its bytes.
 
-        On this machine: under another name, to disk, renamed. An object appears when its stream is closed, which an
-        error does as well: nothing is sent before there is all of it.
+        On this machine: under another name, which is each writer's own, to disk, renamed. An object appears when its
+        stream is closed, which an error does as well: nothing is sent before there is all of it.
         """
         target = self._full(path)
         if not self.is_local:
@@ -61,15 +63,32 @@ class Files:
             with self.filesystem.open(target, "wb") as sink:
                 sink.write(whole.getvalue())
             return whole.tell()
-        temporary = posixpath.join(posixpath.dirname(target), f".{posixpath.basename(target)}{TEMPORARY}")
-        self.filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
-        with open(temporary, "wb") as sink:  # noqa: PTH123 - a path of fsspec's, not of pathlib's
-            write(sink)
-            sink.flush()
-            os.fsync(sink.fileno())
-            size = sink.tell()
-        os.replace(temporary, target)  # noqa: PTH105 - likewise
+        folder, name = posixpath.split(target)
+        temporary = Path(folder, f".{name}.{uuid.uuid4().hex[:8]}{TEMPORARY}")
+        self.filesystem.makedirs(folder, exist_ok=True)
+        try:
+            with temporary.open("wb") as sink:
+                write(sink)
+                sink.flush()
+                os.fsync(sink.fileno())
+                size = sink.tell()
+            temporary.replace(target)
+        except BaseException:  # nobody will write under that name again
+            temporary.unlink(missing_ok=True)
+            raise
         return size
+
+    def delete_abandoned(self, before_seconds: float) -> None:
+        """What writers that died left of files that never were whole, if last written before then (since 1970)."""
+        if not self.is_local:
+            return
+        for path, about in self.filesystem.find(self.root, detail=True).items():
+            if (
+                posixpath.basename(path).startswith(".")
+                and path.endswith(TEMPORARY)
+                and about["mtime"] < before_seconds
+            ):
+                self.filesystem.rm(path)
 
     def open(self, path: str) -> Any:
         """For reading, as a context manager."""

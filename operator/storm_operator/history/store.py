@@ -14,7 +14,8 @@ Where it was cut short while periods were being deleted, some are published twic
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -30,6 +31,8 @@ from storm_operator.history.files import Files
 
 OPEN = "_open"
 COMPRESSION_LEVEL = 3
+ABANDONED_SECONDS = 86_400.0
+"""Nobody writes on one file for so long."""
 
 
 class NotPublished(Exception):
@@ -58,6 +61,8 @@ class HistoryStore:
     run_id: str
     limits: Limits = Limits()
     survives_death: bool = True
+    clock: Callable[[], float] = time.time
+    """What time it is, in seconds since 1970: nothing is old because a period says that it ended later."""
     left_alone: int = 0
     """Files that were published already, and stay as they are."""
     _held: dict[tuple[Table, str], list[tuple[_PartName, Any]]] = field(default_factory=dict)
@@ -68,16 +73,23 @@ class HistoryStore:
 
     @classmethod
     def at(
-        cls, root: str, cluster: str, run_id: str, limits: Limits = Limits(), survives_death: bool = True
+        cls,
+        root: str,
+        cluster: str,
+        run_id: str,
+        limits: Limits = Limits(),
+        survives_death: bool = True,
+        clock: Callable[[], float] = time.time,
     ) -> HistoryStore:
         """The store at a folder or URL (`s3://bucket/prefix`). OSError or ValueError when it cannot be used."""
-        return cls(Files.at(root), cluster, run_id, limits, survives_death)
+        return cls(Files.at(root), cluster, run_id, limits, survives_death, clock)
 
     def recover(self) -> int:
         """Publish what earlier recorders of this cluster left open; returns of how many of them nothing is left.
 
         `NotPublished` names what could not be read, when all else is published.
         """
+        self.files.delete_abandoned(self.clock() - ABANDONED_SECONDS)
         left = [name for name in self.files.names(self._open_folder()) if name != self.run_id]
         _insist_on_all([path for run_id in sorted(left) for path in self._publish_run(run_id)])
         return len(set(left) - set(self.files.names(self._open_folder())))
@@ -119,7 +131,7 @@ class HistoryStore:
             if self.survives_death:
                 unreadable = self._publish_run(self.run_id)
             # A clock that jumped ahead would make all else old.
-            self.prune(min(max(self._dates), f"{datetime.now(UTC):%Y-%m-%d}"))
+            self.prune(min(max(self._dates), _date(self.clock())))
         self._open_since_seconds, self._open_bytes = None, 0
         self._dates.clear()
         _insist_on_all(unreadable)
@@ -253,6 +265,10 @@ def _by_date(parts: Iterable[str]) -> dict[str, list[str]]:
     for path in parts:
         found.setdefault(_PartName.of(path).date, []).append(path)
     return found
+
+
+def _date(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
 
 
 def _clock(seconds: float) -> str:

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from storm_operator.core.history_rows import columns_of
-from storm_operator.history.store import HistoryStore, Limits
+from storm_operator.history.store import HistoryStore, Limits, NotPublished
 from storm_operator.prometheus_api import PrometheusError
 from storm_pipeline.error_console import error_console
+from storm_pipeline.job_console import job_console
+from storm_pipeline.options import insist_on_writable
 from storm_pipeline.prometheus_history import PrometheusHistory
 
 NO_LIMITS = Limits(keep_bytes=None, keep_days=None)
@@ -33,30 +34,35 @@ def backfill(
     ] = None,
 ) -> None:
     """Record the past as the operator would have. The same times again give the same files, and change nothing."""
-    console = Console(highlight=False)
+    console = job_console()
     begin, end = parse_time("--from", first), parse_time("--to", last)
     begin -= begin % period_seconds
     if end - begin < period_seconds:
         raise typer.BadParameter(f"--to: {last} must be at least a period of {period_seconds:g} s after --from {first}")
     run_id = f"backfill-{begin:.0f}-{end:.0f}-{period_seconds:g}"
+    insist_on_writable("HISTORY", history)
     store = HistoryStore.at(history, cluster, run_id, NO_LIMITS, survives_death=False)
     source = PrometheusHistory(prometheus, match, frozenset(ignore_label or ()))
     seen = empty = 0
-    with Progress(console=console) as progress:
-        task = progress.add_task("periods", total=(end - begin) // period_seconds)
-        try:
-            for made in source.passes(begin, end, period_seconds):
-                progress.advance(task)
-                if made is None or made.snapshot is None:
-                    empty += 1
-                    continue
-                seen += 1
-                store.write(made.at_seconds, made.snapshot.period_seconds, columns_of(made, "backfill"))
-        except PrometheusError as error:
-            error_console().print(f"[red]{error}[/]", soft_wrap=True)
-            raise typer.Exit(1) from error
-        finally:
-            store.publish()
+    try:
+        with Progress(console=console) as progress:
+            task = progress.add_task("periods", total=(end - begin) // period_seconds)
+            try:
+                for made in source.passes(begin, end, period_seconds):
+                    progress.advance(task)
+                    if made is None or made.snapshot is None:
+                        empty += 1
+                        continue
+                    seen += 1
+                    store.write(made.at_seconds, made.snapshot.period_seconds, columns_of(made, "backfill"))
+            finally:
+                store.publish()
+    except PrometheusError as error:
+        error_console().print(f"[red]{error}[/]", soft_wrap=True)
+        raise typer.Exit(1) from error
+    except (OSError, NotPublished) as error:
+        error_console().print(f"[red]{history} cannot be written to any more:[/] {error}", soft_wrap=True)
+        raise typer.Exit(1) from error
     console.print(f"{seen} periods written to {history}; {empty} without any metrics are gaps")
     if store.left_alone:
         console.print(

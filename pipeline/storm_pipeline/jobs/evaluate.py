@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
-from rich.console import Console
 from rich.table import Table
 
 from storm_pipeline.dates import Bounds
 from storm_pipeline.gold import LEAGUE, PLAN_EFFECTS, PREDICTION_ERRORS, RESTART_COSTS
+from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import bounds_of, silver, sources
 from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
@@ -64,7 +64,7 @@ def evaluate(
 
     Reads the cleaned history, writes plan_effects, policy_league, prediction_errors and restart_costs anew.
     """
-    console = Console(highlight=False)
+    console = job_console()
     dates = parse_dates(first, last, days)
     tables = cleaned_lake(lake)
     bounds: dict[str, Bounds] = {}

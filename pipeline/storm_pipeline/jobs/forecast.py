@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
-from rich.console import Console
 from rich.table import Table
 
 from storm_operator.core.learned_profile import SEASONAL
@@ -16,6 +15,7 @@ from storm_operator.core.seasonal import bins_in
 from storm_operator.core.settings import Forecast
 from storm_pipeline.dates import Bounds
 from storm_pipeline.gold import FORECAST_ERRORS, SEASONS
+from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
     ConfigMap,
@@ -82,7 +82,7 @@ def forecast(
 
     Reads the cleaned history, writes the tables forecast_errors and seasons anew for each cluster.
     """
-    console = Console(highlight=False)
+    console = job_console()
     where = Publication(publish_file, config_map, valid_days)
     dates = parse_dates(first, last, days)
     try:

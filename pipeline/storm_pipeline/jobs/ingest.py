@@ -12,13 +12,13 @@ from urllib.parse import unquote
 import typer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from rich.console import Console
 from rich.table import Table as RichTable
 
 from storm_operator.core.history_tables import TABLES, Table
 from storm_pipeline.bronze import FILE_ITSELF
 from storm_pipeline.error_console import error_console
 from storm_pipeline.ingestion import LEAST_BYTES_TAKEN_OVER, Batch, Tally
+from storm_pipeline.job_console import job_console
 from storm_pipeline.lake import Lake, exists, frame_of, read, replace_all
 from storm_pipeline.metrics import Labelled
 from storm_pipeline.options import (
@@ -203,10 +203,10 @@ def ingest(
     conf: Conf = None,
 ) -> None:
     """Take recorded history into clean tables. Can be cut short anywhere and run again."""
-    console = Console(highlight=False)
+    console = job_console()
     late = timedelta(hours=late_after_hours) if late_after_hours else None
     interval = parse_interval("--every", every)
-    intake = Intake(recorded_lake(lake, history), late, files_in_batch)
+    intake = Intake(recorded_lake(lake, history, is_awaited=interval is not None), late, files_in_batch)
     totals: dict[str, Tally] = {}
 
     def figures() -> Mapping[str, Labelled]:

@@ -12,6 +12,7 @@ import typer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from rich.console import Console
+from rich.markup import escape
 
 from storm_operator.core.learned_profile import LearnedProfile
 from storm_pipeline.dates import ALL_DATES, Bounds, Dates
@@ -73,11 +74,13 @@ def bounds_of(spark: SparkSession, lake: Lake, wanted: str | None, dates: Dates)
         return found
     if there:
         error_console().print(
-            f"[red]--cluster: {wanted!r} is not in {lake.root};[/] there is {', '.join(there)}", soft_wrap=True
+            f"[red]--cluster: {escape(repr(wanted))} is not in {escape(lake.root)};[/] "
+            f"there is {escape(', '.join(there))}",
+            soft_wrap=True,
         )
     else:
         error_console().print(
-            f"[red]no cleaned history in {lake.root}:[/] run `storm-pipeline ingest` first", soft_wrap=True
+            f"[red]no cleaned history in {escape(lake.root)}:[/] run `storm-pipeline ingest` first", soft_wrap=True
         )
     raise typer.Exit(2)
 

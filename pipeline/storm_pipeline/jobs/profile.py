@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 from pyspark.sql import SparkSession
-from rich.console import Console
 from rich.table import Table
 
 from storm_pipeline.dates import Bounds
 from storm_pipeline.gold import COMPONENT_PROFILE, RESTARTS
+from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
     ConfigMap,
@@ -65,7 +65,7 @@ def profile(
 
     Reads the cleaned history, writes the tables component_profile and restarts anew for each cluster.
     """
-    console = Console(highlight=False)
+    console = job_console()
     where = Publication(publish_file, config_map, valid_days)
     dates = parse_dates(first, last, days)
     tables = cleaned_lake(lake)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 from pyspark.sql import SparkSession
-from rich.console import Console
 
-from storm_operator.history.files import Files
+from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import clusters_of
 from storm_pipeline.lake import Lake
-from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, cleaned_lake, settings_of, spark_job
+from storm_pipeline.options import (
+    Cluster,
+    Conf,
+    Heap,
+    LakeRoot,
+    Master,
+    OffHeap,
+    cleaned_lake,
+    insist_on_writable,
+    settings_of,
+    spark_job,
+)
 from storm_pipeline.reporting.page import write_report
 from storm_pipeline.reporting.reading import read_known, sources
 from storm_pipeline.reporting.sections import sections
-
-PROBE = ".probe"
 
 
 def report(
@@ -32,31 +41,25 @@ def report(
 ) -> None:
     """A self-contained HTML page with plots for each cluster, and its tables as CSV files beside it.
 
+    Of several clusters each has a folder of its name; what no folder's name may have is in it as in a URL (%2F for /).
     Reads what the other jobs have written; where there is nothing, it says why.
     """
-    console = Console(highlight=False)
+    console = job_console()
     tables = cleaned_lake(lake)
-    check_output(output, console)
+    insist_on_writable("--output", output)
 
     rows = sources(tables, cluster)
     with spark_job("report", settings_of(master, heap, off_heap, conf), console, tables, sources=rows) as spark:
         clusters = clusters_of(spark, tables, cluster)
         for name in clusters:
-            folder = output if len(clusters) == 1 else f"{output.rstrip('/')}/{name.replace('/', '-')}"
             with console.status(f"report on {name}"):
-                path = run(spark, tables, name, folder)
+                path = run(spark, tables, name, output if len(clusters) == 1 else folder_of(name, output))
             console.print(f"report: {path}", soft_wrap=True)
 
 
-def check_output(folder: str, console: Console) -> None:
-    """One that nothing can be written to ends the job before Spark starts."""
-    try:
-        files = Files.at(folder)
-        files.write_whole(PROBE, lambda sink: sink.write(b""))
-        files.delete(PROBE)
-    except (OSError, ValueError, ImportError) as error:
-        console.print(f"--output {folder}: nothing can be written there: {error}", soft_wrap=True)
-        raise typer.Exit(2) from error
+def folder_of(cluster: str, output: str) -> str:
+    """Of one of several clusters: no two names have the same, and none is of more than one part."""
+    return f"{output.rstrip('/')}/{quote(cluster, safe=':')}"
 
 
 def run(spark: SparkSession, lake: Lake, cluster: str, folder: str) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from storm_pipeline.cli import JOBS, PROGRAM, load_job
+from storm_pipeline.job_console import job_console
 from storm_pipeline.lake import lake_at
 from storm_pipeline.options import Conf, Heap, LakeRoot, Master, OffHeap, session_for, settings_of
 
@@ -40,7 +40,7 @@ def run(
 
     All options are read before the first job starts. The first job that fails ends the run; another run goes on there.
     """
-    console = Console(highlight=False)
+    console = job_console()
     settings = settings_of(master, heap, off_heap, conf)
     called = [parse_job(text, lake) for text in jobs or USUAL]
     with session_for("run", settings, lake_at(lake, _history_of(called)), console):

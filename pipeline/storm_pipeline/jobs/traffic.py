@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from rich.console import Console
 from rich.progress import Progress
 
+from storm_pipeline.job_console import job_console
+from storm_pipeline.jobs.learning import clusters_of
 from storm_pipeline.lake import Day, Lake, days_of, read, replace_day, within
 from storm_pipeline.options import (
     Cluster,
@@ -119,7 +120,7 @@ def traffic(
     conf: Conf = None,
 ) -> None:
     """Traffic matrices by window and level, day by day. Can be cut short anywhere and run again."""
-    console = Console(highlight=False)
+    console = job_console()
     dates = parse_dates(first, last, days)
     tables = cleaned_lake(lake)
     due: list[Day] = []
@@ -132,6 +133,8 @@ def traffic(
         job = TrafficJob(spark, tables, heaviest_pairs)
         ledger = job.ledger()
         chosen = within(days_of(spark, job.lake.silver("pairs"), SILVER["pairs"], cluster), dates)
+        if not chosen:
+            clusters_of(spark, tables, cluster)  # ends the job where there is no such cluster
         due += [day for day in chosen if again or ledger.is_due(day)]
         with Progress(console=console) as progress:
             task = progress.add_task("traffic", total=len(due) * STEPS)
@@ -149,6 +152,6 @@ def traffic(
 def outcome(made: int, there: int) -> str:
     """What was done, in a sentence."""
     if not there:
-        return "traffic: there is no cleaned history of such a cluster and date: nothing made"
+        return "traffic: there is no cleaned history of such dates: nothing made"
     unchanged = there - made
     return f"traffic: {made} of {there} days made" + (f"; {unchanged} had not changed" if unchanged else "")

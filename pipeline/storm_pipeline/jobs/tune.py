@@ -17,6 +17,7 @@ from rich.table import Table
 from storm_operator.settings_overrides import InvalidOverride, Settings, override_settings
 from storm_pipeline.error_console import error_console
 from storm_pipeline.gold import TUNING_ADVICE, TUNING_RUNS
+from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
     ConfigMap,
@@ -81,7 +82,7 @@ def tune(
 
     Reads the cleaned history, writes the tables tuning_runs and tuning_advice anew for each cluster.
     """
-    console = Console(highlight=False)
+    console = job_console()
     where = Publication(publish_file, config_map, valid_days)
     try:
         chosen = candidates(settings, seed, tuple(present or ()))

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from storm_pipeline.schemas import schema_of
+from storm_pipeline.transforms.profiles import topology_ids
 
 Floats = npt.NDArray[np.float64]
 RESAMPLES = 500
@@ -67,7 +68,7 @@ def _by_topology(plans: DataFrame) -> DataFrame:
     """A row for each topology of each plan that came into force: when it was made, and when all ran again."""
     return (
         plans.where(f.col("in_force_at").isNotNull())
-        .withColumn("topology_id", f.explode(f.split("topology_ids", ",")))
+        .withColumn("topology_id", f.explode(topology_ids()))
         .withColumn("created", f.unix_micros("created_at") / 1e6)
         .withColumn("running", f.unix_micros("in_force_at") / 1e6 + f.coalesce("seconds_to_running", f.lit(0.0)))
     )
@@ -218,7 +219,7 @@ def _with_own_workers(each: DataFrame, executors: DataFrame) -> DataFrame:
         .groupBy(*ONE_OF_PLAN)
         .agg(f.when(f.count("was_at") * f.count("is_at") > 0, f.size(started)).cast("bigint").alias("own_workers"))
     )
-    is_alone = ~f.contains("topology_ids", f.lit(","))
+    is_alone = f.size(topology_ids()) == 1
     workers = f.when(is_alone, f.col("restarted_workers")).otherwise(f.col("own_workers"))
     return each.join(own, ONE_OF_PLAN, "left").withColumn("restarted_workers", workers)
 

@@ -76,6 +76,12 @@ def newest_states(plans: DataFrame) -> DataFrame:
     return plans.join(picked, ["cluster", "plan_id", "period_end", "state"]).dropDuplicates(["cluster", "plan_id"])
 
 
+def topology_ids() -> Column:
+    """The topologies of a plan, out of the one text that the recorder makes of them (`history_rows.one_text`)."""
+    parts = f.split("topology_ids", r"(?<!\\),")
+    return f.transform(parts, lambda part: f.replace(part, f.lit("\\,"), f.lit(",")))
+
+
 def restart_times(plans: DataFrame, executors: DataFrame) -> DataFrame:
     """From one row per plan: seconds to in force and to running, by method and by whether state had to move.
 
@@ -96,7 +102,7 @@ def restart_times(plans: DataFrame, executors: DataFrame) -> DataFrame:
 def _state_moved(plans: DataFrame, executors: DataFrame) -> DataFrame:
     """Whether any stateful executor of a plan's topologies lived elsewhere after it than before it."""
     each = plans.select(
-        "cluster", "plan_id", "created_at", "in_force_at", f.explode(f.split("topology_ids", ",")).alias("topology_id")
+        "cluster", "plan_id", "created_at", "in_force_at", f.explode(topology_ids()).alias("topology_id")
     )
     places = executors.where("stateful AND supervisor_id IS NOT NULL").select(
         "cluster", "topology_id", "task_start", "period_end", f.concat_ws(":", "supervisor_id", "port").alias("place")

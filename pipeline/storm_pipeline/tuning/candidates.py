@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from storm_operator.core.placement.registry import check_parameters, policy_named
-from storm_operator.settings_overrides import InvalidOverride, Settings, override_settings
+from storm_operator.settings_overrides import InvalidOverride, Settings, key_and_value, override_settings
 
 Overrides = tuple[str, ...]
-"""`key=value`, as `plan --set` takes them."""
+"""`key=value`, as `plan --set` takes them, without spaces: tables have them in one text with spaces between."""
 
 KNOBS: Mapping[str, Sequence[str]] = {
     "thetaMillicores": ("50", "100", "150", "200", "300"),
@@ -42,14 +42,15 @@ PRESENT: Overrides = ()
 """The settings as they are."""
 
 
-def candidates(count: int, seed: int, given: Sequence[str] = ()) -> list[Overrides]:
+def candidates(count: int, seed: int, given: Iterable[str] = ()) -> list[Overrides]:
     """`count` settings at most, all different; the present ones (`given` alone) first.
 
     `given` comes before each, without the numbers of its policy where another is tried. `InvalidOverride` names what is
     wrong in any of them.
     """
-    present = settings_of(tuple(given)).scheduling.policy
-    of_any_policy = [one for one in given if not one.strip().startswith(OWN_NUMBERS)]
+    given = tuple("=".join(key_and_value(one)) for one in given)
+    present = settings_of(given).scheduling.policy
+    of_any_policy = [one for one in given if not one.startswith(OWN_NUMBERS)]
     random = np.random.default_rng(seed)
     chosen: list[Overrides] = []
     share = -(-max(0, count - 1) // len(OF_POLICY))

@@ -114,6 +114,25 @@ def test_status_as_json_is_what_the_api_says(operator: Operator) -> None:
     assert cluster["plans"] == operator.page.get("plans")["plans"]
 
 
+def test_an_operator_that_manages_nothing_yet_is_an_empty_list_for_programs() -> None:
+    trouble = ""
+    server, where = open_page(Api(dict, trouble=lambda: trouble), PageAddress(0))
+    try:
+        for_people = RUNNER.invoke(app, ["status", "--url", where.url])
+        assert (for_people.exit_code, for_people.stdout) == (1, "")
+        assert "no Storm cluster is managed yet" in for_people.stderr
+        for_programs = RUNNER.invoke(app, ["status", "-o", "json", "--url", where.url])
+        assert (for_programs.exit_code, for_programs.stderr) == (0, "")
+        assert json.loads(for_programs.stdout) == {"version": 1, "clusters": []}
+        trouble = "another replica leads"
+        in_trouble = RUNNER.invoke(app, ["status", "-o", "json", "--url", where.url])
+        assert (in_trouble.exit_code, in_trouble.stdout) == (1, "")
+        assert in_trouble.stderr == "storm-operator status: another replica leads\n"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def test_explain_says_why_in_words_and_as_json(operator: Operator) -> None:
     text = " ".join(operator.run("explain", "words").split())
     document = json.loads(operator.run("explain", "words", "-o", "json"))

@@ -10,7 +10,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dashboards.all_of_them import documents
 from dashboards.frame import Uid
-from storm_pipeline.metrics import FOLDER_VARIABLE, LAST_SUCCESS, METRICS, JobFigures, told, write
+from storm_pipeline.metrics import (
+    FOLDER_VARIABLE,
+    LAST_SUCCESS,
+    METRICS,
+    JobFigures,
+    Labelled,
+    told,
+    write,
+)
 
 
 def values(path: Path) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -91,3 +99,17 @@ def test_a_run_that_cannot_be_told_of_has_ended_well_all_the_same(
     with told("profile"):
         pass
     assert f"profile: its figures are not in {folder}:" in capsys.readouterr().err
+
+
+def test_topologies_of_one_name_on_two_clusters_have_series_of_their_own(tmp_path: Path) -> None:
+    """`cluster` would be renamed where the jobs' own target has that label."""
+    learned: Labelled = {("blue", "words"): 1_000.0, ("green", "words"): 2_000.0}
+    path = write(tmp_path, JobFigures("profile", 0.0, 1.0, True, profiles_learned_until=learned))
+    found = {
+        labels: value for (name, labels), value in values(path).items() if name.endswith("profile_timestamp_seconds")
+    }
+    assert found == {
+        (("name", "profile"), ("storm_cluster", cluster), ("topology", topology)): at
+        for (cluster, topology), at in learned.items()
+    }
+    assert all("cluster" not in metric.labels for metric in METRICS)

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from http_server import serving
+from storm_operator.history.store import HistoryStore
 from storm_pipeline.cli import app
 
 START = 1_767_225_600
@@ -50,7 +51,7 @@ def all_series() -> list[dict[str, Any]]:
     return found
 
 
-def run(history: Path, url: str, *more: str) -> Any:
+def run(history: Path | str, url: str, *more: str) -> Any:
     times = ("--from", "2026-01-01T00:00:00", "--to", "2026-01-01T00:02:00")
     arguments = ["backfill", str(history), "--prometheus", url, "--cluster", "blue", *times, *more]
     return CliRunner().invoke(app, arguments)
@@ -178,3 +179,28 @@ def test_that_an_earlier_backfill_of_the_same_times_stays_is_said(tmp_path: Path
     assert "were there already" not in first.output
     assert "were there already" in second.output
     assert {row["component"] for row in rows(tmp_path, "executors")} == {"lines"}
+
+
+@pytest.mark.parametrize("place", ["file", "nonsense://bucket"])
+def test_history_that_cannot_be_written_to_is_said_before_prometheus_is_asked(place: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    history = place if "://" in place else str(tmp_path / place)
+    done = run(history, "http://127.0.0.1:1")
+    assert (done.exit_code, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"HISTORY {history}: nothing can be written there: ")
+
+
+def test_a_disk_that_is_full_in_the_midst_ends_a_backfill_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HistoryStore, "publish", full)
+    body = json.dumps({"status": "success", "data": {"result": all_series()}}).encode()
+    with serving(lambda _: (200, body)) as url:
+        done = run(tmp_path, url)
+    assert done.exit_code == 1
+    assert done.stderr == f"{tmp_path} cannot be written to any more: no space left on device\n"
+
+
+def full(_: HistoryStore) -> None:
+    raise OSError("no space left on device")

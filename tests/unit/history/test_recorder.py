@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,10 @@ from storm_operator.history.recorder import DirectRecorder, Recorder
 from storm_operator.history.store import HistoryStore, Limits
 from storm_operator.loop_ports import PassReport
 from storm_operator.simulated_loop import SimulatedStage
+
+DAY_ONE_SECONDS = 1_767_225_600.0
+"""The first of January 2026 begins."""
+DAY_SECONDS = 86_400.0
 
 
 def rows(root: Path, table: str) -> list[dict[str, Any]]:
@@ -321,18 +324,29 @@ def test_the_oldest_days_make_room(tmp_path: Path) -> None:
 
 def _write_day(store: HistoryStore, day: int) -> None:
     columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [1.0]}
-    store.write(1_767_225_600.0 + 86_400.0 * (day - 1) + 60.0, 10.0, {FORECASTS: columns})
+    store.write(DAY_ONE_SECONDS + DAY_SECONDS * (day - 1) + 60.0, 10.0, {FORECASTS: columns})
     store.publish()
 
 
 def test_a_clock_that_jumped_ahead_makes_no_day_old(tmp_path: Path) -> None:
-    store = HistoryStore.at(str(tmp_path), "blue", "r1")
+    now, years = DAY_ONE_SECONDS, 1000.0 * DAY_SECONDS
+    store = HistoryStore.at(str(tmp_path), "blue", "r1", clock=lambda: now)
     columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [1.0]}
-    now, years = time.time(), 1000.0 * 86_400.0
-    for ended_at in (now - 86_400.0, now + years, now):
+    for ended_at in (now - DAY_SECONDS, now + years, now):
         store.write(ended_at, 10.0, {FORECASTS: columns})
     store.publish()
     assert len(rows(tmp_path, FORECASTS.name)) == 3
+
+
+def test_what_is_old_is_so_by_the_time_that_the_store_is_told(tmp_path: Path) -> None:
+    now_seconds = DAY_ONE_SECONDS
+    store = HistoryStore.at(str(tmp_path), "blue", "r1", Limits(keep_days=1.0), clock=lambda: now_seconds)
+    for day in (1, 2, 3):
+        _write_day(store, day)
+    assert len(rows(tmp_path, FORECASTS.name)) == 3
+    now_seconds += 2 * DAY_SECONDS
+    _write_day(store, 3)
+    assert {path.parent.name for path in tmp_path.rglob("*.parquet")} == {"date=2026-01-02", "date=2026-01-03"}
 
 
 @pytest.mark.parametrize(

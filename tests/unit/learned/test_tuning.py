@@ -10,10 +10,12 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.settings_overrides import InvalidOverride
 from storm_operator.simulator.model import Grouping
+from storm_pipeline.cli import app
 from storm_pipeline.jobs.tune import ReplaysDone, changed, verdict
 from storm_pipeline.tuning import candidates as tried
 from storm_pipeline.tuning.candidates import OF_POLICY, candidates, settings_of
@@ -67,6 +69,31 @@ def test_the_numbers_of_a_policy_are_not_handed_to_another() -> None:
         assert ("parameters.capacity_fraction=0.8" in one[:3]) == (settings.policy == "aniello-online")
         assert one[0] == given[0]
         assert "thetaMillicores=80" in one
+
+
+def test_spaces_in_what_was_given_do_not_get_into_a_table_that_has_them_between_settings() -> None:
+    """They would come out of it as other settings, and be published as advice."""
+    for one in candidates(20, 1, ("coolDownSeconds = 45", " policy =aniello-online", "parameters.alpha= 0.5")):
+        assert tuple(" ".join(one).split()) == one
+        settings_of(one)
+    assert candidates(20, 1, ("coolDownSeconds = 45",)) == candidates(20, 1, ("coolDownSeconds=45",))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("coolDownSeconds", "'coolDownSeconds' has no key or no value: KEY=VALUE is needed, e.g. coolDownSeconds=0"),
+        (" = 3", "' = 3' has no key or no value: KEY=VALUE is needed, e.g. coolDownSeconds=0"),
+        ("thetaMillicores=1=2", "thetaMillicores is '1=2': expected a number"),
+        ("forecast=Line=", "forecast is 'Line=': expected one of Line, DampedTrend"),
+        ("theta=200", "'theta' is no setting: expected parameters.<name> or one of "),
+    ],
+)
+def test_what_was_given_wrongly_is_said_in_one_message(given: str, said: str) -> None:
+    told = CliRunner().invoke(app, ["tune", "lake", "--set", given], env={"COLUMNS": "2000"})
+    assert (told.exit_code, told.stdout) == (2, "")
+    (line,) = [line for line in told.stderr.splitlines() if "--set" in line]
+    assert f"Invalid value: --set: {said}" in line
 
 
 def test_a_setting_that_no_executor_could_play_is_named_before_any_does(monkeypatch: pytest.MonkeyPatch) -> None:

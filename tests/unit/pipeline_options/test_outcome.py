@@ -10,7 +10,7 @@ from storm_pipeline.jobs.traffic import outcome
 @pytest.mark.parametrize(
     ("made", "there", "said"),
     [
-        (0, 0, "traffic: there is no cleaned history of such a cluster and date: nothing made"),
+        (0, 0, "traffic: there is no cleaned history of such dates: nothing made"),
         (2, 2, "traffic: 2 of 2 days made"),
         (1, 3, "traffic: 1 of 3 days made; 2 had not changed"),
     ],

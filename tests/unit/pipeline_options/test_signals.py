@@ -11,7 +11,9 @@ import pytest
 import typer
 from rich.console import Console
 
-from storm_pipeline.options import ENDING, ended_by_signals
+from storm_pipeline.lake import Lake
+from storm_pipeline.options import ENDING, ended_by_signals, session_for
+from storm_pipeline.spark import SparkSettings
 
 
 @pytest.mark.parametrize("number", ENDING)
@@ -39,3 +41,25 @@ def test_what_ends_otherwise_is_left_alone() -> None:
     with ended_by_signals("tune", spark, Console()):
         pass
     assert spark.mock_calls == []
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_while_java_starts_leaves_none_behind(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark deletes the file in which Java is to say where it listens: Java would wait for a Python that is gone."""
+    spark, said = Mock(), io.StringIO()
+
+    def start(*_: object) -> Mock:
+        signal.raise_signal(number)
+        return spark
+
+    monkeypatch.setattr("storm_pipeline.options.open_session", start)
+    before = [signal.getsignal(each) for each in ENDING]
+    with (
+        pytest.raises(typer.Exit) as ended,
+        session_for("tune", SparkSettings(), Lake("lake"), Console(file=said, width=200)),
+    ):
+        raise AssertionError("it begins all the same")
+    assert ended.value.exit_code == 128 + number
+    assert said.getvalue() == "tune: interrupted before it began\n"
+    spark.stop.assert_called_once_with()
+    assert [signal.getsignal(each) for each in ENDING] == before

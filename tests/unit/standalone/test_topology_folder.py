@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from storm_operator import topology_folder
+from storm_operator.adapters.resources import read_topology_file
 from storm_operator.core.settings import Mode
-from storm_operator.topology_folder import TopologyFolder
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.topology_folder import SETTLED_SECONDS, TopologyFolder
 
 GOOD = (
     "apiVersion: storm-operator.dev/v1alpha1\nkind: StormTopology\nmetadata: {{name: {name}}}\n"
@@ -141,6 +144,60 @@ def test_file_for_another_nimbus_is_not_for_us(tmp_path: Path) -> None:
     assert TopologyFolder(tmp_path, said.append, ("b:1",)).read() == {}
     assert "a:1" in said[0]
     assert set(TopologyFolder(tmp_path, said.append, ("a:1",)).read()) == {"words"}
+
+
+WRITTEN_AT = 1_000_000
+
+
+def test_half_of_a_file_is_not_followed_though_it_is_valid(tmp_path: Path) -> None:
+    """Of `name: words-eu` its first half is another topology: the one that runs would be left, and that one adopted."""
+    said: list[str] = []
+    text = GOOD.format(name="x", policy="liu").replace("metadata: {name: x}\n", "") + "metadata:\n  name: words-eu\n"
+    file = tmp_path / "a.yaml"
+    writes = iter((text[:-4], text[:-3], text, text))
+
+    def write_on(_: float) -> None:
+        write(file, next(writes), at=WRITTEN_AT)
+
+    folder = TopologyFolder(tmp_path, said.append, clock=lambda: WRITTEN_AT + 0.5, pause=write_on)
+    write(file, text, at=1)
+    assert set(folder.read()) == {"words-eu"}
+    for _ in range(2):
+        write(file, next(writes), at=WRITTEN_AT)
+        assert set(folder.read()) == {"words-eu"}
+    assert said == [
+        "a.yaml: it is still being written, and is read later; its last good version stays in use",
+        "words-eu: a.yaml has changed and is followed",
+    ]
+
+
+def test_file_that_was_written_a_moment_ago_is_followed_when_it_stays(tmp_path: Path) -> None:
+    waited: list[float] = []
+    folder = TopologyFolder(tmp_path, print, clock=lambda: WRITTEN_AT - 5.0, pause=waited.append)
+    write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=WRITTEN_AT)  # by a clock that is ahead
+    for _ in range(2):
+        assert set(folder.read()) == {"words"}
+    assert waited == [SETTLED_SECONDS]
+
+
+def test_file_that_is_written_while_it_is_read_keeps_its_last_spec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.yaml"
+    folder = TopologyFolder(tmp_path, print)
+    write(file, GOOD.format(name="words", policy="liu"), at=1)
+    folder.read()
+    write(file, GOOD.format(name="lines", policy="liu"), at=2)
+
+    def read_too_early(path: Path) -> TopologySpec:
+        spec = read_topology_file(path)
+        write(path, GOOD.format(name="words", policy="even"), at=3)
+        return spec
+
+    with monkeypatch.context() as patch:
+        patch.setattr(topology_folder, "read_topology_file", read_too_early)
+        assert set(folder.read()) == {"words"}
+    assert folder.read()["words"].scheduling.policy == "even"
 
 
 def test_folder_that_vanishes_loses_nothing(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ final class TaskCounts {
     private final AtomicLong failed = new AtomicLong();
     private final LatencyHistogram completeLatency = new LatencyHistogram();
     private final CellBudget cells;
+    private volatile boolean stopped;
 
     TaskCounts(CellBudget cells) {
         this.cells = cells;
@@ -53,6 +54,15 @@ final class TaskCounts {
 
     void completed(long latencyMs, long weight) {
         completeLatency.record(latencyMs, weight);
+    }
+
+    /** What is there stays as it is, though the task goes on: nobody may take it for what the task does. */
+    void stop() {
+        stopped = true;
+    }
+
+    boolean isStopped() {
+        return stopped;
     }
 
     Map<String, StreamCounts> streams() {

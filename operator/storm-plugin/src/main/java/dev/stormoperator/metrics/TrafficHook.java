@@ -175,6 +175,7 @@ public class TrafficHook extends BaseTaskHook {
 
     private void stopCounting(Throwable reason) {
         ready = false;
+        counts.stop();
         tellOfFailure(reason);
     }
 

@@ -32,7 +32,8 @@ final class WorkerSnapshot {
     void advance(double secondsSinceLast) {
         for (TaskRecord task : tasks()) {
             int coarsest = task.gate().coarsestSinceLastAsked();
-            boolean hookIsFiner = coarsest <= stormSamplingRate || !storm.areReadable();
+            boolean hookIsFiner =
+                    !task.counts().isStopped() && (coarsest <= stormSamplingRate || !storm.areReadable());
             margins.computeIfAbsent(task.id(), any -> new TaskMargins())
                     .advance(task.counts(), storm.countsOf(task.id(), worker.components()), hookIsFiner);
             task.gate().adapt(secondsSinceLast);
@@ -48,6 +49,8 @@ final class WorkerSnapshot {
     String toJson(long nowMs) {
         List<TaskRecord> tasks = tasks();
         tasks.removeIf(task -> !margins.containsKey(task.id()));
+        List<TaskRecord> counting = tasks.stream().filter(task -> !task.counts().isStopped()).toList();
+        List<TaskRecord> counted = storm.areReadable() ? tasks : counting;
         JsonWriter json = new JsonWriter().beginObject();
         json.name("version").value(VERSION);
         json.name("topology_id").value(header.topologyId());
@@ -58,10 +61,10 @@ final class WorkerSnapshot {
         json.name("written_at_ms").value(nowMs);
         json.name("exact").value(header.exact());
         writeExecutors(json);
-        writeExecutedFrom(json, tasks);
-        writeTransferred(json, tasks);
-        writeTraffic(json, tasks);
-        writeCompleteLatency(json, tasks);
+        writeExecutedFrom(json, counted);
+        writeTransferred(json, counted);
+        writeTraffic(json, counting);
+        writeCompleteLatency(json, counting);
         return json.endObject().toString();
     }
 
@@ -89,17 +92,19 @@ final class WorkerSnapshot {
             acked += totals.acked();
             failed += task.counts().failed();
         }
+        boolean isCounting = executor.tasks().stream().noneMatch(task -> task.counts().isStopped());
+        boolean isCounted = isCounting || storm.areReadable();
         StormMetrics.Queue queue = storm.queueOf(executor.firstTask());
         json.beginObject();
         json.name("task_start").value(executor.firstTask());
         json.name("task_end").value(executor.lastTask());
         json.name("component").value(executor.component());
         json.name("tid").value(executor.threadId());
-        json.name("executed").value(executed);
-        json.name("emitted").value(emitted);
-        json.name("transferred").value(transferred);
-        json.name("acked").value(acked);
-        json.name("failed").value(failed);
+        json.name("executed").value(isCounted ? executed : null);
+        json.name("emitted").value(isCounted ? emitted : null);
+        json.name("transferred").value(isCounted ? transferred : null);
+        json.name("acked").value(isCounted ? acked : null);
+        json.name("failed").value(isCounting ? failed : null);
         json.name("queue_length").value(queue.length());
         json.name("queue_capacity").value(queue.capacity());
         json.name("arrival_per_second").value(queue.arrivalPerSecond());

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Predicate;
 import org.apache.storm.Config;
+import org.apache.storm.hooks.info.EmitInfo;
 import org.apache.storm.metrics2.StormMetricRegistry;
 import org.apache.storm.shade.net.minidev.json.JSONArray;
 import org.apache.storm.shade.net.minidev.json.JSONObject;
@@ -129,6 +130,28 @@ class SnapshotReporterTest {
         List<?> last = (List<?>) list(latency, "buckets").get(list(latency, "buckets").size() - 1);
         assertNull(last.get(0));
         assertEquals(20, last.get(1));
+    }
+
+    @Test
+    void saysNothingOfWhatAHookThatGaveUpCountsNoMore() throws Exception {
+        start();
+        TestTopology topology = new TestTopology(conf, PORT, registry);
+        TopologyContext source = hookedTask(topology, 1);
+        TestTopology.spoutAck(source, 4L);
+        for (int i = 0; i < 100; i++) {
+            TestTopology.emit(source, 2);
+        }
+        registry.gauge("anything", () -> 1, "source", 1);
+        await(seen -> sent(seen, 100));
+
+        new EmitInfo(null, null, 1, null).applyOn(source);
+        registry.counter("__transfer-count-default", "source", 1).inc(40);
+        JSONObject snapshot = await(seen -> list(seen, "traffic").isEmpty());
+        assertEquals(List.of(), list(snapshot, "complete_latency"));
+        JSONObject executor = (JSONObject) list(snapshot, "executors").get(0);
+        assertNull(executor.get("failed"));
+        await(seen -> JSONValue.parse("[{\"task\": 1, \"stream\": \"default\", \"tuples\": 140}]")
+                .equals(list(seen, "transferred")));
     }
 
     @Test

@@ -10,11 +10,12 @@ import pytest
 from rule_files import ROOT, all_rules
 from storm_operator.metric_contract import METRICS, Kind
 from storm_pipeline.metrics import METRICS as PIPELINE_METRICS
+from storm_pipeline.metrics import STORM_CLUSTER
 
 PAGES = sorted(page for folder in ("runbooks", "how-to") for page in (ROOT / "docs" / folder).glob("*.md"))
 NAME = re.compile(r"(?<![\w:./-])(?:[a-z_]+:)?storm_[\w:]*\w(?![\w.])")
 TOPOLOGY_BY_ID = re.compile(r'topology_id=~?"([^"]*)"')
-PACKAGES = {"storm_operator", "storm_pipeline"}
+PACKAGES, LABELS = {"storm_operator", "storm_pipeline"}, {STORM_CLUSTER}
 
 
 def there_are() -> set[str]:
@@ -30,7 +31,7 @@ def there_are() -> set[str]:
 
 
 def named_in(text: str) -> set[str]:
-    return set(NAME.findall(text)) - PACKAGES
+    return set(NAME.findall(text)) - PACKAGES - LABELS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

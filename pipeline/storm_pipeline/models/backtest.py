@@ -30,9 +30,14 @@ USUAL_STEP = 0.2
 """Of the mean load: one theta's worth, where nobody knows better."""
 CLEARLY = 0.9
 """A season must leave less short than this share of what the best of the others leaves."""
-LEAST_SAVING = 0.03
-"""A season should ask for this share less CPU than Liu's line does: what is judged is not what will come. One that asks
-for no more is still gone by where it leaves less short: to insist made components of short days go without theirs."""
+FULLY = 0.7
+"""A season that leaves no more than this share of it short does what it is there for."""
+LEAST_SAVING, MOST_SAVING = 0.03, 0.1
+"""A season should ask for so much less CPU than Liu's line does, as shares of what that has over: what is judged is not
+what will come. One that saves less is still gone by where it leaves less short and asks for no more."""
+SHARE_OF_SAVING = 0.8
+"""Between the two it is this share of what seasons can save that do what they are there for: to insist on more would
+take the one that saves most, whatever it leaves short."""
 READINESS = (0.94, 0.97, 1.0, 1.03, 1.06, 1.1)
 """What a season says to be ready for is multiplied by."""
 READY_QUANTILES = (0.7, 0.8, 0.9, 0.95)
@@ -124,11 +129,19 @@ def allocated(forecast: Floats, step: float) -> Floats:
     return np.asarray(np.ceil((shares + step / 2.0) / step - ROUNDING_NOISE) * step)
 
 
-def rank(error: ForecastError, by_line: ForecastError) -> tuple[float, float, float]:
-    """What forecasters are ranked by, less is better: first that they ask for no more CPU than Liu's line, then what is
-    short, then what is over."""
-    allowed = (1.0 - LEAST_SAVING) * by_line.over_percent
-    return max(0.0, error.over_percent - allowed), error.short_percent, error.over_percent
+def target_over(seasons: Sequence[ForecastError], plain: Mapping[str, ForecastError]) -> float:
+    """What a season may have over at most, in percent of the mean load: Liu's line's, less what is to be saved."""
+    by_line = plain[Forecast.LINE.value].over_percent
+    short = min(error.short_percent for error in plain.values())
+    least = min((one.over_percent for one in seasons if one.short_percent <= FULLY * short), default=by_line)
+    possible = SHARE_OF_SAVING * (by_line - least)
+    return by_line - min(MOST_SAVING * by_line, max(LEAST_SAVING * by_line, possible))
+
+
+def rank(error: ForecastError, target_over_percent: float) -> tuple[float, float, float]:
+    """What seasons are ranked by, less is better: first that they have no more over than they may, then what is short,
+    then what is over."""
+    return max(0.0, error.over_percent - target_over_percent), error.short_percent, error.over_percent
 
 
 def best_of(errors: Mapping[str, ForecastError], has_season: bool) -> str:
@@ -160,7 +173,7 @@ def judge(
 
     `step` is that of `error_of`.
 
-    Of a season's shapes the best counts that asks for no more CPU than Liu's line.
+    Of a season's shapes the best counts that asks for less CPU than Liu's line, as far as that can be had.
     """
     origins = series.cycles(cycle_seconds)[FEWEST_CYCLES:][-JUDGED_CYCLES:]
     first = int(np.searchsorted(series.times, origins[0], side="right")) if origins else min(phi, len(series.times))
@@ -170,8 +183,7 @@ def judge(
     errors = {name: error for name, found in told.items() if (error := error_of(found, actual, step)) is not None}
     season, shape = None, None
     if origins and Forecast.LINE.value in errors:
-        by_line = errors[Forecast.LINE.value]
-        best = _best_season(series, origins, first, (cycle_seconds, bin_seconds), by_line, told[USUAL], step, phi)
+        best = _best_season(series, origins, first, (cycle_seconds, bin_seconds), errors, told[USUAL], step, phi)
         if best is not None:
             errors[SEASONAL], shape, factor = best
             learned = learn_season(series.times, series.values, series.period_seconds, shape)
@@ -189,12 +201,12 @@ def _best_season(
     origins: Sequence[float],
     first: int,
     cycle: tuple[float, float],
-    by_line: ForecastError,
+    plain: Mapping[str, ForecastError],
     otherwise: Floats,
     step: float | None,
     phi: int,
 ) -> tuple[ForecastError, SeasonShape, float] | None:
-    """The shape that is short by least of those that ask for no more than Liu's line, and its readiness.
+    """The shape that is short by least of those that have no more over than `target_over`, and its readiness.
 
     `otherwise` is what the operator goes by where a season says nothing, as after a time without any load: how a load
     begins is judged, too.
@@ -214,7 +226,8 @@ def _best_season(
     if not found:
         return None
     # Of equals the first: the lowest quantile, then the lowest weight, then the lowest factor.
-    return min(found, key=lambda one: rank(one[0], by_line))
+    target = target_over([error for error, _, _ in found], plain)
+    return min(found, key=lambda one: rank(one[0], target))
 
 
 def _seasonal(series: Series, origins: Sequence[float], first: int, shape: SeasonShape, phi: int) -> Floats:

@@ -14,7 +14,17 @@ from storm_operator.core.forecast import LoadForecast
 from storm_operator.core.learned_profile import SEASONAL, ForecastError
 from storm_operator.core.model import Demand
 from storm_operator.simulator.daily_load import DailyLoad
-from storm_pipeline.models.backtest import OPERATORS, Series, allocated, best_of, error_of, forecasts, judge, line
+from storm_pipeline.models.backtest import (
+    OPERATORS,
+    Series,
+    allocated,
+    best_of,
+    error_of,
+    forecasts,
+    judge,
+    line,
+    target_over,
+)
 from storm_pipeline.models.season import Floats, SeasonShape, learn_season
 
 SHAPE = SeasonShape(400.0, 10.0, 0.8, 0.5)
@@ -200,3 +210,16 @@ def test_where_whole_steps_of_cpu_hide_the_difference_the_error_decides() -> Non
 def test_a_season_that_asks_for_more_cpu_than_the_line_is_not_gone_by(over_percent: float, chosen: str) -> None:
     errors = {"Line": ForecastError(20.0, 5.0, 100.0), "DampedTrend": ForecastError(20.0, 6.0, 100.0)}
     assert best_of(errors | {SEASONAL: ForecastError(10.0, 0.0, over_percent)}, has_season=True) == chosen
+
+
+@pytest.mark.parametrize(
+    ("short_percent", "over_percent", "target"),
+    [(3.0, 80.0, 90.0), (3.0, 95.0, 96.0), (3.0, 105.0, 97.0), (3.6, 80.0, 97.0)],
+    ids=["a tenth", "most of what can be saved", "nothing can be saved", "what saves leaves too much short"],
+)
+def test_a_season_saves_a_tenth_of_what_the_line_has_over_or_most_of_what_can_be_saved(
+    short_percent: float, over_percent: float, target: float
+) -> None:
+    plain = {"Line": ForecastError(20.0, 5.0, 100.0), "DampedTrend": ForecastError(20.0, 6.0, 90.0)}
+    seasons = [ForecastError(10.0, 0.0, 110.0), ForecastError(10.0, short_percent, over_percent)]
+    assert target_over(seasons, plain) == pytest.approx(target)

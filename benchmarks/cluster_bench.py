@@ -14,7 +14,8 @@ from storm_operator.assembly import Assembly, assemble, new_plan_id
 from storm_operator.core.direct_plan import direct_plan
 from storm_operator.core.latency_histogram import quantile
 from storm_operator.core.model import Assignment, Supervisor, WorkerSlot
-from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, outcome_of
+from storm_operator.core.plan_outcome import outcome_of
+from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors
 from storm_operator.core.settings import ApplyMethod, Mode, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import JarSource, TopologySpec

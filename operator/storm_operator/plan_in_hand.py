@@ -10,8 +10,9 @@ from storm_operator.apply import Applier
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.groups import Group
 from storm_operator.core.load_history import was_counted_since
+from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone
-from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, outcome_of
+from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict

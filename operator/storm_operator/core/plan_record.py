@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from storm_operator.core.decision import Plan
-from storm_operator.core.model import Assignment, ComponentKind, Executor, ExecutorLoad, WorkerSlot, read_only
+from storm_operator.core.model import Assignment, Executor, WorkerSlot, read_only
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
-
-WORKED_OFF_SECONDS = 60.0
-"""A queue that will be empty by then, as it shrinks, is a restart's backlog: what comes next does not wait for it."""
 
 AUTO = "auto"
 """Approves a plan that needs no person's word."""
@@ -136,80 +132,3 @@ def busy_executors(snapshot: ClusterSnapshot, topology_ids: tuple[str, ...]) -> 
 def timed_topologies(snapshot: ClusterSnapshot, topology_ids: Iterable[str]) -> tuple[str, ...]:
     """Those of `topology_ids` whose complete latency is known: one that acks now and then has none in most periods."""
     return tuple(t for t in topology_ids if t in snapshot.rates and snapshot.rates[t].latency is not None)
-
-
-def outcome_of(
-    snapshot: ClusterSnapshot, topology_ids: tuple[str, ...], timed_before: Collection[str] | None = None
-) -> Outcome:
-    """The figures that a plan for `topology_ids` is judged by.
-
-    Latency is of those `timed_before` alone (None: of all): what was unknown before is not compared with what was not.
-    """
-    rates = [snapshot.rates[topology] for topology in topology_ids if topology in snapshot.rates]
-    acked = [rate.acked_per_second for rate in rates if rate.acked_per_second is not None]
-    compared = topology_ids if timed_before is None else timed_before
-    timed = [snapshot.rates[topology].latency for topology in compared if topology in snapshot.rates]
-    slowest = max((one for one in timed if one is not None), key=lambda latency: latency.p50_ms, default=None)
-    untimed = [topology for topology in topology_ids if not _is_timed(snapshot, topology)]
-    waiting = [waits for topology in untimed if (waits := _waiting_ms(snapshot, topology)) is not None]
-    known = not any(e.topology_id in topology_ids for e in snapshot.completeness.missing_executors)
-    own = snapshot.assignment.restricted_to(topology_ids)
-    return Outcome(
-        inter_supervisor_tuples_per_second=snapshot.traffic.inter_supervisor(own) if known else None,
-        acked_per_second=sum(acked) if acked and len(acked) == len(topology_ids) else None,
-        complete_latency_mean_ms=slowest.mean_ms if slowest else None,
-        complete_latency_p50_ms=slowest.p50_ms if slowest else None,
-        complete_latency_p99_ms=slowest.p99_ms if slowest else None,
-        emitted_per_second=_sum_if_all_known([_emitted_per_second(snapshot, topology) for topology in topology_ids]),
-        waiting_ms=max(waiting, default=None),
-    )
-
-
-def _is_timed(snapshot: ClusterSnapshot, topology_id: str) -> bool:
-    """Whether a complete latency tells of it; without ackers Storm acks what a spout emits at once."""
-    rates = snapshot.rates.get(topology_id)
-    return rates is not None and rates.latency is not None and rates.latency.p50_ms > 0.0
-
-
-def _emitted_per_second(snapshot: ClusterSnapshot, topology_id: str) -> float | None:
-    """What the topology's spouts emit; None where one of them was not measured."""
-    spouts = _loads(snapshot, topology_id, ComponentKind.SPOUT).values()
-    return _sum_if_all_known([load.executed_per_second for loads in spouts for load in loads])
-
-
-def _waiting_ms(snapshot: ClusterSnapshot, topology_id: str) -> float | None:
-    """How long a tuple waits in the queues of the component where it waits longest; None where one cannot be told."""
-    found = [_waiting_seconds(loads) for loads in _loads(snapshot, topology_id, ComponentKind.BOLT).values()]
-    known = [seconds for seconds in found if seconds is not None]
-    return 1000.0 * max(known) if known and len(known) == len(found) else None
-
-
-def _waiting_seconds(loads: Sequence[ExecutorLoad]) -> float | None:
-    """What is worked off by now does not count."""
-    waiting = _sum_if_all_known([_waits(load) for load in loads])
-    executed = _sum_if_all_known([load.executed_per_second for load in loads])
-    if not waiting:
-        return waiting
-    return waiting / executed if executed else None
-
-
-def _waits(load: ExecutorLoad) -> float | None:
-    length, growth = load.queue_length, load.queue_growth_per_second
-    if length is None or growth is None:
-        return None
-    return 0.0 if length + growth * WORKED_OFF_SECONDS <= 0.0 else length
-
-
-def _loads(snapshot: ClusterSnapshot, topology_id: str, kind: ComponentKind) -> Mapping[str, list[ExecutorLoad]]:
-    """By component."""
-    found: dict[str, list[ExecutorLoad]] = {}
-    for topology in snapshot.topologies:
-        for executor in topology.executors if topology.id == topology_id else ():
-            if topology.component(executor.component).kind is kind:
-                found.setdefault(executor.component, []).append(snapshot.loads.get(executor, ExecutorLoad()))
-    return found
-
-
-def _sum_if_all_known(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) if known and len(known) == len(values) else None

@@ -13,7 +13,8 @@ from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment
-from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, outcome_of, timed_topologies
+from storm_operator.core.plan_outcome import outcome_of
+from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, timed_topologies
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Enforcement, Mode, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 

@@ -6,7 +6,8 @@ import pytest
 
 from builders import chain_topology, placed, snapshot, supervisors
 from storm_operator.core.model import ExecutorLoad
-from storm_operator.core.plan_record import Outcome, outcome_of
+from storm_operator.core.plan_outcome import outcome_of
+from storm_operator.core.plan_record import Outcome
 from storm_operator.core.snapshot import LatencySummary, TopologyRates
 
 WORDS = chain_topology("words", ("spout", 1), ("split", 2))

@@ -693,7 +693,7 @@ def test_plans_that_can_never_be_in_force_are_tried_ever_more_slowly(gone: froze
     played.cluster.schedule = lambda: None  # type: ignore[method-assign]
     played.cluster.clock.on_sleep = lambda: None
     drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
-    decisions = [played.run(drained) for _ in range(60)]
+    decisions = [played.run(drained, seconds=20.0) for _ in range(30)]
     failed = [record for record in played.loop.memory.records if record.state is PlanState.FAILED]
     assert len(failed) == 6, "after 10, 20, 40, 80 and 160 s"
     held = [decision for decision in decisions if isinstance(decision, Hold)]

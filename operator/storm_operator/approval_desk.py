@@ -50,12 +50,13 @@ class ApprovalDesk:
         return record.plan
 
     def with_approval(self, record: PlanRecord) -> PlanRecord:
-        """`record` with what is known of its proposal: who said yes, and when."""
+        """`record` with what is known of its proposal: who said yes, and when. One that waited begins only now."""
         known = self.memory.proposals.named(record.plan.id)
         if known is None or not known.approved_by:
             return replace(record, approved_by=AUTO, approved_at_seconds=self.clock.now())
         return replace(
             record,
+            started_at_seconds=self.clock.now(),
             rollback_of=known.rollback_of,
             approved_by=known.approved_by,
             approved_at_seconds=known.approved_at_seconds,

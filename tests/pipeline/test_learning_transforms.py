@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -254,7 +255,7 @@ def around_a_plan(after: float, load_after: float = 100.0) -> pd.DataFrame:
                 "state": "Verified",
                 "topology_id": "w-1",
                 "created_at": MONDAY,
-                "created": 60.0,
+                "begun": 60.0,
                 "running": 80.0,
                 "ended": ended,
                 "period_seconds": 10.0,
@@ -283,7 +284,7 @@ def test_too_few_periods_say_nothing() -> None:
     assert effects_of_plan(few[few["ended"] <= 100.0], Around(300.0)).empty
 
 
-def periods(spark: SparkSession, acked: list[float | None], latency: list[float]) -> tuple[DataFrame, DataFrame]:
+def periods(spark: SparkSession, acked: Sequence[float | None], latency: list[float]) -> tuple[DataFrame, DataFrame]:
     """Periods of 10 s that end from MONDAY + 10 s on, and a load that stays."""
     ends = [MONDAY + timedelta(seconds=10 * (number + 1)) for number in range(len(acked))]
     seen = [("blue", "w-1", end, 10.0, rate, each, None) for end, rate, each in zip(ends, acked, latency, strict=True)]
@@ -305,6 +306,23 @@ def test_a_plan_is_not_credited_with_what_the_next_one_brought(spark: SparkSessi
     found = plan_effects(plans, topologies, expected, Around(300.0)).where("figure = 'latency_p50_ms'").collect()
     told = {row["plan_id"]: (row["before"], row["after"], row["effect"]) for row in found}
     assert told == {"p-1": (9.0, 6.0, -3.0), "p-2": (6.0, 2.0, -4.0)}
+
+
+def test_while_a_plan_waits_for_a_person_nothing_is_its_doing(spark: SparkSession) -> None:
+    # 9 ms, from the plan at 60 s on 6 ms, from that proposed at 70 s and carried out at 180 s on 2 ms; nothing is lost
+    # but in the ten seconds after each, though the load falls meanwhile by a tenth.
+    latency = [9.0] * 6 + [6.0] * 12 + [2.0] * 6
+    acked = [100.0] * 6 + [50.0] + [100.0] * 3 + [90.0] * 8 + [40.0] + [90.0] * 5
+    topologies, expected = periods(spark, acked, latency)
+    proposed_at, in_force_at = MONDAY + timedelta(seconds=70), MONDAY + timedelta(seconds=181)
+    waited = plan("Verified", plan_id="p-2", created_at=proposed_at, in_force_at=in_force_at)
+    plans = spark.createDataFrame([plan_at(60, "p-1"), waited], PLANS)
+    found = plan_effects(plans, topologies, expected, Around(100.0)).where("figure = 'latency_p50_ms'").collect()
+    told = {row["plan_id"]: (row["before"], row["after"], row["effect"]) for row in found}
+    assert told == {"p-1": (9.0, 6.0, -3.0), "p-2": (6.0, 2.0, -4.0)}
+    costs = restart_costs(plans, spark.createDataFrame([], PLACES), topologies, expected).collect()
+    lost = {cost["plan_id"]: (cost["seconds"], cost["missing_trees"]) for cost in costs}
+    assert lost == {"p-1": (8.0, pytest.approx(500.0)), "p-2": (8.0, pytest.approx(500.0))}
 
 
 def test_of_what_nobody_measured_nothing_is_said_to_be_missing(spark: SparkSession) -> None:

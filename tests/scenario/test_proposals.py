@@ -128,6 +128,19 @@ def test_plan_that_misses_a_condition_waits_and_says_which(conditions: AutoAppro
     assert words in told(played, plan.id).message
 
 
+def test_the_time_that_a_plan_waited_for_a_person_is_none_of_its_way_into_force() -> None:
+    played = scene()
+    plan = proposed(played)
+    for _ in range(30):
+        proposed(played)
+    played.loop.desk.approve(plan.id, "somebody")
+    played.run(RECOMMEND)
+    record = told(played, plan.id)
+    assert record.started_at_seconds == plan.created_at_seconds + 310.0
+    assert record.in_force_at_seconds is not None
+    assert record.seconds_to_in_force == record.in_force_at_seconds - record.started_at_seconds
+
+
 def test_exactly_the_approved_plan_is_carried_out() -> None:
     played = scene()
     plan = proposed(played)

@@ -265,7 +265,10 @@ PLANS = Table(
         _text("message", "what became of it"),
         Column("created_at", Kind.TIME, "when it was decided", required=True),
         Column("in_force_at", Kind.TIME, "when the scheduler had put it in force"),
-        _number("seconds_to_in_force", "from the decision until then"),
+        _number(
+            "seconds_to_in_force",
+            "from the decision until then; of a plan that waited for approval, from its execution on",
+        ),
         _number("seconds_to_running", "from then until every moved executor ran again"),
         _whole("moves", "executors that move"),
         _whole("restarted_workers", "workers started by it"),

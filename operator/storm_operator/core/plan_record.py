@@ -74,7 +74,8 @@ class Outcome:
 class PlanRecord:
     """One plan and all that is known of its life. Times are seconds; None: not (yet) known.
 
-    `seconds_to_in_force` runs from the decision until the scheduler acknowledged it and Nimbus shows it;
+    `started_at_seconds` is when it was decided; of a plan that waited for approval, when its execution began.
+    `seconds_to_in_force` runs from there until the scheduler acknowledged it and Nimbus shows it;
     `seconds_to_running` from in force until every moved executor was seen to run in its new worker;
     `workers_kept` counts the plan's kept workers whose process id did not change. `worker_pids_before` and
     `failures_before` (failed tuples by counter, None when an agent was silent) are the readings from before the move

@@ -73,7 +73,14 @@ DECISION_METRICS = (
     operator_metric(
         "last_plan_gain_ratio", TOPOLOGY, RATIO, _LAST_PLAN, "Fall of the objective that it promised.", 2_000
     ),
-    operator_metric("last_plan_in_force_seconds", TOPOLOGY, SECONDS, _LAST_PLAN, "From decision to in force.", 2_000),
+    operator_metric(
+        "last_plan_in_force_seconds",
+        TOPOLOGY,
+        SECONDS,
+        _LAST_PLAN,
+        "From decision to in force; after a wait for approval, from its execution on.",
+        2_000,
+    ),
     operator_metric(
         "last_plan_running_seconds",
         TOPOLOGY,

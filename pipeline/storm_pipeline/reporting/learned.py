@@ -49,7 +49,10 @@ def _hours(known: Known) -> Section:
 def _restarts(known: Known) -> Section:
     found = known["restarts"]
     nothing = found.nothing("profile", "no plan was put in force")
-    words = "Seconds from the decision to the plan in force, and from there until all moved executors run."
+    words = (
+        "Seconds from the decision, or after a wait for approval from the beginning of the execution, to the plan in "
+        "force, and from there until all moved executors run."
+    )
     return Section("restarts", "How long restarts take", words, (), found.frame, nothing)
 
 

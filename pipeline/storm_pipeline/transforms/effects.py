@@ -2,8 +2,9 @@
 
 A figure after a plan is compared with what was to be expected without it. Throughput was to follow the load: it is
 scaled by what the spouts were forecast to emit. Latency was to stay. Intervals are from resampling the periods before
-and after (bootstrap, 90%); periods between decision and all executors running are neither, nor are those in which
-another plan of the topology was in the making or in force: what that one brought is its own.
+and after (bootstrap, 90%); periods between the beginning of the execution and all executors running are neither, nor
+are those in which another plan of the topology was carried out or in force: what that one brought is its own. A plan
+that waits for a person changes nothing meanwhile.
 """
 
 from __future__ import annotations
@@ -42,21 +43,19 @@ class Around:
 
 def plan_effects(plans: DataFrame, topologies: DataFrame, expected: DataFrame, around: Around) -> DataFrame:
     """From one row per plan, topologies' periods and `expected_load`: a row per plan, topology and figure."""
-    neighbours = Window.partitionBy("cluster", "topology_id").orderBy("created", "plan_id")
+    neighbours = Window.partitionBy("cluster", "topology_id").orderBy("begun", "plan_id")
     each = (
         _by_topology(plans)
         .withColumn("undisturbed_since", f.lag("running").over(neighbours))
-        .withColumn("undisturbed_until", f.lead("created").over(neighbours))
-        .select(
-            "cluster", "plan_id", "policy", "state", "topology_id", "created_at", "created", "running", *UNDISTURBED
-        )
+        .withColumn("undisturbed_until", f.lead("begun").over(neighbours))
+        .select("cluster", "plan_id", "policy", "state", "topology_id", "created_at", "begun", "running", *UNDISTURBED)
     )
     periods = topologies.withColumn("ended", f.unix_micros("period_end") / 1e6).select(
         "cluster", "topology_id", "period_end", "ended", "period_seconds", *FOLLOWS_LOAD
     )
     began = f.col("ended") - f.col("period_seconds")
     seen = each.join(periods, ["cluster", "topology_id"]).where(
-        f.col("ended").between(f.col("created") - around.seconds, f.col("running") + around.seconds)
+        f.col("ended").between(f.col("begun") - around.seconds, f.col("running") + around.seconds)
         & (f.col("undisturbed_since").isNull() | (began >= f.col("undisturbed_since")))
         & (f.col("undisturbed_until").isNull() | (f.col("ended") <= f.col("undisturbed_until")))
     )
@@ -65,12 +64,15 @@ def plan_effects(plans: DataFrame, topologies: DataFrame, expected: DataFrame, a
 
 
 def _by_topology(plans: DataFrame) -> DataFrame:
-    """A row for each topology of each plan that came into force: when it was made, and when all ran again."""
+    """A row for each topology of each plan that came into force: when its execution began, and when all ran again."""
+    in_force = f.unix_micros("in_force_at") / 1e6
+    created = f.unix_micros("created_at") / 1e6
     return (
         plans.where(f.col("in_force_at").isNotNull())
         .withColumn("topology_id", f.explode(topology_ids()))
-        .withColumn("created", f.unix_micros("created_at") / 1e6)
-        .withColumn("running", f.unix_micros("in_force_at") / 1e6 + f.coalesce("seconds_to_running", f.lit(0.0)))
+        # Of a plan that waited for nobody it is the decision's very time, which a difference misses by rounding.
+        .withColumn("begun", f.greatest(created, in_force - f.col("seconds_to_in_force")))
+        .withColumn("running", in_force + f.coalesce("seconds_to_running", f.lit(0.0)))
     )
 
 
@@ -112,7 +114,7 @@ def effects_of_plan(rows: pd.DataFrame, around: Around) -> pd.DataFrame:
     """The periods around one plan, of one topology, to its rows of `EFFECTS`."""
     rows = rows.sort_values("ended", kind="stable")
     plan = rows.iloc[0]
-    before = rows[rows["ended"] <= plan["created"]]
+    before = rows[rows["ended"] <= plan["begun"]]
     after = rows[rows["ended"] - rows["period_seconds"] >= plan["running"]]
     ratio = _load_ratio(before, after)
     found = []
@@ -168,20 +170,20 @@ def restart_costs(plans: DataFrame, executors: DataFrame, topologies: DataFrame,
     each = _with_own_workers(_by_topology(plans.where("restarted_workers > 0")), executors)
     periods = topologies.withColumn("ended", f.unix_micros("period_end") / 1e6)
     seen = (
-        each.select("cluster", "plan_id", "topology_id", "restarted_workers", "failed_tuples", "created", "running")
+        each.select("cluster", "plan_id", "topology_id", "restarted_workers", "failed_tuples", "begun", "running")
         .join(
             periods.select("cluster", "topology_id", "period_end", "ended", "period_seconds", "acked_per_second"),
             ["cluster", "topology_id"],
         )
         .join(expected, ["cluster", "topology_id", "period_end"], "left")
-        .where(f.col("ended").between(f.col("created") - 120.0, f.col("running") + f.col("period_seconds")))
+        .where(f.col("ended").between(f.col("begun") - 120.0, f.col("running") + f.col("period_seconds")))
     )
-    calm, is_known = f.col("ended") <= f.col("created"), f.col("acked_per_second").isNotNull()
+    calm, is_known = f.col("ended") <= f.col("begun"), f.col("acked_per_second").isNotNull()
     sums = seen.groupBy(*ONE_OF_PLAN).agg(
         f.max("restarted_workers").alias("restarted_workers"),
-        f.max(f.col("running") - f.col("created")).alias("seconds"),
+        f.max(f.col("running") - f.col("begun")).alias("seconds"),
         f.max("failed_tuples").alias("failed_tuples"),
-        f.expr("percentile(CASE WHEN ended <= created THEN acked_per_second END, 0.5)").alias("rate_before"),
+        f.expr("percentile(CASE WHEN ended <= begun THEN acked_per_second END, 0.5)").alias("rate_before"),
         f.avg(f.when(calm, f.col("expected_load"))).alias("load_before"),
         f.avg(f.when(~calm, f.col("expected_load"))).alias("load_meanwhile"),
         f.sum(f.when(~calm, f.col("acked_per_second") * f.col("period_seconds"))).alias("acked"),
@@ -205,7 +207,7 @@ def _with_own_workers(each: DataFrame, executors: DataFrame) -> DataFrame:
         (f.unix_micros("period_end") / 1e6).alias("ended"),
         f.concat_ws(":", "supervisor_id", "port").alias("place"),
     )
-    near = f.col("ended").between(f.col("created") - 120.0, f.col("running") + 120.0)
+    near = f.col("ended").between(f.col("begun") - 120.0, f.col("running") + 120.0)
     came_or_left = f.when(~f.col("was_at").eqNullSafe(f.col("is_at")), f.array("was_at", "is_at"))
     started = f.array_intersect(f.collect_set("is_at"), f.flatten(f.collect_set(came_or_left)))
     own = (
@@ -213,7 +215,7 @@ def _with_own_workers(each: DataFrame, executors: DataFrame) -> DataFrame:
         .where(near)
         .groupBy(*ONE_OF_PLAN, "task_start")
         .agg(
-            f.expr("max_by(place, ended) FILTER (WHERE ended <= created)").alias("was_at"),
+            f.expr("max_by(place, ended) FILTER (WHERE ended <= begun)").alias("was_at"),
             f.expr("min_by(place, ended) FILTER (WHERE ended >= running)").alias("is_at"),
         )
         .groupBy(*ONE_OF_PLAN)

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from storm_operator.apply import RUNNING_TIMEOUT_SECONDS
 from storm_operator.core.history_rows import one_text
 from storm_pipeline.made import learned_until
 from storm_pipeline.schemas import schema_of
@@ -323,6 +324,20 @@ def test_while_a_plan_waits_for_a_person_nothing_is_its_doing(spark: SparkSessio
     costs = restart_costs(plans, spark.createDataFrame([], PLACES), topologies, expected).collect()
     lost = {cost["plan_id"]: (cost["seconds"], cost["missing_trees"]) for cost in costs}
     assert lost == {"p-1": (8.0, pytest.approx(500.0)), "p-2": (8.0, pytest.approx(500.0))}
+
+
+def test_executors_that_were_not_seen_to_run_did_not_run_at_once(spark: SparkSession) -> None:
+    # Nothing is completed for fifty seconds; then the operator had long given up.
+    acked = [100.0] * 6 + [0.0] * 5 + [100.0] * 9
+    made = MONDAY + timedelta(seconds=60)
+    in_force_at = made + timedelta(seconds=1)
+    row = plan("Verified", created_at=made, in_force_at=in_force_at, seconds_to_running=None)
+    topologies, expected = periods(spark, acked, [9.0] * 6 + [90.0] * 8 + [6.0] * 6)
+    plans, unseen = spark.createDataFrame([row], PLANS), spark.createDataFrame([], PLACES)
+    (cost,) = restart_costs(plans, unseen, topologies, expected).collect()
+    assert (cost["seconds"], cost["missing_trees"]) == (1.0 + RUNNING_TIMEOUT_SECONDS, pytest.approx(5_000.0))
+    effects = plan_effects(plans, topologies, expected, Around(300.0)).where("figure = 'latency_p50_ms'")
+    assert [row["after"] for row in effects.collect()] == [6.0]
 
 
 def test_of_what_nobody_measured_nothing_is_said_to_be_missing(spark: SparkSession) -> None:

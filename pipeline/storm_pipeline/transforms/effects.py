@@ -18,6 +18,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from storm_operator.apply import RUNNING_TIMEOUT_SECONDS
 from storm_pipeline.schemas import schema_of
 from storm_pipeline.transforms.profiles import topology_ids
 
@@ -64,7 +65,10 @@ def plan_effects(plans: DataFrame, topologies: DataFrame, expected: DataFrame, a
 
 
 def _by_topology(plans: DataFrame) -> DataFrame:
-    """A row for each topology of each plan that came into force: when its execution began, and when all ran again."""
+    """A row for each topology of each plan that came into force: when its execution began, and when all ran again.
+
+    Executors that were not seen to run in the time that they were given count as not running for all of it.
+    """
     in_force = f.unix_micros("in_force_at") / 1e6
     created = f.unix_micros("created_at") / 1e6
     return (
@@ -72,7 +76,7 @@ def _by_topology(plans: DataFrame) -> DataFrame:
         .withColumn("topology_id", f.explode(topology_ids()))
         # Of a plan that waited for nobody it is the decision's very time, which a difference misses by rounding.
         .withColumn("begun", f.greatest(created, in_force - f.col("seconds_to_in_force")))
-        .withColumn("running", in_force + f.coalesce("seconds_to_running", f.lit(0.0)))
+        .withColumn("running", in_force + f.coalesce("seconds_to_running", f.lit(RUNNING_TIMEOUT_SECONDS)))
     )
 
 

@@ -223,15 +223,18 @@ def test_a_forecast_is_of_the_next_period_however_late_that_ends_but_not_of_one_
     ends = [MONDAY + timedelta(seconds=at) for at in (10.0, 20.013, 29.997, 100.0)]
     periods = [("blue", "w-1", end, seconds) for end, seconds in zip(ends, (10.0, 10.013, 9.984, 10.0), strict=True)]
     forecasts = [(*period, component, 50.0) for period in periods for component in ("s", "other", "bolt")]
-    kinds = [("blue", "w-1", "s", "spout"), ("blue", "w-1", "other", "spout"), ("blue", "w-1", "bolt", "bolt")]
+    components = [("blue", "w-1", "s", "spout"), ("blue", "w-1", "other", "spout"), ("blue", "w-1", "bolt", "bolt")]
+    kind = schema_of("cluster text, topology_id text, component text, component_kind text")
     period = "cluster text, topology_id text, period_end time, period_seconds number"
-    found = expected_load(
-        spark.createDataFrame(forecasts, schema_of(f"{period}, component text, arrivals_per_second number")),
-        spark.createDataFrame(kinds, schema_of("cluster text, topology_id text, component text, component_kind text")),
-        spark.createDataFrame(periods, schema_of(period)),
-    )
+    kinds, seen = spark.createDataFrame(components, kind), spark.createDataFrame(periods, schema_of(period))
+    forecast = schema_of(f"{period}, component text, arrivals_per_second number")
+    found = expected_load(spark.createDataFrame(forecasts, forecast), kinds, seen)
     told = {(row["period_end"].replace(tzinfo=UTC), row["expected_load"]) for row in found.collect()}
     assert told == {(ends[1], 100.0), (ends[2], 100.0)}
+    # Of the two spouts one is not forecast for a period, as when its worker has just started: nobody knows the sum.
+    partly = [row for row in forecasts if (row[2], row[4]) != (ends[0], "other")]
+    found = expected_load(spark.createDataFrame(partly, forecast), kinds, seen)
+    assert [row["period_end"].replace(tzinfo=UTC) for row in found.collect()] == [ends[2]]
 
 
 def test_a_plan_that_never_came_into_force_moved_and_restarted_nothing(spark: SparkSession) -> None:

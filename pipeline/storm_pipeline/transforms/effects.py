@@ -81,14 +81,24 @@ def _by_topology(plans: DataFrame) -> DataFrame:
 
 
 def expected_load(forecasts: DataFrame, executors: DataFrame, topologies: DataFrame) -> DataFrame:
-    """What the spouts of a topology were forecast to emit in each of its periods that a forecast was made of."""
+    """What the spouts of a topology were forecast to emit in each of its periods that a forecast was made of.
+
+    Of periods for which not all of them were forecast, as after one was moved, nobody knows the sum.
+    """
     spouts = executors.where("component_kind = 'spout'").select("cluster", "topology_id", "component").distinct()
+    of_topology = Window.partitionBy("cluster", "topology_id")
+    spouts = spouts.withColumn("spouts", f.count(f.lit(1)).over(of_topology))
     made_at = forecasts.withColumnRenamed("period_end", "made_at").drop("period_seconds")
     return (
         made_at.join(spouts, ["cluster", "topology_id", "component"])
         .join(_following(topologies), ["cluster", "topology_id", "made_at"])
         .groupBy("cluster", "topology_id", "period_end")
-        .agg(f.sum("arrivals_per_second").alias("expected_load"))
+        .agg(
+            f.sum("arrivals_per_second").alias("expected_load"),
+            (f.count(f.lit(1)) == f.max("spouts")).alias("of_all_spouts"),
+        )
+        .where("of_all_spouts")
+        .drop("of_all_spouts")
     )
 
 

@@ -57,11 +57,8 @@ def provided(stage: Stage, series: Series, first: int, forecaster: Forecaster) -
     millicores = allocated_millicores(told * stage.cpu_ms / stage.executors)
     # A thread cannot use more than a core, whatever it is given.
     needed = np.minimum(series.values[first:] * stage.cpu_ms / stage.executors, RESOURCES.ceiling_millicores)
-    core_seconds = stage.executors * series.period_seconds / MS_PER_SECOND
-    spare = millicores - needed
-    return Provided(
-        core_seconds * float(np.maximum(0.0, -spare).sum()), core_seconds * float(np.maximum(0.0, spare).sum())
-    )
+    spare = (millicores - needed) * stage.executors * series.lengths[first:] / MS_PER_SECOND
+    return Provided(float(np.maximum(0.0, -spare).sum()), float(np.maximum(0.0, spare).sum()))
 
 
 def allocated_millicores(needs: Floats) -> Floats:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -163,6 +165,22 @@ def test_cpu_is_judged_by_the_executors_that_a_component_has_now() -> None:
     cycle = Cycle(400.0, 10.0, with_yardsticks=False)
     before, now = (judge_frame(rows.assign(executors=count), cycle) for count in ([16] * 80 + [2] * 240, 2))
     assert before.equals(now)
+
+
+@pytest.mark.parametrize(("before", "now"), [(10.0, 60.0), (60.0, 10.0)])
+def test_a_season_is_found_though_the_operator_s_periods_were_once_of_another_length(before: float, now: float) -> None:
+    """Six hours of the one, four of the other; each hour has a spike of five minutes, twenty minutes into it."""
+    lengths = [before] * round(6 * 3600 / before) + [now] * round(4 * 3600 / now)
+    ends = np.cumsum(lengths)
+    loads = np.where((((ends - 1.0) % 3600.0) // 300.0) == 4.0, 300.0, 100.0)
+    rows = pd.DataFrame({"at_seconds": MONDAY.timestamp() + ends, "period_seconds": lengths, "executors": 2})
+    rows = rows.assign(period_end=MONDAY, arrived_per_second=loads, cpu_per_tuple=6.0)
+    rows = rows.assign(cluster="blue", topology_name="w", topology_id="w-1", component="split")
+    found = judge_frame(rows, Cycle(3600.0, 30.0, with_yardsticks=False)).set_index("forecaster")
+    assert set(found.index) == {"DampedTrend", "Line", "Seasonal"}
+    assert found.loc["Seasonal", "short_percent"] == 0.0
+    expected = json.loads(found["season"].iloc[0])["expected_per_second"]
+    assert expected == pytest.approx([300.0 if 40 <= number < 50 else 100.0 for number in range(120)])
 
 
 def plan(state: str, minutes: int = 0, **others: object) -> tuple[Any, ...]:

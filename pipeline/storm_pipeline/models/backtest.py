@@ -57,20 +57,28 @@ USUAL = SchedulingSettings().forecast.value
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One component's arrivals: ends of periods, ascending, and tuples per second in each."""
+    """One component's arrivals: ends of periods, ascending, and tuples per second in each.
+
+    `period_seconds` is how long all periods were, or each.
+    """
 
     times: Floats
     values: Floats
-    period_seconds: float
+    period_seconds: float | Floats
+
+    @property
+    def lengths(self) -> Floats:
+        """Of each period, in seconds."""
+        return np.broadcast_to(np.asarray(self.period_seconds, dtype=np.float64), self.times.shape)
 
     def before(self, seconds: float) -> Series:
         """The periods that ended by then."""
         end = int(np.searchsorted(self.times, seconds, side="right"))
-        return Series(self.times[:end], self.values[:end], self.period_seconds)
+        return Series(self.times[:end], self.values[:end], self.lengths[:end])
 
     def cycles(self, cycle_seconds: float) -> list[float]:
         """The beginnings of the cycles that the periods lie in, ascending."""
-        starts = np.floor((self.times - self.period_seconds / 2.0) / cycle_seconds)
+        starts = np.floor((self.times - self.lengths / 2.0) / cycle_seconds)
         return [float(start) * cycle_seconds for start in np.unique(starts)]
 
 
@@ -86,16 +94,14 @@ class Backtest:
 
 def forecasts(series: Series, forecaster: Forecaster, first: int, last: int, phi: int = PHI) -> Floats:
     """What `forecaster` says of periods `first..last-1`, each from the `phi` before it; NaN where it says nothing."""
-    times, values = series.times.tolist(), series.values.tolist()
+    times, values, lengths = series.times.tolist(), series.values.tolist(), series.lengths.tolist()
     found = np.full(last - first, np.nan)
     for index in range(first, last):
         start = index
-        while (
-            start > 0 and index - start < phi and times[index] - times[start - 1] < (phi + 0.5) * series.period_seconds
-        ):
+        while start > 0 and index - start < phi and times[index] - times[start - 1] < (phi + 0.5) * lengths[index]:
             start -= 1
         points = list(zip(times[start:index], values[start:index], strict=True))
-        told = forecaster(points, times[index], series.period_seconds) if points else None
+        told = forecaster(points, times[index], lengths[index]) if points else None
         if told is not None:
             found[index - first] = told
     return found
@@ -186,7 +192,7 @@ def judge(
         best = _best_season(series, origins, first, (cycle_seconds, bin_seconds), errors, told[USUAL], step, phi)
         if best is not None:
             errors[SEASONAL], shape, factor = best
-            learned = learn_season(series.times, series.values, series.period_seconds, shape)
+            learned = learn_season(series.times, series.values, series.lengths, shape)
             season = None if learned is None else with_readiness(learned, factor)
     forecaster = best_of(errors, season is not None)
     for name, yardstick in (others or {}).items():
@@ -237,7 +243,7 @@ def _seasonal(series: Series, origins: Sequence[float], first: int, shape: Seaso
     parts = []
     for origin, start, end in zip(origins, starts, ends, strict=True):
         known = series.before(origin)
-        season = learn_season(known.times, known.values, series.period_seconds, shape)
+        season = learn_season(known.times, known.values, known.lengths, shape)
         if season is None:
             parts.append(np.full(end - start, np.nan))
         else:

@@ -7,7 +7,6 @@ such as at the edges of a spike that does not come to the second. Cycles are bro
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,15 +33,18 @@ class SeasonShape:
     level_weight: float
 
 
-def learn_season(times: Floats, values: Floats, period_seconds: float, shape: SeasonShape) -> Season | None:
+def learn_season(times: Floats, values: Floats, period_seconds: float | Floats, shape: SeasonShape) -> Season | None:
     """The season of a load; None where too few cycles or bins were seen, or nothing ever came.
 
-    `times` are the ends of periods in seconds since 1970, ascending; `values` are tuples per second in them.
+    `times` are the ends of periods in seconds since 1970, ascending; `values` are tuples per second in them;
+    `period_seconds` is how long all of them were, or each.
     """
     count = bins_in(shape.cycle_seconds, shape.bin_seconds)
     # A period that is longer than a bin tells of each that it lies in.
-    parts = max(1, math.ceil(period_seconds / shape.bin_seconds))
-    middles = np.repeat(times, parts) - period_seconds * np.tile((np.arange(parts) + 0.5) / parts, len(times))
+    lengths = np.broadcast_to(np.asarray(period_seconds, dtype=np.float64), times.shape)
+    parts = np.maximum(1, np.ceil(lengths / shape.bin_seconds)).astype(np.int64)
+    place = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    middles = np.repeat(times, parts) - np.repeat(lengths, parts) * (place + 0.5) / np.repeat(parts, parts)
     values = np.repeat(values, parts)
     bins = np.floor((middles % shape.cycle_seconds) / shape.bin_seconds).astype(np.int64) % count
     cycles = np.unique(np.floor(middles / shape.cycle_seconds), return_inverse=True)[1]

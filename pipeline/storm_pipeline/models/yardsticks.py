@@ -35,15 +35,16 @@ def yardsticks(cycle_seconds: float) -> Mapping[str, Yardstick]:
 def naive(series: Series, first: int, last: int, cycle_seconds: float) -> Floats:
     """As it was a cycle ago; NaN where nothing was measured then."""
     wanted = series.times[first:last] - cycle_seconds
-    index = np.clip(np.searchsorted(series.times, wanted - series.period_seconds / 2.0), 0, len(series.times) - 1)
-    near = np.abs(series.times[index] - wanted) < series.period_seconds / 2.0
+    half = series.lengths[first:last] / 2.0
+    index = np.clip(np.searchsorted(series.times, wanted - half), 0, len(series.times) - 1)
+    near = np.abs(series.times[index] - wanted) < half
     return np.where(near, series.values[index], np.nan)
 
 
 def holt_winters(series: Series, first: int, last: int, cycle_seconds: float) -> Floats:
     """Additive Holt-Winters on bins of a 48th of a cycle, fitted anew before each cycle; NaN where it cannot be."""
     width = cycle_seconds / BINS_OF_A_CYCLE
-    bins = np.floor((series.times - series.period_seconds / 2.0) / width).astype(np.int64)
+    bins = np.floor((series.times - series.lengths / 2.0) / width).astype(np.int64)
     told = np.full(last - first, np.nan)
     for origin in np.unique(bins[first:last] // BINS_OF_A_CYCLE) * BINS_OF_A_CYCLE:
         past = bins < origin

@@ -63,8 +63,10 @@ def _judge_by(cycle: Cycle) -> Callable[[pd.DataFrame], pd.DataFrame]:
 def judge_frame(rows: pd.DataFrame, cycle: Cycle) -> pd.DataFrame:
     """One component's history, in any order, to its rows of `JUDGED`."""
     rows = rows.sort_values("at_seconds", kind="stable")
-    period = float(rows["period_seconds"].median())
-    series = Series(rows["at_seconds"].to_numpy(np.float64), rows["arrived_per_second"].to_numpy(np.float64), period)
+    # The operator's period may have been changed; passes that came late change nothing.
+    usual = rows["period_seconds"].groupby(rows["at_seconds"] // cycle.cycle_seconds).transform("median")
+    times, arrivals = (rows[name].to_numpy(np.float64) for name in ("at_seconds", "arrived_per_second"))
+    series = Series(times, arrivals, usual.to_numpy(np.float64))
     kappa = float(rows["cpu_per_tuple"].iloc[0])
     step = cycle.theta_millicores * float(rows["executors"].iloc[-1]) / kappa if kappa > 0.0 else None
     others = yardsticks(cycle.cycle_seconds) if cycle.with_yardsticks else {}

@@ -73,6 +73,9 @@ class TerminalListener:
                     self.say(f"note: {problem}")
             self.last_problems = problems
         self._say_forecasters(report)
+        # What was said of those that this pass did not decide for is over: the same again is news.
+        present = {topology_ids for topology_ids, _ in report.decisions}
+        self.last_decisions = {ids: key for ids, key in self.last_decisions.items() if ids in present}
         for topology_ids, decision in report.decisions:
             if isinstance(decision, Hold):
                 key, sentence = decision.reason.value, f"hold, {decision.reason.value}: {decision.message}"

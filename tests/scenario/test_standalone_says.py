@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loop_scene import scene, with_mode
+from storm_operator.adapters.errors import ZooKeeperUnreachable
 from storm_operator.core.decision import Plan
 from storm_operator.core.settings import Mode
 from storm_operator.terminal import KEPT_PLANS, TerminalListener
@@ -47,3 +48,16 @@ def test_only_so_many_plans_are_remembered() -> None:
     assert len(terminal.last_words) == KEPT_PLANS
     terminal.on_record(record)
     assert len(said) == 1
+
+
+def test_each_outage_is_said_and_that_it_is_over() -> None:
+    played, said = scene(), list[str]()
+    played.loop.listener = TerminalListener(said.append)
+    for _ in range(2):
+        played.run(with_mode(Mode.OBSERVE))
+        played.observer.error = ZooKeeperUnreachable("ZooKeeper does not answer")
+        played.run(with_mode(Mode.OBSERVE))
+        played.observer.error = None
+    played.run(with_mode(Mode.OBSERVE))
+    watched, out = "hold, ObserveOnly: mode is Observe: measured, not planned", "hold, ClusterUnreachable: "
+    assert said == [watched, f"{out}ZooKeeper does not answer", watched, f"{out}ZooKeeper does not answer", watched]

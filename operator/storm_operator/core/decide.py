@@ -14,6 +14,7 @@ from storm_operator.core.clock_steps import is_younger
 from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory, assignment_hash
 from storm_operator.core.excluded_windows import window_over
+from storm_operator.core.load_history import periods_seen
 from storm_operator.core.measurement_check import check_measurements
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.proposed_change import ProposedChange, examine_proposal
@@ -130,8 +131,9 @@ def _not_worth_it(
     """The rules that an urgent change is excepted from."""
     if change.is_urgent:
         return None
-    if scheduling.trigger is Trigger.GAIN and len(snapshot.history) < scheduling.minimum_periods:
-        return _too_little_seen(change, len(snapshot.history), scheduling.minimum_periods)
+    seen = periods_seen(snapshot.history, change.topology_ids)
+    if scheduling.trigger is Trigger.GAIN and seen < scheduling.minimum_periods:
+        return _too_little_seen(change, seen, scheduling.minimum_periods)
     cooling_down = _cooling_down(change, scheduling.cool_down_seconds, memory, now_seconds)
     if cooling_down is not None or scheduling.trigger is Trigger.POLICY:
         return cooling_down

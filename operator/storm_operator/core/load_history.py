@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from storm_operator.core.model import Executor, ExecutorLoad, Topology
@@ -65,6 +66,15 @@ def undisturbed(history: Sequence[LoadPeriod], since_seconds: float | None) -> t
     if since_seconds is None:
         return tuple(history)
     return tuple(period for period in history if period.ended_at_seconds - period.period_seconds >= since_seconds)
+
+
+def periods_seen(history: Sequence[LoadPeriod], topology_ids: Iterable[str]) -> int:
+    """In how many periods each of these topologies was measured; of one that was submitted lately they are fewer.
+
+    One that never was counts nothing: whether to go on without its figures is for `minimum_completeness` to say.
+    """
+    seen = Counter(topology_id for period in history for topology_id in {owner for owner, _ in period.components})
+    return min((seen[topology_id] for topology_id in topology_ids if topology_id in seen), default=len(history))
 
 
 def was_counted_since(snapshot: ClusterSnapshot, since_seconds: float) -> bool:

@@ -15,6 +15,7 @@ from storm_operator.core.clock_steps import is_younger
 from storm_operator.core.decide import in_excluded_window
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
+from storm_operator.core.load_history import periods_seen
 from storm_operator.core.measurement_check import check_measurements
 from storm_operator.core.model import Component, ComponentKind, Demand, Executor, Topology
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Mode, PlacementSettings, SchedulingSettings
@@ -116,7 +117,7 @@ def why_load_waits(
     return (
         _not_ours_to_decide(scheduling)
         or check_measurements(snapshot, demand, PlacementSettings(scheduling, frozenset({topology_id})))
-        or _too_little_seen(len(snapshot.history), scheduling.minimum_periods)
+        or _too_little_seen(periods_seen(snapshot.history, [topology_id]), scheduling.minimum_periods)
         or in_excluded_window(scheduling, now_seconds)
         or _cooling_down(memory.changed_at_seconds.get(topology_id), scheduling.cool_down_seconds, now_seconds)
     )

@@ -131,7 +131,7 @@ class SchedulingSettings:
     rollback_margin_percent: float = _option(25.0, "a plan that makes latency or traffic worse by more is rolled back")
     settling_seconds: float = _option(20.0, "time between plan in force and the comparison with its prediction")
     history_periods: int = _option(5, "Liu's phi: periods that forecast and demand look back over")
-    minimum_periods: int = _option(3, "periods that must be seen before what could wait moves: whether load rises")
+    minimum_periods: int = _option(3, "periods that a topology must be seen for before it moves, if it could wait")
     forecast: Forecast = _option(Forecast.DAMPED_TREND, "how the load of the next period is forecast")
     minimum_completeness: float = _option(1.0, "least share of executors with metrics, else Hold")
     maximum_age_seconds: float = _option(15.0, "metrics older than this are stale: Hold")

@@ -521,3 +521,11 @@ def test_any_decision_is_consistent_and_deciding_again_holds(data: st.DataObject
     fullest = max(Counter(slot.supervisor_id for slot in target.slot_of.values()).values())
     reason = HoldReason.TOO_LITTLE_CAPACITY if fullest * each > 950.0 else HoldReason.NO_CHANGE
     held(decision(target, picture(dict(target.slot_of)), demand), reason)
+
+
+def test_a_topology_that_came_lately_waits_for_periods_of_its_own() -> None:
+    """Others have been measured for long; its first period is that of JVMs that start."""
+    others = dataclasses.replace(PERIODS[0], components={("others", "spout"): component_load(100)})
+    now = dataclasses.replace(picture(), history=(*[others] * 10, *PERIODS))
+    assert "1 of 3 periods" in held(decision(now=now, minimum_periods=3), HoldReason.WARMING_UP)
+    planned(decision(now=dataclasses.replace(now, history=(others, *PERIODS * 3)), minimum_periods=3))

@@ -151,15 +151,18 @@ WORDS = topology(2)
 EVERY_MINUTE = (ExcludedWindow("* * * * *", 3600),)
 
 
+OTHERS = history("others", {"spout": [component_load(300.0)] * 20})
+
+
 def hold(memory: DecisionMemory | None = None, missing: bool = False, **settings: Any) -> HoldReason | None:
-    """Why a resize by load waits under `settings`, after three periods that were seen."""
+    """Why a resize by load waits under `settings`, after three periods that were seen, of others many more."""
     loads = {name: [component_load(300.0)] * 3 for name in ("spout", "count")}
     where = placed(WORDS, {"spout": "s1", "count": "s1"})
     picture = snapshot(
         (WORDS,),
         supervisors(1),
         where,
-        periods=history("words", loads),
+        periods=(*OTHERS, *history("words", loads)),
         missing=WORDS.executors[:1] if missing else (),
     )
     found = why_load_waits(

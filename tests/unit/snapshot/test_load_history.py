@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from builders import snapshot, supervisors
+from builders import component_load, history, snapshot, supervisors
 from storm_operator.adapters.resource_schema import topology_schema
-from storm_operator.core.load_history import KEPT_PERIODS, with_period
+from storm_operator.core.load_history import KEPT_PERIODS, periods_seen, with_period
 from storm_operator.core.placement.aniello_online import PARAMETERS
 from storm_operator.core.placement.triggers import was_at_bound
 from storm_operator.core.snapshot import LoadPeriod
@@ -44,3 +44,11 @@ def test_the_longest_overload_that_may_be_asked_for_is_seen(period_seconds: floa
 def test_a_period_without_anything_measured_changes_nothing() -> None:
     history = kept(10.0)
     assert with_period(history, None) == history
+
+
+def test_periods_that_were_seen_are_those_of_the_topology_that_came_last() -> None:
+    own = history("words", {"spout": [component_load(300.0)] * 3})
+    others = history("others", {"spout": [component_load(300.0)] * 20})
+    assert periods_seen((*others, *own), ["words"]) == 3
+    assert periods_seen((*others, *own), ["words", "others"]) == 3
+    assert periods_seen(others, ["words"]) == 20, "whom nobody measures is held for that, or not at all"

@@ -101,6 +101,11 @@ class PlanInHand:
         record = self.pending
         if record is None or record.in_force_at_seconds is None:
             return False
+        ended = sorted(set(record.plan.topology_ids).difference(topology.id for topology in snapshot.topologies))
+        if ended:  # of the others alone nothing was measured before
+            words = f"in force, but cannot be judged: {', '.join(ended)} no longer runs"
+            self._close(record, PlanState.EXPIRED, words)
+            return False
         group = next((g for g in groups if set(record.plan.topology_ids) & set(g.topology_ids)), None)
         if group is None:
             self._close(record, PlanState.EXPIRED, "its topologies are no longer managed")
@@ -108,11 +113,6 @@ class PlanInHand:
         gone = supervisors_gone(record.plan, snapshot)
         if gone:  # what is measured now says nothing about the plan, and what it leaves must be planned for at once
             self._close(record, PlanState.EXPIRED, f"in force, but cannot be judged: lost {', '.join(gone)} meanwhile")
-            return False
-        ended = sorted(set(record.plan.topology_ids).difference(topology.id for topology in snapshot.topologies))
-        if ended:  # of the others alone nothing was measured before
-            words = f"in force, but cannot be judged: {', '.join(ended)} no longer runs"
-            self._close(record, PlanState.EXPIRED, words)
             return False
         resized = resized_topologies(record.plan, snapshot)
         if resized:  # neither is the plan in force any more, nor can those that it moved go back

@@ -620,6 +620,26 @@ def test_plan_of_which_one_topology_ended_keeps_nobody_waiting() -> None:
     assert not played.loop.has_pending_plan
 
 
+def test_plan_whose_topology_was_killed_ends_for_that_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = scene()
+    played.run()
+    with_it = played.observer.observe({}, (), 0.0, 0.0)
+    without_it = replace(with_it, topologies=(), assignment=Assignment({}))
+    monkeypatch.setattr(played.observer, "observe", lambda *_: without_it)
+    played.run()
+    assert played.loop.memory.records[-1].message == "in force, but cannot be judged: words no longer runs"
+
+
+def test_that_nothing_was_measured_since_the_last_plan_is_no_never() -> None:
+    played = scene()
+    played.run()
+    played.observer.counted_seconds = 60.0
+    held = played.run()
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.WARMING_UP
+    assert "since the last plan" in held.message
+
+
 def test_plan_whose_topology_has_other_executors_by_now_is_neither_judged_nor_taken_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

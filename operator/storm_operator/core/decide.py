@@ -182,7 +182,7 @@ def _cooling_down(
         return None
     return Hold(
         HoldReason.COOL_DOWN,
-        f"the last plan is {now_seconds - max(changed_at):.0f} s old, the next may follow after "
+        f"the last change is {now_seconds - max(changed_at):.0f} s old, the next may follow after "
         f"{cool_down_seconds:.0f} s (proposed: {change.what_moves})",
     )
 

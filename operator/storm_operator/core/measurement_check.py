@@ -39,9 +39,11 @@ def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: Plac
 
 
 def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:
-    """Before the first period is measured: that takes its time, but none is enough where nobody measures."""
+    """Before the first period is measured, at first or after a plan: that takes its time, but none is enough where
+    nobody measures."""
     if not snapshot.topologies:
         return Hold(HoldReason.NO_CHANGE, "no topology runs: there is nothing to place")
+    unmeasured = f"no control period has been measured since the start, or since the last plan{_problems(snapshot)}"
     in_use = {snapshot.assignment.slot_of[executor].supervisor_id for executor in _running(snapshot, settings)}
     silent = sorted(
         supervisor.host
@@ -51,10 +53,9 @@ def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:
     if silent:
         return Hold(
             HoldReason.METRICS_INCOMPLETE,
-            f"no agent speaks for {', '.join(silent)}, where executors run; no control period has been measured "
-            f"since the last change{_problems(snapshot)}",
+            f"no agent speaks for {', '.join(silent)}, where executors run; {unmeasured}",
         )
-    return Hold(HoldReason.WARMING_UP, f"no control period has been measured yet{_problems(snapshot)}")
+    return Hold(HoldReason.WARMING_UP, unmeasured)
 
 
 def _running(snapshot: ClusterSnapshot, settings: PlacementSettings) -> set[Executor]:

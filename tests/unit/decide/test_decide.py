@@ -237,7 +237,7 @@ def test_a_burst_of_bad_targets_pushes_out_none_of_the_same_day() -> None:
 
 def test_cool_down() -> None:
     recent = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 20})
-    assert "20 s old" in held(decision(memory=recent), HoldReason.COOL_DOWN)
+    assert "the last change is 20 s old" in held(decision(memory=recent), HoldReason.COOL_DOWN)
     planned(decision(memory=recent, cool_down_seconds=20.0))
     planned(decision(memory=DecisionMemory(changed_at_seconds={"another": NOW_SECONDS})))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, datetime, tzinfo
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from storm_operator.core.cron import parse_cron
 from storm_operator.core.settings import ExcludedWindow
+
+MINUTE = timedelta(minutes=1)
 
 
 def window_over(windows: Iterable[ExcludedWindow], at_seconds: float) -> tuple[ExcludedWindow, float] | None:
@@ -32,9 +34,27 @@ def zone_named(name: str) -> tzinfo:
 
 @lru_cache(maxsize=256)
 def _last_begin(window: ExcludedWindow, minute: int) -> float | None:
-    """Unix time of the last begin that can still reach into `minute` (counted since 1970)."""
+    """Unix time of the last begin that can still reach into `minute` (counted since 1970).
+
+    What was to begin within the hour that clocks skip begins at its end, as crontab has it.
+    """
     schedule, zone = parse_cron(window.cron), zone_named(window.time_zone)
+    local = _on_the_clock(minute, zone)
     for begin in range(minute, minute - window.duration_seconds // 60 - 1, -1):
-        if schedule.matches(datetime.fromtimestamp(begin * 60, zone)):
+        before = _on_the_clock(begin - 1, zone)
+        if schedule.matches(local) or any(map(schedule.matches, _skipped(before, local))):
             return begin * 60.0
+        local = before
     return None
+
+
+def _on_the_clock(minute: int, zone: tzinfo) -> datetime:
+    return datetime.fromtimestamp(minute * 60, zone).replace(tzinfo=None)
+
+
+def _skipped(before: datetime, local: datetime) -> Iterator[datetime]:
+    """The minutes that a clock which shows `before` skips where a minute later it shows `local`."""
+    shown = before + MINUTE
+    while shown < local:
+        yield shown
+        shown += MINUTE

@@ -92,12 +92,19 @@ def test_a_window_begins_in_its_own_time_zone() -> None:
     assert window_over([berlin], at("2024-01-01T07:30")) is not None
 
 
-def test_the_hour_that_a_change_of_clocks_leaves_out_begins_nothing_and_the_doubled_one_twice() -> None:
+def test_what_begins_in_an_hour_that_clocks_skip_begins_at_its_end_and_in_the_doubled_one_twice() -> None:
     early = ExcludedWindow("30 2 * * *", 60, "Europe/Berlin")
     spring = datetime(2024, 3, 31, tzinfo=UTC).timestamp()
     autumn = datetime(2024, 10, 27, tzinfo=UTC).timestamp()
     begins = [[s for s in range(0, 6 * 3600, 60) if window_over([early], day + s)] for day in (spring, autumn)]
-    assert begins == [[], [30 * 60, 90 * 60]]
+    assert begins == [[60 * 60], [30 * 60, 90 * 60]]
+
+
+def test_a_night_whose_midnight_is_skipped_is_excluded_all_the_same() -> None:
+    cairo = ExcludedWindow("0 0 * * *", 5 * 3600, "Africa/Cairo")
+    one = at("2024-04-26T01:00", "Africa/Cairo")  # the minute after 23:59
+    assert window_over([cairo], one - 1.0) is None
+    assert window_over([cairo], one) == (cairo, one + 5 * HOUR)
 
 
 def test_a_window_that_begins_anew_while_it_lasts_lasts_from_its_last_begin() -> None:

@@ -27,25 +27,24 @@ class ApprovalDesk:
     new_plan_id: Callable[[float], str]
 
     def review(self, topology_ids: tuple[str, ...], decision: Decision, snapshot: ClusterSnapshot) -> PlanRecord | None:
-        """The proposal for these topologies if it was approved and still stands; an outdated one is told so."""
-        known = self.memory.proposals.of(topology_ids)
-        if known is None:
-            return None
-        approved = bool(known.approved_by)
-        # An approved plan is carried out even if another would be proposed by now, but never from another start.
-        proposed_now = known.plan if approved else decision
-        obstacle = why_out_of_reach(known.plan.base, known.plan.target, snapshot)
-        expired = obstacle or _strangers(known, topology_ids) or outdated(known, proposed_now, snapshot.assignment)
-        if expired is not None:
-            self._drop(known, PlanState.EXPIRED, expired)
-            return None
-        return known if approved else None
+        """The first proposal for these topologies that was approved and still stands; outdated ones are told so."""
+        for known in self.memory.proposals.of(topology_ids):
+            approved = bool(known.approved_by)
+            # An approved plan is carried out even if another would be proposed by now, but never from another start.
+            proposed_now = known.plan if approved else decision
+            obstacle = why_out_of_reach(known.plan.base, known.plan.target, snapshot)
+            expired = obstacle or _strangers(known, topology_ids) or outdated(known, proposed_now, snapshot.assignment)
+            if expired is not None:
+                self._drop(known, PlanState.EXPIRED, expired)
+            elif approved:
+                return known
+        return None
 
     def propose(self, record: PlanRecord, waits_for: str) -> Plan:
         """Let the plan wait for a person, unless one that does the same waits already; the one that waits."""
-        known = self.memory.proposals.of(record.plan.topology_ids)
-        if known is not None and is_same_proposal(known, record.plan):
-            return known.plan
+        for known in self.memory.proposals.of(record.plan.topology_ids):
+            if is_same_proposal(known, record.plan):
+                return known.plan
         self._keep(replace(record, message=waits_for))
         return record.plan
 
@@ -75,7 +74,7 @@ class ApprovalDesk:
 
         It is itself not told of: an earlier life of the operator has done so.
         """
-        while (known := self.memory.proposals.of(record.plan.topology_ids)) is not None:
+        for known in self.memory.proposals.of(record.plan.topology_ids):
             self._drop(known, PlanState.EXPIRED, f"superseded by plan {record.plan.id}")
         self.memory.proposals = self.memory.proposals.having(record)
 

@@ -39,10 +39,11 @@ class Proposals:
 
     waiting: tuple[PlanRecord, ...] = ()
 
-    def of(self, topology_ids: Iterable[str]) -> PlanRecord | None:
-        """The proposal that concerns any of these topologies."""
+    def of(self, topology_ids: Iterable[str]) -> tuple[PlanRecord, ...]:
+        """The proposals that concern any of these topologies: ways back first, then what else was approved."""
         wanted = set(topology_ids)
-        return next((record for record in self.waiting if wanted & set(record.plan.topology_ids)), None)
+        found = (record for record in self.waiting if wanted & set(record.plan.topology_ids))
+        return tuple(sorted(found, key=lambda record: (not record.approved_by, not record.rollback_of)))
 
     def named(self, plan_id: str) -> PlanRecord | None:
         return next((record for record in self.waiting if record.plan.id == plan_id), None)

@@ -111,9 +111,9 @@ class TestApproval:
 class TestProposals:
     def test_are_found_by_topology_and_by_id(self) -> None:
         kept = Proposals().having(KNOWN)
-        assert kept.of(["other", TOPOLOGY_ID]) == KNOWN
+        assert kept.of(["other", TOPOLOGY_ID]) == (KNOWN,)
         assert kept.named(KNOWN.plan.id) == KNOWN
-        assert kept.of(["other"]) is None
+        assert kept.of(["other"]) == ()
         assert kept.named("p-other") is None
 
     def test_new_one_takes_the_place_of_what_concerned_its_topologies(self) -> None:

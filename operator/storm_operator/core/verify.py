@@ -152,6 +152,8 @@ def _other_load(record: PlanRecord, after: Outcome) -> str:
     That more is acked may be what the relief of an overload has brought, or a place for executors that had none.
     """
     before, now = _load(record.before, record.before), _load(record.before, after)
+    if before is None:
+        return "; what was acked before is unknown, so that nothing tells what it brought"
     if not before:
         return "; nothing was acked or emitted before, so that nothing tells what it brought"
     if now is None:

@@ -26,6 +26,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from storm_operator.core.demand import allocation, component_needs, is_held_back, shared_out
 from storm_operator.core.forecast import LEAST_PER_SECOND, ComponentKey, LoadForecast, measured_loads
@@ -43,6 +44,9 @@ MOST_GROWTH = 10.0
 """Nobody is thought to need more than so many times what it needs now: lines do not go on for ever."""
 
 HELD_BACK_FACTOR = 2.0
+
+GAP_PERIODS = 1.5
+"""A period that ended longer after the one before does not follow it."""
 
 STEADY_PERIODS, LEAST_STEADY_POINTS = 10, 8
 """What is to come is told from more of the past than room is: it alone may be why executors move."""
@@ -222,7 +226,19 @@ def _growth_soon(topology: Topology, component: str, history: Sequence[LoadPerio
 
 
 def _arrivals(topology: Topology, component: str, window: Sequence[LoadPeriod]) -> list[tuple[float, float]]:
-    return [(at, load.arrived_per_second) for at, load in measured_loads(topology, component, window)]
+    """(end of period, arrivals) of the periods of `window` since the last gap in what was measured of the component.
+
+    What changed while nobody measured, as where a worker died and its backlog follows, would look like a sure rise: a
+    line through what was before the gap and what is after it fits almost exactly.
+    """
+    own = [period for period in window if (topology.id, component) in period.components]
+    gaps = [at for at, (before, period) in enumerate(pairwise(own), start=1) if _is_gap_between(before, period)]
+    unbroken = own[gaps[-1] :] if gaps else own
+    return [(at, load.arrived_per_second) for at, load in measured_loads(topology, component, unbroken)]
+
+
+def _is_gap_between(before: LoadPeriod, period: LoadPeriod) -> bool:
+    return period.ended_at_seconds - before.ended_at_seconds > GAP_PERIODS * period.period_seconds
 
 
 def _grown(points: Sequence[tuple[float, float]], more_per_second: float) -> float:

@@ -226,3 +226,21 @@ def test_a_long_rise_counts_before_it_arrives_where_it_fills_the_cluster() -> No
 @pytest.mark.parametrize("arrived", [[100.0, 120.0, 140.0, 160.0, 180.0], [100.0] * 5 + [200.0] * 5, [150.0] * 10])
 def test_a_short_rise_a_step_and_rest_are_not_to_come(arrived: list[float]) -> None:
     assert not demand_of(picture(*arrived)).coming_millicores
+
+
+@pytest.mark.parametrize("missed", [1, 2, 5, 360])
+@pytest.mark.parametrize("since", range(1, 10))
+def test_a_step_while_nobody_measured_is_no_growth(missed: int, since: int) -> None:
+    """A worker that died, and then works off what waited."""
+    steady = demand_of(picture(*[300.0] * 10))
+    stepped = picture(*[200.0] * (10 - since), *[300.0] * since)
+    earlier = tuple(
+        replace(period, ended_at_seconds=period.ended_at_seconds - missed * period.period_seconds)
+        for period in stepped.history[:-since]
+    )
+    found = demand_of(replace(stepped, history=(*earlier, *stepped.history[-since:])))
+    assert not found.coming_millicores
+    need = found.raw_millicores[WORK[0]]
+    assert found.room_millicores[WORK[0]] <= (1.0 + SCHEDULING.spare_fraction) * max(
+        need, steady.raw_millicores[WORK[0]]
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.errors import NimbusError
+from storm_operator.adapters.errors import NimbusError, RebalanceInProgress
 from storm_operator.adapters.plan_documents import Acknowledgement
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
@@ -56,6 +56,8 @@ class FakeCluster:
     """A bolt works on one tuple until then."""
     finishing: set[str] = field(default_factory=set)
     """Topologies that were killed and have time to finish."""
+    rebalancing: set[str] = field(default_factory=set)
+    """Topologies that somebody rebalances: Nimbus pauses and resumes no spouts of theirs."""
     next_pid: int = 100
 
     def __post_init__(self) -> None:
@@ -68,10 +70,12 @@ class FakeCluster:
         self.schedule()
 
     def activate(self, topology_id: str) -> None:
+        self._refuse_while_rebalancing(topology_id)
         self._call(f"activate {topology_id}")
         self.inactive.discard(topology_id)
 
     def deactivate(self, topology_id: str) -> None:
+        self._refuse_while_rebalancing(topology_id)
         self._call(f"deactivate {topology_id}")
         self.inactive.add(topology_id)
 
@@ -151,6 +155,10 @@ class FakeCluster:
         for slot, executors in after.items():
             if before.get(slot) != executors:
                 self.pids[slot] = self._new_pid()
+
+    def _refuse_while_rebalancing(self, topology_id: str) -> None:
+        if topology_id in self.rebalancing:
+            raise RebalanceInProgress(f"{topology_id} is being rebalanced already")
 
     def _new_pid(self) -> int:
         self.next_pid += 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, TopologyNotAlive
+from storm_operator.adapters.errors import OUT_OF_REACH, PASSING, AdapterError, TopologyNotAlive
 from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, PlanDocuments, StormCommands, WorkerProbe
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
@@ -158,7 +158,10 @@ class Applier:
         self.clock.sleep(max(0.0, known_at - self.clock.now()))
 
     def _resume_spouts(self, record: PlanRecord) -> None:
-        """Of each drained topology, whatever becomes of the others; then raises what was refused first."""
+        """Of each drained topology, whatever becomes of the others; then raises what was refused first.
+
+        What passes by itself goes before that: a plan is not over as long as somebody can yet be resumed.
+        """
         refused: list[AdapterError] = []
         for topology_id in to_drain(record):
             try:
@@ -170,7 +173,7 @@ class Applier:
             except AdapterError as error:
                 refused.append(error)
         if refused:
-            raise refused[0]
+            raise next((error for error in refused if isinstance(error, PASSING)), refused[0])
 
     def _is_in_force(self, plan: Plan) -> bool:
         for topology_id in plan.topology_ids:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, MalformedDocument
+from storm_operator.adapters.errors import OUT_OF_REACH, PASSING, AdapterError, MalformedDocument
 from storm_operator.apply import Applier
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.groups import Group
@@ -72,15 +72,16 @@ class PlanInHand:
     def finish_interrupted(self) -> None:
         """Go on with a plan whose way into force was cut short by a dead operator, or by a peer.
 
-        One that was out of reach is waited for. One that refuses now is taken at its word: a plan that is tried for
-        ever keeps its topologies paused, and everybody else without a plan.
+        One that was out of reach is waited for, and so is a rebalance that somebody else asked for: Nimbus would leave
+        spouts that are paused for the plan as they are. One that refuses otherwise is taken at its word: a plan that is
+        tried for ever keeps its topologies paused, and everybody else without a plan.
         """
         record = self.pending
         if record is None or record.state is not PlanState.APPLYING:
             return
         try:
             self.settle(self.applier.resume(record, self.save))
-        except OUT_OF_REACH:
+        except PASSING:
             raise
         except AdapterError as error:
             self._abandon(self.pending or record, f"abandoned: {error}")
@@ -88,7 +89,7 @@ class PlanInHand:
     def _abandon(self, record: PlanRecord, message: str) -> None:
         try:
             self.settle(self.applier.abandon(record, message, self.save))
-        except OUT_OF_REACH:
+        except PASSING:
             raise
         except AdapterError as error:
             self._close(record, PlanState.FAILED, f"{message}; spouts may still be paused: {error}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import pytest
@@ -530,6 +530,41 @@ def test_plan_that_nimbus_refuses_again_is_abandoned_with_the_reason_and_the_loo
     assert refused.message == "abandoned: Nimbus failed in deactivate words"
     assert not isinstance(decision, Hold) or decision.reason is not HoldReason.CLUSTER_UNREACHABLE
     assert played.audience.reports[-1].snapshot is not None
+
+
+def test_drained_topology_that_somebody_rebalances_is_resumed_once_that_is_over() -> None:
+    played = scene()
+    drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+
+    def somebody_rebalances(supervisor_ids: Collection[str]) -> bool:
+        played.cluster.rebalancing.add("words")
+        return True
+
+    played.cluster.tell_supervisors = somebody_rebalances  # type: ignore[method-assign]
+    for _ in range(3):  # as with the wait of half a minute that `storm rebalance` has where nothing is said
+        decision = played.run(drained)
+        assert last_state(played) is PlanState.APPLYING
+        assert isinstance(decision, Hold)
+        assert "words is being rebalanced" in decision.message
+    played.cluster.rebalancing.clear()
+    played.cluster.tell_supervisors = lambda supervisor_ids: True  # type: ignore[method-assign]
+    played.run(drained)
+    assert last_state(played) is PlanState.SETTLING
+    assert not played.cluster.inactive
+
+
+def test_abandoned_plan_is_not_over_before_a_topology_that_is_rebalanced_is_resumed() -> None:
+    played = scene()
+    drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+    played.cluster.refuses = frozenset({"write_plan words"})
+    played.run(drained)
+    played.cluster.rebalancing.add("words")
+    played.run(drained)
+    assert last_state(played) is PlanState.APPLYING
+    played.cluster.rebalancing.clear()
+    played.run(with_mode(Mode.OBSERVE))
+    assert last_state(played) is PlanState.FAILED
+    assert not played.cluster.inactive
 
 
 def test_plan_that_can_be_neither_finished_nor_taken_back_ends_and_says_so() -> None:

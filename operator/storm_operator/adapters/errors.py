@@ -43,7 +43,8 @@ class RebalanceRefused(NimbusError):
 
 
 class RebalanceInProgress(RebalanceRefused):
-    """The topology is being rebalanced already; Nimbus takes no second rebalance until its status changes back."""
+    """The topology is being rebalanced already; until that is over Nimbus neither rebalances, activates nor deactivates
+    it."""
 
 
 class ZooKeeperUnreachable(AdapterError):
@@ -52,6 +53,9 @@ class ZooKeeperUnreachable(AdapterError):
 
 OUT_OF_REACH = (NimbusUnreachable, NotLeader, ZooKeeperUnreachable)
 """Errors of a peer that gave no answer. All others are an answer, which asking again seldom changes."""
+
+PASSING = (*OUT_OF_REACH, RebalanceInProgress)
+"""Errors that pass by themselves: a step that met one is tried again, however often."""
 
 
 class MalformedDocument(AdapterError):

@@ -151,8 +151,9 @@ def test_activation_and_rebalance(client: NimbusClient, session: ZooKeeperSessio
     client.activate(NAME)
     client.rebalance(NAME, wait_seconds=10)
     assert (status(), storm.deactivated((topology_id,))) == (REBALANCING, frozenset())
-    with pytest.raises(RebalanceInProgress, match="being rebalanced already"):
-        client.rebalance(NAME)
+    for refused in (client.rebalance, client.activate, client.deactivate):
+        with pytest.raises(RebalanceInProgress, match="being rebalanced already"):
+            refused(NAME)
     eventually(lambda: status() == ACTIVE, "the rebalance is over")
     with pytest.raises(RebalanceRefused, match="Invalid component nothing"):
         client.rebalance(NAME, executors={"nothing": 2})

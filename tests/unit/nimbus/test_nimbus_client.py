@@ -89,9 +89,9 @@ class FakeConnection:
             raise storm_thrift.AuthorizationException(msg="no")
         if self.address != cluster.leader or not cluster.ready or name not in cluster.topologies:
             raise storm_thrift.NotAliveException(msg=f"{name} is not alive")
+        if cluster.topologies[name] == "REBALANCING":
+            raise internal(method)
         if method == "rebalance":
-            if cluster.topologies[name] == "REBALANCING":
-                raise internal(method)
             if cluster.topologies[name] == "PICKY":
                 raise storm_thrift.InvalidTopologyException(msg="Invalid component zz")
             cluster.topologies[name] = "REBALANCING"
@@ -206,12 +206,13 @@ def test_wait_until_ready_waits_for_readiness_not_for_leadership_alone() -> None
     assert 4.0 <= cluster.time < 5.0
 
 
-def test_a_second_rebalance_is_told_apart_from_an_internal_error() -> None:
+@pytest.mark.parametrize("method", ["rebalance", "activate", "deactivate"])
+def test_what_a_rebalance_keeps_nimbus_from_is_told_apart_from_an_internal_error(method: str) -> None:
     cluster = Cluster(FIRST)
     client = cluster.client(FIRST)
     client.rebalance("words")
-    with pytest.raises(RebalanceInProgress, match="words is being rebalanced already"):
-        client.rebalance("words")
+    with pytest.raises(RebalanceInProgress, match=f"words is being rebalanced already.* does not {method} it"):
+        getattr(client, method)("words")
 
 
 def test_a_refused_rebalance_says_why() -> None:

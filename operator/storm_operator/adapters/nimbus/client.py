@@ -124,12 +124,12 @@ class NimbusClient:
         )
 
     def activate(self, name: str, *, patience_seconds: float | None = None) -> None:
-        """Lets the spouts emit again."""
-        self._call("activate", name, patience_seconds=patience_seconds)
+        """Lets the spouts emit again. RebalanceInProgress until a rebalance is over."""
+        self._change_status("activate", name, patience_seconds=patience_seconds)
 
     def deactivate(self, name: str, *, patience_seconds: float | None = None) -> None:
-        """Pauses the spouts; bolts go on with what is queued."""
-        self._call("deactivate", name, patience_seconds=patience_seconds)
+        """Pauses the spouts; bolts go on with what is queued. RebalanceInProgress until a rebalance is over."""
+        self._change_status("deactivate", name, patience_seconds=patience_seconds)
 
     def rebalance(
         self,
@@ -154,23 +154,27 @@ class NimbusClient:
             wait_secs=wait_seconds, num_workers=workers, num_executors=dict(executors) if executors else None
         )
         try:
-            self._call("rebalance", name, options, patience_seconds=patience_seconds)
+            self._change_status("rebalance", name, options, patience_seconds=patience_seconds)
         except InvalidTopology as error:
             raise RebalanceRefused(f"rebalance of {name}: {error}") from error
-        except NimbusError as error:
-            if type(error) is NimbusError and self._is_rebalancing(name, patience_seconds):
-                raise RebalanceInProgress(
-                    f"{name} is being rebalanced already; try again when its status is {values.ACTIVE} again"
-                ) from error
-            raise
 
     def kill(self, name: str, *, wait_seconds: int = 0, patience_seconds: float | None = None) -> None:
         """Stops the spouts, and after `wait_seconds` the workers; the name is free again some seconds after that."""
         options = storm_thrift.KillOptions(wait_secs=wait_seconds)
         self._call("killTopologyWithOpts", name, options, patience_seconds=patience_seconds)
 
+    def _change_status(self, method: str, name: str, *args: Any, patience_seconds: float | None) -> None:
+        try:
+            self._call(method, name, *args, patience_seconds=patience_seconds)
+        except NimbusError as error:
+            # While it rebalances the topology Nimbus answers with an internal error; only the status tells why.
+            if type(error) is NimbusError and self._is_rebalancing(name, patience_seconds):
+                raise RebalanceInProgress(
+                    f"{name} is being rebalanced already, and Nimbus does not {method} it before that is over"
+                ) from error
+            raise
+
     def _is_rebalancing(self, name: str, patience_seconds: float | None) -> bool:
-        # To a second rebalance Nimbus answers with an internal error; only the status tells why.
         topology = self.cluster_info(patience_seconds=patience_seconds).topology_named(name)
         return topology is not None and topology.status == values.REBALANCING
 

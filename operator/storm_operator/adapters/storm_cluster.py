@@ -47,7 +47,6 @@ class StormCluster:
         self._nodes = nodes
         self._storm_root = storm_root
         self._definitions: dict[str, _Definition] = {}
-        self._names: dict[str, str] = {}
         self._supervisors: tuple[Supervisor, ...] = ()
         self._finishing: tuple[str, ...] = ()
 
@@ -152,8 +151,8 @@ class StormCluster:
         present = self._client.cluster_info().topologies
         self._finishing = tuple(summary.id for summary in present if summary.status == KILLED)
         living = [summary for summary in present if summary.status != KILLED]
-        self._names = {summary.id: summary.name for summary in living}
-        self._definitions = {i: known for i, known in self._definitions.items() if i in self._names}
+        ids = {summary.id for summary in living}
+        self._definitions = {i: known for i, known in self._definitions.items() if i in ids}
         return living
 
     def _read_topology(self, topology_id: str, stateful: StatefulSpec) -> tuple[TopologyReading, TopologyInfo]:
@@ -173,11 +172,11 @@ class StormCluster:
         return self._definitions[topology_id]
 
     def _name(self, topology_id: str) -> str:
-        if topology_id not in self._names:
-            self._living()
-        if topology_id not in self._names:
-            raise TopologyNotAlive(f"topology {topology_id} does not run")
-        return self._names[topology_id]
+        """Asked for anew each time: by the name of one that has ended Nimbus would take another, submitted since."""
+        for summary in self._living():
+            if summary.id == topology_id:
+                return summary.name
+        raise TopologyNotAlive(f"topology {topology_id} does not run")
 
 
 def _of_size(topology: Topology, spec: TopologySpec | None) -> Topology:

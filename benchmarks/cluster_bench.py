@@ -133,7 +133,8 @@ class Bench:
         """Once all agents answer."""
         probe = self.assembly.loop.applier.probe
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while (known := probe.failures([self.topology_id])) is None:
+        everywhere = self.assembly.storm.supervisor_ids().values()
+        while (known := probe.failures([self.topology_id], everywhere)) is None:
             assert time.monotonic() < deadline, "an agent does not answer"
             time.sleep(1.0)
         return sum(known.values())

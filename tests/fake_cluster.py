@@ -56,6 +56,8 @@ class FakeCluster:
     """A bolt works on one tuple until then."""
     finishing: set[str] = field(default_factory=set)
     """Topologies that were killed and have time to finish."""
+    silent_supervisors: set[str] = field(default_factory=set)
+    """Those whose agents do not answer."""
     rebalancing: set[str] = field(default_factory=set)
     """Topologies that somebody rebalances: Nimbus pauses and resumes no spouts of theirs."""
     next_pid: int = 100
@@ -135,14 +137,16 @@ class FakeCluster:
             seen[slot] = WorkerSeen(self.pids[slot], keys, keys)
         return seen
 
-    def tuples_in_flight(self, topology_ids: Collection[str]) -> InFlight:
+    def tuples_in_flight(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> InFlight | None:
+        if self.silent_supervisors & set(supervisor_ids):
+            return None
         waiting = self.in_flight.pop(0) if len(self.in_flight) > 1 else self.in_flight[0]
         # One execution that began long ago: nothing waits and nothing is counted until it ends.
         at_work = min(self.clock.now(), self.busy_until_seconds)
         return InFlight(waiting, 0.0 if waiting == 0 else self.clock.now(), {"bolt": at_work})
 
-    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float] | None:
-        return self.failed
+    def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:
+        return None if self.silent_supervisors & set(supervisor_ids) else self.failed
 
     def schedule(self) -> None:
         """One scheduling round: workers whose executor set changes get a new process."""

@@ -15,6 +15,7 @@ from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, Pl
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
 from storm_operator.core.plan_progress import (
+    Failures,
     InFlight,
     count_kept,
     executors_not_running,
@@ -54,13 +55,17 @@ class Applier:
         """The executors' CPU limits, where this puts its plans."""
         return CpuLimits(self.documents)
 
+    def failures(self, plan: Plan) -> Failures | None:
+        """Failed tuples of the plan's topologies so far; None is unknown."""
+        return self.probe.failures(plan.topology_ids, supervisors_of(plan))
+
     def apply(self, record: PlanRecord, save: Save) -> PlanRecord:
         """Put `record.plan` in force; returns the record in state SETTLING or FAILED, saved at every step."""
         record = replace(
             record,
             state=PlanState.APPLYING,
             worker_pids_before={slot: worker.pid for slot, worker in self.probe.workers().items()},
-            failures_before=self.probe.failures(record.plan.topology_ids),
+            failures_before=self.failures(record.plan),
             inactive_before=self._inactive_among(to_drain(record)),
         )
         save(record)
@@ -92,7 +97,7 @@ class Applier:
         self.machines.open_up(supervisors_of(plan))
         if record.enforce_cpu:
             self.limits.raise_for(plan)
-        drained = record.method is not ApplyMethod.DRAIN or self._drain(record)
+        undrained = self._drain(record) if record.method is ApplyMethod.DRAIN else ""
         for topology_id in plan.topology_ids:
             self.documents.write_plan(topology_id, plan)
         if record.method is ApplyMethod.REBALANCE and not self._is_in_force(plan):
@@ -112,7 +117,7 @@ class Applier:
         record = replace(
             record,
             seconds_to_running=None if missing else self.clock.now() - in_force_at,
-            failures_before=with_first_failures(record.failures_before, self.probe.failures(plan.topology_ids)),
+            failures_before=with_first_failures(record.failures_before, self.failures(plan)),
         )
         if record.method is ApplyMethod.DRAIN:
             self._wait_until_routes_are_known(told_at if told else in_force_at + SUPERVISOR_SYNC_SECONDS)
@@ -123,7 +128,7 @@ class Applier:
             record,
             state=PlanState.SETTLING,
             workers_kept=count_kept(record, self.probe.workers()),
-            message=_caveats(missing, drained),
+            message=_caveats(missing, undrained),
         )
         save(record)
         return record
@@ -131,22 +136,30 @@ class Applier:
     def _inactive_among(self, topology_ids: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(sorted(self.storm.deactivated(topology_ids))) if topology_ids else ()
 
-    def _drain(self, record: PlanRecord) -> bool:
-        """Pause the spouts and wait until no tuple is in flight; False when some still were after a while."""
+    def _drain(self, record: PlanRecord) -> str:
+        """Pause the spouts and wait until no tuple is in flight; why some may fail where that is not so in time."""
+        moved = moved_topologies(record.plan)
+        supervisors = supervisors_of(record.plan, moved)
+        in_flight: InFlight | None = None
         for topology_id in to_drain(record):
             self.storm.deactivate(topology_id)
         before: tuple[float, InFlight] | None = None
 
         def is_drained() -> bool:
-            nonlocal before
-            in_flight, now = self.probe.tuples_in_flight(moved_topologies(record.plan)), self.clock.now()
+            nonlocal before, in_flight
+            in_flight, now = self.probe.tuples_in_flight(moved, supervisors), self.clock.now()
             if in_flight is None:
                 return False
             drained = before is not None and is_quiet(before[1], in_flight, now - before[0])
             before = now, in_flight
             return drained
 
-        return self._wait(is_drained, DRAIN_TIMEOUT_SECONDS, poll_seconds=DRAIN_POLL_SECONDS)
+        if self._wait(is_drained, DRAIN_TIMEOUT_SECONDS, poll_seconds=DRAIN_POLL_SECONDS):
+            return ""
+        after = f"after {DRAIN_TIMEOUT_SECONDS:.0f} s of draining"
+        if in_flight is None:
+            return f"whether tuples were still in flight {after}, and may fail, is unknown: an agent did not answer"
+        return f"tuples were still in flight {after} and may fail"
 
     def _wait_until_routes_are_known(self, supervisors_know_at: float) -> None:
         """Until workers that were kept have learnt where moved executors are now: what they send before is lost.
@@ -229,10 +242,8 @@ class Applier:
         return True
 
 
-def _caveats(missing: tuple[Executor, ...], drained: bool) -> str:
-    caveats = []
-    if not drained:
-        caveats.append(f"tuples were still in flight after {DRAIN_TIMEOUT_SECONDS:.0f} s of draining and may fail")
+def _caveats(missing: tuple[Executor, ...], undrained: str) -> str:
+    caveats = [undrained] if undrained else []
     if missing:
         names = ", ".join(f"{executor.component}[{executor.label}]" for executor in missing)
         caveats.append(f"in force, but after {RUNNING_TIMEOUT_SECONDS:.0f} s not seen to run: {names}")

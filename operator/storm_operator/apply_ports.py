@@ -68,11 +68,11 @@ class WorkerProbe(Protocol):
 
     def workers(self) -> Mapping[WorkerSlot, WorkerSeen]: ...
 
-    def tuples_in_flight(self, topology_ids: Collection[str]) -> InFlight | None:
-        """What is under way in these topologies; None is unknown."""
+    def tuples_in_flight(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> InFlight | None:
+        """What is under way in these topologies, which are on no other supervisors; None is unknown."""
 
-    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float] | None:
-        """Failed tuples so far, by counter; None is unknown."""
+    def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:
+        """Failed tuples of these topologies so far, by counter, on these supervisors; None is unknown."""
 
 
 class MachineLimits(Protocol):

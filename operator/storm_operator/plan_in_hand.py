@@ -194,7 +194,7 @@ class PlanInHand:
         return True
 
     def _failed_in(self, record: PlanRecord) -> float | None:
-        return failed_since(record.failures_before, self.applier.probe.failures(record.plan.topology_ids))
+        return failed_since(record.failures_before, self.applier.failures(record.plan))
 
     def save(self, record: PlanRecord) -> None:
         """Before and after each deed of the applier."""

@@ -142,12 +142,12 @@ class SimulatedCluster:
             seen[slot] = WorkerSeen(worker.pid, keys, keys)
         return seen
 
-    def tuples_in_flight(self, topology_ids: Collection[str]) -> InFlight:
+    def tuples_in_flight(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> InFlight:
         rows = self._rows_of(topology_ids)
         waiting = float(self.engine.queue[rows].sum())
         return InFlight(0.0 if waiting < LEAST_TUPLE else waiting, float(self.engine.totals.executed[rows].sum()))
 
-    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float]:
+    def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float]:
         return {
             topology.id: float(self.engine.totals.failed[number])
             for number, topology in enumerate(self.engine.topologies)

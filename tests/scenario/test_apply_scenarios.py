@@ -115,6 +115,23 @@ def test_drain_that_waits_in_vain_for_a_bolt_says_that_its_tuple_may_fail() -> N
     assert "still in flight" in applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None).message
 
 
+def test_drain_does_not_wait_for_an_agent_where_nothing_of_the_topology_was() -> None:
+    clock = FakeClock()
+    cluster = FakeCluster(BASE, clock, silent_supervisors={"s3"})
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert done.seconds_to_in_force is not None
+    assert done.seconds_to_in_force < 5.0
+    assert (done.message, done.failures_before) == ("", {})
+
+
+def test_drain_that_an_agent_says_nothing_of_does_not_say_that_tuples_were_in_flight() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), silent_supervisors={"s2"})
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert done.message == (
+        "whether tuples were still in flight after 30 s of draining, and may fail, is unknown: an agent did not answer"
+    )
+
+
 @pytest.mark.parametrize(
     ("now", "is_over"),
     [

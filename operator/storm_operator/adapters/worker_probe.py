@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from storm_operator.adapters.metrics.scrape import ScrapeError, Targets, fetch_text, parse_metrics
@@ -23,7 +23,7 @@ Readings = Mapping[SeriesKey, float]
 
 
 class AgentProbe:
-    """Asks every agent once per question. An agent that does not answer adds nothing: its workers are not seen.
+    """Asks every agent that a question is for, once. One that does not answer adds nothing: its workers are not seen.
 
     `targets` gives the agents' URLs by supervisor host, `supervisor_ids` the supervisor id by host.
     """
@@ -38,7 +38,7 @@ class AgentProbe:
         pids: dict[WorkerSlot, int] = {}
         hosted: dict[WorkerSlot, set[ExecutorKey]] = {}
         at_work: dict[WorkerSlot, set[ExecutorKey]] = {}
-        for key, _ in self._readings():
+        for key, _ in _merged(_answers(self._targets().values())):
             supervisor_id = ids.get(key.label("supervisor"))
             if supervisor_id is None or key.name not in (WORKER, HOSTED, AT_WORK):
                 continue
@@ -53,14 +53,16 @@ class AgentProbe:
             for slot, pid in pids.items()
         }
 
-    def tuples_in_flight(self, topology_ids: Collection[str]) -> InFlight | None:
-        """What waits, was executed and took CPU in these topologies; None when an agent does not answer.
+    def tuples_in_flight(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> InFlight | None:
+        """What waits, was executed and took CPU in these topologies, which are on no other supervisors.
+
+        None when one of their agents does not answer.
 
         Storm's own tick tuples are no part of those executed: they go on while the spouts are paused.
         """
         waiting = executed = 0.0
         cpu_seconds: dict[str, float] = {}
-        answers = self._answers()
+        answers = self._answers_of(supervisor_ids)
         if None in answers:
             return None
         for key, value in _merged(answers):
@@ -72,12 +74,12 @@ class AgentProbe:
                     cpu_seconds[str(key)] = value
         return InFlight(waiting, executed, cpu_seconds)
 
-    def failures(self, topology_ids: Collection[str]) -> Mapping[str, float] | None:
+    def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:
         """Failed tuples so far, by counter: a spout that moved is counted by another counter from then on.
 
-        None when an agent does not answer.
+        None when an agent of these supervisors does not answer.
         """
-        answers = self._answers()
+        answers = self._answers_of(supervisor_ids)
         if None in answers:
             return None
         return {
@@ -86,15 +88,18 @@ class AgentProbe:
             if key.name == FAILED and key.label("topology_id") in topology_ids
         }
 
-    def _readings(self) -> Iterator[tuple[SeriesKey, float]]:
-        return _merged(self._answers())
+    def _answers_of(self, supervisor_ids: Collection[str]) -> Sequence[Readings | None]:
+        """A supervisor that is gone has no agent to be asked."""
+        ids = self._supervisor_ids()
+        return _answers(url for host, url in self._targets().items() if ids.get(host) in supervisor_ids)
 
-    def _answers(self) -> Sequence[Readings | None]:
-        urls = sorted(self._targets().values())
-        if not urls:
-            return (None,)
-        with ThreadPoolExecutor(len(urls), "probe") as pool:
-            return list(pool.map(_read, urls))
+
+def _answers(urls: Iterable[str]) -> Sequence[Readings | None]:
+    asked = sorted(urls)
+    if not asked:
+        return (None,)
+    with ThreadPoolExecutor(len(asked), "probe") as pool:
+        return list(pool.map(_read, asked))
 
 
 def _merged(answers: Sequence[Readings | None]) -> Iterator[tuple[SeriesKey, float]]:

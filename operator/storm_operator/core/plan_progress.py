@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.core.decision import Plan
@@ -57,10 +57,14 @@ def to_drain(record: PlanRecord) -> tuple[str, ...]:
     return tuple(t for t in moved_topologies(record.plan) if t not in record.inactive_before)
 
 
-def supervisors_of(plan: Plan) -> frozenset[str]:
-    """The supervisors that host, or hosted, anything of the topologies that the plan touches."""
-    slots = {*plan.base.workers(), *plan.target.workers()}
-    return frozenset(slot.supervisor_id for slot in slots)
+def supervisors_of(plan: Plan, topology_ids: Collection[str] | None = None) -> frozenset[str]:
+    """The supervisors that host, or hosted, anything of the plan's topologies; of `topology_ids` alone if given."""
+    executors = (*plan.base.slot_of.items(), *plan.target.slot_of.items())
+    return frozenset(
+        slot.supervisor_id
+        for executor, slot in executors
+        if topology_ids is None or executor.topology_id in topology_ids
+    )
 
 
 def executors_not_running(record: PlanRecord, workers: Mapping[WorkerSlot, WorkerSeen]) -> tuple[Executor, ...]:

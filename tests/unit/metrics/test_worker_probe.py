@@ -25,12 +25,12 @@ def probe(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -> A
         return None if page is None else parse_metrics(page)
 
     monkeypatch.setattr(module, "_read", read)
-    return AgentProbe(lambda: {url: url for url in pages}, dict)
+    return AgentProbe(lambda: {url: url for url in pages}, lambda: {host: f"id-of-{host}" for host in pages})
 
 
 def failures(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -> list[float] | None:
-    """Of topology `words-1`."""
-    found = probe(monkeypatch, pages).failures(["words-1"])
+    """Of topology `words-1`, which was on no supervisors but `a` and `b`."""
+    found = probe(monkeypatch, pages).failures(["words-1"], ["id-of-a", "id-of-b"])
     return None if found is None else list(found.values())
 
 
@@ -40,6 +40,16 @@ def test_failures_are_those_of_the_topology(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_failures_are_unknown_while_an_agent_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failures(monkeypatch, {"a": PAGE, "b": None}) is None
+
+
+@pytest.mark.parametrize(("pages", "known"), [({"a": "", "c": None}, True), ({"a": None, "c": ""}, False), ({}, False)])
+def test_only_agents_of_supervisors_that_the_topology_was_on_are_heard(
+    monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None], known: bool
+) -> None:
+    """Of another topology's supervisor the agent may be away for long, and plans are made all the same."""
+    assert (failures(monkeypatch, pages) is not None) is known
+    in_flight = probe(monkeypatch, pages).tuples_in_flight(["words-1"], ["id-of-a", "id-of-b"])
+    assert (in_flight is not None) is known
 
 
 def test_ticks_of_paused_topologies_are_nothing_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +65,7 @@ storm_task_executed_tuples_total{{{task},source_component="__system",stream="__t
 """
 
     counts = [
-        probe(monkeypatch, {"a": page(*executed)}).tuples_in_flight(["words-1"])
+        probe(monkeypatch, {"a": page(*executed)}).tuples_in_flight(["words-1"], ["id-of-a"])
         for executed in ((300, 10), (300, 11), (301, 12))
     ]
     seen = [(found.waiting, found.executed, *found.cpu_seconds.values()) for found in counts if found is not None]

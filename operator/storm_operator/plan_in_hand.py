@@ -202,7 +202,18 @@ class PlanInHand:
         self._tell(record)
 
     def _close(self, record: PlanRecord, state: PlanState, message: str) -> None:
-        self._tell(replace(record, state=state, message=message))
+        """A journal that could not be cleared would else have the next life judge the plan again, by figures of then.
+
+        Where its end cannot be saved for want of an answer the plan is not over: the next pass closes it.
+        """
+        closed = replace(record, state=state, message=message)
+        try:
+            self.journal.save(closed)
+        except OUT_OF_REACH:
+            raise
+        except AdapterError:
+            pass  # refused, as one that is too large: all that is left is to clear it
+        self._tell(closed)
         self.journal.clear()
 
     def _tell(self, record: PlanRecord) -> None:

@@ -581,14 +581,56 @@ def test_plan_that_can_be_neither_finished_nor_taken_back_ends_and_says_so() -> 
     assert played.journal.kept is None
 
 
-def test_new_life_of_the_operator_goes_on_with_the_plan_of_the_old_one() -> None:
-    played = scene()
-    played.run()
-    reborn = scene()
-    reborn.loop.observer = FakeObserver(played.cluster, latency_ms=2.0)
+def next_life_of(played: Scene, latency_ms: float) -> Scene:
+    """Another operator, with the same cluster and journal."""
+    reborn = replace(scene(), cluster=played.cluster, journal=played.journal)
+    reborn.loop.observer = FakeObserver(played.cluster, latency_ms)
     reborn.loop.applier = Applier(played.cluster, played.cluster, played.cluster, played.cluster.clock)
     reborn.loop.clock = played.cluster.clock
     reborn.loop.journal = played.journal
+    return reborn
+
+
+def test_plan_that_zookeeper_went_away_at_the_end_of_is_not_judged_again_by_the_next_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = scene()
+    played.run()
+    gathered = played.cluster.assignment.slot_of
+
+    def lost() -> None:
+        monkeypatch.undo()
+        raise ZooKeeperUnreachable("no answer")
+
+    monkeypatch.setattr(played.journal, "clear", lost)
+    while last_state(played) is not PlanState.VERIFIED:
+        played.run()
+    played.run()
+    reborn = next_life_of(played, latency_ms=40.0)  # some days later, for reasons of its own
+    assert reborn.loop.recover() is None
+    for _ in range(4):
+        reborn.run()
+    assert {record.state for record in reborn.audience.records} == {PlanState.VERIFIED}
+    assert played.cluster.assignment.slot_of == gathered
+    assert played.journal.kept is None
+
+
+def test_plan_that_zookeeper_went_away_before_the_end_of_is_judged_anew() -> None:
+    played = scene()
+    played.run()
+    played.journal.refuse_next(ZooKeeperUnreachable("no answer"), of=lambda record: record.state.is_final)
+    while played.journal.refused == 0:
+        played.run()
+    assert last_state(played) is PlanState.SETTLING
+    played.run()
+    assert last_state(played) is PlanState.VERIFIED
+    assert played.journal.kept is None
+
+
+def test_new_life_of_the_operator_goes_on_with_the_plan_of_the_old_one() -> None:
+    played = scene()
+    played.run()
+    reborn = next_life_of(played, latency_ms=2.0)
     assert reborn.loop.recover() is not None
     played.cluster.clock.seconds += 40.0
     reborn.loop.run_once(SPECS)

@@ -130,6 +130,30 @@ def test_kubernetes_remembers_whose_the_limit_of_a_pod_is(refused: Refused) -> N
     assert refused.are_resized() == [False]
 
 
+def test_pod_that_reserves_all_but_its_cpu_is_held_though_kubernetes_lets_it_not_become_guaranteed(
+    refused: Refused,
+) -> None:
+    body, all_of_it = supervisor_pod(), {"cpu": "100m", "memory": "192Mi"}
+    (container,) = body["spec"]["containers"]
+    container["resources"] = {
+        "limits": {"cpu": "2", "memory": "3Gi"},
+        "requests": {"cpu": "500m", "memory": "3Gi"},
+    }
+    agent = {"name": "agent", "image": "none", "resources": {"limits": all_of_it, "requests": all_of_it}}
+    body["spec"]["initContainers"] = [{**agent, "restartPolicy": "Always"}]
+    body["metadata"] |= {"name": "reserving-supervisor-0", "namespace": NAMESPACE}
+    refused.kube.kubectl("create", "-f", "-", input=json.dumps(body))
+    pods = Pods(refused.api)
+    (pod,) = (one for one in pods.supervisors((NAMESPACE,)) if one.name == "reserving-supervisor-0")
+    pods.resize_cpu(pod, 800, reserve=True)
+    found = refused.kube.object("pods", "reserving-supervisor-0", NAMESPACE)
+    assert found["status"]["qosClass"] == "Burstable"
+    assert found["spec"]["containers"][0]["resources"] == {
+        "limits": {"cpu": "800m", "memory": "3Gi"},
+        "requests": {"cpu": "799m", "memory": "3Gi"},
+    }
+
+
 def test_set_of_that_name_is_not_there(refused: Refused) -> None:
     limits = ScaleLimits(1, 3, "storm-supervisors")
     refused.run_pass(same_demand((WORDS,), 100.0))

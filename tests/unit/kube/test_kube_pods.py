@@ -101,6 +101,29 @@ class TestPodFrom:
         pod = pod_from(body)
         assert (pod.requested_millicores, pod.is_guaranteed) == (100.0, True)
 
+    @pytest.mark.parametrize(
+        ("agent", "memory", "qos", "must_not"),
+        [
+            ({"cpu": "0.1", "memory": "1024Mi"}, "1Gi", "Burstable", True),
+            ({"cpu": "0.1", "memory": "1024Mi"}, "1Gi", "Guaranteed", False),
+            ({"cpu": "50m", "memory": "1Gi"}, "1Gi", "Burstable", False),
+            ({"memory": "1Gi"}, "1Gi", "Burstable", False),
+            ({"cpu": "100m", "memory": "1Gi"}, "512Mi", "Burstable", False),
+            ({"cpu": "100m", "memory": "1Gi"}, None, "Burstable", False),
+        ],
+    )
+    def test_whether_reserving_its_cpu_would_make_it_guaranteed_is_known(
+        self, agent: dict[str, str], memory: str | None, qos: str, must_not: bool
+    ) -> None:
+        body = client_pod()
+        body.status.qos_class = qos
+        sidecar, supervisor = body.spec.containers
+        sidecar.resources.requests = agent
+        supervisor.resources.requests = {"cpu": "100m", **({"memory": memory} if memory else {})}
+        assert pod_from(body).must_not_become_guaranteed is must_not
+        body.spec.init_containers, body.spec.containers = [sidecar], [supervisor]
+        assert pod_from(body).must_not_become_guaranteed is must_not
+
     def test_without_a_cpu_limit_there_is_none(self) -> None:
         pod = pod_from(client_pod(cpu=None, in_force=None))
         assert (pod.wanted_millicores, pod.limit_millicores) == (None, None)
@@ -215,6 +238,11 @@ class TestPods:
             (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
             asked.append(container["resources"].get("requests"))
         assert asked == [None, {"cpu": "1500m"}]
+
+    def test_resize_keeps_a_pod_from_becoming_guaranteed(self, core: Mock, pods: Pods) -> None:
+        pods.resize_cpu(replace(named("sup-1"), must_not_become_guaranteed=True), 1500, reserve=True)
+        (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
+        assert container["resources"] == {"limits": {"cpu": "1500m"}, "requests": {"cpu": "1499m"}}
 
     def test_refused_resize_names_pod_and_value(self, core: Mock, pods: Pods) -> None:
         core.patch_namespaced_pod_resize.side_effect = api_refusal(422, "QoS must not change")

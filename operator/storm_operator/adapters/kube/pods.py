@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubernetes.client import ApiClient, AppsV1Api, CoreV1Api
+from kubernetes.utils.quantity import parse_quantity
 
 from storm_operator.adapters.kube.errors import api_errors
 from storm_operator.core.cpu_quantity import millicores_from_quantity
@@ -27,6 +28,7 @@ class SupervisorPod:
     by their first three labels, see `matches`). `limit_millicores` is what the kubelet has in force, None when there
     is no limit; `wanted_millicores` what the spec asks for, and `requested_millicores` what it has the node keep free
     for the pod. `is_guaranteed`: of a QoS class in which request and limit are the same, and have to stay it.
+    `must_not_become_guaranteed`: they are the same of all but its CPU, and Kubernetes lets no pod change its class.
     `is_resized`: the operator, in this life or an earlier one, was the last to change the limit.
     `resize_problem` is empty, or why a resize is not done: `Infeasible: ...`, `Deferred: ...`, or what is wrong with
     the annotation.
@@ -44,6 +46,7 @@ class SupervisorPod:
     requested_millicores: float | None = None
     is_guaranteed: bool = False
     is_resized: bool = False
+    must_not_become_guaranteed: bool = False
 
     @property
     def ordinal(self) -> int:
@@ -76,14 +79,15 @@ class Pods:
         return tuple(sorted(found, key=lambda pod: (pod.namespace, pod.name)))
 
     def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
-        """Ask for a new CPU limit in place. `reserve`: the node is to keep as much free for the pod (its request).
+        """Ask for a new CPU limit in place. `reserve`: the node is to keep as much free for the pod (its request), or a
+        millicore less where Kubernetes would not have it.
 
         `Refused` when the API server will not have it.
         """
         cpu = f"{millicores}m"
         resources = {"limits": {"cpu": cpu}}
         if reserve or pod.is_guaranteed:
-            resources["requests"] = {"cpu": cpu}
+            resources["requests"] = {"cpu": f"{millicores - 1}m" if pod.must_not_become_guaranteed else cpu}
         body = {"spec": {"containers": [{"name": CONTAINER, "resources": resources}]}}
         with api_errors(f"resize pod {pod.namespace}/{pod.name} to {cpu} CPU"):
             self._core.patch_namespaced_pod_resize(
@@ -129,7 +133,26 @@ def pod_from(pod: Any) -> SupervisorPod:
         requested_millicores=_cpu("requests", spec.resources if spec else None),
         is_guaranteed=pod.status.qos_class == "Guaranteed",
         is_resized=any(_sets_limit(entry) for entry in pod.metadata.managed_fields or ()),
+        must_not_become_guaranteed=pod.status.qos_class != "Guaranteed" and _reserves_all_but_its_cpu(pod.spec),
     )
+
+
+def _reserves_all_but_its_cpu(spec: Any) -> bool:
+    """Whether the requests of all containers are their limits, the supervisor's CPU aside."""
+    return all(
+        _reserves_all(container.resources, resource)
+        for container in (*(spec.init_containers or ()), *spec.containers)
+        for resource in ("cpu", "memory")
+        if (container.name, resource) != (CONTAINER, "cpu")
+    )
+
+
+def _reserves_all(resources: Any, resource: str) -> bool:
+    requests, limits = getattr(resources, "requests", None) or {}, getattr(resources, "limits", None) or {}
+    if resource not in requests or resource not in limits:
+        return False
+    requested, most = (parse_quantity(one[resource]) for one in (requests, limits))  # type: ignore[no-untyped-call]
+    return bool(requested == most)
 
 
 def _sets_limit(entry: Any) -> bool:

@@ -40,11 +40,20 @@ def job(*conditions: tuple[str, str, str]) -> V1Job:
 
 
 def container(
-    name: str = "submit", *, waiting: tuple[str, str | None] | None = None, exit_code: int | None = None
+    name: str = "submit",
+    *,
+    waiting: tuple[str, str | None] | None = None,
+    exit_code: int | None = None,
+    why: tuple[str | None, str | None] = (None, None),
 ) -> Any:
+    """`why` it ended: reason and message."""
+    ended = (
+        V1ContainerStateTerminated(exit_code=exit_code, reason=why[0], message=why[1])
+        if exit_code is not None
+        else None
+    )
     state = V1ContainerState(
-        waiting=V1ContainerStateWaiting(reason=waiting[0], message=waiting[1]) if waiting else None,
-        terminated=V1ContainerStateTerminated(exit_code=exit_code) if exit_code is not None else None,
+        waiting=V1ContainerStateWaiting(reason=waiting[0], message=waiting[1]) if waiting else None, terminated=ended
     )
     return V1ContainerStatus(name=name, image="x/storm:1", image_id="", ready=False, restart_count=0, state=state)
 
@@ -186,6 +195,35 @@ class TestFailed:
     def test_empty_log_is_said(self, api: Api, jobs: Jobs) -> None:
         api.stands(self.FAILED, pod(), log="\n")
         assert outcome(jobs).message == "it said nothing"
+
+    @pytest.mark.parametrize("init", [True, False])
+    def test_command_that_the_image_does_not_have_is_told(self, api: Api, jobs: Jobs, init: bool) -> None:
+        why = 'runc create failed: exec: "storm-operator": executable file not found in $PATH: unknown'
+        ended = [container(exit_code=128, why=("StartError", why))]
+        waits = [container(waiting=("PodInitializing", None))]
+        api.stands(self.FAILED, pod(init=ended, containers=waits) if init else pod(containers=ended))
+        assert outcome(jobs).message == f"StartError: {why}"
+
+    def test_too_little_memory_is_told_after_the_log(self, api: Api, jobs: Jobs) -> None:
+        killed = container(exit_code=137, why=("OOMKilled", "submitting words\n"))
+        api.stands(self.FAILED, pod(containers=[killed]), log="submitting words\n")
+        assert outcome(jobs).message == (
+            "submitting words\nOOMKilled: it needed more memory than the limit of container submit"
+        )
+
+    def test_usual_end_has_no_other_reason_than_the_log(self, api: Api, jobs: Jobs) -> None:
+        api.stands(self.FAILED, pod(containers=[container(exit_code=1, why=("Error", "no\n"))]), log="no\n")
+        assert outcome(jobs).message == "no"
+
+    def test_pod_that_was_evicted_says_so_though_its_log_is_gone(self, api: Api, jobs: Jobs) -> None:
+        evicted = pod(containers=[container(exit_code=137, why=("Error", None))])
+        assert evicted.status is not None
+        evicted.status.reason, evicted.status.message = "Evicted", "The node was low on resource: memory."
+        api.stands(self.FAILED, evicted)
+        api.core.read_namespaced_pod_log.side_effect = api_refusal(404, "no such log")
+        log, why = outcome(jobs).message.splitlines()
+        assert log.startswith("its log cannot be read: ")
+        assert why == "Evicted: The node was low on resource: memory."
 
 
 class TestCreateAndDelete:

@@ -15,6 +15,8 @@ TIMEOUT_SECONDS = 10.0
 LOG_TAIL_LINES = 25
 LOG_TAIL_CHARACTERS = 8_000
 LOG_LIMIT_BYTES = 1_000_000  # the API cuts the end off, and the end is what matters
+NEVER_BEGAN = frozenset({"StartError", "ContainerCannotRun"})
+OUT_OF_MEMORY = "OOMKilled"
 
 
 class JobPhase(StrEnum):
@@ -124,12 +126,28 @@ class Jobs:
     def _last_words(self, namespace: str, job: str, failure: str) -> str:
         try:
             pods = self._pods(namespace, job)
-            if not pods:
-                return f"{failure}; its pod is gone, and its log with it".removeprefix("; ")
-            log = self.pod_log(namespace, pods[-1].metadata.name, **_init_container_that_failed(pods[-1]))
         except KubernetesError as error:
             return f"its log cannot be read: {error}"
-        return log or "it said nothing"
+        if not pods:
+            return f"{failure}; its pod is gone, and its log with it".removeprefix("; ")
+        try:
+            log = self.pod_log(namespace, pods[-1].metadata.name, **_init_container_that_failed(pods[-1]))
+        except KubernetesError as error:
+            log = f"its log cannot be read: {error}"
+        return "\n".join(filter(None, (log, _why_ended(pods[-1])))) or "it said nothing"
+
+
+def _why_ended(pod: Any) -> str:
+    """What Kubernetes knows and no log does: that a container never began, or that something ended it."""
+    if pod.status.reason:
+        return f"{pod.status.reason}: {pod.status.message}"
+    for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())):
+        terminated = status.state.terminated if status.state else None
+        if terminated is not None and terminated.exit_code != 0 and terminated.reason in NEVER_BEGAN:
+            return f"{terminated.reason}: {terminated.message}"
+        if terminated is not None and terminated.exit_code != 0 and terminated.reason == OUT_OF_MEMORY:
+            return f"{OUT_OF_MEMORY}: it needed more memory than the limit of container {status.name}"
+    return ""
 
 
 def _init_container_that_failed(pod: Any) -> dict[str, str]:

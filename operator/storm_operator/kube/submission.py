@@ -27,6 +27,8 @@ REQUEST_VARIABLE = "STORM_OPERATOR_REQUEST"
 CLAIM_FOLDER = "/var/lib/storm-operator/claim"
 COPIED_FOLDER = "/var/lib/storm-operator/jar"
 COPIED_JAR = f"{COPIED_FOLDER}/topology.jar"
+LONGEST_REQUEST_BYTES = 128 * 1024 - len(f"{REQUEST_VARIABLE}=\0")
+"""Linux starts no program with a longer variable. JSON is written in ASCII: a character is a byte."""
 KEPT_SECONDS = 600
 USER_ID = 10001
 
@@ -57,10 +59,16 @@ class JobSubmitter:
     """By topology: the last Job's name and the fingerprint of what it submits."""
 
     def fingerprint(self, spec: TopologySpec) -> str:
-        """Jars are told by what the spec says of them (sha256, path, image): their bytes are not at hand here."""
+        """Jars are told by what the spec says of them (sha256, path, image): their bytes are not at hand here.
+
+        `SubmissionError` for what no Job can submit: what runs must not be killed for it.
+        """
         if isinstance(spec.source, AdoptSource):
             return "adopted"
-        return fingerprint(spec, self._flux_text(spec) or "")
+        flux_text = self._flux_text(spec)
+        wanted = fingerprint(spec, flux_text or "")
+        _as_variable(submission_request(spec, wanted, self.owner_of(spec.name).nimbus, flux_text))
+        return wanted
 
     def submit(self, spec: TopologySpec, wanted: str) -> bool:
         """Start the Job, or see how it stands. A failed one is removed, so that a later try begins anew.
@@ -195,8 +203,15 @@ def label_value(name: str) -> str:
 
 
 def _as_variable(request: Mapping[str, Any]) -> str:
+    """`SubmissionError` when it is longer than a variable can be."""
     # Kubernetes replaces $(NAME), and $$ by $, in the values of variables.
-    return json.dumps(request, sort_keys=True).replace("$", r"\u0024")
+    text = json.dumps(request, sort_keys=True).replace("$", r"\u0024")
+    if len(text) > LONGEST_REQUEST_BYTES:
+        raise SubmissionError(
+            f"what is to be submitted (spec.flux, or spec.jar with its arguments) is {len(text)} bytes as JSON, and a"
+            f" Job takes {LONGEST_REQUEST_BYTES}: make it shorter, or build the topology in a main class"
+        )
+    return text
 
 
 def _bring_jar(pod: dict[str, Any], main: dict[str, Any], source: TopologySource, settings: JobSettings) -> None:

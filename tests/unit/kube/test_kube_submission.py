@@ -229,6 +229,12 @@ class TestFingerprint:
         played = Submission({"adopt": {}})
         assert played.submitter.fingerprint(played.spec) == "adopted"
 
+    def test_of_more_than_a_job_can_carry_is_refused_before_anything_is_killed_for_it(self) -> None:
+        just, beyond = (Submission(IN_MAP, flux_text=f"name: words {'x' * length}") for length in (130_000, 131_072))
+        assert just.submitter.fingerprint(just.spec)
+        with pytest.raises(SubmissionError, match=r"spec.flux.* is 13\d{4} bytes as JSON, and a Job takes 131048"):
+            beyond.submitter.fingerprint(beyond.spec)
+
     def test_changes_with_the_text_in_the_config_map(self) -> None:
         one, same, other = Submission(IN_MAP), Submission(IN_MAP), Submission(IN_MAP, flux_text="name: words\nx: 1")
         assert one.submitter.fingerprint(one.spec) == same.submitter.fingerprint(same.spec)

@@ -21,7 +21,7 @@
 
 {{- define "operator.selector" -}}
 app.kubernetes.io/name: storm-operator
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 

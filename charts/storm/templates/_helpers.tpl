@@ -10,7 +10,7 @@
 {{/* What tells the pods of one component of this release from all others. */}}
 {{- define "storm.selector" -}}
 app.kubernetes.io/name: storm
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 

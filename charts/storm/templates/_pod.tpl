@@ -79,7 +79,7 @@ volumeClaimTemplates:
     spec:
       accessModes: [ReadWriteOnce]
       {{- with .values.persistence.storageClass }}
-      storageClassName: {{ . }}
+      storageClassName: {{ . | quote }}
       {{- end }}
       resources: {requests: {storage: {{ .values.persistence.size }}}}
 {{- end }}

@@ -56,9 +56,22 @@ class Helm:
     def lint(self, chart: str, values: Sequence[str] = ()) -> str:
         return self._run("lint", "--strict", "--kube-version", KUBERNETES_VERSION, str(CHARTS / chart), *_set(values))
 
-    def template(self, chart: str, *values: str, chart_folder: Path | None = None, release: str = RELEASE) -> Rendered:
-        """The chart with `key=value` settings, hooks included; HelmRefused when helm will not render it."""
-        text = self.template_text(chart, *values, chart_folder=chart_folder, release=release)
+    def template(
+        self,
+        chart: str,
+        *values: str,
+        chart_folder: Path | None = None,
+        release: str = RELEASE,
+        namespace: str = NAMESPACE,
+        texts: Sequence[str] = (),
+    ) -> Rendered:
+        """The chart with `key=value` settings, hooks included; HelmRefused when helm will not render it.
+
+        `texts` are settings whose values are text also where they look like a number.
+        """
+        text = self.template_text(
+            chart, *values, chart_folder=chart_folder, release=release, namespace=namespace, texts=texts
+        )
         return Rendered(tuple(document for document in yaml.safe_load_all(text) if document))
 
     def template_text(
@@ -68,12 +81,15 @@ class Helm:
         chart_folder: Path | None = None,
         crds: bool = False,
         release: str = RELEASE,
+        namespace: str = NAMESPACE,
+        texts: Sequence[str] = (),
     ) -> str:
         """The same as YAML, as helm sends it; `crds`: with what is in the chart's folder of that name."""
         return self._run(
-            *("template", release, str(chart_folder or CHARTS / chart), "--namespace", NAMESPACE),
+            *("template", release, str(chart_folder or CHARTS / chart), "--namespace", namespace),
             *("--kube-version", KUBERNETES_VERSION, *(("--include-crds",) if crds else ())),
             *_set(values),
+            *(part for text in texts for part in ("--set-string", text)),
         )
 
     def notes(self, chart: str, copy_to: Path, *values: str) -> str:

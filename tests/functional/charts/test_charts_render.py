@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -85,6 +87,43 @@ def test_a_wrong_value_is_refused_by_name(helm: Helm, chart: str, value: str, sa
 def test_a_release_whose_name_pods_or_services_cannot_bear_is_refused(helm: Helm, release: str) -> None:
     with pytest.raises(HelmRefused, match=f"the release's name: {release} has .*up to 41 small letters"):
         helm.template("storm", release=release)
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "texts"),
+    [
+        (
+            "storm",
+            ("networkPolicy.enabled=true", "podMonitor.enabled=true", "supervisor.persistence.enabled=true"),
+            ("supervisor.persistence.storageClass=4202",),
+        ),
+        (
+            "storm-operator",
+            ("networkPolicy.enabled=true", "podMonitor.enabled=true", "rules.enabled=true", "pipeline.enabled=true"),
+            (
+                *("watchNamespaces[0]=4202", "leaseName=4203", "serviceAccount.name=4204"),
+                *("history.existingClaim=4205", "pipeline.publishTo=4206/4207", "pipeline.metrics.existingClaim=4208"),
+            ),
+        ),
+    ],
+)
+def test_names_are_text_though_yaml_would_take_them_for_something_else(
+    helm: Helm, chart: str, values: tuple[str, ...], texts: tuple[str, ...]
+) -> None:
+    objects = helm.template(chart, *values, release="on", namespace="4201", texts=texts).objects
+    assert not [leaf for leaf in _leaves(objects) if isinstance(leaf, int) and 4201 <= leaf <= 4208]
+    labels = [item["metadata"]["labels"] for item in objects]
+    assert {found["app.kubernetes.io/instance"] for found in labels if "app.kubernetes.io/instance" in found} == {"on"}
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _leaves(one)
+    else:
+        yield value
 
 
 @pytest.mark.parametrize(("chart", "values"), EACH_RENDERING)

@@ -46,7 +46,8 @@ def find_cgroup(pid: int, given: Path | None) -> MachineCgroup:
 class Machine:
     """Measures one supervisor. Its cgroup may become known only when the first worker shows where it is.
 
-    `began_at_seconds` is when the agent did: without a cgroup, what processes had used before is not counted.
+    `began_at_seconds` is when the agent did: what was used before is not counted. An earlier agent has told that, added
+    to what containers before this one had used: after the fall all of it would seem to have been used at once.
     `shares_cgroup`: other supervisors' workers are in it, so it says what CPU there is, and not who uses it.
     """
 
@@ -58,12 +59,11 @@ class Machine:
         self._cgroup: MachineCgroup | None = None
         self._meter = ProcessCpuMeter(began_at_seconds)
         self._carried_cpu_seconds = 0.0
-        self._told_cpu_seconds: float | None = None
+        self._told_cpu_seconds = 0.0
 
     def adopt_cgroup(self, cgroup: MachineCgroup) -> None:
-        """From now on CPU is counted by `cgroup`, going on from what was told so far."""
-        is_new = cgroup != self._cgroup and not self._counts_others(cgroup)
-        if is_new and self._told_cpu_seconds is not None:
+        """From now on CPU is counted by `cgroup`, going on from what was told so far, or from zero."""
+        if cgroup != self._cgroup and not self._counts_others(cgroup):
             self._carried_cpu_seconds = self._told_cpu_seconds - (cgroup.cpu_seconds() or 0.0)
         self._cgroup = cgroup
 
@@ -87,8 +87,7 @@ class Machine:
 
     def _going_on(self, counted_seconds: float) -> float:
         """`counted_seconds` beyond what others had told; a cgroup that was made anew counts from zero again."""
-        told = self._told_cpu_seconds or 0.0
-        self._carried_cpu_seconds = max(self._carried_cpu_seconds, told - counted_seconds)
+        self._carried_cpu_seconds = max(self._carried_cpu_seconds, self._told_cpu_seconds - counted_seconds)
         return counted_seconds + self._carried_cpu_seconds
 
     def _capacity_cores(self) -> float:

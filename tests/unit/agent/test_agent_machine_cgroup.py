@@ -106,7 +106,7 @@ def test_says_why_a_folder_is_no_cgroup(tmp_path: Path) -> None:
         cgroup_of_process("1:cpu:/\n", ())
 
 
-@pytest.mark.parametrize(("shared", "cpu_seconds", "counts_its_processes"), [(False, 3.0, True), (True, 0.0, False)])
+@pytest.mark.parametrize(("shared", "cpu_seconds", "counts_its_processes"), [(False, 2.0, True), (True, 0.0, False)])
 def test_a_cgroup_that_is_shared_counts_for_nobody_and_still_bounds_all(
     tmp_path: Path, shared: bool, cpu_seconds: float, counts_its_processes: bool
 ) -> None:
@@ -116,6 +116,7 @@ def test_a_cgroup_that_is_shared_counts_for_nobody_and_still_bounds_all(
     (tmp_path / "cpu.max").write_text("150000 100000")
     machine = Machine(None, began_at_seconds=0.0, shares_cgroup=shared)
     machine.adopt_cgroup(MachineCgroup(2, tmp_path, tmp_path, accounting=tmp_path))
+    (tmp_path / "cpu.stat").write_text("usage_usec 5000000\n")
     use = machine.use(())
     assert use.cpu_seconds == cpu_seconds
     assert bool(use.memory_bytes) is counts_its_processes
@@ -130,6 +131,16 @@ def test_a_limit_that_is_resized_is_told_beside_the_capacity_that_stays(tmp_path
         (tmp_path / "cpu.max").write_text(quota)
         use = machine.use(())
         assert (use.limit_cores, use.capacity_cores) == (cores, 2.0)
+
+
+def test_cpu_of_a_cgroup_that_is_older_than_the_agent_counts_from_zero(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.type").write_text("domain\n")
+    (tmp_path / "cpu.stat").write_text("usage_usec 3600000000\n")
+    machine = Machine(None, began_at_seconds=0.0)
+    machine.adopt_cgroup(MachineCgroup(2, tmp_path, tmp_path, accounting=tmp_path))
+    assert machine.use(()).cpu_seconds == 0.0, "an hour, as if used since the last agent's last word"
+    (tmp_path / "cpu.stat").write_text("usage_usec 3602000000\n")
+    assert machine.use(()).cpu_seconds == 2.0
 
 
 def test_cpu_goes_on_from_what_was_told_before_the_cgroup_was_known(tmp_path: Path) -> None:

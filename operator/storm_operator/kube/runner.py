@@ -280,11 +280,14 @@ class ClusterRunner:
         assembly = assemble(
             connection, audience, machines=self.care, profiles=profiles, calls=calls, confirm=self.manager.confirm
         )
+        self.assembly = assembly  # to go on with a plan is to open pods, and to name hosts
         try:
+            self.care.see(self.registry.of_cluster(self.nimbus))
             namespaces = tuple({one.key[0] for one in self.owners.values()})
             go_on_where_it_ended(assembly.loop, self.nimbus, self.registry, self.kube.kinds, namespaces)
         except BaseException:
             assembly.close()
+            self.assembly = None
             raise
         return assembly
 

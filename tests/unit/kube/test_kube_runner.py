@@ -14,6 +14,7 @@ import pytest
 from kube_builders import NIMBUS, NOW_SECONDS, managed, registry_of, topology_body
 from storm_operator.adapters.errors import NimbusUnreachable
 from storm_operator.adapters.kube.errors import Forbidden
+from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
@@ -243,6 +244,20 @@ def test_going_on_with_a_plan_at_the_start_is_no_waiting_for_nimbus(monkeypatch:
     assert seen == [None]
 
 
+def test_going_on_with_a_plan_at_the_start_opens_the_pods_that_it_moves_executors_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Start(monkeypatch)
+    start.kinds.list.return_value = []
+    pod = SupervisorPod("streams", "sup-0", "sup", "sup", True, 300.0, 300.0, 2000.0)
+    start.pods.supervisors.return_value = (pod,)
+    start.opened.storm.supervisor_ids.return_value = {"sup-0.sup.streams.svc.cluster.local": "s0"}
+    start.opened.loop.recover.side_effect = lambda: start.runner.care.open_up(["s0"])
+    start.opened.lifecycle.return_value = Mock(repairs={})
+    start.runner._follow_wishes()
+    start.pods.resize_cpu.assert_called_once_with(pod, 2000, reserve=False)
+
+
 @pytest.mark.parametrize(
     ("left", "is_drift"),
     [(Stage.RUNNING, True), (Stage.REPLACING, False), (Stage.WAITING, False)],
@@ -389,9 +404,10 @@ class Start:
     """A runner at its start; Nimbus and ZooKeeper are there, what Kubernetes answers is to be said."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.kinds, self.opened = Mock(), Mock()
+        self.kinds, self.pods, self.opened = Mock(), Mock(), Mock()
+        self.pods.supervisors.return_value = ()
         kube: Any = SimpleNamespace(
-            kinds=self.kinds, events=Mock(), pods=Mock(), jobs=Mock(), config_map_text=Mock(return_value="")
+            kinds=self.kinds, events=Mock(), pods=self.pods, jobs=Mock(), config_map_text=Mock(return_value="")
         )
         settings = RunnerSettings(JobSettings("storm"), 9464)
         body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": 60}})

@@ -19,14 +19,21 @@ class Killed(Exception):
 
 @dataclass
 class FakeClock:
+    """`seconds` is what it shows; `slept_seconds` is what has passed, whatever it is set to."""
+
     seconds: float = 1000.0
     on_sleep: Callable[[], None] = lambda: None
+    slept_seconds: float = 0.0
 
     def now(self) -> float:
         return self.seconds
 
+    def monotonic(self) -> float:
+        return self.slept_seconds
+
     def sleep(self, seconds: float) -> None:
         self.seconds += seconds
+        self.slept_seconds += seconds
         self.on_sleep()
 
 

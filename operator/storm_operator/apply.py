@@ -106,21 +106,21 @@ class Applier:
         refusal = self._wait_until_in_force(plan)
         if refusal is not None:
             return self.abandon(record, refusal, save)
-        in_force_at = self.clock.now()
+        in_force_at, in_force_tick = self.clock.now(), self.clock.monotonic()
         record = replace(
             record, in_force_at_seconds=in_force_at, seconds_to_in_force=in_force_at - record.started_at_seconds
         )
         save(record)
         told = self.storm.tell_supervisors(supervisors_of(plan))
-        told_at = self.clock.now()
+        told_tick = self.clock.monotonic()
         missing = self._wait_until_running(record)
         record = replace(
             record,
-            seconds_to_running=None if missing else self.clock.now() - in_force_at,
+            seconds_to_running=None if missing else self.clock.monotonic() - in_force_tick,
             failures_before=with_first_failures(record.failures_before, self.failures(plan)),
         )
         if record.method is ApplyMethod.DRAIN:
-            self._wait_until_routes_are_known(told_at if told else in_force_at + SUPERVISOR_SYNC_SECONDS)
+            self._wait_until_routes_are_known(told_tick if told else in_force_tick + SUPERVISOR_SYNC_SECONDS)
         self._resume_spouts(record)
         if record.enforce_cpu:
             self.limits.settle_after(plan)
@@ -147,7 +147,7 @@ class Applier:
 
         def is_drained() -> bool:
             nonlocal before, in_flight
-            in_flight, now = self.probe.tuples_in_flight(moved, supervisors), self.clock.now()
+            in_flight, now = self.probe.tuples_in_flight(moved, supervisors), self.clock.monotonic()
             if in_flight is None:
                 return False
             drained = before is not None and is_quiet(before[1], in_flight, now - before[0])
@@ -161,14 +161,14 @@ class Applier:
             return f"whether tuples were still in flight {after}, and may fail, is unknown: an agent did not answer"
         return f"tuples were still in flight {after} and may fail"
 
-    def _wait_until_routes_are_known(self, supervisors_know_at: float) -> None:
+    def _wait_until_routes_are_known(self, supervisors_know_tick: float) -> None:
         """Until workers that were kept have learnt where moved executors are now: what they send before is lost.
 
         They ask their supervisors every task.refresh.poll.secs. A supervisor that could not be told asks Nimbus every
         ten seconds.
         """
-        known_at = supervisors_know_at + self.storm.connection_refresh_seconds() + CONNECTING_SECONDS
-        self.clock.sleep(max(0.0, known_at - self.clock.now()))
+        known_tick = supervisors_know_tick + self.storm.connection_refresh_seconds() + CONNECTING_SECONDS
+        self.clock.sleep(max(0.0, known_tick - self.clock.monotonic()))
 
     def _resume_spouts(self, record: PlanRecord) -> None:
         """Of each drained topology, whatever becomes of the others; then raises what was refused first.
@@ -234,9 +234,9 @@ class Applier:
         return missing
 
     def _wait(self, condition: Callable[[], bool], timeout_seconds: float, poll_seconds: float = POLL_SECONDS) -> bool:
-        deadline = self.clock.now() + timeout_seconds
+        deadline = self.clock.monotonic() + timeout_seconds
         while not condition():
-            if self.clock.now() >= deadline:
+            if self.clock.monotonic() >= deadline:
                 return False
             self.clock.sleep(poll_seconds)
         return True

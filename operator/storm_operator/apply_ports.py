@@ -16,7 +16,10 @@ class Clock(Protocol):
     """Time from outside, so that tests need none."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Seconds since the epoch, for what is kept or told. Somebody may set the clock."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment, for waits and durations: whatever the clock is set to."""
 
     def sleep(self, seconds: float) -> None: ...
 

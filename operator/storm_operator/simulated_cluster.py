@@ -40,6 +40,9 @@ class SimulatedClock:
     def now(self) -> float:
         return self._seconds
 
+    def monotonic(self) -> float:
+        return self._seconds
+
     def sleep(self, seconds: float) -> None:
         self.sleep_until(self._seconds + seconds)
 

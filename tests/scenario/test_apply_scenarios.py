@@ -158,6 +158,33 @@ def test_drain_waits_for_supervisors_that_cannot_be_told(deaf: bool, at_least_se
     assert at_least_seconds <= waited < at_least_seconds + 5.0
 
 
+@pytest.mark.parametrize("step_seconds", [-3600.0, 3600.0])
+def test_a_clock_that_is_set_while_spouts_are_paused_neither_lengthens_the_pause_nor_cuts_it_short(
+    step_seconds: float,
+) -> None:
+    def passed(moment: float | None) -> tuple[PlanRecord, float]:
+        clock = FakeClock()
+        cluster = FakeCluster(BASE, clock, supervisors_are_deaf=True, in_flight=[1.0])
+        schedule = clock.on_sleep
+
+        def and_set() -> None:
+            nonlocal moment
+            schedule()
+            if moment is not None and clock.slept_seconds > moment:
+                clock.seconds += step_seconds
+                moment = None
+
+        clock.on_sleep = and_set
+        return applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None), clock.slept_seconds
+
+    usual, usual_seconds = passed(None)
+    for moment in (1.0, usual_seconds - 1.0):
+        done, seconds = passed(moment)
+        assert seconds == pytest.approx(usual_seconds)
+        assert done.seconds_to_running == pytest.approx(usual.seconds_to_running)
+        assert done.message == usual.message
+
+
 def test_worker_that_was_never_told_to_end_is_running_where_the_plan_wants_it() -> None:
     # A plan took count away and another brings it back before the supervisor has heard of the first.
     applying = replace(record(ApplyMethod.REBALANCE), worker_pids_before={plan().target.slot_of[COUNT]: 7})

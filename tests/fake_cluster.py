@@ -61,6 +61,8 @@ class FakeCluster:
     in_flight: list[float] = field(default_factory=lambda: [0.0])
     busy_until_seconds: float = 0.0
     """A bolt works on one tuple until then."""
+    hidden: bool = False
+    """No agent sees an executor run."""
     finishing: set[str] = field(default_factory=set)
     """Topologies that were killed and have time to finish."""
     silent_supervisors: set[str] = field(default_factory=set)
@@ -140,7 +142,7 @@ class FakeCluster:
     def workers(self) -> Mapping[WorkerSlot, WorkerSeen]:
         seen = {}
         for slot, executors in self.assignment.workers().items():
-            keys = frozenset(executor_key(executor) for executor in executors)
+            keys = frozenset(executor_key(executor) for executor in executors if not self.hidden)
             seen[slot] = WorkerSeen(self.pids[slot], keys, keys)
         return seen
 

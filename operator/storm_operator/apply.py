@@ -25,12 +25,11 @@ from storm_operator.core.plan_progress import (
     to_drain,
     with_first_failures,
 )
-from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.cpu_limits import CpuLimits
 
 IN_FORCE_TIMEOUT_SECONDS = 60.0
-RUNNING_TIMEOUT_SECONDS = 90.0
 DRAIN_TIMEOUT_SECONDS = 30.0
 POLL_SECONDS = 0.3
 DRAIN_POLL_SECONDS = 1.2  # longer than the workers' snapshot period: two readings are two different snapshots

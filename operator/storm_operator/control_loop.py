@@ -180,10 +180,9 @@ class ControlLoop:
     def _running_since(self, now: float) -> float | None:
         """When the workers of the last plan were up; None when no plan was put in force yet, or nobody knows when."""
         last = self.memory.records[-1] if self.memory.records else None
-        if last is None or last.in_force_at_seconds is None:
+        if last is None or last.in_force_at_seconds is None or was_set_back(last.in_force_at_seconds, now):
             return None
-        since = last.in_force_at_seconds + (last.seconds_to_running or 0.0)
-        return None if was_set_back(since, now) else since
+        return last.running_at_seconds
 
     def _decide_for_all(
         self,

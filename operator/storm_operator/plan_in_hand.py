@@ -100,7 +100,7 @@ class PlanInHand:
         Whether it was taken back: `snapshot` shows the cluster as it was before that.
         """
         record = self.pending
-        if record is None or record.in_force_at_seconds is None:
+        if record is None or record.in_force_at_seconds is None or record.running_at_seconds is None:
             return False
         ended = sorted(set(record.plan.topology_ids).difference(topology.id for topology in snapshot.topologies))
         if ended:  # of the others alone nothing was measured before
@@ -120,13 +120,15 @@ class PlanInHand:
             words = f"in force, but cannot be judged: {', '.join(resized)} has other executors by now"
             self._close(record, PlanState.EXPIRED, words)
             return False
-        running_at = record.in_force_at_seconds + (record.seconds_to_running or 0.0)
-        if was_set_back(running_at, now):  # nobody knows for how long it has run
+        # Whoever was not seen to run may never: what that does to a topology is taken back no later for it.
+        settles_from = record.in_force_at_seconds + (record.seconds_to_running or 0.0)
+        if was_set_back(settles_from, now):  # nobody knows for how long it has run
             self._close(record, PlanState.EXPIRED, "in force, but cannot be judged: the clock was set back meanwhile")
             return False
-        if now < running_at + group.scheduling.settling_seconds:
+        if now < settles_from + group.scheduling.settling_seconds:
             return False
         measured = outcome_of(snapshot, record.plan.topology_ids, record.timed_before)
+        running_at = record.running_at_seconds
         unclear = why_no_verdict(record, measured) or self._why_too_early(record, running_at, snapshot)
         if not unclear:
             return self._conclude(record, measured, group, snapshot)

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from storm_operator.apply import RUNNING_TIMEOUT_SECONDS
 from storm_operator.core.history_rows import one_text
+from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS
 from storm_pipeline.made import learned_until
 from storm_pipeline.schemas import schema_of
 from storm_pipeline.transforms.components import component_periods

@@ -230,6 +230,32 @@ def test_plan_of_which_all_readings_reach_back_to_before_its_workers_ran_expires
     assert "reaches back to before its workers ran" in played.loop.memory.records[-1].message
 
 
+def test_what_was_counted_while_executors_were_not_seen_to_run_is_neither_load_nor_verdict() -> None:
+    """They are given 90 s: readings of a minute that are taken just after that are for the most part of that time."""
+    played = scene()
+    played.cluster.hidden = True
+    played.run()
+    assert played.loop.memory.records[-1].seconds_to_running is None
+    played.observer.latency_ms, played.observer.counted_seconds = 40.0, 60.0
+    played.run(seconds=10.0)
+    assert last_state(played) is PlanState.SETTLING
+    assert played.loop.memory.history == ()
+    played.observer.latency_ms = 8.0
+    played.run(seconds=60.0)
+    assert last_state(played) is PlanState.VERIFIED
+    assert played.loop.memory.history
+
+
+def test_plan_whose_executors_were_not_seen_to_run_is_taken_back_by_the_first_figures_after_that() -> None:
+    played = scene()
+    played.cluster.hidden = True
+    played.run()
+    played.cluster.hidden = False
+    played.observer.latency_ms = 40.0
+    played.run(seconds=12.0)
+    assert PlanState.ROLLED_BACK in {record.state for record in played.loop.memory.records}
+
+
 def test_what_was_measured_before_a_way_back_is_no_reason_for_another_plan() -> None:
     """The plan had also overloaded a supervisor: the way back has relieved that already."""
     played = scene()

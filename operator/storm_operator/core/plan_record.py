@@ -11,6 +11,9 @@ from storm_operator.core.model import Assignment, Executor, WorkerSlot, read_onl
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
 
+RUNNING_TIMEOUT_SECONDS = 90.0
+"""So long executors are waited for, from in force on."""
+
 AUTO = "auto"
 """Approves a plan that needs no person's word."""
 
@@ -112,6 +115,17 @@ class PlanRecord:
         object.__setattr__(self, "worker_pids_before", read_only(self.worker_pids_before))
         if self.failures_before is not None:
             object.__setattr__(self, "failures_before", read_only(self.failures_before))
+
+    @property
+    def running_at_seconds(self) -> float | None:
+        """From when on what is measured is of executors that ran; None where the plan never was in force.
+
+        Those that were not seen to run did not for all the time that they were given.
+        """
+        if self.in_force_at_seconds is None:
+            return None
+        waited = RUNNING_TIMEOUT_SECONDS if self.seconds_to_running is None else self.seconds_to_running
+        return self.in_force_at_seconds + waited
 
     @property
     def undoes(self) -> Assignment | None:

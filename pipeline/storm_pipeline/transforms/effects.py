@@ -18,7 +18,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from storm_operator.apply import RUNNING_TIMEOUT_SECONDS
+from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS
 from storm_pipeline.schemas import schema_of
 from storm_pipeline.transforms.profiles import topology_ids
 

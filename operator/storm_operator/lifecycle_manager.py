@@ -82,8 +82,10 @@ class LifecycleManager:
     progress: dict[str, Progress] = field(default_factory=dict)
     retries: dict[str, Retry] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
-    suspended: set[str] = field(default_factory=set)
-    """Names of the topologies that were suspended here, and so may be resumed here."""
+    suspended: Mapping[str, str] = field(default_factory=dict)
+    """By name, the ids of topologies that were suspended here, and so may be resumed here, managed meanwhile or not."""
+    before_suspending: Callable[[str, str], None] = lambda *_: None
+    """Told name and id: a next life must know whom it may resume, wherever this one ends. Raises `AdapterError`."""
     repairs: dict[str, str] = field(default_factory=dict)
     """By topology: what the last step found changed by somebody else, and what becomes of it, in a sentence."""
 
@@ -92,7 +94,7 @@ class LifecycleManager:
         if name not in self.progress:
             self.progress[name] = known
             if suspended:
-                self.suspended.add(name)
+                self.suspended = {**self.suspended, name: known.topology_id}
 
     def step(
         self, specs: Mapping[str, TopologySpec], now_seconds: float, being_moved: Collection[str] = frozenset()
@@ -103,6 +105,9 @@ class LifecycleManager:
         """
         running = by_name(self.storm.running())
         self._forget_all_but(specs)
+        self.suspended = {
+            name: own for name, own in self.suspended.items() if _may_be_suspended(running.get(name), own)
+        }
         self.repairs = {}
         for name in sorted(specs):
             if name in running and running[name].id in being_moved:
@@ -129,7 +134,6 @@ class LifecycleManager:
         self.progress = {name: known for name, known in self.progress.items() if name in names}
         self.retries = {name: retry for name, retry in self.retries.items() if name in names}
         self.said = {name: sentence for name, sentence in self.said.items() if name in names}
-        self.suspended &= set(names)
 
     def _fingerprint_or_obstacle(self, spec: TopologySpec) -> tuple[str, AdapterError | None]:
         try:
@@ -155,13 +159,14 @@ class LifecycleManager:
                 self.storm.kill(name, wait_seconds)
                 self.progress[name] = Progress(Stage.REPLACING, reason, topology_id)
             case Suspend() if running is not None:
+                self.before_suspending(name, running.id)
                 self.storm.deactivate(running.id)
-                self.suspended.add(name)
+                self.suspended = {**self.suspended, name: running.id}
                 self.say(f"{name}: suspended")
                 self.progress[name] = Progress(Stage.SUSPENDED, "its spouts are deactivated", topology_id)
             case Resume() if running is not None:
                 self.storm.activate(running.id)
-                self.suspended.discard(name)
+                self.suspended = {other: own for other, own in self.suspended.items() if other != name}
                 self.say(f"{name}: resumed")
                 self.progress[name] = Progress(Stage.RUNNING, "", topology_id)
             case Wait(_, reason):
@@ -180,8 +185,6 @@ class LifecycleManager:
         # Whether one that is being rebalanced is suspended shows once that is done: until then it is as it was.
         if running.is_inactive or (running.is_being_rebalanced and was_inactive):
             return Progress(Stage.SUSPENDED, "its spouts are deactivated", running.id)
-        if not running.is_being_rebalanced:
-            self.suspended.discard(spec.name)
         return Progress(Stage.RUNNING, "", running.id)
 
     def _note_drift(self, name: str, action: Action | None, running: RunningTopology | None) -> None:
@@ -190,8 +193,6 @@ class LifecycleManager:
         if before is None or not before.topology_id or before.stage not in (Stage.RUNNING, Stage.SUSPENDED):
             return
         words = _drift(before, action, running)
-        if words and not isinstance(action, Suspend | Resume):
-            self.suspended.discard(name)
         if words:
             self.repairs[name] = words
             self.say(f"{name}: {words}")
@@ -208,6 +209,11 @@ class LifecycleManager:
         if self.said.get(name) != sentence.split(" (next try")[0]:
             self.said[name] = sentence.split(" (next try")[0]
             self.say(sentence)
+
+
+def _may_be_suspended(running: RunningTopology | None, topology_id: str) -> bool:
+    """Whether the topology of that id still is as it was suspended, or nobody can tell while it is rebalanced."""
+    return running is not None and running.id == topology_id and (running.is_inactive or running.is_being_rebalanced)
 
 
 def _drift(before: Progress, action: Action | None, running: RunningTopology | None) -> str:

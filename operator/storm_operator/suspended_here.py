@@ -20,13 +20,16 @@ class SuspendedDocument(Protocol):
 
 @dataclass(slots=True)
 class SuspendedHere:
-    """`recall` once before the first step of the lifecycle, `keep` after each."""
+    """`recall` once before the first step of the lifecycle, `keep` after each; of those between it is told."""
 
     document: SuspendedDocument
     lifecycle: LifecycleManager
     say: Callable[[str], None]
     kept: Mapping[str, str] | None = None
     """What the document says; None when that is not known."""
+
+    def __post_init__(self) -> None:
+        self.lifecycle.before_suspending = self._note
 
     def recall(self) -> None:
         """What cannot be read is said, and then written anew: it must not keep everything else waiting."""
@@ -39,8 +42,12 @@ class SuspendedHere:
             self.lifecycle.remember(name, Progress(Stage.SUSPENDED, "", topology_id), suspended=True)
 
     def keep(self) -> None:
-        known = self.lifecycle.progress
-        now = {name: known[name].topology_id for name in sorted(self.lifecycle.suspended) if name in known}
-        if now != self.kept:
-            self.document.write_suspended(now)
-            self.kept = now
+        self._write(self.lifecycle.suspended)
+
+    def _note(self, name: str, topology_id: str) -> None:
+        self._write({**self.lifecycle.suspended, name: topology_id})
+
+    def _write(self, topologies: Mapping[str, str]) -> None:
+        if topologies != self.kept:
+            self.document.write_suspended(topologies)
+            self.kept = topologies

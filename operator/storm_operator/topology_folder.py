@@ -83,7 +83,7 @@ class TopologyFolder:
             present = self.file_of.get(name)
             why = f"{name}: {path.name} {'no longer describes it' if path in files else 'is gone'}"
             if present is None:
-                self.say(f"{why}; no longer managed, and left running if it runs")
+                self.say(f"{why}; no longer managed, and left as it is")
             elif present != path:
                 self.say(f"{why}; {present.name} describes it, and is followed")
         for path, spec in sorted(self.specs_by_file.items()):

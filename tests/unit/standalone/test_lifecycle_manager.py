@@ -313,7 +313,7 @@ class TestEarlierLife:
         manager.step({"words": TopologySpec("words", AdoptSource())}, 0.0)
         manager.remember("words", Progress(Stage.SUSPENDED, "", "words-0"), True)
         assert manager.progress["words"].topology_id == "words-1"
-        assert manager.suspended == set()
+        assert manager.suspended == {}
 
     def test_who_is_activated_by_hand_is_no_longer_ours_to_resume(self) -> None:
         storm = FakeStorm([RUNNING])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from fake_cluster import Killed
 from fake_zookeeper import FakeSession, FakeZooKeeper
 from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.plan_documents import decode_suspended
@@ -24,6 +25,8 @@ RUNS, SUSPENDED = (TopologySpec("words", AdoptSource(), suspend=suspend) for sus
 @dataclass
 class Storm:
     topology: RunningTopology = RunningTopology("words-1", "words", "ACTIVE")
+    dies: bool = False
+    """The operator is killed right after the next topology was deactivated."""
 
     def running(self) -> tuple[RunningTopology, ...]:
         return (self.topology,)
@@ -33,6 +36,9 @@ class Storm:
 
     def deactivate(self, _: str) -> None:
         self.topology = replace(self.topology, status="INACTIVE")
+        if self.dies:
+            self.dies = False
+            raise Killed
 
     def kill(self, name: str, wait_seconds: int) -> None:
         raise AssertionError(name, wait_seconds)
@@ -73,11 +79,46 @@ def test_what_its_owner_paused_is_left() -> None:
     assert place.storm.topology.is_inactive
 
 
-def test_what_is_no_longer_managed_is_forgotten() -> None:
+@pytest.mark.parametrize("without", [({},), ({}, {})], ids=["a pass", "longer"])
+def test_what_was_not_managed_for_a_while_is_resumed_all_the_same(
+    without: tuple[Mapping[str, TopologySpec], ...],
+) -> None:
+    """Its file may be moved, or written anew: nobody else would ever resume it."""
+    place = Place()
+    place.live({"words": SUSPENDED}, *without, {"words": SUSPENDED}, {"words": RUNS})
+    assert not place.storm.topology.is_inactive
+    place.live({"words": SUSPENDED}, *without)
+    place.live(*without, {"words": RUNS})
+    assert not place.storm.topology.is_inactive
+
+
+@pytest.mark.parametrize("topology_id", ["words-1", "words-2"], ids=["activated", "submitted anew"])
+def test_what_another_activated_while_it_was_not_managed_is_forgotten(topology_id: str) -> None:
     place = Place()
     place.live({"words": SUSPENDED}, {})
+    place.storm.topology = RunningTopology(topology_id, "words", "ACTIVE")
+    place.live({})
+    assert NODE not in place.zookeeper.nodes
+    place.storm.deactivate(topology_id)
     place.live({"words": RUNS})
     assert place.storm.topology.is_inactive
+
+
+def test_what_was_suspended_right_before_the_operator_died_is_resumed_by_its_next_life() -> None:
+    place = Place(Storm(dies=True))
+    with pytest.raises(Killed):
+        place.live({"words": SUSPENDED})
+    assert place.storm.topology.is_inactive
+    place.live({"words": RUNS})
+    assert not place.storm.topology.is_inactive
+
+
+def test_nobody_is_suspended_whom_the_next_life_would_not_know_of() -> None:
+    place = Place()
+    place.zookeeper.answers_left = 1
+    place.live({"words": SUSPENDED})
+    assert not place.storm.topology.is_inactive
+    assert "no answer" in place.said[-1]
 
 
 def test_a_damaged_document_is_said_and_written_anew() -> None:

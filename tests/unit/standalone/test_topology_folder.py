@@ -49,7 +49,7 @@ def test_files_are_followed_and_mistakes_keep_the_last_good_spec(tmp_path: Path)
 
     file.unlink()
     assert folder.read() == {}
-    assert "left running" in said[-1]
+    assert "left as it is" in said[-1]
 
 
 def test_two_files_of_one_topology_are_not_both_believed(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_topology_that_its_file_no_longer_describes_is_said_to_be_left(tmp_path:
     write(tmp_path / "a.yaml", GOOD.format(name="lines", policy="liu"), at=2)
     assert set(folder.read()) == {"lines"}
     assert said == [
-        "words: a.yaml no longer describes it; no longer managed, and left running if it runs",
+        "words: a.yaml no longer describes it; no longer managed, and left as it is",
         "lines: a.yaml has changed and is followed",
     ]
 

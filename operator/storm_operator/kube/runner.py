@@ -263,8 +263,12 @@ class ClusterRunner:
                 self.kube.jobs, self.settings.jobs, lambda name: self.owners[name], self.kube.config_map_text
             )
             self.lifecycle = self.assembly.lifecycle(self.say, self.submitter)
+            self.lifecycle.before_suspending = self._note_suspension
         self.manager.confirm()
         return self.assembly, self.lifecycle
+
+    def _note_suspension(self, name: str, topology_id: str) -> None:
+        self.publisher.write_status(self.owners[name], {"topologyId": topology_id, "suspendedByOperator": True})
 
     def _assembled(self) -> Assembly:
         connection = discover(self.nimbus, self.settings)

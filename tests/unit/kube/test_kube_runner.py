@@ -276,6 +276,22 @@ def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_el
     assert ("words" in reborn.repairs) is is_drift
 
 
+def test_suspension_is_written_down_before_spouts_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A life that ends right after that leaves a topology that its next one may resume."""
+    monkeypatch.setattr(runner_module, "go_on_where_it_ended", Mock())
+    order = Mock()
+    order.storm.running.return_value = (RUNNING,)
+    start = Start(monkeypatch)
+    order.attach_mock(start.kinds, "kinds")
+    start.runner.registry.put_topology(topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "suspend": True}))
+    start.opened.lifecycle.side_effect = lambda say, submitter: LifecycleManager(order.storm, submitter, say)
+    start.opened.loop.being_moved = ()
+    start.runner._follow_wishes()
+    deeds = [one for one in order.mock_calls if one[0] in ("kinds.patch_status", "storm.deactivate")]
+    assert [one[0] for one in deeds] == ["kinds.patch_status", "storm.deactivate"]
+    assert deeds[0].args[-1] == {"topologyId": "words-1-1", "suspendedByOperator": True}
+
+
 class Deletion:
     """The only resource is being deleted, or as `metadata` say; Nimbus shows `running`, and `call_off` ends it."""
 

@@ -8,6 +8,7 @@ or pay back. Under trigger Policy no proposal need show a gain or pay back: the 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from storm_operator.core.clock_steps import is_younger
@@ -113,11 +114,13 @@ def in_excluded_window(scheduling: SchedulingSettings, now_seconds: float) -> Ho
     found = window_over(scheduling.excluded_windows, now_seconds)
     if found is None:
         return None
-    window, ends_at = found
+    window, free_at = found
+    until = f"the next may be in {(free_at - now_seconds) / 60.0:.0f} minutes"
+    if math.isinf(free_at):
+        until = "nor in those that follow it without a gap"
     return Hold(
         HoldReason.EXCLUDED_WINDOW,
-        f"no plan is applied in the window that begins at {window.cron!r} ({window.time_zone}); it ends in "
-        f"{(ends_at - now_seconds) / 60.0:.0f} minutes",
+        f"no plan is applied in the window that begins at {window.cron!r} ({window.time_zone}); {until}",
     )
 
 

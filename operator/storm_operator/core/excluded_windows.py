@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
@@ -11,15 +12,35 @@ from storm_operator.core.cron import parse_cron
 from storm_operator.core.settings import ExcludedWindow
 
 MINUTE = timedelta(minutes=1)
+FOLLOWED_WINDOWS = 50
+"""So many windows in a row are looked at: some follow one another for ever."""
 
 
 def window_over(windows: Iterable[ExcludedWindow], at_seconds: float) -> tuple[ExcludedWindow, float] | None:
-    """The first of `windows` that the Unix time `at_seconds` lies in, and the Unix time of its end."""
-    for window in windows:
-        began = _last_begin(window, int(at_seconds // 60))
-        if began is not None and at_seconds < began + window.duration_seconds:
-            return window, began + window.duration_seconds
-    return None
+    """The first of `windows` that the Unix time `at_seconds` lies in, and when no window is over it any more.
+
+    That is infinity where windows follow one another without a gap for as far as anybody looks.
+    """
+    windows = tuple(windows)
+    over = [(window, end) for window in windows if (end := _end(window, at_seconds)) is not None]
+    if not over:
+        return None
+    first, _ = over[0]
+    free_at = max(end for _, end in over)
+    for _ in range(FOLLOWED_WINDOWS):
+        later = max((end for window in windows if (end := _end(window, free_at)) is not None), default=None)
+        if later is None:
+            return first, free_at
+        free_at = later
+    return first, math.inf
+
+
+def _end(window: ExcludedWindow, at_seconds: float) -> float | None:
+    """None where it is not over `at_seconds`."""
+    began = _last_begin(window, int(at_seconds // 60))
+    if began is None or at_seconds >= began + window.duration_seconds:
+        return None
+    return began + window.duration_seconds
 
 
 def zone_named(name: str) -> tzinfo:

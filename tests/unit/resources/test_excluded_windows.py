@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -107,10 +108,19 @@ def test_a_night_whose_midnight_is_skipped_is_excluded_all_the_same() -> None:
     assert window_over([cairo], one) == (cairo, one + 5 * HOUR)
 
 
-def test_a_window_that_begins_anew_while_it_lasts_lasts_from_its_last_begin() -> None:
+def test_a_window_that_begins_anew_while_it_lasts_never_ends() -> None:
     every_hour = ExcludedWindow("0 * * * *", 2 * 3600)
-    moment = at("2024-05-01T08:10")
-    assert window_over([every_hour], moment) == (every_hour, at("2024-05-01T08:00") + 2 * HOUR)
+    assert window_over([every_hour], at("2024-05-01T08:10")) == (every_hour, math.inf)
+    by_day = ExcludedWindow("0 8-16 * * *", 2 * 3600)
+    assert window_over([by_day], at("2024-05-01T08:10")) == (by_day, at("2024-05-01T18:00"))
+
+
+@pytest.mark.parametrize("next_begin", ["0 5 * * *", "0 6 * * *"], ids=["overlap", "touch"])
+def test_windows_without_a_gap_between_them_end_together(next_begin: str) -> None:
+    early = ExcludedWindow(next_begin, 4 * 3600)
+    end = at("2024-05-02T10:00") if next_begin.startswith("0 6") else at("2024-05-02T09:00")
+    for windows in ([NIGHT, early], [early, NIGHT]):
+        assert window_over(windows, at("2024-05-02T03:00")) == (NIGHT, end)
 
 
 def test_a_length_that_is_no_whole_number_of_minutes_holds_to_the_second() -> None:
@@ -121,6 +131,7 @@ def test_a_length_that_is_no_whole_number_of_minutes_holds_to_the_second() -> No
 
 def test_a_week_long_window_and_none_at_all() -> None:
     week = ExcludedWindow("0 0 1 * *", 7 * 24 * 3600)
-    assert window_over([NIGHT, week], at("2024-05-07T12:00")) == (week, at("2024-05-08T00:00"))
+    assert window_over([week], at("2024-05-07T12:00")) == (week, at("2024-05-08T00:00"))
+    assert window_over([NIGHT, week], at("2024-05-07T12:00")) == (week, at("2024-05-08T06:00"))
     assert window_over([NIGHT, week], at("2024-05-08T12:00")) is None
     assert window_over([], at("2024-05-08T12:00")) is None

@@ -125,8 +125,7 @@ class ExecutorCounts:
             return False
         self.refused.pop(key, None)
         self.resizes(topology.id)
-        if identity == BY_LOAD:
-            loop.memory.decisions = loop.memory.decisions.with_change(topology.id, now)
+        loop.memory.decisions = loop.memory.decisions.with_change(topology.id, now)
         self.tell(topology.name, "Resized", f"executors are now to be: {in_words(executors)}", False)
         return True
 

@@ -107,6 +107,14 @@ def test_what_load_may_not_do_is_held_and_told_once(
     assert words.startswith("by load executors should be count 1, split 1; ")
 
 
+def test_what_the_user_asks_for_begins_a_cool_down_for_what_can_wait(played: Played) -> None:
+    one = ParallelismSpec(ParallelismMode.FIXED, {"count": ComponentParallelism(executors=1)})
+    assert played.run(one)
+    assert not played.run(AUTO)
+    assert played.counts.held["words"].hold.reason is HoldReason.COOL_DOWN
+    assert played.run(one), "the user waits for nothing"
+
+
 def test_what_the_user_asks_for_is_done_in_every_mode(played: Played) -> None:
     three = ParallelismSpec(ParallelismMode.AUTO, {"count": ComponentParallelism(executors=1)})
     assert played.run(three, replace(SETTINGS, mode=Mode.OBSERVE))

@@ -15,7 +15,7 @@ from storm_operator.control_loop import unmeasured_topologies
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_record import PlanRecord, PlanState
-from storm_operator.core.settings import ApplyMethod, Mode, Trigger
+from storm_operator.core.settings import ApplyMethod, ExcludedWindow, Mode, Trigger
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.terminal import TerminalListener
 
@@ -183,6 +183,17 @@ def test_plan_that_doubles_latency_is_rolled_back_and_not_proposed_again() -> No
     decision = played.run(seconds=600.0)
     assert isinstance(decision, Hold)
     assert decision.reason is HoldReason.KNOWN_BAD
+
+
+def test_plan_that_made_things_worse_is_taken_back_in_an_excluded_window_too() -> None:
+    played = scene()
+    played.run()
+    played.observer.latency_ms = 40.0
+    always = replace(SETTINGS, excluded_windows=(ExcludedWindow("* * * * *", 60),))
+    specs = {"words": replace(SPECS["words"], scheduling=always)}
+    while last_state(played) is PlanState.SETTLING and not played.loop.memory.records[-1].rollback_of:
+        played.run(specs)
+    assert played.cluster.assignment.slot_of == SPREAD
 
 
 def test_plan_under_which_a_topology_that_never_acks_falls_behind_is_rolled_back_and_remembered() -> None:

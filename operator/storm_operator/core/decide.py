@@ -110,7 +110,7 @@ def _shortage(
 
 
 def in_excluded_window(scheduling: SchedulingSettings, now_seconds: float) -> Hold | None:
-    """Not even an urgent plan is applied then: that is what the user asked for."""
+    """Not even an urgent plan is applied then: that is what the user asked for. A way back undoes harm, and may be."""
     found = window_over(scheduling.excluded_windows, now_seconds)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Whether a moment lies in a time in which no plan is applied."""
+"""Whether a moment lies in a time in which no plan is applied, but for the way back of one that did harm."""
 
 from __future__ import annotations
 

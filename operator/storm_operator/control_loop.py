@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError
+from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, TopologyNotAlive
 from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
@@ -277,6 +277,8 @@ class ControlLoop:
             self.plans.settle(self.applier.apply(record, self._save))
         except OUT_OF_REACH:
             raise
+        except TopologyNotAlive as error:
+            return Hold(HoldReason.APPLYING, f"plan {plan.id} cannot be put in force: {error}")
         except AdapterError as error:
             if self.plans.pending is not None:
                 raise

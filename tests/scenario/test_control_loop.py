@@ -9,7 +9,7 @@ import pytest
 
 import loop_scene
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, FakeObserver, Scene, last_state, scene, with_mode
-from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, ZooKeeperUnreachable
+from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, TopologyNotAlive, ZooKeeperUnreachable
 from storm_operator.apply import Applier
 from storm_operator.control_loop import unmeasured_topologies
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
@@ -602,6 +602,23 @@ def test_abandoned_plan_is_not_over_before_a_topology_that_is_rebalanced_is_resu
     played.run(with_mode(Mode.OBSERVE))
     assert last_state(played) is PlanState.FAILED
     assert not played.cluster.inactive
+
+
+def test_topology_that_ends_while_its_plan_is_put_in_force_is_told_as_that() -> None:
+    """Nimbus answers: the cluster is in reach."""
+    played = scene()
+
+    def gone(topology_id: str) -> None:
+        raise TopologyNotAlive(f"topology {topology_id} does not run")
+
+    played.cluster.rebalance = gone  # type: ignore[method-assign]
+    held = played.run()
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.APPLYING
+    assert "words does not run" in held.message
+    assert last_state(played) is PlanState.APPLYING
+    played.run()
+    assert last_state(played) is PlanState.FAILED
 
 
 def test_plan_that_can_be_neither_finished_nor_taken_back_ends_and_says_so() -> None:

@@ -164,11 +164,14 @@ def told(name: str, more: Callable[[], Mapping[str, Labelled]] = dict) -> Iterat
 
 
 def last_success(path: Path) -> float | None:
-    """When the job that wrote `path` last ended well; None where nobody knows."""
+    """When the job that wrote `path` last ended well; None where nobody knows, as where the file is broken."""
     if not path.is_file():
         return None
-    with path.open(encoding="utf-8") as lines:
-        for family in text_fd_to_metric_families(lines):
-            if family.name == LAST_SUCCESS.name:
-                return max(sample.value for sample in family.samples)
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for family in text_fd_to_metric_families(lines):
+                if family.name == LAST_SUCCESS.name:
+                    return max(sample.value for sample in family.samples)
+    except ValueError:  # cut short, as by a power cut
+        return None
     return None

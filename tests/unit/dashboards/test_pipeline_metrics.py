@@ -101,6 +101,22 @@ def test_a_run_that_cannot_be_told_of_has_ended_well_all_the_same(
     assert f"profile: its figures are not in {folder}:" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "broken", ["\0" * 60, f"# TYPE {LAST_SUCCESS.name} gauge\n", f'{LAST_SUCCESS.name}{{name="prof', "caf\udce9 1\n"]
+)
+def test_broken_figures_of_the_run_before_hide_no_failure(
+    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    path = tmp_path / "storm_pipeline_profile.prom"
+    path.write_bytes(broken.encode(errors="surrogateescape"))
+    with pytest.raises(RuntimeError, match="the job's own"), told("profile"):
+        raise RuntimeError("the job's own")
+    found = values(path)
+    assert found["storm_pipeline_job_succeeded", (("name", "profile"),)] == 0.0
+    assert not any(metric == LAST_SUCCESS.name for metric, _ in found), "nobody knows any more"
+
+
 def test_topologies_of_one_name_on_two_clusters_have_series_of_their_own(tmp_path: Path) -> None:
     """`cluster` would be renamed where the jobs' own target has that label."""
     learned: Labelled = {("blue", "words"): 1_000.0, ("green", "words"): 2_000.0}

@@ -169,6 +169,20 @@ def test_a_profile_is_published_as_the_operator_reads_it(spark: SparkSession, la
     assert [name.name for name in path.parent.iterdir()] == ["profile.json"]
 
 
+def test_a_component_that_nothing_comes_to_does_not_cost_its_topology_what_was_forecast(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    silent = Lake(str(tmp_path))
+    executors = read(spark, lake.silver("executors"), SILVER["executors"])
+    arrived = f.when(f.col("component") != "count", f.col("arrived_per_second")).otherwise(0.0)
+    changed = executors.withColumn("arrived_per_second", arrived)
+    replace_all(changed, silent.silver("executors"), SILVER["executors"])
+    forecast.run(spark, silent, CLUSTER, CYCLE)
+    made = compose_profile(read_findings(spark, silent, CLUSTER), 60.0)
+    assert set(made.topologies["wordcount"]) == {"sentences", "split", "count"}
+    assert "count" not in {row["component"] for row in rows(spark, silent, gold.FORECAST_ERRORS)}
+
+
 def test_of_an_unknown_cluster_nothing_is_published(spark: SparkSession, lake: Lake) -> None:
     with pytest.raises(CannotPublish, match="nothing was learned of cluster 'red'"):
         compose_profile(read_findings(spark, lake, "red"), 1.0)

@@ -155,6 +155,16 @@ def test_a_judged_component_s_newest_period_is_told() -> None:
     assert set(zip(found["newest_period"], found["topology_id"], strict=True)) == {(ends[-1], "w-2")}
 
 
+def test_a_component_without_any_load_is_told_of_though_no_forecaster_can_be_judged_by_it() -> None:
+    ends = [MONDAY + timedelta(seconds=10 * (number + 1)) for number in range(80)]
+    rows = pd.DataFrame({"period_end": ends, "at_seconds": [end.timestamp() for end in ends]})
+    rows = rows.assign(cluster="blue", topology_name="w", topology_id="w-1", component="errors", period_seconds=10.0)
+    rows = rows.assign(arrived_per_second=0.0, executors=1, cpu_per_tuple=np.nan)
+    (found,) = judge_frame(rows, Cycle(100.0, 10.0, with_yardsticks=False)).to_dict("records")
+    assert (found["component"], found["newest_period"], found["topology_id"]) == ("errors", ends[-1], "w-1")
+    assert (found["forecaster"], found["winner"], found["season"]) == (None, "DampedTrend", None)
+
+
 def test_cpu_is_judged_by_the_executors_that_a_component_has_now() -> None:
     # A theta of CPU for each of two executors carries 60 tuples per second; in the first two of eight cycles it had 16.
     load = [300.0 if 20 <= number % 40 < 23 else 100.0 for number in range(320)]

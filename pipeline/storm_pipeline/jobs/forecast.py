@@ -109,7 +109,8 @@ def run(spark: SparkSession, lake: Lake, cluster: str, cycle: Cycle, first: obje
     periods = component_periods(silver(spark, lake, "executors", cluster, first, last))
     judged = judged_components(periods, cycle).cache()
     try:
-        replace_cluster(judged, lake.gold(FORECAST_ERRORS.name), FORECAST_ERRORS, cluster)
+        errors = judged.where(f.col("forecaster").isNotNull())
+        replace_cluster(errors, lake.gold(FORECAST_ERRORS.name), FORECAST_ERRORS, cluster)
         seasons = judged.withColumn("forecaster", f.col("winner")).dropDuplicates(["topology_name", "component"])
         replace_cluster(seasons, lake.gold(SEASONS.name), SEASONS, cluster)
     finally:

@@ -11,6 +11,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from storm_operator.core.learned_profile import ForecastError
 from storm_operator.core.settings import ResourceSettings
 from storm_pipeline.models.backtest import Series, judge
 from storm_pipeline.models.yardsticks import yardsticks
@@ -39,7 +40,10 @@ class Cycle:
 
 
 def judged_components(periods: DataFrame, cycle: Cycle) -> DataFrame:
-    """From component periods: a row per component and forecaster, the season in each of them."""
+    """From component periods: a row per component and forecaster, the season in each of them.
+
+    One on which no forecaster could be judged, as without any load, has one row, whose `forecaster` is null.
+    """
     costs = periods.groupBy(*KEY).agg(f.expr(COST_PER_TUPLE).alias("cpu_per_tuple"))
     arrivals = (
         periods.where(~f.col("component").startswith("__"))
@@ -72,11 +76,13 @@ def judge_frame(rows: pd.DataFrame, cycle: Cycle) -> pd.DataFrame:
     others = yardsticks(cycle.cycle_seconds) if cycle.with_yardsticks else {}
     found = judge(series, cycle.cycle_seconds, cycle.bin_seconds, step, others, cycle.phi)
     season = None if found.season is None else json.dumps(asdict(found.season))
+    # Left out, a component would cost its topology the profile: the operator takes none that does not know them all.
+    errors: list[tuple[str | None, ForecastError | None]] = [*sorted(found.errors.items())] or [(None, None)]
     table = [
         {
             **{name: rows[name].iloc[0] for name in KEY},
             "forecaster": name,
-            **asdict(error),
+            **({} if error is None else asdict(error)),
             "is_winner": name == found.forecaster,
             "periods": len(rows),
             "winner": found.forecaster,
@@ -84,6 +90,6 @@ def judge_frame(rows: pd.DataFrame, cycle: Cycle) -> pd.DataFrame:
             "newest_period": rows["period_end"].iloc[-1],
             "topology_id": rows["topology_id"].iloc[-1],
         }
-        for name, error in sorted(found.errors.items())
+        for name, error in errors
     ]
     return pd.DataFrame(table, columns=[field.name for field in JUDGED.fields])

@@ -239,6 +239,14 @@ def test_the_newest_state_of_a_plan_counts(spark: SparkSession) -> None:
     assert (error["figure"], error["median_error_percent"]) == ("latency_mean_ms", pytest.approx(20.0))
 
 
+def test_of_states_of_one_moment_the_one_that_comes_later_in_a_plan_s_life_counts(spark: SparkSession) -> None:
+    """As after passes that were lost: the next one that is written tells all that became of plans meanwhile."""
+    lives = (("Proposed", "Applying"), ("Applying", "Settling"), ("Proposed", "Rejected"), ("Settling", "RolledBack"))
+    rows = [plan(state, plan_id=life[-1]) for life in lives for state in life]
+    newest = newest_states(spark.createDataFrame(rows, PLANS)).collect()
+    assert {row["plan_id"]: row["state"] for row in newest} == {life[-1]: life[-1] for life in lives}
+
+
 def test_what_was_measured_as_nothing_tells_no_error_of_a_prediction(spark: SparkSession) -> None:
     plans = [plan("Verified"), plan("Verified", plan_id="p-2", measured_after_latency_mean_ms=0.0)]
     (error,) = prediction_errors(spark.createDataFrame(plans, PLANS)).collect()

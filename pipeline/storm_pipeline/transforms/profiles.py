@@ -9,6 +9,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from storm_operator.core.plan_record import PlanState
+
 KEY = ("cluster", "topology_name", "component")
 IDLE_FRACTION = 0.05
 """A period that executed less than this share of the usual rate says nothing about the cost of a tuple."""
@@ -21,7 +23,6 @@ AROUND_SECONDS = 120
 ALL_HOURS = -1
 """Null cannot be joined on."""
 FIGURES = ("cpu_per_tuple", "selectivity", "queue_growth")
-FINAL_STATES = ("Settling", "Verified", "RolledBack", "Expired", "Failed")
 
 
 def component_profile(periods: DataFrame) -> DataFrame:
@@ -69,8 +70,8 @@ def component_profile(periods: DataFrame) -> DataFrame:
 
 def newest_states(plans: DataFrame) -> DataFrame:
     """One row per plan: that of its newest state, which says all that is known of it."""
-    final = f.when(f.col("state").isin("Proposed", "Applying"), 0).when(f.col("state") == "Settling", 1).otherwise(2)
-    newest = f.struct("period_end", final.alias("how_final"), "state")
+    in_order = f.array(*(f.lit(state.value) for state in PlanState))
+    newest = f.struct("period_end", f.array_position(in_order, f.col("state")).alias("how_far"), "state")
     best = plans.groupBy("cluster", "plan_id").agg(f.max(newest).alias("newest"))
     picked = best.select("cluster", "plan_id", "newest.period_end", "newest.state")
     return plans.join(picked, ["cluster", "plan_id", "period_end", "state"]).dropDuplicates(["cluster", "plan_id"])

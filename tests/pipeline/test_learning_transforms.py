@@ -348,6 +348,31 @@ def test_a_plan_is_not_credited_with_what_the_next_one_brought(spark: SparkSessi
     assert told == {"p-1": (9.0, 6.0, -3.0), "p-2": (6.0, 2.0, -4.0)}
 
 
+def test_a_plan_is_not_credited_with_what_one_did_that_failed_halfway(spark: SparkSession) -> None:
+    # 9 ms, from the plan at 60 s on 6 ms; what the one at 120 s moved before it was given up makes 2 ms of it.
+    topologies, expected = periods(spark, [100.0] * 20, [9.0] * 6 + [6.0] * 6 + [2.0] * 8)
+    failed = plan("Failed", 2, plan_id="p-2", created_at=MONDAY + timedelta(seconds=121), in_force_at=None)
+    plans = spark.createDataFrame([plan_at(60, "p-1"), failed], PLANS)
+    found = plan_effects(plans, topologies, expected, Around(300.0)).where("figure = 'latency_p50_ms'").collect()
+    told = {row["plan_id"]: (row["before"], row["after"], row["effect"]) for row in found}
+    assert told == {"p-1": (9.0, 6.0, -3.0)}
+
+
+def test_what_the_restart_before_cost_is_not_the_usual_rate(spark: SparkSession) -> None:
+    """A plan at 20 s takes 40 s until all runs, and is rolled back at 80 s; each period in which they do loses all."""
+    topologies, expected = periods(spark, [100.0] * 2 + [0.0] * 4 + [100.0] * 2 + [0.0, 100.0, 100.0], [1.0] * 11)
+    first = plan(
+        "RolledBack",
+        created_at=MONDAY + timedelta(seconds=20),
+        in_force_at=MONDAY + timedelta(seconds=21),
+        seconds_to_running=39.0,
+        restarted_workers=0,
+    )
+    plans = spark.createDataFrame([first, plan_at(80, "p-2")], PLANS)
+    (cost,) = restart_costs(plans, spark.createDataFrame([], PLACES), topologies, expected).collect()
+    assert (cost["plan_id"], cost["missing_trees"]) == ("p-2", pytest.approx(1_000.0))
+
+
 def test_while_a_plan_waits_for_a_person_nothing_is_its_doing(spark: SparkSession) -> None:
     # 9 ms, from the plan at 60 s on 6 ms, from that proposed at 70 s and carried out at 180 s on 2 ms; nothing is lost
     # but in the ten seconds after each, though the load falls meanwhile by a tenth.

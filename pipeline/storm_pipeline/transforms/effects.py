@@ -3,8 +3,8 @@
 A figure after a plan is compared with what was to be expected without it. Throughput was to follow the load: it is
 scaled by what the spouts were forecast to emit. Latency was to stay. Intervals are from resampling the periods before
 and after (bootstrap, 90%); periods between the beginning of the execution and all executors running are neither, nor
-are those in which another plan of the topology was carried out or in force: what that one brought is its own. A plan
-that waits for a person changes nothing meanwhile.
+are those in which another plan of the topology was carried out or in force: what that one brought is its own. So is
+what one did that failed: some workers may have moved before. A plan that waits for a person changes nothing meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS
+from storm_operator.apply import DRAIN_TIMEOUT_SECONDS, IN_FORCE_TIMEOUT_SECONDS
+from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanState
+from storm_operator.core.settings import ApplyMethod
 from storm_pipeline.schemas import schema_of
 from storm_pipeline.transforms.profiles import topology_ids
 
@@ -44,12 +46,8 @@ class Around:
 
 def plan_effects(plans: DataFrame, topologies: DataFrame, expected: DataFrame, around: Around) -> DataFrame:
     """From one row per plan, topologies' periods and `expected_load`: a row per plan, topology and figure."""
-    neighbours = Window.partitionBy("cluster", "topology_id").orderBy("begun", "plan_id")
-    each = (
-        _by_topology(plans)
-        .withColumn("undisturbed_since", f.lag("running").over(neighbours))
-        .withColumn("undisturbed_until", f.lead("begun").over(neighbours))
-        .select("cluster", "plan_id", "policy", "state", "topology_id", "created_at", "begun", "running", *UNDISTURBED)
+    each = _by_topology(plans).select(
+        "cluster", "plan_id", "policy", "state", "topology_id", "created_at", "begun", "running", *UNDISTURBED
     )
     periods = topologies.withColumn("ended", f.unix_micros("period_end") / 1e6).select(
         "cluster", "topology_id", "period_end", "ended", "period_seconds", *FOLLOWS_LOAD
@@ -67,16 +65,27 @@ def plan_effects(plans: DataFrame, topologies: DataFrame, expected: DataFrame, a
 def _by_topology(plans: DataFrame) -> DataFrame:
     """A row for each topology of each plan that came into force: when its execution began, and when all ran again.
 
-    Executors that were not seen to run in the time that they were given count as not running for all of it.
+    With `UNDISTURBED`. Executors that were not seen to run in the time that they were given count as not running for
+    all of it; of a plan that failed before nobody knows how far it came: it disturbs for as long as it may have taken.
     """
+    came, failed = f.col("in_force_at").isNotNull(), f.col("state") == PlanState.FAILED.value
     in_force = f.unix_micros("in_force_at") / 1e6
     created = f.unix_micros("created_at") / 1e6
+    tried = f.unix_micros("period_end") / 1e6  # when the pass that carried it out saw the cluster
+    # Of a plan that waited for nobody it is the decision's very time, which a difference misses by rounding.
+    begun = f.greatest(created, in_force - f.col("seconds_to_in_force"))
+    running = in_force + f.coalesce("seconds_to_running", f.lit(RUNNING_TIMEOUT_SECONDS))
+    drained = f.when(f.col("method") == ApplyMethod.DRAIN.value, DRAIN_TIMEOUT_SECONDS).otherwise(0.0)
+    given_up = tried + drained + IN_FORCE_TIMEOUT_SECONDS + RUNNING_TIMEOUT_SECONDS
+    neighbours = Window.partitionBy("cluster", "topology_id").orderBy("begun", "plan_id")
     return (
-        plans.where(f.col("in_force_at").isNotNull())
+        plans.where(came | failed)
         .withColumn("topology_id", f.explode(topology_ids()))
-        # Of a plan that waited for nobody it is the decision's very time, which a difference misses by rounding.
-        .withColumn("begun", f.greatest(created, in_force - f.col("seconds_to_in_force")))
-        .withColumn("running", in_force + f.coalesce("seconds_to_running", f.lit(RUNNING_TIMEOUT_SECONDS)))
+        .withColumn("begun", f.when(came, begun).otherwise(tried))
+        .withColumn("running", f.when(came, running).otherwise(given_up))
+        .withColumn("undisturbed_since", f.lag("running").over(neighbours))
+        .withColumn("undisturbed_until", f.lead("begun").over(neighbours))
+        .where(came)
     )
 
 
@@ -181,16 +190,21 @@ def restart_costs(plans: DataFrame, executors: DataFrame, topologies: DataFrame,
     and `missing_trees` is of the others, null where there is none. Where a plan covers several topologies, which of its
     workers are whose is told by where their executors were before and after it; null where that was not seen.
     """
-    each = _with_own_workers(_by_topology(plans.where("restarted_workers > 0")), executors)
+    began = f.col("ended") - f.col("period_seconds")
+    is_undisturbed = f.col("undisturbed_since").isNull() | (began >= f.col("undisturbed_since"))
+    each = _with_own_workers(_by_topology(plans).where("restarted_workers > 0"), executors)
     periods = topologies.withColumn("ended", f.unix_micros("period_end") / 1e6)
     seen = (
-        each.select("cluster", "plan_id", "topology_id", "restarted_workers", "failed_tuples", "begun", "running")
+        each.select(*ONE_OF_PLAN, "restarted_workers", "failed_tuples", "begun", "running", "undisturbed_since")
         .join(
             periods.select("cluster", "topology_id", "period_end", "ended", "period_seconds", "acked_per_second"),
             ["cluster", "topology_id"],
         )
         .join(expected, ["cluster", "topology_id", "period_end"], "left")
-        .where(f.col("ended").between(f.col("begun") - 120.0, f.col("running") + f.col("period_seconds")))
+        .where(
+            f.col("ended").between(f.col("begun") - 120.0, f.col("running") + f.col("period_seconds"))
+            & ((f.col("ended") > f.col("begun")) | is_undisturbed)
+        )
     )
     calm, is_known = f.col("ended") <= f.col("begun"), f.col("acked_per_second").isNotNull()
     sums = seen.groupBy(*ONE_OF_PLAN).agg(

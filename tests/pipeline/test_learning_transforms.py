@@ -51,7 +51,10 @@ TOPOLOGIES = schema_of(
     "cluster text, topology_id text, period_end time, period_seconds number, acked_per_second number, "
     "latency_p50_ms number, latency_p99_ms number"
 )
-PLACES = schema_of("cluster text, topology_id text, task_start whole, period_end time, supervisor_id text, port whole")
+PLACES = schema_of(
+    "cluster text, topology_id text, task_start whole, period_end time, period_seconds number, supervisor_id text, "
+    "port whole, stateful truth"
+)
 EXPECTED = schema_of("cluster text, topology_id text, period_end time, expected_load number")
 
 
@@ -217,6 +220,14 @@ def plan(state: str, minutes: int = 0, **others: object) -> tuple[Any, ...]:
     return tuple(known.get(name) for name in PLANS.names)
 
 
+def moved(
+    spark: SparkSession, topology_id: str, made: datetime, seen: tuple[int, int], period_seconds: float = 10.0
+) -> DataFrame:
+    """A stateful executor that lives elsewhere in each of two periods, which end so many seconds after `made`."""
+    rows = [("blue", topology_id, 3, made + timedelta(seconds=at), period_seconds, f"s{at}", 6700, True) for at in seen]
+    return spark.createDataFrame(rows, PLACES)
+
+
 def test_the_newest_state_of_a_plan_counts(spark: SparkSession) -> None:
     rows = [
         plan("Applying"),
@@ -228,10 +239,7 @@ def test_the_newest_state_of_a_plan_counts(spark: SparkSession) -> None:
     newest = newest_states(spark.createDataFrame(rows, PLANS))
     assert {(row["plan_id"], row["state"]) for row in newest.collect()} == {("p-1", "Verified"), ("p-2", "Settling")}
     assert newest.count() == 2
-    moved = [("blue", "w-1", 3, True, MONDAY + timedelta(seconds=at), f"s{at}", 6700) for at in (-5, 15)]
-    schema = "cluster text, topology_id text, task_start whole, stateful truth, period_end time, supervisor_id text"
-    places = spark.createDataFrame(moved, schema_of(schema + ", port whole"))
-    (times,) = restart_times(newest, places).collect()
+    (times,) = restart_times(newest, moved(spark, "w-1", MONDAY, (-5, 15))).collect()
     assert (times["plans"], times["running_median"], times["state_moved"]) == (2, 7.0, True)
     (policy,) = league(newest).collect()
     assert (policy["plans"], policy["verified"], policy["latency_change_percent"]) == (2, 1, -50.0)
@@ -373,6 +381,18 @@ def test_what_the_restart_before_cost_is_not_the_usual_rate(spark: SparkSession)
     assert (cost["plan_id"], cost["missing_trees"]) == ("p-2", pytest.approx(1_000.0))
 
 
+def test_long_periods_tell_where_executors_were_around_a_plan(spark: SparkSession) -> None:
+    row = plan("Verified", topology_ids="w-1,w-2", created_at=MONDAY, in_force_at=MONDAY + timedelta(seconds=1))
+    plans, places = spark.createDataFrame([row], PLANS), moved(spark, "w-1", MONDAY, (-150, 310), 300.0)
+    (times,) = restart_times(plans, places).collect()
+    assert times["state_moved"]
+    ends = [MONDAY + timedelta(seconds=at) for at in (-150, 150)]
+    seen = [("blue", "w-1", end, 300.0, rate, 1.0, None) for end, rate in zip(ends, (100.0, 90.0), strict=True)]
+    topologies, none = spark.createDataFrame(seen, TOPOLOGIES), spark.createDataFrame([], EXPECTED)
+    (cost,) = restart_costs(plans, places, topologies, none).collect()
+    assert (cost["restarted_workers"], cost["missing_trees"]) == (1, pytest.approx(3_000.0))
+
+
 def test_while_a_plan_waits_for_a_person_nothing_is_its_doing(spark: SparkSession) -> None:
     # 9 ms, from the plan at 60 s on 6 ms, from that proposed at 70 s and carried out at 180 s on 2 ms; nothing is lost
     # but in the ten seconds after each, though the load falls meanwhile by a tenth.
@@ -426,7 +446,7 @@ def test_each_topology_of_a_plan_is_told_its_own_restarts(spark: SparkSession) -
         ("w-2", 4): (("b", 4), ("b", 4)),
     }
     places = [
-        ("blue", topology_id, task, MONDAY + timedelta(seconds=seconds), *place)
+        ("blue", topology_id, task, MONDAY + timedelta(seconds=seconds), 10.0, *place, False)
         for (topology_id, task), (before, after) in moves.items()
         for seconds, place in ((50, before), (60, before), (70, after), (80, after))
     ]
@@ -462,9 +482,7 @@ def test_a_comma_in_a_topology_s_name_makes_no_two_of_it(spark: SparkSession) ->
         ("p-1", name): 2,
         ("p-2", name): None,
     }
-    moved = [("blue", name, 3, True, made + timedelta(seconds=at), f"s{at}", 6700) for at in (-5, 15)]
-    schema = "cluster text, topology_id text, task_start whole, stateful truth, period_end time, supervisor_id text"
-    (times,) = restart_times(plans, spark.createDataFrame(moved, schema_of(schema + ", port whole"))).collect()
+    (times,) = restart_times(plans, moved(spark, name, made, (-5, 15))).collect()
     assert times["state_moved"]
 
 

@@ -22,7 +22,7 @@ from storm_operator.apply import DRAIN_TIMEOUT_SECONDS, IN_FORCE_TIMEOUT_SECONDS
 from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_pipeline.schemas import schema_of
-from storm_pipeline.transforms.profiles import topology_ids
+from storm_pipeline.transforms.profiles import around_seconds, topology_ids
 
 Floats = npt.NDArray[np.float64]
 RESAMPLES = 500
@@ -202,7 +202,7 @@ def restart_costs(plans: DataFrame, executors: DataFrame, topologies: DataFrame,
         )
         .join(expected, ["cluster", "topology_id", "period_end"], "left")
         .where(
-            f.col("ended").between(f.col("begun") - 120.0, f.col("running") + f.col("period_seconds"))
+            f.col("ended").between(f.col("begun") - around_seconds(), f.col("running") + f.col("period_seconds"))
             & ((f.col("ended") > f.col("begun")) | is_undisturbed)
         )
     )
@@ -233,13 +233,15 @@ def _with_own_workers(each: DataFrame, executors: DataFrame) -> DataFrame:
         "topology_id",
         "task_start",
         (f.unix_micros("period_end") / 1e6).alias("ended"),
+        "period_seconds",
         f.concat_ws(":", "supervisor_id", "port").alias("place"),
     )
-    near = f.col("ended").between(f.col("begun") - 120.0, f.col("running") + 120.0)
+    near = f.col("ended").between(f.col("begun") - around_seconds(), f.col("running") + around_seconds())
     came_or_left = f.when(~f.col("was_at").eqNullSafe(f.col("is_at")), f.array("was_at", "is_at"))
     started = f.array_intersect(f.collect_set("is_at"), f.flatten(f.collect_set(came_or_left)))
     own = (
-        each.join(places, ["cluster", "topology_id"])
+        each.select(*ONE_OF_PLAN, "begun", "running")
+        .join(places, ["cluster", "topology_id"])
         .where(near)
         .groupBy(*ONE_OF_PLAN, "task_start")
         .agg(

@@ -18,8 +18,8 @@ USUAL_RATE = "percentile(executed_per_second, 0.5, bigint(ceil(executed_per_seco
 """Half of all tuples were executed in periods at least so busy: neither a burst nor long idling changes it much."""
 LEAST_PER_SECOND = 1e-6
 NORMAL_MAD = 1.4826
-AROUND_SECONDS = 120
-"""Before and after a plan, in which its executors are looked for."""
+AROUND_SECONDS = 120.0
+"""Before and after a plan, in which its executors are looked for; where periods are long, the time of two of them."""
 ALL_HOURS = -1
 """Null cannot be joined on."""
 FIGURES = ("cpu_per_tuple", "selectivity", "queue_growth")
@@ -100,18 +100,26 @@ def restart_times(plans: DataFrame, executors: DataFrame) -> DataFrame:
     )
 
 
+def around_seconds() -> Column:
+    """How long before and after a plan a period, of a column `period_seconds`, may end to tell of it."""
+    return f.greatest(f.lit(AROUND_SECONDS), 2.0 * f.col("period_seconds"))
+
+
 def _state_moved(plans: DataFrame, executors: DataFrame) -> DataFrame:
     """Whether any stateful executor of a plan's topologies lived elsewhere after it than before it."""
     each = plans.select(
         "cluster", "plan_id", "created_at", "in_force_at", f.explode(topology_ids()).alias("topology_id")
     )
     places = executors.where("stateful AND supervisor_id IS NOT NULL").select(
-        "cluster", "topology_id", "task_start", "period_end", f.concat_ws(":", "supervisor_id", "port").alias("place")
+        "cluster",
+        "topology_id",
+        "task_start",
+        "period_end",
+        "period_seconds",
+        f.concat_ws(":", "supervisor_id", "port").alias("place"),
     )
-    near = f.col("period_end").between(
-        f.col("created_at") - f.expr(f"INTERVAL {AROUND_SECONDS} SECONDS"),
-        f.col("in_force_at") + f.expr(f"INTERVAL {AROUND_SECONDS} SECONDS"),
-    )
+    created, in_force, ended = (f.unix_micros(name) / 1e6 for name in ("created_at", "in_force_at", "period_end"))
+    near = ended.between(created - around_seconds(), in_force + around_seconds())
     seen = each.join(places, ["cluster", "topology_id"]).where(near)
     return (
         seen.groupBy("cluster", "plan_id", "topology_id", "task_start")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from pyspark.sql import functions as f
 
 from storm_operator.core.history_rows import one_text
 from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS
+from storm_pipeline.jobs import evaluate
+from storm_pipeline.lake import Lake
 from storm_pipeline.made import learned_until
-from storm_pipeline.schemas import schema_of
+from storm_pipeline.schemas import DerivedTable, schema_of
 from storm_pipeline.transforms.components import component_periods
 from storm_pipeline.transforms.effects import (
     Around,
@@ -391,6 +393,33 @@ def test_long_periods_tell_where_executors_were_around_a_plan(spark: SparkSessio
     topologies, none = spark.createDataFrame(seen, TOPOLOGIES), spark.createDataFrame([], EXPECTED)
     (cost,) = restart_costs(plans, places, topologies, none).collect()
     assert (cost["restarted_workers"], cost["missing_trees"]) == (1, pytest.approx(3_000.0))
+
+
+def test_a_plan_of_the_evening_before_is_known_for_what_it_does(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # At 60 s 9 ms become 6 by a plan, which one that ended at 0 s, and ran 30 s later, had made of 1 ms.
+    topologies, expected = periods(spark, [100.0] * 14, [1.0] * 3 + [9.0] * 3 + [6.0] * 8)
+    last = MONDAY - timedelta(seconds=1)
+    earlier = plan("Expired", period_end=last, created_at=last, in_force_at=last, seconds_to_running=31.0)
+    plans = spark.createDataFrame([earlier, plan_at(60, "p-2")], PLANS)
+    of_tables = {"plans": plans, "topologies": topologies, "executors": spark.createDataFrame([], PLACES)}
+    found: dict[str, list[Any]] = {}
+
+    def silver(_: object, __: object, table: str, ___: object, first: date, last: date) -> DataFrame:
+        dated = of_tables.get(table, topologies).withColumn("date", f.to_date("period_end"))
+        return dated.where(f.col("date").between(f.lit(first), f.lit(last)))
+
+    def replace_cluster(frame: DataFrame, _: object, table: DerivedTable, __: str) -> None:
+        found[table.name] = frame.collect()
+
+    monkeypatch.setattr(evaluate, "silver", silver)
+    monkeypatch.setattr(evaluate, "expected_load", lambda *_: expected)
+    monkeypatch.setattr(evaluate, "replace_cluster", replace_cluster)
+    evaluate.run(spark, Lake("unused"), "blue", Around(), MONDAY.date(), MONDAY.date())
+    told = [row for row in found["plan_effects"] if row["figure"] == "latency_p50_ms"]
+    assert [(row["plan_id"], row["before"], row["after"]) for row in told] == [("p-2", 9.0, 6.0)]
+    assert [row["plans"] for row in found["policy_league"]] == [1], "that of the evening before is none of these days'"
 
 
 def test_while_a_plan_waits_for_a_person_nothing_is_its_doing(spark: SparkSession) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 from rich.table import Table
 
 from storm_pipeline.dates import Bounds
@@ -28,6 +30,7 @@ from storm_pipeline.options import (
     settings_of,
     spark_job,
 )
+from storm_pipeline.schemas import DATE
 from storm_pipeline.transforms.effects import (
     Around,
     expected_load,
@@ -86,26 +89,28 @@ def run(
     lake: Lake,
     cluster: str,
     around: Around = USUAL_AROUND,
-    first: object = None,
-    last: object = None,
+    first: date | None = None,
+    last: date | None = None,
 ) -> None:
     """Compute and replace the four tables' rows of a cluster."""
-    plans = newest_states(silver(spark, lake, "plans", cluster, first, last)).cache()
+    # What a plan of the evening before did is none of the first ones' doing.
+    known = newest_states(silver(spark, lake, "plans", cluster, first and first - timedelta(days=1), last)).cache()
+    plans = known if first is None else known.where(f.col(DATE) >= f.lit(first))
     topologies = silver(spark, lake, "topologies", cluster, first, last)
     forecasts = silver(spark, lake, "forecasts", cluster, first, last)
     executors = silver(spark, lake, "executors", cluster, first, last)
     expected = expected_load(forecasts, executors, topologies).cache()
     try:
         found = {
-            PLAN_EFFECTS: plan_effects(plans, topologies, expected, around),
+            PLAN_EFFECTS: plan_effects(known, topologies, expected, around),
             PREDICTION_ERRORS: prediction_errors(plans),
             LEAGUE: league(plans),
-            RESTART_COSTS: restart_costs(plans, executors, topologies, expected),
+            RESTART_COSTS: restart_costs(known, executors, topologies, expected),
         }
         for table, frame in found.items():
             replace_cluster(frame, lake.gold(table.name), table, cluster)
     finally:
-        plans.unpersist()
+        known.unpersist()
         expected.unpersist()
 
 

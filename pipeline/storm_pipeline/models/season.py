@@ -46,6 +46,10 @@ def learn_season(times: Floats, values: Floats, period_seconds: float | Floats, 
     place = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
     middles = np.repeat(times, parts) - np.repeat(lengths, parts) * (place + 0.5) / np.repeat(parts, parts)
     values = np.repeat(values, parts)
+    # A bin has more of them from a cycle of shorter periods, which is not to count for more than the others.
+    spans = np.repeat(lengths / parts, parts)
+    weights = np.rint(spans / spans.min(initial=np.inf)).astype(np.int64)
+    middles, values = np.repeat(middles, weights), np.repeat(values, weights)
     bins = np.floor((middles % shape.cycle_seconds) / shape.bin_seconds).astype(np.int64) % count
     cycles = np.unique(np.floor(middles / shape.cycle_seconds), return_inverse=True)[1]
     if len(cycles) == 0 or cycles.max() + 1 < FEWEST_CYCLES or values.max(initial=0.0) < LEAST_RATE:

@@ -81,6 +81,17 @@ def test_periods_may_be_longer_than_bins(period_seconds: float) -> None:
     assert season.expected_between(250.0, 350.0) == pytest.approx(300.0)
 
 
+def test_a_cycle_of_short_periods_counts_no_more_than_one_of_long_ones() -> None:
+    """Three cycles with a spike, in periods of a minute; then two without, in periods of ten seconds."""
+    lengths = np.repeat([60.0, 10.0], [3 * 60, 2 * 360])
+    times = np.cumsum(lengths)
+    middles = times - lengths / 2.0
+    has_spike = (middles < 3 * 3600.0) & (middles % 3600.0 >= 1200.0) & (middles % 3600.0 < 1500.0)
+    season = learn_season(times, np.where(has_spike, 300.0, 100.0), lengths, SeasonShape(3600.0, 30.0, 0.9, 0.3))
+    assert season is not None
+    assert min(season.expected_per_second[40:50]) > 2.0 * max(season.expected_per_second[:40])
+
+
 @given(st.permutations(list(range(5))))
 def test_the_order_of_cycles_does_not_matter(order: list[int]) -> None:
     series = days(5, noise=0.05)

@@ -10,7 +10,7 @@ PLUGIN_JAR := operator/storm-plugin/target/storm-plugin.jar
 WORKLOADS_JAR := examples/workloads/target/workloads.jar
 ALERTS_FIRE := tests/functional/monitoring/test_alerts_fire.py
 LONG_SCENARIOS := $(addprefix tests/scenario/,test_constant_load.py test_saturation.py test_numbers_follow_load.py \
-  test_simulated_loop.py test_priority.py test_learned_loop.py test_groups_take_turns.py)
+  test_simulated_loop.py test_priority.py test_learned_loop.py test_groups_take_turns.py test_proposals_in_waves.py)
 java_sources = $(shell find $(1) -name '*.java' -o -name pom.xml 2>/dev/null)
 
 ##@ Start here

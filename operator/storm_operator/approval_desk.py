@@ -11,7 +11,7 @@ from storm_operator.core.decision import Decision, Plan, PlanCause
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.plan_progress import why_out_of_reach
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
-from storm_operator.core.proposals import is_same_proposal, outdated
+from storm_operator.core.proposals import is_same_proposal, moved_away, outdated
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.loop_ports import Listener, LoopMemory
@@ -26,24 +26,40 @@ class ApprovalDesk:
     clock: Clock
     new_plan_id: Callable[[float], str]
 
+    def waiting_for(self, topology_ids: tuple[str, ...], snapshot: ClusterSnapshot) -> Plan | None:
+        """The plan for these topologies that waits for a person and can still be carried out as it was shown."""
+        for known in self.memory.proposals.of(topology_ids):
+            is_open = not known.approved_by and not known.rollback_of
+            if is_open and not self._obstacle(known, topology_ids, snapshot):
+                return known.plan
+        return None
+
     def review(self, topology_ids: tuple[str, ...], decision: Decision, snapshot: ClusterSnapshot) -> PlanRecord | None:
         """The first proposal for these topologies that was approved and still stands; outdated ones are told so."""
         for known in self.memory.proposals.of(topology_ids):
             approved = bool(known.approved_by)
             # An approved plan is carried out even if another would be proposed by now, but never from another start.
             proposed_now = known.plan if approved else decision
-            obstacle = why_out_of_reach(known.plan.base, known.plan.target, snapshot)
-            expired = obstacle or _strangers(known, topology_ids) or outdated(known, proposed_now, snapshot.assignment)
+            lately = self.memory.proposals.was_proposed_lately(known.plan.id, self.clock.now())
+            expired = self._obstacle(known, topology_ids, snapshot) or outdated(
+                known, proposed_now, proposed_lately=lately
+            )
             if expired is not None:
                 self._drop(known, PlanState.EXPIRED, expired)
             elif approved:
                 return known
         return None
 
+    @staticmethod
+    def _obstacle(known: PlanRecord, topology_ids: tuple[str, ...], snapshot: ClusterSnapshot) -> str | None:
+        out_of_reach = why_out_of_reach(known.plan.base, known.plan.target, snapshot)
+        return out_of_reach or _strangers(known, topology_ids) or moved_away(known, snapshot.assignment)
+
     def propose(self, record: PlanRecord, waits_for: str) -> Plan:
         """Let the plan wait for a person, unless one that does the same waits already; the one that waits."""
         for known in self.memory.proposals.of(record.plan.topology_ids):
             if is_same_proposal(known, record.plan):
+                self.memory.proposals = self.memory.proposals.proposed_again(known.plan.id, self.clock.now())
                 return known.plan
         self._keep(replace(record, message=waits_for))
         return record.plan
@@ -76,7 +92,8 @@ class ApprovalDesk:
         """
         for known in self.memory.proposals.of(record.plan.topology_ids):
             self._drop(known, PlanState.EXPIRED, f"superseded by plan {record.plan.id}")
-        self.memory.proposals = self.memory.proposals.having(record)
+        proposals = self.memory.proposals.having(record)
+        self.memory.proposals = proposals.proposed_again(record.plan.id, self.clock.now())
 
     def drop_those_of_gone(self, running: AbstractSet[str]) -> None:
         """No group will ever look at these again: a topology that is submitted anew has another id."""

@@ -29,10 +29,10 @@ from storm_operator.core.groups import (
 from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.missed_turns import MissedTurns
-from storm_operator.core.model import Demand, Executor
+from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.registry import policy_named, seconds_until_it_looks
 from storm_operator.core.plan_record import PlanRecord, PlanState
-from storm_operator.core.proposals import proposed_record, why_a_person_must_approve
+from storm_operator.core.proposals import kept_if_as_good, proposed_record, why_a_person_must_approve
 from storm_operator.core.served_first import hidden_needs, serve_by_priority
 from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -248,16 +248,24 @@ class ControlLoop:
         asked = self.memory.missed_turns.made_up_for(group.topology_ids, snapshot)
         proposal = policy_named(group.scheduling.policy)(asked, demand, settings)
         now = self.clock.now()
-        return decide(
-            snapshot,
-            demand,
-            proposal,
-            settings,
-            self.memory.decisions,
-            now_seconds=now,
-            plan_id=self.new_plan_id(now),
-            looks_in_seconds=seconds_until_it_looks(asked, settings),
-        )
+
+        def judged(proposal: Assignment | Infeasible) -> Decision:
+            return decide(
+                snapshot,
+                demand,
+                proposal,
+                settings,
+                self.memory.decisions,
+                now_seconds=now,
+                plan_id=self.new_plan_id(now),
+                looks_in_seconds=seconds_until_it_looks(asked, settings),
+            )
+
+        decision, waiting = judged(proposal), self.desk.waiting_for(group.topology_ids, snapshot)
+        if waiting is None:
+            return decision
+        again = judged(snapshot.assignment.with_moves(waiting.target.slot_of))
+        return kept_if_as_good(decision, again, group.scheduling)
 
     @property
     def has_pending_plan(self) -> bool:

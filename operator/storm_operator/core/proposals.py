@@ -1,18 +1,19 @@
 """Plans that wait for a person: which of them still stand after another look at the cluster. Pure.
 
-A proposal is kept as it was shown for as long as it is what would be proposed again: a person approves exactly the
-plan that was looked at, or none.
+A proposal is kept as it was shown for as long as it is worth it and nothing that is noticeably better is known, and
+for a while after that: a person approves exactly the plan that was looked at, or none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from storm_operator.core.clock_steps import is_younger
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.groups import Group
-from storm_operator.core.model import Assignment
+from storm_operator.core.model import Assignment, read_only
 from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_record import PlanRecord, PlanState, busy_executors, timed_topologies
 from storm_operator.core.settings import ApprovalMode, AutoApproval, Enforcement, Mode, SchedulingSettings
@@ -31,13 +32,24 @@ OUTDATING = frozenset(
 )
 """Reasons by which what was proposed before would not be proposed now; the others only say that now is not the time."""
 
+PASSING = frozenset({HoldReason.NO_CHANGE, HoldReason.GAIN_TOO_SMALL, HoldReason.PAYBACK_TOO_LONG})
+"""Those of them that come and go with the load: a plan that had been carried out in time would not be taken back."""
+
+STANDS_SECONDS = 300.0
+"""So long a proposal waits on where its gain has gone: as long as `peak_seconds` usually has limits remember a peak. A
+person needs minutes to say yes, and a load that comes in waves would take it away and bring it again meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
     """The plans that wait, as records in state Proposed; no two for the same topologies. One with `approved_by` is
-    carried out in the next pass."""
+    carried out in the next pass. `proposed_at_seconds`: by plan id, when it was last what would be proposed."""
 
     waiting: tuple[PlanRecord, ...] = ()
+    proposed_at_seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "proposed_at_seconds", read_only(self.proposed_at_seconds))
 
     def of(self, topology_ids: Iterable[str]) -> tuple[PlanRecord, ...]:
         """The proposals that concern any of these topologies: ways back first, then what else was approved."""
@@ -47,6 +59,15 @@ class Proposals:
 
     def named(self, plan_id: str) -> PlanRecord | None:
         return next((record for record in self.waiting if record.plan.id == plan_id), None)
+
+    def proposed_again(self, plan_id: str, now_seconds: float) -> Proposals:
+        ids = {record.plan.id for record in self.waiting}
+        known = {one: at for one, at in self.proposed_at_seconds.items() if one in ids}
+        return replace(self, proposed_at_seconds={**known, plan_id: now_seconds})
+
+    def was_proposed_lately(self, plan_id: str, now_seconds: float) -> bool:
+        at = self.proposed_at_seconds.get(plan_id)
+        return at is not None and is_younger(at, STANDS_SECONDS, now_seconds)
 
     def having(self, record: PlanRecord) -> Proposals:
         """With `record`, in place of what concerned its topologies before."""
@@ -77,11 +98,31 @@ def is_same_proposal(known: PlanRecord, plan: Plan) -> bool:
     return assignment_hash(known.plan.target) == assignment_hash(plan.target) and known.plan.base == plan.base
 
 
-def outdated(known: PlanRecord, decision: Decision, present: Assignment) -> str | None:
-    """Why `known` no longer stands; None while it does."""
-    if present.restricted_to(known.plan.topology_ids).slot_of != known.plan.base.slot_of:
-        return "executors are no longer where the plan would move them from"
-    if isinstance(decision, Hold) and decision.reason in OUTDATING:
+def kept_if_as_good(decision: Decision, again: Decision, scheduling: SchedulingSettings) -> Decision:
+    """What is to be proposed where a proposal waits already: `again`, which is that one judged anew, or `decision`.
+
+    From one period to the next a policy finds another assignment that is as good: nobody can approve what is replaced
+    every ten seconds. So what waits stays until something gains `minimumGainPercent` more, as what is in force does.
+    """
+    if not isinstance(again, Plan):
+        return decision
+    if isinstance(decision, Hold):
+        return again if decision.reason in PASSING else decision
+    more = (decision.gain_percent or 0.0) - (again.gain_percent or 0.0)
+    return decision if more >= scheduling.minimum_gain_percent else again
+
+
+def moved_away(known: PlanRecord, present: Assignment) -> str:
+    """Why `known` cannot be carried out from where executors are; empty where it can."""
+    if present.restricted_to(known.plan.topology_ids).slot_of == known.plan.base.slot_of:
+        return ""
+    return "executors are no longer where the plan would move them from"
+
+
+def outdated(known: PlanRecord, decision: Decision, *, proposed_lately: bool = False) -> str | None:
+    """Why `known` no longer stands, though it could be carried out; None while it does."""
+    waits_on = isinstance(decision, Hold) and decision.reason in PASSING and proposed_lately
+    if isinstance(decision, Hold) and decision.reason in OUTDATING and not waits_on:
         return f"it would not be proposed now: {decision.message}"
     if isinstance(decision, Plan) and not is_same_proposal(known, decision):
         return f"superseded by plan {decision.id}"

@@ -12,8 +12,12 @@ from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Assignment
 from storm_operator.core.proposals import (
     OUTDATING,
+    PASSING,
+    STANDS_SECONDS,
     Proposals,
     is_same_proposal,
+    kept_if_as_good,
+    moved_away,
     outdated,
     why_a_person_must_approve,
 )
@@ -30,31 +34,69 @@ def approving(**conditions: float) -> SchedulingSettings:
 
 class TestOutdated:
     def test_same_plan_made_again_still_stands(self) -> None:
-        assert outdated(KNOWN, plan("p-again"), SPREAD) is None
-
-    def test_executor_that_moved(self) -> None:
-        assert outdated(KNOWN, plan("p-again"), ELSEWHERE) == (
-            "executors are no longer where the plan would move them from"
-        )
-
-    def test_executor_that_lost_its_place(self) -> None:
-        lost = Assignment({e: place for e, place in SPREAD.slot_of.items() if e != WORDS.executors[0]})
-        assert outdated(KNOWN, plan("p-again"), lost) is not None
-
-    def test_executor_of_another_topology_that_moved_is_no_matter(self) -> None:
-        assert outdated(KNOWN, plan("p-again"), SPREAD.with_moves({BYSTANDER: slot("s1")})) is None
+        assert outdated(KNOWN, plan("p-again")) is None
 
     def test_other_target_supersedes(self) -> None:
         other = plan("p-other", target=plan().target.with_moves({WORDS.executors[2]: slot("s1:6701")}))
-        assert outdated(KNOWN, other, SPREAD) == "superseded by plan p-other"
+        assert outdated(KNOWN, other) == "superseded by plan p-other"
 
     @pytest.mark.parametrize("reason", sorted(OUTDATING))
     def test_reason_by_which_it_would_not_be_proposed(self, reason: HoldReason) -> None:
-        assert outdated(KNOWN, Hold(reason, "because"), SPREAD) == "it would not be proposed now: because"
+        assert outdated(KNOWN, Hold(reason, "because")) == "it would not be proposed now: because"
+
+    @pytest.mark.parametrize("reason", sorted(OUTDATING))
+    def test_what_comes_and_goes_with_the_load_is_waited_out_and_nothing_else(self, reason: HoldReason) -> None:
+        stands = outdated(KNOWN, Hold(reason, "because"), proposed_lately=True) is None
+        assert stands is (reason in PASSING)
 
     @pytest.mark.parametrize("reason", sorted(set(HoldReason) - OUTDATING))
     def test_reason_that_only_says_not_now(self, reason: HoldReason) -> None:
-        assert outdated(KNOWN, Hold(reason, "because"), SPREAD) is None
+        assert outdated(KNOWN, Hold(reason, "because")) is None
+
+
+class TestMovedAway:
+    def test_executor_that_moved(self) -> None:
+        assert moved_away(KNOWN, ELSEWHERE) == "executors are no longer where the plan would move them from"
+
+    def test_executor_that_lost_its_place(self) -> None:
+        lost = Assignment({e: place for e, place in SPREAD.slot_of.items() if e != WORDS.executors[0]})
+        assert moved_away(KNOWN, lost)
+
+    def test_executor_of_another_topology_that_moved_is_no_matter(self) -> None:
+        assert not moved_away(KNOWN, SPREAD.with_moves({BYSTANDER: slot("s1")}))
+
+
+class TestKeptIfAsGood:
+    TEN_PERCENT = SchedulingSettings(minimum_gain_percent=10.0)
+
+    @pytest.mark.parametrize(("gain_percent", "supersedes"), [(49.0, False), (59.9, False), (60.0, True)])
+    def test_it_gives_way_to_what_gains_noticeably_more(self, gain_percent: float, supersedes: bool) -> None:
+        again, other = plan("p-again", gain_percent=50.0), plan("p-other", gain_percent=gain_percent)
+        assert kept_if_as_good(other, again, self.TEN_PERCENT) is (other if supersedes else again)
+
+    @pytest.mark.parametrize("reason", sorted(HoldReason))
+    def test_that_nothing_is_found_at_this_moment_matters_less_than_that_it_is_worth_it(
+        self, reason: HoldReason
+    ) -> None:
+        again, held = plan("p-again"), Hold(reason, "because")
+        assert kept_if_as_good(held, again, self.TEN_PERCENT) is (again if reason in PASSING else held)
+
+    def test_what_is_no_longer_worth_it_is_not_proposed(self) -> None:
+        other = plan("p-other")
+        assert kept_if_as_good(other, Hold(HoldReason.KNOWN_BAD, "because"), self.TEN_PERCENT) is other
+
+
+def test_it_waits_on_for_a_while_after_it_was_last_what_would_be_proposed() -> None:
+    waiting = Proposals().having(KNOWN).proposed_again(KNOWN.plan.id, 1000.0)
+    assert waiting.was_proposed_lately(KNOWN.plan.id, 1000.0 + STANDS_SECONDS - 1.0)
+    assert not waiting.was_proposed_lately(KNOWN.plan.id, 1000.0 + STANDS_SECONDS)
+    assert not Proposals().having(KNOWN).was_proposed_lately(KNOWN.plan.id, 1000.0)
+
+
+def test_of_those_that_wait_no_more_nothing_is_kept() -> None:
+    waiting = Proposals().having(KNOWN).proposed_again(KNOWN.plan.id, 1000.0)
+    gone = waiting.without(KNOWN.plan.id).proposed_again("p-other", 1010.0)
+    assert gone.proposed_at_seconds == {"p-other": 1010.0}
 
 
 def test_same_target_from_another_start_is_another_proposal() -> None:

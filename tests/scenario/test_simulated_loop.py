@@ -13,6 +13,7 @@ from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod, Enforcement, Mode, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
+from storm_operator.demo.figures import nothing_compared
 from storm_operator.demo.scenario import durations
 from storm_operator.demo.simulated import play, simulated_demo
 from storm_operator.simulated_loop import Scenario, SimulatedStage, even_start, simulate
@@ -164,6 +165,7 @@ def test_even_start_is_where_storm_places_them() -> None:
 def test_the_demo_gathers_spreads_and_gathers_again() -> None:
     demo = simulated_demo()
     baseline, managed = play(demo, durations(6.0))
+    assert nothing_compared(demo.recorder) is None
     assert baseline.latency is not None
     assert managed.latency is not None
     assert managed.latency.p50_ms < 0.5 * baseline.latency.p50_ms

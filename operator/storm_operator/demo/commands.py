@@ -21,6 +21,7 @@ from storm_operator.simulated_page import DEFAULT_PACE
 
 OUTPUT, OUTPUT_SIMULATED = Path("build/demo"), Path("build/demo-simulated")
 """Apart, so that neither report takes the place of the other."""
+EXIT_NOTHING_COMPARED = 3
 LONGEST_MINUTES = 24 * 60.0
 
 
@@ -49,7 +50,11 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Storm's own scheduler against storm-operator, with a report: on real Storm on this machine, or simulated."""
+    """Storm's own scheduler against storm-operator, with a report: on real Storm on this machine, or simulated.
+
+    Exit code 1: it could not go on. 3: played to its end, but no plan held when it was to be compared; the last lines
+    and the report say why.
+    """
     console = Console(highlight=False)
     if page and not simulated:
         raise typer.BadParameter("--page needs --simulated; beside a real cluster storm-operator standalone serves it")
@@ -59,16 +64,18 @@ def demo(
     check_output(folder)
     try:
         if page:
-            report = play_beside_page(minutes, folder, console, page_port, pace or DEFAULT_PACE)
+            ended = play_beside_page(minutes, folder, console, page_port, pace or DEFAULT_PACE)
         else:
-            report = play_simulated(minutes, folder, console) if simulated else run_demo(minutes, folder, console)
+            ended = play_simulated(minutes, folder, console) if simulated else run_demo(minutes, folder, console)
     except (AdapterError, DemoError, LocalClusterError, PageUnavailable, OSError) as error:
         console.print(f"[red]the demo could not go on:[/] {escape(str(error))}")
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         console.print("ended before its end: no report")
         raise typer.Exit(1) from None
-    console.print(f"report: {report} and {report.with_suffix('.json')}", markup=False, emoji=False)
+    console.print(f"report: {ended.page} and {ended.page.with_suffix('.json')}", markup=False, emoji=False)
+    if not ended.compared:
+        raise typer.Exit(EXIT_NOTHING_COMPARED)
 
 
 def check_output(folder: Path) -> None:

@@ -12,6 +12,7 @@ from storm_operator.core.metrics_window import MetricsWindow
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
 from storm_operator.demo.recorder import Recorder
+from storm_operator.demo.scenario import MANAGED
 
 LATENCY = "storm_complete_latency_seconds"
 FAILED = "storm_executor_failed_tuples_total"
@@ -93,10 +94,43 @@ def ratios(baseline: PhaseFigures, managed: PhaseFigures) -> dict[str, float | N
     }
 
 
-def headline(baseline: PhaseFigures, managed: PhaseFigures) -> str:
-    """E.g. `managed / Even: inter-supervisor tuples 0.00x, ...`."""
+def nothing_compared(recorder: Recorder) -> str | None:
+    """A sentence where both measured phases saw Storm's own placement, with the reason; None where a plan held.
+
+    A plan holds that was in force, and not rolled back again, when the later of the two began.
+    """
+    phase = recorder.last_titled(MANAGED)
+    if phase is None:
+        return None
+    since = phase.started_at_seconds
+    in_force = [
+        r for r in recorder.plans.values() if r.in_force_at_seconds is not None and r.in_force_at_seconds <= since
+    ]
+    undone = {record.rollback_of for record in in_force if record.rollback_of}
+    if any(not record.rollback_of and record.plan.id not in undone for record in in_force):
+        return None
+    if undone:
+        why = "; ".join(f"{r.plan.id}: {r.message}" for r in in_force if r.plan.id in undone)
+        return f"nothing was compared: every plan was rolled back before the phase {phase.title!r} was measured ({why})"
+    decided = [told for at, told in recorder.decisions if at <= since]
+    return (
+        f"nothing was compared: no plan came into force before the phase {phase.title!r} was measured; "
+        f"the last decision before it: {decided[-1] if decided else 'none was made'}"
+    )
+
+
+def ratio_text(ratio: float | None) -> str:
+    """E.g. `0.15x`, or `unknown`."""
+    return "unknown" if ratio is None else f"{ratio:.2f}x"
+
+
+def headline(recorder: Recorder, baseline: PhaseFigures, managed: PhaseFigures) -> str:
+    """E.g. `storm-operator against Even, same run, same load: latency p50 0.15x, ...`, or why there is none."""
+    nothing = nothing_compared(recorder)
+    if nothing is not None:
+        return nothing
     told = {
-        name.replace("_tuples_per_second", "").replace("_", " "): "unknown" if ratio is None else f"{ratio:.2f}x"
+        name.replace("_tuples_per_second", "").replace("_", " "): ratio_text(ratio)
         for name, ratio in ratios(baseline, managed).items()
     }
     return "storm-operator against Even, same run, same load: " + ", ".join(f"{n} {r}" for n, r in told.items())
@@ -105,7 +139,7 @@ def headline(baseline: PhaseFigures, managed: PhaseFigures) -> str:
 def conclusion(recorder: Recorder, baseline: PhaseFigures, managed: PhaseFigures) -> list[str]:
     """What the demo ends with: the headline, whether the load step was borne, and what the end has cut short."""
     return [
-        headline(baseline, managed),
+        headline(recorder, baseline, managed),
         *load_steps_told(recorder),
         *unsettled(recorder.plans.values()),
     ]

@@ -51,8 +51,12 @@ class Recorder:
     plans: dict[str, PlanRecord] = field(default_factory=dict)
     phases: list[Phase] = field(default_factory=list)
     hosts: dict[str, str] = field(default_factory=dict)
+    decisions: list[tuple[float, str]] = field(default_factory=list)
+    """When each pass decided, and what; also of those that have no point, as where the cluster was out of reach."""
 
     def on_pass(self, report: PassReport) -> None:
+        if report.decisions:
+            self.decisions.append((report.at_seconds, described(report)))
         if report.snapshot is not None:
             self.hosts |= {supervisor.id: supervisor.host for supervisor in report.snapshot.supervisors}
             self.points.append(point_of(report))
@@ -68,6 +72,10 @@ class Recorder:
     def end(self, now_seconds: float) -> None:
         if self.phases and self.phases[-1].ended_at_seconds is None:
             self.phases[-1] = replace(self.phases[-1], ended_at_seconds=now_seconds)
+
+    def last_titled(self, title: str) -> Phase | None:
+        """Of the phases with that title the one that counts: a phase that is played once more has it again."""
+        return next((phase for phase in reversed(self.phases) if phase.title == title), None)
 
     def at_end_of(self, phase: Phase) -> Point | None:
         """The last that was measured in `phase`, or before it began."""
@@ -93,8 +101,13 @@ def point_of(report: PassReport) -> Point:
         inter_supervisor_per_second=snapshot.traffic.inter_supervisor(snapshot.assignment) if complete else None,
         cpu_millicores={hosts[i]: used for i, used in snapshot.supervisor_cpu_millicores.items() if i in hosts},
         supervisors_used=len(snapshot.assignment.used_supervisors()),
-        decision="; ".join(describe(decision) for _, decision in report.decisions),
+        decision=described(report),
     )
+
+
+def described(report: PassReport) -> str:
+    """What the pass decided, in one line; empty where there was nothing to decide about."""
+    return "; ".join(describe(decision) for _, decision in report.decisions)
 
 
 def describe(decision: Any) -> str:

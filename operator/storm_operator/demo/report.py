@@ -13,7 +13,15 @@ import plotly.graph_objects as go
 from plotly.colors import qualitative
 from plotly.subplots import make_subplots
 
-from storm_operator.demo.figures import PhaseFigures, phase_to_json, plan_to_report, ratios, unsettled
+from storm_operator.demo.figures import (
+    PhaseFigures,
+    nothing_compared,
+    phase_to_json,
+    plan_to_report,
+    ratio_text,
+    ratios,
+    unsettled,
+)
 from storm_operator.demo.recorder import Recorder
 
 PLOT_HEIGHT_PX = 1150
@@ -21,6 +29,8 @@ MEASURED = (
     "Measured in the phases Even and managed alone. What plans cost in the other phases, failed tuples among it, "
     "stands with each plan below."
 )
+COMPARED = "Even against storm-operator, same cluster, same run, same load"
+NOT_COMPARED = "Before and after storm-operator took over: Storm's own placement both times"
 CAPTION = (
     "Red dashed lines: a plan came into force. Thin grey lines: a phase begins. Where a line has a gap, not everything "
     "could be measured in that period, as while workers restart."
@@ -59,11 +69,12 @@ def report_to_json(
     recorder: Recorder, baseline: PhaseFigures, managed: PhaseFigures, notes: Sequence[str]
 ) -> dict[str, Any]:
     """The report as JSON values; docs/reference/demo-report.md describes it."""
+    nothing, told = nothing_compared(recorder), ratios(baseline, managed)
     return {
         "version": 1,
         "baseline": phase_to_json(baseline),
         "managed": phase_to_json(managed),
-        "ratio": ratios(baseline, managed),
+        "ratio": told if nothing is None else dict.fromkeys(told),
         "plans": [plan_to_report(record, recorder.hosts) for record in recorder.plans.values()],
         "phases": [
             {
@@ -76,16 +87,17 @@ def report_to_json(
             }
             for phase, last in ((phase, recorder.at_end_of(phase)) for phase in recorder.phases)
         ],
-        "notes": [*notes, *unsettled(recorder.plans.values())],
+        "notes": [*([] if nothing is None else [nothing]), *notes, *unsettled(recorder.plans.values())],
     }
 
 
 def _page(report: dict[str, Any], recorder: Recorder, subject: str) -> str:
+    nothing = nothing_compared(recorder)
     plots = plots_of(recorder).to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False})
     sections = [
         f"<h1>storm-operator: what it did to {html.escape(subject)}</h1>",
-        _headline(report),
-        "<h2>Even against storm-operator, same cluster, same run, same load</h2>",
+        _headline(report) if nothing is None else f"<p><b>{html.escape(nothing)}</b></p>",
+        f"<h2>{COMPARED if nothing is None else NOT_COMPARED}</h2>",
         _comparison(report),
         "<h2>Course</h2>",
         f"<p>{CAPTION}</p>",
@@ -109,7 +121,7 @@ def _headline(report: dict[str, Any]) -> str:
         ("p99 latency", report["ratio"]["latency_p99"]),
         ("throughput", report["ratio"]["throughput"]),
     )
-    return "<div class='big'>" + "".join(f"<div><b>{_number(v)}x</b>{name}</div>" for name, v in cards) + "</div>"
+    return "<div class='big'>" + "".join(f"<div><b>{ratio_text(v)}</b>{name}</div>" for name, v in cards) + "</div>"
 
 
 def _comparison(report: dict[str, Any]) -> str:

@@ -16,12 +16,15 @@ from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.demo.figures import PhaseFigures, conclusion, headline, phase_figures
+from storm_operator.demo.ended import Ended
+from storm_operator.demo.figures import PhaseFigures, conclusion, headline, nothing_compared, phase_figures
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report
 from storm_operator.demo.scenario import (
     BASE,
+    EVEN,
     LOW,
+    MANAGED,
     PEAK,
     PERIOD_SECONDS,
     WORKLOADS,
@@ -95,13 +98,14 @@ class Stage:
                 return True
         return False
 
-    def measure(self, title: str, seconds: float) -> PhaseFigures:
-        """A phase of its own, measured from its start to its end and nothing else.
+    def measure(self, title: str, status: str, seconds: float) -> PhaseFigures:
+        """A phase of its own, measured from its start to its end and nothing else; what it waits for is not yet it.
 
         A plan in the middle would mix two assignments: then the phase is played once more.
         """
         for _ in range(MEASURING_ATTEMPTS):
             self.run_until(self.is_complete, COMPLETE_TIMEOUT_SECONDS)
+            self.enter(status)
             started, plans = time.time(), len(self.recorder.plans)
             self.begin(title)
             self.run_for(seconds)
@@ -126,8 +130,8 @@ class Stage:
         return bool(records) and records[-1].state is PlanState.VERIFIED and self.is_complete()
 
 
-def run_demo(minutes: float, output: Path, console: Console) -> Path:
-    """Play the demo for about `minutes` and write the report into `output`; returns the page's path."""
+def run_demo(minutes: float, output: Path, console: Console) -> Ended:
+    """Play the demo for about `minutes` and write the report into `output`."""
     spec = LocalClusterSpec(
         name="demo",
         plugin_jar=plugin_jar(),
@@ -154,8 +158,8 @@ def run_demo(minutes: float, output: Path, console: Console) -> Path:
     _, page = write_report(output, recorder, *figures, notes=cluster.not_emulated)
     for sentence in conclusion(recorder, *figures):
         console.print(sentence, soft_wrap=True)
-    (output / "view.svg").write_text(picture(recorder, headline(*figures)), encoding="utf-8")
-    return page
+    (output / "view.svg").write_text(picture(recorder, headline(recorder, *figures)), encoding="utf-8")
+    return Ended(page, compared=nothing_compared(recorder) is None)
 
 
 def _stage(cluster: LocalCluster, recorder: Recorder, jar: str, measured_seconds: float = 120.0) -> Stage:
@@ -173,16 +177,14 @@ def _play(stage: Stage, phases: Durations, console: Console) -> tuple[PhaseFigur
         stage.enter("warming up under Storm's own scheduler")
         stage.begin("warm-up")
         stage.run_for(phases.warm_up)
-        stage.enter("Storm's own scheduler (Even); storm-operator only watches")
-        baseline = stage.measure("Even", phases.measured)
+        baseline = stage.measure(EVEN, "Storm's own scheduler (Even); storm-operator only watches", phases.measured)
 
         stage.enter("storm-operator takes over: measures, plans, applies, verifies")
         stage.begin("takeover")
         stage.mode = Mode.ENFORCE
         if not stage.run_until(stage.is_calm, phases.takeover_limit):
             stage.enter("no plan was verified in time; measuring what there is")
-        stage.enter("managed by storm-operator, same load as under Even")
-        managed = stage.measure("managed", phases.measured)
+        managed = stage.measure(MANAGED, "managed by storm-operator, same load as under Even", phases.measured)
 
         stage.enter("the load steps up: a supervisor is overloaded")
         stage.set_load(PEAK)

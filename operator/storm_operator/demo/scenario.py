@@ -11,6 +11,8 @@ BASE, PEAK, LOW = 0, 1, 2
 """Loads, as `Workload.rates` has them."""
 NORMAL_MINUTES = 6.0
 PERIOD_SECONDS = 5.0
+EVEN, MANAGED = "Even", "managed"
+"""Titles of the two phases that are compared."""
 PACKAGE = "dev.stormoperator.workloads"
 
 RESOURCES = ResourceSettings(theta_millicores=50.0, floor_millicores=50.0)

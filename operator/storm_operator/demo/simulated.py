@@ -12,12 +12,15 @@ from storm_operator.console.site import PageAddress, SinglePage
 from storm_operator.core.distances import Distances
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
-from storm_operator.demo.figures import PhaseFigures, conclusion, headline
+from storm_operator.demo.ended import Ended
+from storm_operator.demo.figures import PhaseFigures, conclusion, headline, nothing_compared
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import write_report
 from storm_operator.demo.scenario import (
     BASE,
+    EVEN,
     LOW,
+    MANAGED,
     PEAK,
     PERIOD_SECONDS,
     WORKLOADS,
@@ -125,19 +128,19 @@ class SimulatedDemo:
         return bool(records) and records[-1].state is PlanState.VERIFIED and self.is_complete()
 
 
-def play_simulated(minutes: float, output: Path, console: Console) -> Path:
-    """Play the demo and write the report into `output`; returns the page's path."""
+def play_simulated(minutes: float, output: Path, console: Console) -> Ended:
+    """Play the demo and write the report into `output`."""
     demo = simulated_demo()
     figures = play(demo, durations(minutes))
     now = demo.now
     console.print(render(demo.recorder, now, "simulated, at its end"))
     _, page = write_report(output, demo.recorder, *figures, notes=(NOTE,), subject=SUBJECT)
     _conclude(demo, figures, console)
-    (output / "view.svg").write_text(picture(demo.recorder, headline(*figures)), encoding="utf-8")
-    return page
+    (output / "view.svg").write_text(picture(demo.recorder, headline(demo.recorder, *figures)), encoding="utf-8")
+    return Ended(page, compared=nothing_compared(demo.recorder) is None)
 
 
-def play_beside_page(minutes: float, output: Path, console: Console, port: int, pace: float) -> Path:
+def play_beside_page(minutes: float, output: Path, console: Console, port: int, pace: float) -> Ended:
     """The same at a pace that people can follow, beside the operator's page, which stays until Ctrl-C.
 
     KeyboardInterrupt where that comes before the end.
@@ -156,11 +159,11 @@ def play_beside_page(minutes: float, output: Path, console: Console, port: int, 
     demo.after_period = between_periods
     with shown_page(page, PageAddress(port), console.print):
         figures = play(demo, durations(minutes))
-        _, report = write_report(output, demo.recorder, *figures, notes=(NOTE,), subject=SUBJECT)
+        _, report_page = write_report(output, demo.recorder, *figures, notes=(NOTE,), subject=SUBJECT)
         _conclude(demo, figures, console)
         console.print("the demo has ended; the page stays until Ctrl-C")
         pacer.stop.wait()
-    return report
+    return Ended(report_page, compared=nothing_compared(demo.recorder) is None)
 
 
 def _conclude(demo: SimulatedDemo, figures: tuple[PhaseFigures, PhaseFigures], console: Console) -> None:
@@ -190,11 +193,11 @@ def play(demo: SimulatedDemo, phases: Durations) -> tuple[PhaseFigures, PhaseFig
     """Even first, then managed, then the load steps up and falls; figures of the first two."""
     demo.begin("warm-up")
     demo.run_for(phases.warm_up)
-    baseline = demo.measure("Even", phases.measured)
+    baseline = demo.measure(EVEN, phases.measured)
     demo.begin("takeover")
     demo.mode = Mode.ENFORCE
     demo.run_until(demo.is_calm, phases.takeover_limit)
-    managed = demo.measure("managed", phases.measured)
+    managed = demo.measure(MANAGED, phases.measured)
     demo.set_load(PEAK)
     demo.begin("load step")
     demo.run_for(phases.peak)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from storm_operator.cli import app
 from storm_operator.demo import commands
+from storm_operator.demo.ended import Ended
 from storm_operator.demo.run import DemoError
 
 
@@ -56,3 +57,15 @@ def test_a_file_is_no_folder_for_a_report(tmp_path: Path) -> None:
         assert done.exit_code == 2
         assert "is no folder that can be written to" in done.output
     assert (tmp_path / "file").read_text() == "kept"
+
+
+@pytest.mark.parametrize(("compared", "code"), [(True, 0), (False, 3)])
+def test_the_exit_code_tells_whether_there_was_something_to_compare(
+    compared: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        commands, "run_demo", lambda *_: Ended(tmp_path / "report.html", compared=compared), raising=False
+    )
+    done = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)], env={"COLUMNS": "300"})
+    assert done.exit_code == code
+    assert done.output.startswith(f"report: {tmp_path}/report.html and ")

@@ -22,6 +22,7 @@ from storm_operator.demo.figures import PhaseFigures, conclusion, mixed_latency,
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import plan_section, plots_of, report_to_json, write_report
 from storm_operator.demo.run import Stage, awaited, show
+from storm_operator.demo.scenario import WORKLOADS
 from storm_operator.demo.view import PlainLines, picture, render, sparkline
 
 EVEN = PhaseFigures(LatencySummary(9.0, 8.0, 20.0, 1000.0), 1000.0, 300.0, 0.0, 4, 500.0)
@@ -244,3 +245,74 @@ def test_picture_asks_nobody_for_a_font() -> None:
     svg = picture(recorder(), "a headline")
     assert "headline" in svg
     assert "url(" not in svg.replace("url(#", "")
+
+
+def taken_over() -> Recorder:
+    """Even was measured at 990 s, the phase that is compared with it began at 1010 s."""
+    seen = recorder()
+    held = Hold(HoldReason.METRICS_INCOMPLETE, "2 executors of <chain> are not measured")
+    seen.on_pass(PassReport(1005.0, None, None, ((("chain",), held),)))
+    seen.begin("managed", 1010.0, offered_per_second=170.0)
+    seen.on_pass(PassReport(1015.0, None, None, ((("chain",), Hold(HoldReason.NO_CHANGE, "of later")),)))
+    return seen
+
+
+@pytest.mark.parametrize("in_force_at", [None, 1011.0])
+def test_without_a_plan_in_force_nothing_is_told_as_compared(in_force_at: float | None, tmp_path: Path) -> None:
+    seen = taken_over()
+    if in_force_at is not None:
+        seen.on_record(plan_record(PlanState.SETTLING, plan("p-1"), in_force_at_seconds=in_force_at))
+    (told, *_) = conclusion(seen, EVEN, MANAGED)
+    assert told == (
+        "nothing was compared: no plan came into force before the phase 'managed' was measured; the last decision "
+        "before it: hold, MetricsIncomplete: 2 executors of <chain> are not measured"
+    )
+    as_json, page = write_report(tmp_path, seen, EVEN, MANAGED, ("a note",))
+    report = json.loads(as_json.read_text())
+    assert report["notes"][:2] == [told, "a note"]
+    assert set(report["ratio"].values()) == {None}
+    text = page.read_text().split("<script")[0]
+    assert "2 executors of &lt;chain&gt; are not measured" in text
+    assert "class='big'" not in text
+    assert "Even against storm-operator" not in text
+
+
+def test_a_plan_in_force_before_it_is_compared() -> None:
+    seen = taken_over()
+    seen.on_record(plan_record(PlanState.VERIFIED, plan("p-1"), in_force_at_seconds=1006.0))
+    assert conclusion(seen, EVEN, MANAGED)[0].startswith("storm-operator against Even, same run, same load: ")
+
+
+def test_what_was_rolled_back_before_it_is_not_compared() -> None:
+    seen = taken_over()
+    seen.on_record(
+        plan_record(PlanState.ROLLED_BACK, plan("p-1"), in_force_at_seconds=1002.0, message="latency doubled")
+    )
+    seen.on_record(plan_record(PlanState.VERIFIED, plan("p-2"), in_force_at_seconds=1006.0, rollback_of="p-1"))
+    assert conclusion(seen, EVEN, MANAGED)[0].endswith("was measured (p-1: latency doubled)")
+
+
+def test_an_unknown_ratio_has_no_x_behind_it(tmp_path: Path) -> None:
+    unknown = replace(MANAGED, inter_supervisor_tuples_per_second=None)
+    text = write_report(tmp_path, recorder(), EVEN, unknown)[1].read_text()
+    assert "<b>unknown</b>inter-supervisor tuples" in text
+    assert "<b>0.25x</b>median latency" in text
+
+
+def test_a_phase_has_its_status_from_its_start_and_not_while_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, said = recorder(), []
+    stage = Stage(Mock(), seen, "", {one.name: Path(one.name) for one in WORKLOADS}, status="warming up")
+    seen.points.clear()
+    measured = recorder().points[0]
+
+    def run_pass(stage: Stage) -> None:
+        said.append((stage.status, seen.phases[-1].title))
+        seen.points.append(measured)
+
+    monkeypatch.setattr(Stage, "run_pass", run_pass)
+    monkeypatch.setattr("storm_operator.demo.run.build_snapshot", Mock())
+    monkeypatch.setattr("storm_operator.demo.run.phase_figures", Mock())
+    seen.begin("warm-up", 1.0, 170.0)
+    stage.measure("managed", "under storm-operator", 0.01)
+    assert said[0] == ("warming up", "warm-up")
+    assert set(said[1:]) == {("under storm-operator", "managed")}

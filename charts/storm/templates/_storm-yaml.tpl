@@ -38,7 +38,9 @@ supervisor.memory.capacity.mb: {{ include "storm.mebibytes" .Values.supervisor.r
 nimbus.monitor.freq.secs: 1
 nimbus.supervisor.timeout.secs: 15
 nimbus.task.timeout.secs: 15
-nimbus.task.launch.secs: 30
+# As patient as the supervisors: a worker that is killed before it has written down its process id lives on and holds its port.
+nimbus.task.launch.secs: 120
+supervisor.worker.start.timeout.secs: 120
 # Else a supervisor that was away is shunned for half an hour.
 blacklist.scheduler.tolerance.count: 1000
 supervisor.monitor.frequency.secs: 1

@@ -14,11 +14,17 @@ from storm_operator.local.spec import ClusterLayout, LocalClusterSpec, LocalMach
 ZOOKEEPER_SESSION_MS = 6000
 SUPERVISOR_MEMORY_MB = 4096.0
 
+WORKER_START_SECONDS = 120
+"""Storm's default. A slow or busy machine needs more than half a minute for several JVMs at once. A Nimbus that is less
+patient than the supervisors has a worker killed that has not even written down its process id: Storm then does not end
+it, and it comes up later, holds its port, and each worker that is placed there ends with a BindException."""
+
 QUICK_REACTION: Mapping[str, Any] = {
     "nimbus.monitor.freq.secs": 1,
     "nimbus.supervisor.timeout.secs": 15,
     "nimbus.task.timeout.secs": 15,
-    "nimbus.task.launch.secs": 30,
+    "nimbus.task.launch.secs": WORKER_START_SECONDS,
+    "supervisor.worker.start.timeout.secs": WORKER_START_SECONDS,
     "blacklist.scheduler.tolerance.count": 1000,  # else a machine that was away is shunned for half an hour
     "supervisor.monitor.frequency.secs": 1,
     "supervisor.heartbeat.frequency.secs": 2,

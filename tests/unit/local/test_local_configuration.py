@@ -40,6 +40,13 @@ def test_extra_settings_win_on_nimbus_and_on_machines() -> None:
     assert machine_conf(cluster, cluster.machines[0])["supervisor.cpu.capacity"] == 7.0
 
 
+def test_nimbus_waits_for_a_starting_worker_as_long_as_its_supervisor() -> None:
+    """Else it moves executors away while the JVM starts, which is then killed before Storm knows its process id."""
+    cluster = layout()
+    conf = machine_conf(cluster, cluster.machines[0])
+    assert conf["nimbus.task.launch.secs"] >= conf["supervisor.worker.start.timeout.secs"] >= 120
+
+
 def test_resource_aware_scheduling_sees_the_machines_capacity() -> None:
     cluster = layout(capacity_millicores=1500.0)
     assert machine_conf(cluster, cluster.machines[1])["supervisor.cpu.capacity"] == 150.0

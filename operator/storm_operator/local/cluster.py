@@ -13,6 +13,7 @@ from typing import Any
 
 from storm_operator.local.daemons import agent_name, supervisor_name
 from storm_operator.local.distribution import Say, ensure_distribution
+from storm_operator.local.ended_daemons import given_up, last_words
 from storm_operator.local.lifecycle import bring_up, plan_layout, take_down, wait_until
 from storm_operator.local.network import send_delays, write_switch_config
 from storm_operator.local.prerequisites import missing_prerequisites
@@ -159,15 +160,27 @@ class LocalCluster:
         return frozenset(marked_processes(self.spec.name))
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
-        """Until Nimbus leads and knows every supervisor whose daemon is meant to run, and these listen."""
-        wanted = {daemon["name"] for daemon in self.daemons() if daemon["wanted"]}
+        """Until Nimbus leads and knows every supervisor whose daemon is meant to run, and these listen.
+
+        Raises LocalClusterError when that takes too long, and at once when a daemon that it needs ends again and again.
+        """
+        before = self._needed_daemons()
+        wanted = {daemon["name"] for daemon in before if daemon["wanted"]}
         expected = [machine for machine in self.machines if supervisor_name(machine) in wanted]
 
-        def ready() -> bool:
+        def answers() -> bool:
             present = registered_supervisors(*self.nimbus)
             if present is None or not present >= {machine.host for machine in expected}:
                 return False
             return all(listens(machine.host, machine.thrift_port) for machine in expected)
+
+        def ready() -> bool:
+            if answers():
+                return True
+            ended = given_up(before, self._needed_daemons())
+            if ended is not None:
+                raise LocalClusterError(last_words(ended))
+            return False
 
         wait_until(ready, seconds, f"cluster {self.spec.name!r} was not ready (see {self.logs_dir})")
 
@@ -219,6 +232,10 @@ class LocalCluster:
 
     def start_daemon(self, name: str) -> None:
         self._ask("start", name)
+
+    def _needed_daemons(self) -> list[dict[str, Any]]:
+        """Those without which the cluster is never ready."""
+        return [daemon for daemon in self.daemons() if not daemon["name"].startswith("agent-")]
 
     def _has_agents(self) -> bool:
         return any(daemon["name"].startswith("agent-") for daemon in self.daemons())

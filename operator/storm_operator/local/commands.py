@@ -129,7 +129,7 @@ class _plain_errors:  # noqa: N801 - reads as a statement
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: object) -> None:
         if isinstance(value, LocalClusterError | OSError):  # the latter: a full disk, a folder of another user
-            self._console.print(str(value), style="red", markup=False, highlight=False)
+            self._console.print(str(value), style="red", markup=False, highlight=False, soft_wrap=True)
             raise typer.Exit(1) from None
 
 

@@ -157,7 +157,7 @@ def run_demo(minutes: float, output: Path, console: Console) -> Ended:
             cluster.down()
     _, page = write_report(output, recorder, *figures, notes=cluster.not_emulated)
     for sentence in conclusion(recorder, *figures):
-        console.print(sentence, soft_wrap=True)
+        console.print(sentence, markup=False, emoji=False, soft_wrap=True)
     (output / "view.svg").write_text(picture(recorder, headline(recorder, *figures)), encoding="utf-8")
     return Ended(page, compared=nothing_compared(recorder) is None)
 

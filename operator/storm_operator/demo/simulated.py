@@ -168,7 +168,7 @@ def play_beside_page(minutes: float, output: Path, console: Console, port: int, 
 
 def _conclude(demo: SimulatedDemo, figures: tuple[PhaseFigures, PhaseFigures], console: Console) -> None:
     for sentence in conclusion(demo.recorder, *figures):
-        console.print(sentence, soft_wrap=True)
+        console.print(sentence, markup=False, emoji=False, soft_wrap=True)
 
 
 def simulated_demo(seed: int = 0, audience: Listener | None = None) -> SimulatedDemo:

@@ -23,6 +23,7 @@ from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import plan_section, plots_of, report_to_json, write_report
 from storm_operator.demo.run import Stage, awaited, show
 from storm_operator.demo.scenario import WORKLOADS
+from storm_operator.demo.simulated import _conclude
 from storm_operator.demo.view import PlainLines, picture, render, sparkline
 
 EVEN = PhaseFigures(LatencySummary(9.0, 8.0, 20.0, 1000.0), 1000.0, 300.0, 0.0, 4, 500.0)
@@ -316,3 +317,11 @@ def test_a_phase_has_its_status_from_its_start_and_not_while_it_is_waited_for(mo
     stage.measure("managed", "under storm-operator", 0.01)
     assert said[0] == ("warming up", "warm-up")
     assert set(said[1:]) == {("under storm-operator", "managed")}
+
+
+def test_what_was_decided_is_printed_as_it_stands() -> None:
+    shown = io.StringIO()
+    seen = taken_over()
+    seen.decisions[:] = [(1005.0, "hold: executors split[of words] and :count: wait")]
+    _conclude(Mock(recorder=seen), (EVEN, MANAGED), Console(file=shown, width=80))
+    assert "executors split[of words] and :count: wait" in shown.getvalue()

@@ -92,7 +92,8 @@ def _figure(value: float | None) -> str:
 def _gap_sentence(gap: Gap) -> str:
     costs = (
         f"It is of cost with restarts, {_figure(gap.cost)} tuple-ms/s; without the {_figure(gap.restart_cost)} that "
-        f"these make, spread over expectedLifeSeconds, the proposal costs {_figure(gap.cost - gap.restart_cost)}."
+        f"these make, spread over expectedLifeSeconds, the proposal costs {_figure(gap.cost - gap.restart_cost)}. "
+        "CPU counts in it by what executors may come to need, in the table by what they need now."
     )
     if gap.proven:
         return f"Gap to optimum: {gap.percent:.2f}% (proven). {costs}"

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from storm_operator.core.history_tables import TABLES
+from storm_operator.core.seasonal import bins_in
 from storm_operator.history.files import Files
 from storm_pipeline.dates import Dates
 from storm_pipeline.error_console import error_console
@@ -124,6 +125,14 @@ def parse_interval(option: str, text: str | None) -> str | None:
     if text is not None and INTERVAL.fullmatch(text) is None:
         raise typer.BadParameter(f"{option}: {text!r} must be an interval like '30 seconds' or '1 hour 30 minutes'")
     return text
+
+
+def parse_bins(cycle_seconds: float, bin_seconds: float) -> int:
+    """How many bins a cycle has; a usage error names what is wrong."""
+    try:
+        return bins_in(cycle_seconds, bin_seconds)
+    except ValueError as error:
+        raise typer.BadParameter(f"--bin: {error}") from error
 
 
 def seconds_of(interval: str) -> float:

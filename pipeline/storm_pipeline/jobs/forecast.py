@@ -11,7 +11,6 @@ from pyspark.sql import functions as f
 from rich.table import Table
 
 from storm_operator.core.learned_profile import SEASONAL
-from storm_operator.core.seasonal import bins_in
 from storm_operator.core.settings import Forecast
 from storm_pipeline.dates import Bounds
 from storm_pipeline.gold import FORECAST_ERRORS, SEASONS
@@ -40,6 +39,7 @@ from storm_pipeline.options import (
     Master,
     OffHeap,
     cleaned_lake,
+    parse_bins,
     parse_dates,
     settings_of,
     spark_job,
@@ -85,10 +85,7 @@ def forecast(
     console = job_console()
     where = Publication(publish_file, config_map, valid_days)
     dates = parse_dates(first, last, days)
-    try:
-        bins_in(cycle, bins)
-    except ValueError as error:
-        raise typer.BadParameter(f"--bin: {error}") from error
+    parse_bins(cycle, bins)
     season = Cycle(cycle, bins, phi, theta, yardsticks)
     tables = cleaned_lake(lake)
     bounds: dict[str, Bounds] = {}

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from storm_pipeline.cli import JOBS, PROGRAM, load_job
 from storm_pipeline.job_console import job_console
+from storm_pipeline.jobs.learning import Publication
 from storm_pipeline.lake import lake_at
-from storm_pipeline.options import Conf, Heap, LakeRoot, Master, OffHeap, session_for, settings_of
+from storm_pipeline.options import (
+    Conf,
+    Heap,
+    LakeRoot,
+    Master,
+    OffHeap,
+    insist_on_writable,
+    parse_bins,
+    parse_dates,
+    parse_interval,
+    session_for,
+    settings_of,
+)
 
 USUAL = ("ingest", "traffic", "profile", "forecast", "evaluate")
 CANNOT = ("run", "backfill", "jars")
@@ -63,12 +76,30 @@ def parse_job(text: str, lake: str) -> Called:
         raise typer.BadParameter(f"JOB: {text!r} must be one of {allowed}, with its options behind it")
     command = load_job(name)
     context = command.make_context(f"{PROGRAM} {name}", [lake, *options])
+    try:
+        check_options(context.params)
+    except typer.BadParameter as error:
+        raise typer.BadParameter(f"JOB: {text!r}: {error}") from error
     for parameter, option in OF_SPARK.items():
         if _is_given(context, parameter):
             raise typer.BadParameter(
                 f"JOB: {text!r} has {option}, but its session is the run's: give it before the jobs"
             )
     return command, context
+
+
+def check_options(given: Mapping[str, Any]) -> None:
+    """What the jobs themselves refuse only when they begin, by the names of their parameters; a usage error."""
+    if "first" in given:
+        parse_dates(given["first"], given["last"], given["days"])
+    if "every" in given:
+        parse_interval("--every", given["every"])
+    if "bins" in given:
+        parse_bins(given["cycle"], given["bins"])
+    if "config_map" in given:
+        Publication(given["publish_file"], given["config_map"], given["valid_days"])
+    if "output" in given:
+        insist_on_writable("--output", given["output"])
 
 
 def _history_of(called: Sequence[Called]) -> str | None:

@@ -30,6 +30,7 @@ from storm_pipeline.jobs.learning import (
 from storm_pipeline.lake import Lake, replace_cluster
 from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, cleaned_lake, settings_of, spark_job
 from storm_pipeline.tuning.candidates import Overrides, candidates
+from storm_pipeline.tuning.candidates import settings_of as settings_of_overrides
 from storm_pipeline.tuning.halving import Ladder, PlayAll, Standing, climb, is_surely_better, mean_of, standings
 from storm_pipeline.tuning.reading import SOURCES, read_recording, recorded
 from storm_pipeline.tuning.recording import InvalidRecording, Recording
@@ -53,13 +54,23 @@ class ReplaysDone:
         return f"{self.done.value:,} of {self.total:,} replays done"
 
 
+def known(present: list[str] | None) -> list[str] | None:
+    """The overrides of --set as they are; a usage error names one that is none."""
+    try:
+        settings_of_overrides(tuple(present or ()))
+    except InvalidOverride as error:
+        raise typer.BadParameter(str(error)) from error
+    return present
+
+
 def tune(
     lake: LakeRoot,
     cluster: Cluster = None,
     hours: Annotated[float, typer.Option(min=0.05, help="Hours of the newest history that are replayed.")] = 1.0,
     settings: Annotated[int, typer.Option(min=2, help="How many settings are tried.")] = 200,
     present: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The present settings, beside the defaults.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", callback=known, help="The present settings, beside the defaults."),
     ] = None,
     replays: Annotated[
         int, typer.Option(min=2, help="How often the best and the present ones are replayed to decide.")

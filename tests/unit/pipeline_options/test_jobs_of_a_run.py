@@ -72,3 +72,34 @@ def test_options_are_read_before_spark_starts(text: str, tmp_path: Path) -> None
     done = CliRunner().invoke(app, ["run", str(tmp_path), "ingest", text])
     assert done.exit_code == 2
     assert text.split()[1] in done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("traffic --from 2026-13-01", "--from: '2026-13-01' must be a date like 2026-01-31"),
+        ("profile --from 2026-02-01 --to 2026-01-31", "--to: 2026-01-31 is before --from 2026-02-01"),
+        ("evaluate --from 2026-02-01 --days 7", "--days: it says where to begin, and so does --from"),
+        ("ingest --every often", "--every: 'often' must be an interval"),
+        ("forecast --bin 7", "--bin: bins of 7 s do not fill a cycle of 86400 s exactly"),
+        ("profile --config-map nowhere", "--config-map: 'nowhere' must look like storm/learned-profile"),
+        ("tune --set nonsense=1", "nonsense"),
+    ],
+)
+def test_what_a_job_would_refuse_when_it_begins_is_told_before_spark_starts(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_run, "session_for", Mock(side_effect=AssertionError("Spark was started")))
+    done = CliRunner().invoke(app, ["run", str(tmp_path), "ingest", text], env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+def test_a_report_s_folder_that_cannot_be_written_to_is_told_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_run, "session_for", Mock(side_effect=AssertionError("Spark was started")))
+    (tmp_path / "file").write_text("")
+    done = CliRunner().invoke(app, ["run", str(tmp_path), "ingest", f"report -f {tmp_path}/file/report"])
+    assert done.exit_code == 2
+    assert "--output" in done.output

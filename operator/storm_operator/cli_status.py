@@ -119,6 +119,8 @@ def _cluster_names(url: str, wanted: str | None) -> list[str]:
 
 
 def _get(url: str, path: str, query: Mapping[str, str]) -> Any:
+    if not url.lower().startswith(("http://", "https://")):
+        raise NotToBeHad(f"--url is {url!r}: it must begin with http:// or https://, like {DEFAULT_URL}")
     address = f"{url.rstrip('/')}/api/v1/{path}"
     try:
         answer = requests.get(address, params=query, timeout=TIMEOUT_SECONDS)

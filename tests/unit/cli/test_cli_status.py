@@ -181,6 +181,14 @@ def test_nobody_there_is_one_clear_message() -> None:
     assert "Traceback" not in done.output
 
 
+@pytest.mark.parametrize("command", [("status",), ("explain", "words")])
+@pytest.mark.parametrize("url", ["127.0.0.1:8088", "localhost:8088", "operator", ""])
+def test_a_forgotten_scheme_is_not_told_as_an_operator_that_does_not_answer(command: tuple[str, ...], url: str) -> None:
+    done = RUNNER.invoke(app, [*command, "--url", url])
+    assert done.exit_code == 1
+    assert f"--url is {url!r}: it must begin with http:// or https://" in done.output
+
+
 def test_brackets_and_colons_in_names_are_shown_as_they_stand(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -263,7 +263,7 @@ def _check_address(option: str, text: str, address: str, example: str) -> None:
 def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:
     """A recorder at work; a usage error when there can be none."""
     try:
-        return start_recorder(settings, nimbus, say)
+        return start_recorder(settings, nimbus, say, insist=True)
     except NoHistory as error:
         raise typer.BadParameter(f"--history: {error}") from error
 

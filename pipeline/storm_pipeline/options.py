@@ -48,8 +48,6 @@ Heap = Annotated[str, typer.Option(help="Java heap of the driver (and of each ex
 OffHeap = Annotated[str, typer.Option(help="Memory outside the heap, where Spark hashes and sorts.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting (repeatable).")]
 
-PROBE = ".probe"
-"""Written and deleted at once."""
 _LENGTH = r"(\d+\s+(millisecond|second|minute|hour|day)s?|\d+\.\d+\s+seconds?)"
 INTERVAL = re.compile(rf"\s*{_LENGTH}(\s+{_LENGTH})*\s*", re.ASCII | re.IGNORECASE)
 """What Spark takes as the interval of a trigger, in its plain form; only seconds may have a fraction."""
@@ -98,9 +96,7 @@ def _refuse(why: str) -> NoReturn:
 def insist_on_writable(option: str, folder: str) -> None:
     """One that nothing can be written to is said, as what `option` names, before a job takes its time."""
     try:
-        files = Files.at(folder)
-        files.write_whole(PROBE, lambda sink: sink.write(b""))
-        files.delete(PROBE)
+        Files.at(folder).insist_on_writable()
     except (OSError, ValueError, ImportError) as error:
         typer.echo(f"{option} {folder}: nothing can be written there: {error}", err=True)
         raise typer.Exit(2) from error

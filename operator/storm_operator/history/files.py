@@ -15,6 +15,8 @@ import fsspec
 from fsspec.implementations.arrow import ArrowFSWrapper
 from pyarrow import fs
 
+PROBE = ".probe"
+"""Written and deleted at once."""
 ARROW_SCHEMES = ("s3", "gs", "hdfs", "abfs")
 """Object stores that pyarrow reaches by itself; others need their fsspec package."""
 TEMPORARY = ".writing"
@@ -35,7 +37,9 @@ class Files:
         Keys, region and endpoint of an object store come from its usual environment (AWS_ACCESS_KEY_ID,
         AWS_ENDPOINT_URL, ...). s3a://, as Hadoop says, is s3://.
         """
-        scheme, _, rest = root.partition("://")
+        scheme, separator, rest = root.partition("://")
+        if separator and scheme in ("s3", "s3a", "gs") and not rest.partition("/")[0]:
+            raise ValueError(f"it names no bucket, as {scheme}://bucket/prefix does")
         if scheme == "s3a":
             return cls.at(f"s3://{rest}")
         if scheme == "s3" and _endpoint():
@@ -77,6 +81,11 @@ class Files:
             temporary.unlink(missing_ok=True)
             raise
         return size
+
+    def insist_on_writable(self) -> None:
+        """Write a small file and delete it again. OSError where that is impossible."""
+        self.write_whole(PROBE, lambda sink: sink.write(b""))
+        self.delete(PROBE)
 
     def delete_abandoned(self, before_seconds: float) -> None:
         """What writers that died left of files that never were whole, if last written before then (since 1970)."""

@@ -12,10 +12,16 @@ from storm_operator.history.store import HistoryStore, Limits
 BYTES_PER_GIGABYTE = 1_000_000_000
 
 
-def start(settings: HistorySettings, nimbus: str, say: Say) -> Recorder:
-    """A recorder at work. OSError or ValueError when the place cannot be used."""
+def start(settings: HistorySettings, nimbus: str, say: Say, insist: bool = False) -> Recorder:
+    """A recorder at work. OSError or ValueError when the place cannot be used.
+
+    With `insist` also where nothing can be written to a folder now: else that is tried again with each period.
+    """
     limits = Limits(keep_bytes=round(settings.keep_gigabytes * BYTES_PER_GIGABYTE), keep_days=settings.keep_days)
-    return Recorder(HistoryStore.at(settings.root, settings.cluster or nimbus, new_run_id(), limits), say)
+    store = HistoryStore.at(settings.root, settings.cluster or nimbus, new_run_id(), limits)
+    if insist and store.files.is_local:
+        store.files.insist_on_writable()
+    return Recorder(store, say)
 
 
 def new_run_id() -> str:

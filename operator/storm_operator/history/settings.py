@@ -33,8 +33,10 @@ class HistorySettings:
     keep_gigabytes: float = 20.0
 
 
-def start_recorder(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:
-    """A recorder at work. Raises `NoHistory`."""
+def start_recorder(
+    settings: HistorySettings, nimbus: str, say: Callable[[str], None], insist: bool = False
+) -> HistoryRecorder:
+    """A recorder at work. Raises `NoHistory`; with `insist` also where nothing can be written to a folder now."""
     try:
         from storm_operator.history.recording import start
     except ImportError as error:
@@ -42,7 +44,7 @@ def start_recorder(settings: HistorySettings, nimbus: str, say: Callable[[str], 
             f"the extra `history` is not installed (pip install '.[history]' in a clone of storm-operator): {error}"
         ) from error
     try:
-        return start(settings, nimbus, say)
+        return start(settings, nimbus, say, insist)
     except (OSError, ValueError, ImportError) as error:
         raise NoHistory(f"{settings.root!r} cannot be written to: {error}") from error
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from loop_scene import scene
@@ -18,9 +19,10 @@ from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.assembly import assemble
 from storm_operator.cli import app
 from storm_operator.demo.recorder import Recorder
+from storm_operator.history.settings import HistorySettings
 from storm_operator.lifecycle_manager import LifecycleManager
 from storm_operator.standalone import AroundPasses, run_forever
-from storm_operator.standalone_command import _agents, _connection
+from storm_operator.standalone_command import _agents, _connection, recorder_for
 from storm_operator.topology_folder import TopologyFolder
 
 GOOD = {"--nimbus": "nimbus:6627", "--zookeeper": "zookeeper:2181"}
@@ -186,3 +188,23 @@ def test_a_start_that_fails_unforeseen_is_the_end(tmp_path: Path) -> None:
         run_forever(
             TopologyFolder(tmp_path, said.append), lifecycle, scene().loop, stop, said.append, AroundPasses(begin)
         )
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("s3://", "it names no bucket, as s3://bucket/prefix does"),
+        ("s3a:///prefix", "it names no bucket"),
+        ("/proc/history", "cannot be written to"),
+    ],
+)
+def test_a_place_where_no_history_can_be_recorded_is_refused_at_the_start(place: str, said: str) -> None:
+    with pytest.raises(typer.BadParameter) as refused:
+        recorder_for(HistorySettings(place), "nimbus:6627", lambda _: None)
+    assert str(refused.value).startswith(f"--history: {place!r} cannot be written to: ")
+    assert said in str(refused.value)
+
+
+def test_a_folder_for_history_that_is_not_there_yet_is_made_and_left_empty(tmp_path: Path) -> None:
+    recorder_for(HistorySettings(str(tmp_path / "new")), "nimbus:6627", lambda _: None).close()
+    assert [path for path in (tmp_path / "new").rglob("*") if path.is_file()] == []

@@ -39,7 +39,7 @@ def check(
         for checked in found:
             typer.echo(f"{checked.path}: {checked.words}", err=not checked.is_right)
     if not found:
-        typer.echo(f"no {KIND} in {', '.join(map(str, paths))}", err=True)
+        typer.echo(f"no {KIND} in {', '.join(map(str, paths))}{_other_kinds(paths)}", err=True)
     if not found or not all(checked.is_right for checked in found):
         raise typer.Exit(EXIT_BAD_INPUT)
 
@@ -50,6 +50,13 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             yield from sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
         else:
             yield path
+
+
+def _other_kinds(paths: Sequence[Path]) -> str:
+    """Said where nothing was found: a name of a kind with a letter too few looks like another kind."""
+    documents = [document for path in _files(paths) for document in read_documents(path)]
+    kinds = sorted({str(document["kind"]) for document in documents if isinstance(document, dict)})
+    return f"; found were {', '.join(kinds)}" if kinds else ""
 
 
 def _check_file(path: Path) -> list[Checked]:

@@ -56,9 +56,10 @@ def check_schema(document: Mapping[str, Any], schema: Mapping[str, Any]) -> None
     And for a number that JSON does not have, and so no API server lets pass: no bound of a schema stops NaN.
     """
     _check_finite(document)
-    problem = best_match(Draft202012Validator(schema).iter_errors(document))
+    problems = list(Draft202012Validator(schema).iter_errors(document))
+    problem = best_match(problems)
     if problem is not None:
-        raise InvalidResource(_sentence(problem))
+        raise InvalidResource(_sentence(_misspelt(problem, problems) or problem))
 
 
 def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
@@ -117,6 +118,20 @@ def _closed(schema: Any) -> Any:
 
 def _value_in_words(value: object) -> str:
     return "None (nothing stands there)" if value is None else repr(value)
+
+
+def _misspelt(problem: ValidationError, problems: Iterable[ValidationError]) -> ValidationError | None:
+    """The unknown field beside one that is missing: most likely that one, written otherwise."""
+    if problem.validator != "required":
+        return None
+    return next(
+        (
+            one
+            for one in problems
+            if one.validator == "additionalProperties" and one.absolute_path == problem.absolute_path
+        ),
+        None,
+    )
 
 
 def _sentence(error: ValidationError) -> str:

@@ -91,3 +91,22 @@ def test_path_that_may_not_even_be_looked_at_is_said_in_a_sentence(tmp_path: Pat
     done = checked(file)
     assert done.exit_code == 2
     assert done.stderr == f"{file}: cannot be read: File name too long\n"
+
+
+def test_where_there_is_none_the_kinds_that_are_there_are_named(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("kind: StormTopolgy\n---\nkind: ConfigMap\n---\n", encoding="utf-8")
+    done = checked(tmp_path / "x.yaml")
+    assert done.exit_code == 2
+    assert done.output == f"no StormTopology in {tmp_path / 'x.yaml'}; found were ConfigMap, StormTopolgy\n"
+
+
+def test_a_misspelt_field_is_named_rather_than_the_one_that_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(
+        """apiVersion: storm-operator.dev/v1alpha1
+kind: StormTopology
+metadata: {name: x}
+spec: {jar: {path: x.jar, mainclass: foo}}
+""",
+        encoding="utf-8",
+    )
+    assert "spec.jar: unknown field mainclass; known are " in checked(tmp_path / "x.yaml").output

@@ -13,7 +13,7 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.manager_lock import ManagedByAnother, ManagerLock
 from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.profile_file import ProfileFile
-from storm_operator.adapters.resources import is_folder
+from storm_operator.adapters.resources import SUFFIXES, is_folder
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble, manager_lock
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
@@ -142,7 +142,7 @@ def standalone(
         page.proposals = lambda: loop.memory.proposals
         if page_port:
             _show(page, PageAddress(page_port, page_host), say)
-        followed = TopologyFolder(folder, say, connection.nimbus)
+        followed = _follow(folder, say, connection.nimbus)
         teller = CountsTeller(say)
         counts = ExecutorCounts(teller.tell, onlooker=page.watcher.on_held_resizes)
 
@@ -211,6 +211,13 @@ def _say_what_is_not_there_yet(profile: Path | None, say: Callable[[str], None])
         say(f"--profile: {profile} is not there yet; it is followed once it is")
     except OSError as error:
         say(f"--profile: {profile} cannot be read yet ({error.strerror}); it is followed once it can")
+
+
+def _follow(folder: Path, say: Callable[[str], None], nimbus: tuple[str, ...]) -> TopologyFolder:
+    followed = TopologyFolder(folder, say, nimbus)
+    if followed.is_empty():
+        say(f"no StormTopology is in {folder} yet ({', '.join(SUFFIXES)}): nothing is managed until one is there")
+    return followed
 
 
 def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | None) -> None:

@@ -75,6 +75,13 @@ class TopologyFolder:
             self.say(f"{self.specs_by_file[path].name}: {path.name} has changed and is followed")
         return self._followed()
 
+    def is_empty(self) -> bool:
+        """Whether there is no file in it that could have a topology; False where it cannot be read."""
+        try:
+            return not any(path.suffix in SUFFIXES for path in self.folder.iterdir())
+        except OSError:
+            return False
+
     def _followed(self) -> dict[str, TopologySpec]:
         return {name: self.specs_by_file[path] for name, path in self.file_of.items()}
 

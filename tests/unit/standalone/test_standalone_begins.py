@@ -114,6 +114,20 @@ def test_what_others_wrote_is_said_as_it_stands(tmp_path: Path, monkeypatch: pyt
     assert f"--profile: {learned} is not there yet" in done.output
 
 
+@pytest.mark.parametrize(("file", "is_told"), [("notes.txt", True), ("x.yaml", False)])
+def test_a_folder_without_topologies_is_told_once(
+    file: str, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+    ended.set()
+    monkeypatch.setattr(standalone_command, "stop_on_signals", lambda: ended)
+    monkeypatch.setattr("storm_operator.assembly.LOCK_ANSWER_SECONDS", 0.1)
+    (tmp_path / file).write_text("", encoding="utf-8")
+    options = ["--nimbus", "127.0.0.1:1", "--zookeeper", "127.0.0.1:1", "--page-port", "0"]
+    done = CliRunner().invoke(app, ["standalone", str(tmp_path), *options], env={"COLUMNS": "300"})
+    assert done.output.count(f"no StormTopology is in {tmp_path} yet (.yaml, .yml)") == is_told
+
+
 def test_errors_name_the_options_that_gave_the_addresses() -> None:
     connection = _connection(None, ["nimbus:6627"], "one:2181,two:2181/below")
     assert (connection.nimbus_named_by, connection.zookeeper_named_by) == ("--nimbus", "--zookeeper")

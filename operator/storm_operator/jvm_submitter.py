@@ -37,10 +37,10 @@ class JvmSubmitter:
         conf = submission_conf(spec, wanted)
         if isinstance(spec.source, JarSource):
             submission = JarSubmission(Path(spec.source.path), spec.source.main_class, spec.source.args, conf)
-            _expect_name(spec.name, submit_jar(submission, self.home).topology_names)
+            _expect_name(spec.name, submit_jar(submission, self.home).topology_names, BY_MAIN_CLASS)
         elif isinstance(spec.source, FluxSource):
             flux = FluxSubmission(Path(spec.source.jar), flux_definition(spec.source), conf)
-            _expect_name(spec.name, submit_flux(flux, self.home).topology_names)
+            _expect_name(spec.name, submit_flux(flux, self.home).topology_names, BY_FLUX)
         return True
 
     def withdraw(self, spec: TopologySpec) -> bool:
@@ -89,9 +89,15 @@ def flux_definition(source: FluxSource) -> str:
         raise SubmissionError(f"spec.flux.path: {source.path} cannot be read: {error}") from error
 
 
-def _expect_name(wanted: str, submitted: tuple[str, ...]) -> None:
+BY_MAIN_CLASS = ("the main class", "its arguments")
+BY_FLUX = ("the Flux definition", "its name: field")
+"""Who names a topology, and where another name is given to it."""
+
+
+def _expect_name(wanted: str, submitted: tuple[str, ...], named: tuple[str, str]) -> None:
+    who, where = named
     if wanted not in submitted:
         raise SubmissionError(
-            f"the main class submitted {', '.join(submitted)}, not {wanted!r}; give that name to it in its arguments,"
+            f"{who} submitted {', '.join(submitted)}, not {wanted!r}; give that name to it in {where},"
             f" or its name to spec.topologyName. {', '.join(submitted)} runs now and nobody manages it: kill it first"
         )

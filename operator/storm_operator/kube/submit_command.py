@@ -76,9 +76,12 @@ def carry_out(wanted: Mapping[str, Any], storm_home: Path, folder: Path) -> Subm
     else:
         done = submit_jar(JarSubmission(jar, wanted["mainClass"], tuple(wanted["args"]), wanted["conf"]), home)
     if wanted["topology"] not in done.topology_names:
+        is_flux = wanted.get("flux") is not None
+        who = "the Flux definition" if is_flux else "the main class"
+        where = "its name: field" if is_flux else "spec.jar.args"
         raise SubmissionFailed(
-            f"the main class submitted {', '.join(done.topology_names)}, not {wanted['topology']!r}; give that name"
-            f" to it in spec.jar.args, or its name to spec.topologyName. {', '.join(done.topology_names)} runs now and"
+            f"{who} submitted {', '.join(done.topology_names)}, not {wanted['topology']!r}; give that name"
+            f" to it in {where}, or its name to spec.topologyName. {', '.join(done.topology_names)} runs now and"
             " nobody manages it: kill it first"
         )
     return done

@@ -117,6 +117,11 @@ class TestCarryOut:
         with pytest.raises(SubmissionFailed, match=r"submitted one, two, not 'words'; .*spec.topologyName"):
             carry_out(REQUEST, Path("/opt/storm"), tmp_path)
 
+    def test_a_flux_definition_names_its_topology_itself(self, storm: Storm, tmp_path: Path) -> None:
+        storm.names = ("one",)
+        with pytest.raises(SubmissionFailed, match=r"^the Flux definition submitted one, not 'words'; .* its name: "):
+            carry_out({**REQUEST, "flux": "name: one"}, Path("/opt/storm"), tmp_path)
+
 
 class TestCommand:
     @staticmethod

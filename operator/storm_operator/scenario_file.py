@@ -85,6 +85,8 @@ AT_LEAST_1 = number("a number of 1 or more", lambda value: value >= 1.0)
 """As scheduling.periodSeconds."""
 SECTIONS = ("scheduling", "resources", "parallelism")
 """As in a StormTopology's spec."""
+CAPACITY = number("a number of 50 or more", lambda value: value >= 50.0)
+"""As `storm-operator local` has it: with less no JVM starts."""
 SUPERVISOR_FIELDS = ("count", "capacityMillicores", "slots", "availability", "threadSpeed")
 FAULT_FIELDS = {"dies": (), "slows": ("factor",), "availability": ("availability",)}
 """By kind, beside those that all have."""
@@ -111,6 +113,8 @@ def read_scenario(path: Path) -> ScenarioFile:
 
 def parse_scenario(document: object, name: str) -> ScenarioFile:
     """The scenario in a parsed document, called `name` unless it says otherwise. Raises `InvalidScenario`."""
+    if document is None:
+        raise InvalidScenario("it is empty: a scenario is right (docs/reference/scenario.md)")
     given = mapping(document, "the document")
     known = ("name", "durationSeconds", "warmUpSeconds", "periodSeconds", "seed", "supervisors", "roundTripMs")
     only(given, (*known, "topologies", "faults", *SECTIONS), "the document")
@@ -207,7 +211,7 @@ def _supervisors(given: object) -> tuple[SimulatedSupervisor, ...]:
                     name,
                     name,
                     tuple(range(FIRST_PORT, FIRST_PORT + read(group, "slots", whole(1, MOST_SLOTS), 4, where))),
-                    read(group, "capacityMillicores", POSITIVE, 1000.0, where),
+                    read(group, "capacityMillicores", CAPACITY, 1000.0, where),
                     thread_speed=read(group, "threadSpeed", POSITIVE, 1.0, where),
                     availability=read(group, "availability", SHARE, 1.0, where),
                 )

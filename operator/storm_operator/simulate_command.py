@@ -78,11 +78,9 @@ def simulate(
     if page:
         _show(read.scenario, _under(names[0], read.specs), page_port, pace or DEFAULT_PACE, console.print)
         return
+    if output is not None:
+        _insist_on_writable(output)  # better known before the scenario is played than after it
     try:
-        if output is not None:
-            output.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=output):  # better known before the scenario is played than after it
-                pass
         with _played_so_far(console) as told:
             unmanaged = play(read.scenario, played=told(UNMANAGED))
             reports, sentences = [(UNMANAGED, unmanaged)], []
@@ -108,6 +106,15 @@ def simulate(
             console.print(sentence, soft_wrap=True)
         if output is not None:
             console.print(f"reports: {output}")
+
+
+def _insist_on_writable(output: Path) -> None:
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=output):
+            pass
+    except OSError as error:
+        raise typer.BadParameter(f"--output: {output} is no folder that can be written to: {error.strerror}") from error
 
 
 def _read(file: Path, errors: Console) -> ScenarioFile:
@@ -161,7 +168,9 @@ def _learned(file: Path, scenario: Scenario) -> AgelessProfile:
     """The profile in `file`, which must be of the scenario's topologies."""
     try:
         source = AgelessProfile(load_profile(file.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, InvalidDocument) as error:
+    except OSError as error:
+        raise typer.BadParameter(f"--profile: {file} cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, InvalidDocument) as error:
         raise typer.BadParameter(f"--profile {file}: {error}") from error
     for simulated in scenario.model.topologies:
         topology = simulated.as_topology()

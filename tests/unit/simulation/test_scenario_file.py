@@ -126,7 +126,8 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
         ({"supervisors": [{}, 3]}, "^supervisors\\[1\\] is int: a mapping is right"),
         ({"supervisors": {"count": -4}}, "^supervisors\\.count is -4: a whole number of 0 or more is right"),
         ({"supervisors": [{}, {"slots": 1.5}]}, "^supervisors\\[1\\]\\.slots is 1.5: a whole number of 1 or more is"),
-        ({"supervisors": {"capacityMillicores": 0}}, "^supervisors\\.capacityMillicores is 0: a number of more than 0"),
+        ({"supervisors": {"capacityMillicores": 0}}, "^supervisors\\.capacityMillicores is 0: a number of 50 or more"),
+        ({"supervisors": {"capacityMillicores": 1}}, "^supervisors\\.capacityMillicores is 1: a number of 50 or more"),
         ({"supervisors": {"availability": 1.5}}, "^supervisors\\.availability is 1.5: a number from 0 to 1 is right"),
         ({"supervisors": 0}, "^supervisors have 0 slots together: topology wordcount needs at least one free slot"),
         ({"name": ["x"]}, "^name is \\['x'\\]: a text is right"),
@@ -366,8 +367,22 @@ def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
 
 def test_a_folder_that_reports_cannot_be_written_to_is_said_before_anything_is_played() -> None:
     done = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--output", "/proc"], env={"COLUMNS": "300"})
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr.startswith("cannot write: ")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--output: /proc is no folder that can be written to: " in done.stderr
+
+
+def test_a_profile_that_is_not_there_is_told_in_a_sentence(tmp_path: Path) -> None:
+    profile = tmp_path / "nope.json"
+    done = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--profile", str(profile)], env={"COLUMNS": "400"})
+    assert done.exit_code == 2
+    assert f"--profile: {profile} cannot be read: No such file or directory" in done.stderr
+
+
+def test_an_empty_file_is_told_as_empty(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("# nothing yet\n")
+    done = CliRunner().invoke(app, ["simulate", str(tmp_path / "empty.yaml")])
+    assert done.exit_code == 2
+    assert "empty.yaml: it is empty: a scenario is right" in done.stderr
 
 
 def test_what_is_wrong_is_told_on_stderr(tmp_path: Path) -> None:

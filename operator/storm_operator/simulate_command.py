@@ -78,8 +78,7 @@ def simulate(
     if page:
         _show(read.scenario, _under(names[0], read.specs), page_port, pace or DEFAULT_PACE, console.print)
         return
-    if output is not None:
-        _insist_on_writable(output)  # better known before the scenario is played than after it
+    _check_places(output, history)
     try:
         with _played_so_far(console) as told:
             unmanaged = play(read.scenario, played=told(UNMANAGED))
@@ -187,6 +186,26 @@ def _show(
         show_simulation(scenario, specs, PageAddress(port), pacer, say)
     except PageUnavailable as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def _check_places(output: Path | None, history: str | None) -> None:
+    """Better known before the scenario is played than after it."""
+    if output is not None:
+        _insist_on_writable(output)
+    if history is not None:
+        _insist_on_recordable(history)
+
+
+def _insist_on_recordable(root: str) -> None:
+    """An object store is tried only when there is something to write."""
+    try:
+        from storm_operator.history.files import Files
+
+        files = Files.at(root)
+        if files.is_local:
+            files.insist_on_writable()
+    except (OSError, ValueError, ImportError) as error:
+        raise typer.BadParameter(f"--history: {root!r} cannot be written to: {error}") from error
 
 
 def _played(

@@ -401,6 +401,16 @@ def test_what_is_wrong_is_told_on_stderr(tmp_path: Path) -> None:
         assert words in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("root", "words"), [("s3://", "it names no bucket"), ("nowhere://x", "nowhere"), ("/proc/nope", "/proc/nope")]
+)
+def test_a_history_that_cannot_be_written_is_told_before_anything_is_played(root: str, words: str) -> None:
+    done = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--history", root], env={"COLUMNS": "300"})
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"--history: '{root}' cannot be written to" in done.stderr
+    assert words in done.stderr
+
+
 def test_brackets_in_what_was_given_are_said_as_they_stand(tmp_path: Path) -> None:
     file = tmp_path / "a[b]" / "absent[c].yaml"
     for arguments, words in (([str(file)], f"{file}:"), ([str(EXAMPLE), "--policy", "[/x]"], "--policy [/x]:")):

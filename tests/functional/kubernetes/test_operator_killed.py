@@ -30,6 +30,7 @@ REBALANCE_STEPS = {
     "supervisors told": "after:StormCluster.tell_supervisors:1",
     "running, not noted": "before:PlanJournal.save:3",
     "settling": "after:PlanJournal.save:3",
+    "verified, told to nobody": "after:PlanJournal.save:4",
     "verified, journal not cleared": "before:PlanJournal.clear:1",
 }
 DRAIN_STEPS = {
@@ -190,7 +191,7 @@ def test_way_back_is_finished_and_what_it_undoes_is_not_proposed_again(
     before = by_hand.assignment(NAME)
     # One worker, wherever: there is no second arrangement to propose in its place.
     scene.apply(scene.topology(NAME, scheduling=scheduling(separation="Never")))
-    doomed = start(dies_at="after:PlanJournal.save:4")  # three are the plan's, this is that of its way back
+    doomed = start(dies_at="after:PlanJournal.save:5")  # four are the plan's, this is that of its way back
     (verified,) = eventually(lambda: scene.rebalances("Verified"), "a plan is carried out")
     scene.annotate("stormrebalance", verified["metadata"]["name"], f"{ASK_ANNOTATION}=rollback")
     until_killed(doomed)

@@ -93,7 +93,7 @@ def test_what_was_given_wrongly_is_said_in_one_message(given: str, said: str) ->
     told = CliRunner().invoke(app, ["tune", "lake", "--set", given], env={"COLUMNS": "2000"})
     assert (told.exit_code, told.stdout) == (2, "")
     (line,) = [line for line in told.stderr.splitlines() if "--set" in line]
-    assert f"Invalid value: --set: {said}" in line
+    assert f"Invalid value for '--set': {said}" in line
 
 
 def test_a_setting_that_no_executor_could_play_is_named_before_any_does(monkeypatch: pytest.MonkeyPatch) -> None:

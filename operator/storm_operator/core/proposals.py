@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from storm_operator.core.clock_steps import is_younger
-from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment, read_only
@@ -34,6 +34,9 @@ OUTDATING = frozenset(
 
 PASSING = frozenset({HoldReason.NO_CHANGE, HoldReason.GAIN_TOO_SMALL, HoldReason.PAYBACK_TOO_LONG})
 """Those of them that come and go with the load: a plan that had been carried out in time would not be taken back."""
+
+AT_LEISURE = frozenset({PlanCause.SAVINGS, PlanCause.LITTLE_HEADROOM, PlanCause.POLICY})
+"""Causes of plans that may wait. Others cannot be weighed by their gain: it may be below zero."""
 
 STANDS_SECONDS = 300.0
 """So long a proposal waits on where its gain has gone: as long as `peak_seconds` usually has limits remember a peak. A
@@ -102,12 +105,16 @@ def kept_if_as_good(decision: Decision, again: Decision, scheduling: SchedulingS
     """What is to be proposed where a proposal waits already: `again`, which is that one judged anew, or `decision`.
 
     From one period to the next a policy finds another assignment that is as good: nobody can approve what is replaced
-    every ten seconds. So what waits stays until something gains `minimumGainPercent` more, as what is in force does.
+    every ten seconds. So what waits stays until something gains `minimumGainPercent` more, as what is in force does, or
+    something else cannot wait: no place for executors of another topology is held up by a proposal that saves something.
     """
     if not isinstance(again, Plan):
         return decision
     if isinstance(decision, Hold):
         return again if decision.reason in PASSING else decision
+    is_new = decision.cause is not again.cause or not set(decision.topology_ids) <= set(again.topology_ids)
+    if is_new and decision.cause not in AT_LEISURE:
+        return decision
     more = (decision.gain_percent or 0.0) - (again.gain_percent or 0.0)
     return decision if more >= scheduling.minimum_gain_percent else again
 

@@ -8,9 +8,10 @@ import pytest
 
 from builders import slot
 from kube_builders import SPREAD, TOPOLOGY_ID, WORDS, plan, plan_record
-from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.decision import Hold, HoldReason, PlanCause
 from storm_operator.core.model import Assignment
 from storm_operator.core.proposals import (
+    AT_LEISURE,
     OUTDATING,
     PASSING,
     STANDS_SECONDS,
@@ -80,6 +81,19 @@ class TestKeptIfAsGood:
     ) -> None:
         again, held = plan("p-again"), Hold(reason, "because")
         assert kept_if_as_good(held, again, self.TEN_PERCENT) is (again if reason in PASSING else held)
+
+    @pytest.mark.parametrize("cause", sorted(PlanCause))
+    def test_what_cannot_wait_is_not_held_up_by_it_whatever_it_gains(self, cause: PlanCause) -> None:
+        again = plan("p-again", gain_percent=50.0, cause=PlanCause.SAVINGS)
+        other = plan("p-other", gain_percent=-5.0, cause=cause)
+        assert kept_if_as_good(other, again, self.TEN_PERCENT) is (again if cause in AT_LEISURE else other)
+
+    def test_what_cannot_wait_of_another_topology_is_not_held_up_by_what_cannot_either(self) -> None:
+        again = plan("p-again", gain_percent=50.0, cause=PlanCause.WITHOUT_PLACE)
+        same = plan("p-same", gain_percent=-5.0, cause=PlanCause.WITHOUT_PLACE)
+        other = plan("p-other", gain_percent=-5.0, cause=PlanCause.WITHOUT_PLACE, topology_ids=("other-1-1",))
+        assert kept_if_as_good(same, again, self.TEN_PERCENT) is again
+        assert kept_if_as_good(other, again, self.TEN_PERCENT) is other
 
     def test_what_is_no_longer_worth_it_is_not_proposed(self) -> None:
         other = plan("p-other")

@@ -106,7 +106,7 @@ def kept_if_as_good(decision: Decision, again: Decision, scheduling: SchedulingS
 
     From one period to the next a policy finds another assignment that is as good: nobody can approve what is replaced
     every ten seconds. So what waits stays until something gains `minimumGainPercent` more, as what is in force does, or
-    something else cannot wait: no place for executors of another topology is held up by a proposal that saves something.
+    something else cannot wait: a place for executors of another topology is not held up by what only saves something.
     """
     if not isinstance(again, Plan):
         return decision

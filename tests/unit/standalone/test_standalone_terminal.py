@@ -22,6 +22,7 @@ LONG = "managing topologies on Nimbus one.example.com:6627, two.example.com:6627
 def handlers() -> Iterator[None]:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where these tests run under nohup
     yield
     for number, handler in zip(numbers, before, strict=True):
         signal.signal(number, handler)

@@ -74,8 +74,24 @@ supervisor.slots.ports: set supervisor.slots instead
 supervisor.thrift.port: leave it out
 {{- end -}}
 
+{{/*
+Classes of the plugin without which nothing is placed or measured: `config` may name others beside them.
+*/}}
+{{- define "storm.conf.classes" -}}
+storm.scheduler: carries out the operator's plans; set fallbackScheduler for executors that no plan places
+topology.auto.task.hooks: measures traffic; name it as well
+storm.topology.metrics.system.reporters: measures executors; name it as well
+{{- end -}}
+
 {{- define "storm.conf.check" -}}
 {{- $own := include "storm.conf" . | fromYaml -}}
+{{- range $setting, $what := include "storm.conf.classes" . | fromYaml -}}
+{{- $class := regexFind `dev\.stormoperator\.[A-Za-z.]+` (get $own $setting | toJson) -}}
+{{- $given := get $.Values.config $setting | toJson -}}
+{{- if and (hasKey $.Values.config $setting) (not (contains (quote $class) $given)) -}}
+{{- fail (printf "config: %s: %s lacks %s, which %s" $setting $given $class $what) -}}
+{{- end -}}
+{{- end -}}
 {{- range $setting, $instead := include "storm.conf.elsewhere" . | fromYaml -}}
 {{- $given := get $.Values.config $setting -}}
 {{- if and (hasKey $.Values.config $setting) (ne (toJson $given) (get $own $setting | toJson)) -}}

@@ -249,6 +249,27 @@ def test_settings_that_not_storm_yaml_alone_goes_by_are_refused(
         helm.template("storm", f"config.{name}={value}")
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [
+        ("storm.scheduler", "org.apache.storm.scheduler.EvenScheduler", "PlanScheduler, .* set fallbackScheduler"),
+        ("topology.auto.task.hooks", "{my.Hook}", "TrafficHook, which measures traffic"),
+        ("storm.topology.metrics.system.reporters[0].class", "my.Reporter", "SnapshotReporter, which measures"),
+    ],
+)
+def test_settings_without_the_plugin_are_refused(helm: Helm, setting: str, value: str, words: str) -> None:
+    name, index, key = setting.partition("[")
+    escaped = name.replace(".", r"\.") + index + key
+    with pytest.raises(HelmRefused, match=f"config: {name}: .* lacks dev.*{words}"):
+        helm.template("storm", f"config.{escaped}={value}")
+
+
+def test_a_hook_may_stand_beside_the_plugins(helm: Helm) -> None:
+    hooks = ["dev.stormoperator.metrics.TrafficHook", "my.Hook"]
+    beside = rf"config.topology\.auto\.task\.hooks={{{','.join(hooks)}}}"
+    assert storm_yaml(helm.template("storm", beside))["topology.auto.task.hooks"] == hooks
+
+
 def test_a_setting_that_says_what_the_chart_says_is_no_other_setting(helm: Helm, rendered: Rendered) -> None:
     said_again = (r"config.nimbus\.thrift\.port=6627", r"config.supervisor\.slots\.ports={6700,6701,6702,6703}")
     assert storm_yaml(helm.template("storm", *said_again)) == storm_yaml(rendered)

@@ -93,6 +93,7 @@ class Applier:
 
     def _carry_out(self, record: PlanRecord, save: Save) -> PlanRecord:
         plan = record.plan
+        waited_before, begun_tick = self.clock.now() - record.started_at_seconds, self.clock.monotonic()
         self.machines.open_up(supervisors_of(plan))
         if record.enforce_cpu:
             self.limits.raise_for(plan)
@@ -106,8 +107,11 @@ class Applier:
         if refusal is not None:
             return self.abandon(record, refusal, save)
         in_force_at, in_force_tick = self.clock.now(), self.clock.monotonic()
+        took = waited_before + in_force_tick - begun_tick
         record = replace(
-            record, in_force_at_seconds=in_force_at, seconds_to_in_force=in_force_at - record.started_at_seconds
+            record,
+            in_force_at_seconds=in_force_at,
+            seconds_to_in_force=took if took >= 0.0 else None,  # the clock was set back before this life
         )
         save(record)
         told = self.storm.tell_supervisors(supervisors_of(plan))

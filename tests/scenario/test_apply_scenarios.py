@@ -183,6 +183,13 @@ def test_a_clock_that_is_set_while_spouts_are_paused_neither_lengthens_the_pause
         assert seconds == pytest.approx(usual_seconds)
         assert done.seconds_to_running == pytest.approx(usual.seconds_to_running)
         assert done.message == usual.message
+        assert done.seconds_to_in_force == pytest.approx(usual.seconds_to_in_force)
+
+
+def test_nobody_knows_how_long_a_plan_took_that_began_before_the_clock_was_set_back() -> None:
+    begun = replace(record(ApplyMethod.REBALANCE), started_at_seconds=FakeClock().now() + 3600.0)
+    done = applier_for(FakeCluster(BASE, FakeClock())).apply(begun, lambda _: None)
+    assert (done.state, done.seconds_to_in_force) == (PlanState.SETTLING, None)
 
 
 def test_worker_that_was_never_told_to_end_is_running_where_the_plan_wants_it() -> None:

@@ -33,7 +33,7 @@ IN_WATCHED_NAMESPACES = {
     ("", "configmaps"): "get",
     ("", "events"): "create",
 }
-IN_ITS_OWN_NAMESPACE = {("coordination.k8s.io", "leases"): "get update"}
+IN_ITS_OWN_NAMESPACE = {("coordination.k8s.io", "leases"): "get update create"}
 
 
 def rights(table: Mapping[tuple[str, str], str]) -> set[Right]:
@@ -97,7 +97,10 @@ def test_every_role_is_bound_to_the_operators_account_and_nobody_else(helm: Helm
 def test_only_its_own_lease_may_be_changed_and_it_goes_with_the_release(helm: Helm) -> None:
     rendered = helm.template("storm-operator", "leaseName=blue")
     role = rendered.one("Role", "storm-storm-operator-lease")
-    assert [rule["resourceNames"] for rule in role["rules"]] == [["blue"]]
+    assert [(rule.get("resourceNames"), rule["verbs"]) for rule in role["rules"]] == [
+        (["blue"], ["get", "update"]),
+        (None, ["create"]),
+    ]
     assert "spec" not in rendered.one("Lease", "blue")
 
 

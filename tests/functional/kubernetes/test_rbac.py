@@ -188,6 +188,13 @@ def hold_lease(hands: Hands) -> None:
     assert hands.lease("first").hold()
 
 
+def make_lease_anew(hands: Hands) -> None:
+    hands.admin.kubectl("delete", "lease", RELEASE, f"--namespace={NAMESPACE}")
+    lease = hands.lease("second")
+    assert lease.hold()
+    lease.release()
+
+
 USES: dict[tuple[str, str], Callable[[Hands], None]] = {
     ("list", f"{GROUP}/{TOPOLOGIES}"): list_kind(TOPOLOGIES),
     ("watch", f"{GROUP}/{TOPOLOGIES}"): watch_kind(TOPOLOGIES),
@@ -212,6 +219,7 @@ USES: dict[tuple[str, str], Callable[[Hands], None]] = {
     ("patch", "apps/statefulsets/scale"): lambda hands: hands.pods.scale(NAMESPACE, "storm-supervisor", 0),
     ("get", "/configmaps"): read_config_map,
     ("create", "/events"): lambda hands: hands.events.post(hands.topology, "Tried", "rights"),
+    ("create", "coordination.k8s.io/leases"): make_lease_anew,
     ("get", "coordination.k8s.io/leases"): hold_lease,
     ("update", "coordination.k8s.io/leases"): hold_lease,
 }

@@ -85,6 +85,25 @@ class TestHold:
         assert spec["renewTime"] == spec["acquireTime"] == "2027-01-15T08:00:00.000000Z"
         assert spec["leaseDurationSeconds"] == 15
 
+    def test_lease_that_was_deleted_is_its_holders_until_it_would_have_lapsed(self, api: Mock) -> None:
+        now = [NOW]
+        lease = Lease(cast("ApiClient", None), TERMS, lambda: now[0])
+        api.read_namespaced_lease.return_value = stored("other")
+        assert not lease.hold()
+        api.read_namespaced_lease.side_effect = api_refusal(404)
+        now[0] += timedelta(seconds=14)
+        assert not lease.hold()
+        api.create_namespaced_lease.assert_not_called()
+        now[0] += timedelta(seconds=1)
+        assert lease.hold()
+
+    def test_holder_makes_a_lease_that_was_deleted_anew_at_once(self, api: Mock, lease: Lease) -> None:
+        api.read_namespaced_lease.return_value = stored("me")
+        assert lease.hold()
+        api.read_namespaced_lease.side_effect = api_refusal(404)
+        assert lease.hold()
+        api.create_namespaced_lease.assert_called_once()
+
     def test_lapsed_lease_is_taken_over(self, api: Mock, lease: Lease) -> None:
         api.read_namespaced_lease.return_value = stored("other", seconds_ago=16.0)
         assert lease.hold()

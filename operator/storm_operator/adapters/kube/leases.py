@@ -42,12 +42,16 @@ def may_take(seen: LeaseSeen | None, identity: str, now: datetime) -> bool:
 
 
 class Lease:
-    """Tries to hold one Lease. `now` is the time with its zone."""
+    """Tries to hold one Lease. `now` is the time with its zone.
+
+    A Lease that somebody deleted stays its last holder's until it would have lapsed: that one makes it anew.
+    """
 
     def __init__(self, client: ApiClient, terms: LeaseTerms, now: Callable[[], datetime]) -> None:
         self._api: Any = CoordinationV1Api(client)
         self._terms = terms
         self._now = now
+        self._last_seen: LeaseSeen | None = None
 
     def hold(self) -> bool:
         """Take or renew the lease; False while another holds it. Raises `KubernetesError`."""
@@ -55,11 +59,14 @@ class Lease:
         try:
             lease = self._read()
         except NotFound:
+            if not may_take(self._last_seen, terms.identity, now):
+                return False
             return self._write(None, self._body(now, transitions=0))
         spec = lease.spec
         if spec is None:  # made by the chart, and nobody has held it yet
             return self._write(lease.metadata.resource_version, self._body(now, transitions=0))
         seen = LeaseSeen(spec.holder_identity or "", spec.renew_time, spec.lease_duration_seconds or 0)
+        self._last_seen = seen
         if not may_take(seen, terms.identity, now):
             return False
         transitions = (spec.lease_transitions or 0) + (seen.holder != terms.identity)

@@ -7,6 +7,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 from builders import supervisors
@@ -95,6 +97,39 @@ def test_a_chain_of_equal_springs_rests_at_equal_distances() -> None:
     pinned = np.array([at in (0, size - 1) for at in range(size)])
     rest = rest_positions(start, pinned, springs(*((at, at + 1, 10.0) for at in range(size - 1)), size=size))
     assert rest[:, 0] == pytest.approx(np.arange(size), abs=0.03)
+
+
+@pytest.mark.parametrize("times", [1.0, 1e3, 1e6])
+def test_bodies_go_all_the_way_however_much_stronger_the_spring_between_them_is(times: float) -> None:
+    start = np.array([[0.0, 0.0], [8.0, 8.0], [8.0, 8.0], [0.0, 6.0]])
+    pinned = np.array([True, False, False, True])
+    links = ((0, 1, 2.0), (1, 2, 2.0 * times), (2, 3, 2.0))
+    rest = rest_positions(start, pinned, springs(*links, size=4))
+    share = 1.0 / (2.0 + 1.0 / times)  # in a row of springs each is as long as it is weak
+    assert rest[1] == pytest.approx([0.0, 6.0 * share], abs=1e-3)
+    assert rest[2] == pytest.approx([0.0, 6.0 * (1.0 - share)], abs=1e-3)
+
+
+def test_weak_springs_count_beside_strong_ones_of_others() -> None:
+    start = np.array([[0.0, 0.0], [9.0, 0.0], [9.0, 9.0], [0.0, 9.0]])
+    pinned = np.array([True, False, True, False])
+    rest = rest_positions(start, pinned, springs((0, 1, 0.01), (2, 3, 1e6), size=4))
+    assert rest[[1, 3]] == pytest.approx(start[[0, 2]], abs=1e-3)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0.01, 1e4)), max_size=12), st.integers(0, 6))
+def test_at_rest_no_force_is_left_and_pinned_bodies_have_not_moved(
+    links: list[tuple[int, int, float]], pinned_bodies: int
+) -> None:
+    start = np.array([[float(at % 3), float(at // 3)] for at in range(6)])
+    pinned = np.arange(6) < pinned_bodies
+    rates = springs(*((a, b, rate) for a, b, rate in links if a != b), size=6)
+    rest = rest_positions(start, pinned, rates)
+    constants = rates.toarray().sum(axis=1)
+    forces = np.asarray(rates @ rest) - constants[:, None] * rest
+    assert np.abs(forces[~pinned]).max(initial=0.0) <= 1e-6 * max(1.0, constants.max())
+    stays = pinned | (constants == 0.0)
+    assert (rest[stays] == start[stays]).all()
 
 
 def test_two_free_bodies_meet_and_one_without_springs_stays() -> None:

@@ -14,6 +14,7 @@ from placement_cases import Case, acked_chain, placed_or_fail
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, Component, ComponentKind, Edge, Infeasible
 from storm_operator.core.placement.dqos import pinned_components, place_dqos
+from storm_operator.core.traffic import TrafficMatrix
 
 PIPELINE = chain_topology(
     "pipe", ("source", 1), ("op1", 1), ("op2", 1), ("op3", 1), ("op4", 1), ("op5", 1), ("consumer", 1)
@@ -125,6 +126,16 @@ def test_a_bolt_goes_towards_the_peer_with_more_traffic() -> None:
         )
         case = Case(picture, same_demand((chain,), 1.0), placement_settings((chain,)))
         assert place(case).slot_of[bolt].supervisor_id == wanted
+
+
+def test_two_bolts_that_exchange_most_do_not_hold_each_other_back() -> None:
+    """One file a second, ten thousand lines of it, one sum a second: both bolts go where file and sum are."""
+    together = {component.name: "s1" for component in PIPELINE.components}
+    case = experiment({**together, "op3": "s8", "op4": "s8"}, utilisation_weight=0)
+    rates = even_traffic(PIPELINE, 1.0)
+    rates[PIPELINE.executors_of("op3")[0], PIPELINE.executors_of("op4")[0]] = 10_000.0
+    case = replace(case, snapshot=replace(case.snapshot, traffic=TrafficMatrix(rates)))
+    assert homes(settled(case, 4)) == together
 
 
 def test_producers_consumers_and_named_components_are_pinned_and_ackers_are_not() -> None:

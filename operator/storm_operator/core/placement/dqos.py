@@ -10,8 +10,8 @@ n/N of the period after the first one's. A later loop sees what earlier ones of 
 
 Where the paper is silent:
 
-- Virtual places are relaxed for all unpinned executors of a topology together (Pietzuch's operators know each other's
-  virtual coordinates), from where they are.
+- Virtual places are those in which all unpinned executors of a topology are at rest together (Pietzuch's operators know
+  each other's virtual coordinates).
 - "Movable" leaves the size of a step open: a loop moves at most `moves_per_loop` executors, so that relocations do not
   pile up, which is the paper's reason to take them one at a time.
 - Analyze asks for a move when the executor's supervisor is further than `analyze_distance` from its virtual place;

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import chain_topology, placed, placement_settings, same_demand, snapshot, supervisors
+from builders import chain_topology, even_traffic, placed, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, placed_or_fail
 from storm_operator.core.model import Assignment, Demand, ExecutorLoad, Infeasible
 from storm_operator.core.placement.aniello_online import place_aniello_online
@@ -65,6 +65,31 @@ def test_traffic_between_supervisors_must_fall_by_more_than_r(percent: float, mo
 )
 def test_overload_for_more_than_x_seconds_triggers(cpu: list[float], moves: bool) -> None:
     case = case_at(QUIET, cpu)
+    assert (place(case) != case.snapshot.assignment) == moves
+
+
+def beside_others(case: Case) -> Case:
+    """The case with a topology under other settings that sends 10,000 tuples/s from s3 to s4."""
+    others = chain_topology("others", ("spout", 1), ("bolt", 1))
+    machines = supervisors(4, capacity=1000.0)
+    there = {**case.snapshot.assignment.slot_of, **placed(others, {"spout": "s3", "bolt": "s4"})}
+    rates = {**STREAMS, **even_traffic(others, 10_000.0)}
+    seen = snapshot((CHAIN, others), machines, there, rates=rates, periods=case.snapshot.history)
+    at, period = case.snapshot.taken_at_seconds, case.snapshot.period_seconds
+    return replace(case, snapshot=replace(seen, taken_at_seconds=at, period_seconds=period))
+
+
+@pytest.mark.parametrize(("percent", "moves"), [(98.0, True), (99.0, False)])
+def test_r_is_a_part_of_the_traffic_that_may_be_moved(percent: float, moves: bool) -> None:
+    case = beside_others(case_at(DUE, least_reduction_percent=percent))
+    assert (place(case) != case.snapshot.assignment) == moves
+
+
+@pytest.mark.parametrize(("overloaded", "moves"), [("s1", True), ("s3", False)])
+def test_a_supervisor_that_only_others_fill_is_no_reason_to_reschedule(overloaded: str, moves: bool) -> None:
+    case = beside_others(case_at(QUIET))
+    full = tuple(LoadPeriod(QUIET - ago, 10.0, {}, {overloaded: 950.0}) for ago in (30.0, 20.0, 10.0, 0.0))
+    case = replace(case, snapshot=replace(case.snapshot, history=full))
     assert (place(case) != case.snapshot.assignment) == moves
 
 

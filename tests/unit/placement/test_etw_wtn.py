@@ -69,6 +69,13 @@ def test_the_load_monitor_objects_to_a_node_at_its_load_capacity(cpu: float, mov
     assert (len(place(case).used_supervisors()) == 2) == moves
 
 
+def test_the_load_monitor_does_not_object_to_a_node_that_others_fill() -> None:
+    case = case_at(AT_A_CHECK, cpu_of_s1=950.0)
+    elsewhere = placed(CHAIN, {"spout": ["s2:6700", "s2:6701"], "bolt": ["s2:6701", "s2:6700"]})
+    case = case.in_force(Assignment(elsewhere))
+    assert place(case) == case.snapshot.assignment
+
+
 def test_an_executor_without_a_place_waits_for_no_interval() -> None:
     case = case_at(BETWEEN_CHECKS).in_force(Assignment({SPOUT_1: CROSSED[SPOUT_1]}))
     assert set(place(case).slot_of) == set(CHAIN.executors)

@@ -54,6 +54,12 @@ def test_two_look_at_once_where_a_supervisor_is_overloaded() -> None:
     assert looks_in("etw-wtn", 617.0, used=950.0) == 33.0, "its monitors look at the interval"
 
 
+@pytest.mark.parametrize(("policy", "until"), [("t-storm", 283.0), ("aniello-online", 23.0)])
+def test_they_do_not_where_it_runs_nothing_that_they_may_move(policy: str, until: float) -> None:
+    elsewhere = placed(LINE, {"spout": "s2", "bolt": "s2"})
+    assert looks_in(policy, 617.0, used=950.0, where=elsewhere) == until
+
+
 def test_all_look_where_an_executor_has_no_place() -> None:
     lost = {e: at for e, at in HOME.items() if e.component == "spout"}
     assert looks_in("genetic", 617.0, where=lost) is None

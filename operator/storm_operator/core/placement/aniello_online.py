@@ -9,6 +9,9 @@ seconds, when it lowers the traffic between supervisors by more than R percent (
 force. The paper gives no values for B, X, P and R: P follows figure 3, where the first new schedule comes after 40 s.
 Alpha = 0 is that of figures 3 to 7 (section 4.1); in figure 8 this scheduler is best at 0.05.
 
+The paper's scheduler has the cluster for itself. Here other topologies may be under other settings: their traffic is no
+part of that of which R percent must be saved, and a supervisor that runs none but them is not overloaded.
+
 `two_phases` says what was decided where the paper is silent.
 """
 
@@ -19,7 +22,7 @@ from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.aniello_offline import ALPHA
 from storm_operator.core.placement.parameters import Parameter, read_parameters
 from storm_operator.core.placement.triggers import DAY_SECONDS, has_passed, someone_has_no_place, was_at_bound
-from storm_operator.core.placement.two_phases import place_in_two_phases
+from storm_operator.core.placement.two_phases import movable_inter_supervisor, place_in_two_phases
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -51,12 +54,12 @@ def place_aniello_online(
     schedule = place_in_two_phases(snapshot, demand, settings, values["alpha"], values["capacity_fraction"])
     if overloaded or homeless or isinstance(schedule, Infeasible):
         return schedule
-    now = snapshot.traffic.inter_supervisor(snapshot.assignment)
-    then = snapshot.traffic.inter_supervisor(schedule)
+    now = movable_inter_supervisor(snapshot, settings, snapshot.assignment)
+    then = movable_inter_supervisor(snapshot, settings, schedule)
     return schedule if then < now * (1.0 - values["least_reduction_percent"] / 100.0) else snapshot.assignment
 
 
 def is_overloaded(snapshot: ClusterSnapshot, settings: PlacementSettings) -> bool:
     """Whether a supervisor's CPU has been at B for more than X, which brings a new schedule at once."""
     values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
-    return was_at_bound(snapshot, values["capacity_fraction"], values["overload_seconds"])
+    return was_at_bound(snapshot, settings, values["capacity_fraction"], values["overload_seconds"])

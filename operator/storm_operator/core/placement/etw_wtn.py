@@ -18,7 +18,7 @@ from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.aniello_offline import ALPHA
 from storm_operator.core.placement.parameters import Parameter, read_parameters
 from storm_operator.core.placement.triggers import DAY_SECONDS, has_passed, someone_has_no_place, was_at_bound
-from storm_operator.core.placement.two_phases import place_in_two_phases
+from storm_operator.core.placement.two_phases import movable_inter_supervisor, place_in_two_phases
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -38,8 +38,12 @@ def place_etw_wtn(snapshot: ClusterSnapshot, demand: Demand, settings: Placement
     if not homeless and not has_passed(snapshot, values["reschedule_seconds"]):
         return snapshot.assignment
     schedule = place_in_two_phases(snapshot, demand, settings, values["alpha"], values["capacity_fraction"])
-    if homeless or isinstance(schedule, Infeasible) or was_at_bound(snapshot, values["capacity_fraction"], 0.0):
+    if (
+        homeless
+        or isinstance(schedule, Infeasible)
+        or was_at_bound(snapshot, settings, values["capacity_fraction"], 0.0)
+    ):
         return schedule
-    traffic = snapshot.traffic
-    is_less = traffic.inter_supervisor(schedule) < traffic.inter_supervisor(snapshot.assignment)
-    return schedule if is_less else snapshot.assignment
+    now = movable_inter_supervisor(snapshot, settings, snapshot.assignment)
+    then = movable_inter_supervisor(snapshot, settings, schedule)
+    return schedule if then < now else snapshot.assignment

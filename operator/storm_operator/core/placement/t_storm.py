@@ -61,7 +61,7 @@ def place_t_storm(snapshot: ClusterSnapshot, demand: Demand, settings: Placement
 def is_overloaded(snapshot: ClusterSnapshot, settings: PlacementSettings) -> bool:
     """Whether a node's CPU is at its bound, which brings a new schedule at once."""
     values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
-    return was_at_bound(snapshot, values["capacity_fraction"], 0.0)
+    return was_at_bound(snapshot, settings, values["capacity_fraction"], 0.0)
 
 
 class _Nodes:

@@ -50,12 +50,18 @@ def seconds_at_bound(snapshot: ClusterSnapshot, supervisor_id: str, bound_millic
     return total
 
 
-def was_at_bound(snapshot: ClusterSnapshot, fraction: float, more_than_seconds: float) -> bool:
-    """Whether a supervisor's CPU was at `fraction` of its capacity or beyond for longer, up to now without a gap."""
+def was_at_bound(
+    snapshot: ClusterSnapshot, settings: PlacementSettings, fraction: float, more_than_seconds: float
+) -> bool:
+    """Whether a supervisor's CPU was at `fraction` of its capacity or beyond for longer, up to now without a gap.
+
+    One without any movable executor does not count: no new schedule could relieve it.
+    """
+    in_use = {at.supervisor_id for e, at in snapshot.assignment.slot_of.items() if e.topology_id in settings.movable}
     return any(
         seconds_at_bound(snapshot, machine.id, fraction * machine.cpu_capacity_millicores) > more_than_seconds
         for machine in snapshot.supervisors
-        if machine.cpu_capacity_millicores is not None
+        if machine.cpu_capacity_millicores is not None and machine.id in in_use
     )
 
 

@@ -14,6 +14,7 @@ out evenly, as Storm does and Aniello's online scheduler begins (section 4.1).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import chain
 
@@ -54,6 +55,14 @@ def place_in_two_phases(
         for at, machine in enumerate(machines)
     }
     return on_free_slots(snapshot, fixed, there)
+
+
+def movable_inter_supervisor(snapshot: ClusterSnapshot, settings: PlacementSettings, assignment: Assignment) -> float:
+    """Tuples per second of movable topologies between supervisors: what a new schedule could lower."""
+    of_each = (
+        snapshot.traffic.within(t.id).inter_supervisor(assignment) for t in movable_topologies(snapshot, settings)
+    )
+    return math.fsum(of_each)
 
 
 def _workers_of(

@@ -133,7 +133,7 @@ class Edge:
 class Topology:
     """A running topology: its components, who subscribes to whom, and its executors (sorted).
 
-    `num_workers` is what its submitter asked for (`topology.workers`); only Storm's own scheduler goes by it.
+    `num_workers` is what its submitter asked for (`topology.workers`); Storm's own scheduler and Aniello's go by it.
     """
 
     id: str

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from builders import chain_topology, even_traffic, placed, placement_settings, same_demand, snapshot, supervisors
-from placement_cases import Case, placed_or_fail
+from placement_cases import Case, placed_or_fail, random_case
 from storm_operator.core.model import Assignment, Demand, ExecutorLoad, Infeasible
+from storm_operator.core.placement.aniello_offline import most_executors_in_slot
 from storm_operator.core.placement.aniello_online import place_aniello_online
 from storm_operator.core.placement.greedy_pairs import Bins
+from storm_operator.core.placement.utilisation import supervisor_loads
 from storm_operator.core.snapshot import LoadPeriod
 
 QUIET = 1015.0
@@ -145,6 +147,29 @@ def test_a_topology_of_which_nothing_is_known_begins_as_storm_would_have_it() ->
     unknown = Case(picture, Demand({}, {}), placement_settings((topology,)))
     sizes = {slot.supervisor_id: len(inside) for slot, inside in place(unknown).workers().items()}
     assert sizes == {"s1": 4, "s2": 4, "s3": 4, "s4": 4, "s5": 4, "s6": 4, "s7": 3, "s8": 3}
+
+
+@pytest.mark.parametrize("workers", [1, 3, 5, 99])
+@pytest.mark.parametrize("alpha", [0.0, 0.05, 0.5, 1.0])
+def test_as_many_workers_as_are_asked_for_none_beyond_m_and_cpu_within_the_bound(workers: int, alpha: float) -> None:
+    """Equations 1 and 2 of section 3.2.2, and M of section 3; CPU where every executor may have a worker of its own."""
+    for seed in range(8):
+        case = random_case(seed, slack=2.5, obstacles=False).at(DUE).in_force(Assignment({}))
+        topologies = tuple(replace(topology, num_workers=workers) for topology in case.snapshot.topologies)
+        case = replace(case, snapshot=replace(case.snapshot, topologies=topologies)).under(
+            parameters=(("alpha", alpha),)
+        )
+        assignment = place_aniello_online(case.snapshot, case.demand, case.settings)
+        if isinstance(assignment, Infeasible):
+            assert workers > 1
+            continue
+        for topology in topologies:
+            sizes = [len(inside) for inside in assignment.restricted_to({topology.id}).workers().values()]
+            assert len(sizes) == min(workers, len(topology.executors))
+            assert max(sizes) <= most_executors_in_slot(len(topology.executors), len(sizes), alpha)
+        if workers == 99:
+            used = supervisor_loads(case.snapshot, assignment, case.demand.millicores)
+            assert all(used[m.id] <= 0.9 * (m.cpu_capacity_millicores or 0.0) for m in case.snapshot.supervisors)
 
 
 def test_too_few_slots_is_a_value_with_a_reason() -> None:

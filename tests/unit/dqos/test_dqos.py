@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -10,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from builders import chain_topology, even_traffic, placed, placement_settings, same_demand, snapshot, supervisors
-from placement_cases import Case, acked_chain, placed_or_fail
+from placement_cases import Case, acked_chain, placed_or_fail, random_case
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, Component, ComponentKind, Edge, Infeasible
 from storm_operator.core.placement.dqos import pinned_components, place_dqos
@@ -164,6 +165,17 @@ def test_pinned_components_stay_on_a_bad_node_and_unknown_ones_are_refused() -> 
     answer = place_dqos(wrong.snapshot, wrong.demand, wrong.settings)
     assert isinstance(answer, Infeasible)
     assert "pinnedComponents names op9, which no topology under these settings has; there are consumer" in answer.reason
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_the_cluster_pinned_executors_stay_and_no_loop_moves_more_than_it_may(seed: int) -> None:
+    case = random_case(seed, slack=2.5).under(parameters=(("analyze_distance", 0.0), ("migration_gain", 0.0)))
+    case = replace(case, snapshot=replace(case.snapshot, taken_at_seconds=1200.0, period_seconds=30.0))
+    before, after = case.snapshot.assignment.slot_of, place(case).slot_of
+    moved = [executor for executor in before if after[executor] != before[executor]]
+    pinned = {(topology.id, name) for topology in case.snapshot.topologies for name in pinned_components(topology, ())}
+    assert not [executor for executor in moved if (executor.topology_id, executor.component) in pinned]
+    assert max(Counter(before[executor].supervisor_id for executor in moved).values(), default=0) <= 1
 
 
 def test_each_loop_moves_one_executor_and_neighbours_of_a_moved_one_stay() -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import permutations, product
 
 import pytest
 
 from builders import chain_topology, even_traffic, placed, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, placed_or_fail, random_case
-from storm_operator.core.model import Assignment, Demand, ExecutorLoad, Infeasible
+from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, Infeasible
 from storm_operator.core.placement.aniello_offline import most_executors_in_slot
 from storm_operator.core.placement.aniello_online import place_aniello_online
 from storm_operator.core.placement.greedy_pairs import Bins
 from storm_operator.core.placement.utilisation import supervisor_loads
 from storm_operator.core.snapshot import LoadPeriod
+from storm_operator.core.traffic import TrafficMatrix
 
 QUIET = 1015.0
 """A time at which no multiple of P = 40 s has just passed."""
@@ -191,6 +196,60 @@ def test_too_few_slots_is_a_value_with_a_reason() -> None:
 def test_a_wrong_parameter_is_named_whatever_the_trigger(name: str, value: float, says: str) -> None:
     with pytest.raises(ValueError, match=f"scheduling.parameters.{name} = {value:g}: {says}"):
         place(case_at(QUIET).under(parameters=((name, value),)))
+
+
+def test_each_rate_is_looked_at_once_in_each_phase_however_many_topologies_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topologies = tuple(chain_topology(f"t{n}", ("spout", 2), ("bolt", 2)) for n in range(8))
+    rates = {pair: rate for topology in topologies for pair, rate in even_traffic(topology, 100.0).items()}
+    picture = snapshot(topologies, supervisors(8, slots=5), rates=rates)
+    looked_at: list[float] = []
+    pairs = TrafficMatrix.pairs
+
+    def counted(matrix: TrafficMatrix) -> Iterator[tuple[Executor, Executor, float]]:
+        for source, target, rate in pairs(matrix):
+            looked_at.append(rate)
+            yield source, target, rate
+
+    monkeypatch.setattr(TrafficMatrix, "pairs", counted)
+    placed_or_fail(place_aniello_online(picture, same_demand(topologies), placement_settings(topologies)))
+    assert len(looked_at) == 2 * len(rates)
+
+
+def by_the_letter(loads: Sequence[float], rates: Mapping[tuple[int, int], float], bins: int) -> dict[int, int]:
+    """A phase of Algorithm 1, line by line; of equally good choices the first, of equally loaded bins the emptiest."""
+    at: dict[int, int] = {}
+
+    def carried(where: int) -> tuple[float, int, int]:
+        inside = [item for item in at if at[item] == where]
+        return sum(loads[item] for item in inside), len(inside), where
+
+    for j, k in sorted(rates, key=lambda pair: (-rates[pair], pair)):
+        least_loaded = min(range(bins), key=carried)
+        if j not in at and k not in at:
+            at[j] = at[k] = least_loaded
+            continue
+        choices = dict.fromkeys([*(at[item] for item in (j, k) if item in at), least_loaded])
+        tried = [at | {j: to_j, k: to_k} for to_j, to_k in product(choices, choices)]
+        at.update(min(tried, key=partial(_crossing, rates)))
+    return at
+
+
+def _crossing(rates: Mapping[tuple[int, int], float], at: Mapping[int, int]) -> float:
+    return sum(rate for (x, y), rate in rates.items() if x in at and y in at and at[x] != at[y])
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_without_bounds_a_phase_does_what_algorithm_1_says_line_by_line(seed: int) -> None:
+    rng = random.Random(seed)
+    items, count = rng.randint(2, 9), rng.randint(1, 4)
+    loads = [float(rng.randint(1, 50)) for _ in range(items)]
+    pairs = [pair for pair in permutations(range(items), 2) if rng.random() < 0.4]
+    rates = {pair: float(rng.randint(1, 1000)) for pair in pairs}
+    bins = Bins(loads, rates, [0.0] * count, [math.inf] * count, [items] * count)
+    bins.place_pairs()
+    assert {item: at for item, at in enumerate(bins.bin_of) if at is not None} == by_the_letter(loads, rates, count)
 
 
 def test_a_later_pair_may_take_an_item_along() -> None:

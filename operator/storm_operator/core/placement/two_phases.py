@@ -71,7 +71,8 @@ def _workers_of(
     """First phase: the topology's executors in `count` workers."""
     executors = topology.executors
     row = {executor: at for at, executor in enumerate(executors)}
-    rates = {(row[a], row[b]): rate for a, b, rate in snapshot.traffic.pairs() if a in row and b in row}
+    own = snapshot.traffic.within(topology.id)
+    rates = {(row[a], row[b]): rate for a, b, rate in own.pairs() if a in row and b in row}
     most = most_executors_in_slot(len(executors), count, alpha)
     bins = Bins([loads[e] for e in executors], rates, [0.0] * count, [float("inf")] * count, [most] * count)
     bins.place_pairs()

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -243,20 +243,31 @@ def _stop_silently(spark: SparkSession) -> None:
 
 def _opened(name: str, settings: SparkSettings, console: Console) -> SparkSession:
     heard: list[int] = []
+    spark: SparkSession | None = None
     try:
         with console.status(f"{name}: Spark starts"), heard_later(heard):
             spark = open_session(name, settings)
-    except JarsError as error:
-        error_console().print(f"[red]{error}[/]", soft_wrap=True)
-        raise typer.Exit(1) from error
-    except PySparkException as error:  # a --master or --heap that Java refuses: it has said why, above
-        error_console().print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")
-        raise typer.Exit(1) from error
-    if heard:
-        spark.stop()
+    except Exception as error:
+        if not heard:  # else Java may have heard it, too, and be gone
+            _say_why_not(name, error)
+            raise
+    if heard or spark is None:
+        if spark is not None:
+            with suppress(Exception):
+                spark.stop()
         console.print(f"{name}: interrupted before it began", soft_wrap=True)
         raise typer.Exit(128 + heard[0])
     return spark
+
+
+def _say_why_not(name: str, error: Exception) -> None:
+    """A sentence and the program's end, where it is known why Spark does not start."""
+    if isinstance(error, JarsError):
+        error_console().print(f"[red]{error}[/]", soft_wrap=True)
+        raise typer.Exit(1) from error
+    if isinstance(error, PySparkException):  # a --master or --heap that Java refuses: it has said why, above
+        error_console().print(f"[red]{name}:[/] Spark does not start; --master, --heap, --off-heap, --conf say how")
+        raise typer.Exit(1) from error
 
 
 @contextmanager

@@ -18,10 +18,10 @@ from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
     ConfigMap,
-    Publication,
     Publish,
     ValidDays,
     bounds_of,
+    publication_of,
     publish,
     silver,
     sources,
@@ -83,7 +83,7 @@ def forecast(
     Reads the cleaned history, writes the tables forecast_errors and seasons anew for each cluster.
     """
     console = job_console()
-    where = Publication(publish_file, config_map, valid_days)
+    where = publication_of(publish_file, config_map, valid_days)
     dates = parse_dates(first, last, days)
     parse_bins(cycle, bins)
     season = Cycle(cycle, bins, phi, theta, yardsticks)

@@ -19,6 +19,7 @@ from storm_pipeline.dates import ALL_DATES, Bounds, Dates
 from storm_pipeline.error_console import error_console
 from storm_pipeline.lake import Lake, days_of, newest_dates, read
 from storm_pipeline.made import Sources
+from storm_pipeline.options import insist_on_writable
 from storm_pipeline.publishing import (
     CannotPublish,
     compose_profile,
@@ -52,13 +53,20 @@ class Publication:
     config_map: str | None
     valid_days: float
 
-    def __post_init__(self) -> None:
-        if self.config_map is not None and self.config_map.count("/") != 1:
-            raise typer.BadParameter(f"--config-map: {self.config_map!r} must look like storm/learned-profile")
-
     @property
     def is_wanted(self) -> bool:
         return self.file is not None or self.config_map is not None
+
+
+def publication_of(file: Path | None, config_map: str | None, valid_days: float) -> Publication:
+    """As given on a command line; what could not be written to is a usage error before the job takes its time."""
+    if config_map is not None and config_map.count("/") != 1:
+        raise typer.BadParameter(f"--config-map: {config_map!r} must look like storm/learned-profile")
+    if file is not None:
+        if file.is_dir():
+            raise typer.BadParameter(f"--publish: {file} is a folder; name a file in it, like {file / 'profile.json'}")
+        insist_on_writable("--publish", str(file.parent.absolute()))
+    return Publication(file, config_map, valid_days)
 
 
 def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
     ConfigMap,
-    Publication,
     Publish,
     ValidDays,
     bounds_of,
+    publication_of,
     publish,
     silver,
     sources,
@@ -66,7 +66,7 @@ def profile(
     Reads the cleaned history, writes the tables component_profile and restarts anew for each cluster.
     """
     console = job_console()
-    where = Publication(publish_file, config_map, valid_days)
+    where = publication_of(publish_file, config_map, valid_days)
     dates = parse_dates(first, last, days)
     tables = cleaned_lake(lake)
     bounds: dict[str, Bounds] = {}

@@ -10,7 +10,7 @@ import typer
 
 from storm_pipeline.cli import JOBS, PROGRAM, load_job
 from storm_pipeline.job_console import job_console
-from storm_pipeline.jobs.learning import Publication
+from storm_pipeline.jobs.learning import publication_of
 from storm_pipeline.lake import lake_at
 from storm_pipeline.options import (
     Conf,
@@ -97,7 +97,7 @@ def check_options(given: Mapping[str, Any]) -> None:
     if "bins" in given:
         parse_bins(given["cycle"], given["bins"])
     if "config_map" in given:
-        Publication(given["publish_file"], given["config_map"], given["valid_days"])
+        publication_of(given["publish_file"], given["config_map"], given["valid_days"])
     if "output" in given:
         insist_on_writable("--output", given["output"])
 

@@ -21,10 +21,10 @@ from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import (
     USUAL_VALID_DAYS,
     ConfigMap,
-    Publication,
     Publish,
     ValidDays,
     clusters_of,
+    publication_of,
     publish,
 )
 from storm_pipeline.lake import Lake, replace_cluster
@@ -94,7 +94,7 @@ def tune(
     Reads the cleaned history, writes the tables tuning_runs and tuning_advice anew for each cluster.
     """
     console = job_console()
-    where = Publication(publish_file, config_map, valid_days)
+    where = publication_of(publish_file, config_map, valid_days)
     try:
         chosen = candidates(settings, seed, tuple(present or ()))
     except InvalidOverride as error:

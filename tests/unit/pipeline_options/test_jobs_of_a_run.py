@@ -95,6 +95,25 @@ def test_what_a_job_would_refuse_when_it_begins_is_told_before_spark_starts(
     assert said in done.output
 
 
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("file/profile.json", "--publish {}/file: nothing can be written there"),
+        ("folder", "--publish: {0}/folder is a folder; name a file in it, like {0}/folder/profile.json"),
+    ],
+)
+def test_a_profile_that_cannot_be_written_is_told_before_spark_starts(
+    file: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_run, "session_for", Mock(side_effect=AssertionError("Spark was started")))
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    arguments = ["run", str(tmp_path), f"profile --publish {tmp_path}/{file}"]
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "400"})
+    assert done.exit_code == 2
+    assert said.format(tmp_path) in done.output
+
+
 def test_a_report_s_folder_that_cannot_be_written_to_is_told_before_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,3 +63,20 @@ def test_a_signal_while_java_starts_leaves_none_behind(number: signal.Signals, m
     assert said.getvalue() == "tune: interrupted before it began\n"
     spark.stop.assert_called_once_with()
     assert [signal.getsignal(each) for each in ENDING] == before
+
+
+def test_java_that_ends_by_the_same_signal_leaves_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = io.StringIO()
+
+    def start(*_: object) -> Mock:
+        signal.raise_signal(signal.SIGTERM)
+        raise ConnectionRefusedError("Java has gone")
+
+    monkeypatch.setattr("storm_pipeline.options.open_session", start)
+    with (
+        pytest.raises(typer.Exit) as ended,
+        session_for("tune", SparkSettings(), Lake("lake"), Console(file=said, width=200)),
+    ):
+        raise AssertionError("it begins all the same")
+    assert ended.value.exit_code == 128 + signal.SIGTERM
+    assert said.getvalue() == "tune: interrupted before it began\n"

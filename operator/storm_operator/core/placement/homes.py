@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 
 from storm_operator.core.model import Assignment, Executor, Infeasible, WorkerSlot
 from storm_operator.core.placement.even import deal_out, interleaved_free_slots
-from storm_operator.core.placement.inventory import existing_slots, movable_topologies
+from storm_operator.core.placement.inventory import existing_slots, movable_topologies, slots_missing
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -15,7 +16,8 @@ def with_homes(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Assign
     """The assignment in force, with movable executors that are in no existing slot dealt out as Storm does.
 
     They go in turn over what is left of their topology's workers and as many free slots as are missing to the number
-    that it asked for. Everyone else stays.
+    that it asked for. Unlike with Storm no topology takes the last slot of another that has none, and where too few are
+    free, workers that a topology has on one supervisor become one. Everyone else stays.
     """
     existing = existing_slots(snapshot)
     slot_of = {
@@ -23,17 +25,38 @@ def with_homes(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Assign
         for e, slot in snapshot.assignment.slot_of.items()
         if e.topology_id not in settings.movable or slot in existing
     }
-    for topology in movable_topologies(snapshot, settings):
+    topologies = [topology for topology in movable_topologies(snapshot, settings) if topology.executors]
+    unhoused = sum(slot_of.keys().isdisjoint(topology.executors) for topology in topologies)
+    free = interleaved_free_slots(snapshot.supervisors, slot_of.values())
+    for missing in range(unhoused - len(free), 0, -1):
+        if not _join_two_workers(slot_of, settings.movable):
+            return slots_missing(missing)
+    for topology in topologies:
         homeless = [executor for executor in topology.executors if executor not in slot_of]
         if not homeless:
             continue
         left = sorted({slot_of[executor] for executor in topology.executors if executor in slot_of})
-        missing = max(0, max(1, topology.num_workers) - len(left))
-        slots = [*left, *interleaved_free_slots(snapshot.supervisors, slot_of.values())[:missing]]
-        if not slots:
-            return Infeasible(f"topology {topology.name} needs at least one free slot and there is none")
+        if not left:
+            unhoused -= 1
+        free = interleaved_free_slots(snapshot.supervisors, slot_of.values())
+        wanted = max(0, max(1, topology.num_workers) - len(left))
+        slots = [*left, *free[: min(wanted, max(0, len(free) - unhoused))]]
         slot_of.update(deal_out(homeless, slots))
     return Assignment(slot_of)
+
+
+def _join_two_workers(slot_of: dict[Executor, WorkerSlot], topology_ids: Collection[str]) -> bool:
+    """The smallest worker moves in with the next one of its topology on its supervisor; False where none has one."""
+    sizes = Counter((e.topology_id, slot) for e, slot in slot_of.items() if e.topology_id in topology_ids)
+    beside: dict[tuple[str, str], list[tuple[int, WorkerSlot]]] = {}
+    for (topology_id, slot), size in sizes.items():
+        beside.setdefault((topology_id, slot.supervisor_id), []).append((size, slot))
+    pairs = [sorted(workers)[:2] for workers in beside.values() if len(workers) > 1]
+    if not pairs:
+        return False
+    (_, given_up), (_, kept) = min(pairs)
+    slot_of.update({executor: kept for executor, slot in slot_of.items() if slot == given_up})
+    return True
 
 
 class Homes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from storm_operator.core.model import Demand, Executor, Topology, WorkerSlot
+from storm_operator.core.model import Demand, Executor, Infeasible, Topology, WorkerSlot
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -28,6 +28,11 @@ def free_slots(snapshot: ClusterSnapshot, held: Iterable[WorkerSlot]) -> Mapping
     """The slots of each supervisor but those `held`, by port."""
     taken = frozenset(held)
     return {m.id: [slot for slot in sorted(m.slots) if slot not in taken] for m in snapshot.supervisors}
+
+
+def slots_missing(count: int) -> Infeasible:
+    """What to say where there are `count` topologies more than slots for them."""
+    return Infeasible(f"each topology needs a slot and {count} more would have to be free")
 
 
 def executor_loads(snapshot: ClusterSnapshot, demand: Demand) -> Mapping[Executor, float]:

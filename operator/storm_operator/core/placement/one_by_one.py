@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 from storm_operator.core.model import Assignment, Executor, Infeasible
-from storm_operator.core.placement.inventory import free_slots, movable_topologies, obstacles
+from storm_operator.core.placement.inventory import free_slots, movable_topologies, obstacles, slots_missing
 from storm_operator.core.placement.slots import on_free_slots
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -26,7 +26,7 @@ def place_one_by_one(
     """Each of the movable `executors`, in this order, where `choose` says; or the first reason why not."""
     places = _Places(snapshot, settings)
     if places.missing_slots > 0:
-        return Infeasible(f"each topology needs a slot and {places.missing_slots} more would have to be free")
+        return slots_missing(places.missing_slots)
     for executor in executors:
         chosen = choose(executor, places.open_to(executor.topology_id))
         if isinstance(chosen, Infeasible):

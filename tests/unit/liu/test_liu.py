@@ -253,6 +253,26 @@ def test_infeasible_names_the_executor_and_what_is_left() -> None:
     assert "is 0 (s1)" in proposal.reason
 
 
+@pytest.mark.parametrize("capacity", [5000.0, None])
+def test_infeasible_says_so_where_it_is_a_slot_that_is_missing(capacity: float | None) -> None:
+    """State takes the one slot that there is; of CPU there is plenty, or nobody knows how much."""
+    proposal = place([WORDS], supervisors(1, capacity, slots=1), {}, same_demand([WORDS], 100))
+    assert proposal == Infeasible(
+        "topology words: executor 1-1 (spout) needs 100 millicores on a supervisor with a slot for it; "
+        "none has a slot left"
+    )
+
+
+def test_infeasible_does_not_count_what_is_left_where_no_slot_is() -> None:
+    other = chain_topology("other", ("spout", 1))
+    machines = (*supervisors(1, 1000.0), supervisors(2, 9000.0, slots=1)[1])
+    picture = snapshot([WORDS, other], machines, placed(other, {"spout": "s2:6700"}))
+    rules = PlacementSettings(FULL, frozenset({"words"}))
+    proposal = place_liu(picture, same_demand([WORDS, other], 300), rules)
+    assert isinstance(proposal, Infeasible)
+    assert proposal.reason.endswith("; the most left on one is 100 (s1)")
+
+
 def test_no_supervisor_is_infeasible() -> None:
     proposal = place([WORDS], (), {}, same_demand([WORDS]))
     assert isinstance(proposal, Infeasible)

@@ -128,7 +128,20 @@ def test_memory_that_is_nowhere_is_a_value_with_a_reason() -> None:
     chain = declaring(chain_topology("chain", ("spout", 1), ("bolt", 2)), "bolt", memory_mb=1000.0)
     case = case_of(chain, memory_mb=(1200.0, 500.0))
     assert place_r_storm(case.snapshot, case.demand, case.settings) == Infeasible(
-        "executor 3-3 of chain needs 1000 MB of memory; no supervisor has more than 500 MB left"
+        "executor 3-3 of chain needs 1000 MB of memory; no supervisor with a slot for it has more than 500 MB left"
+    )
+
+
+@pytest.mark.parametrize(("others", "most"), [(100.0, 400), (900.0, 0)])
+def test_memory_that_is_left_is_told_of_supervisors_with_a_slot(others: float, most: int) -> None:
+    """s1 has memory and no slot; another topology declares 100 of the 500 MB of s2, or more than there are."""
+    other = declaring(chain_topology("other", ("spout", 1)), "spout", memory_mb=others)
+    chain = declaring(chain_topology("chain", ("spout", 1)), "spout", memory_mb=600.0)
+    case = case_of(chain, memory_mb=(8000.0, 500.0))
+    first, second = case.snapshot.supervisors
+    picture = snapshot((chain, other), (replace(first, ports=()), second), {other.executors[0]: second.slots[0]})
+    assert place_r_storm(picture, case.demand, case.settings) == Infeasible(
+        f"executor 1-1 of chain needs 600 MB of memory; no supervisor with a slot for it has more than {most} MB left"
     )
 
 

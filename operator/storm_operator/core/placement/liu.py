@@ -185,11 +185,13 @@ class _TargetSearch:
 
 
 def _no_room(workers: Workers, topology: Topology, executor: Executor) -> Infeasible:
-    room = {n: workers.remaining(n) for n in workers.supervisors}
-    roomiest = max(sorted(room), key=lambda n: room[n], default=None)
-    most = (
-        "there is no supervisor" if roomiest is None else f"the most left on any is {room[roomiest]:.0f} ({roomiest})"
-    )
+    kind = workers.kind_of(executor)
+    with_slot = [n for n in workers.supervisors if workers.can_open(Worker(topology.id, n, kind))]
+    roomiest = max(with_slot, key=workers.remaining, default=None)
+    if roomiest is not None:
+        most = f"the most left on one is {workers.remaining(roomiest):.0f} ({roomiest})"
+    else:
+        most = "none has a slot left" if workers.supervisors else "there is no supervisor"
     return Infeasible(
         f"topology {topology.name}: executor {executor.label} ({executor.component}) needs "
         f"{workers.need(executor):.0f} millicores on a supervisor with a slot for it; {most}"

@@ -109,10 +109,10 @@ class _Nodes:
         reference = self._reference.setdefault(executor.topology_id, self._richest(candidates))
         roomy = [at for at in candidates if self._memory_left[at] >= memory]
         if not roomy:
-            most = max(self._memory_left[at] for at in candidates)
+            most = max(0.0, *(self._memory_left[at] for at in candidates))
             return Infeasible(
                 f"executor {executor.label} of {executor.topology_id} needs {memory:.0f} MB of memory; "
-                f"no supervisor has more than {most:.0f} MB left"
+                f"no supervisor with a slot for it has more than {most:.0f} MB left"
             )
         shortfall = {at: max(0.0, cpu - self._cpu_left[at]) for at in roomy}
         chosen = min(roomy, key=lambda at: (shortfall[at], self._distance(cpu, memory, at, reference), at))

@@ -50,6 +50,22 @@ def test_the_cost_of_a_population_is_the_objectives(seed: int, is_burdened: bool
         assert costs[0] == pytest.approx(expected[0])
 
 
+def test_a_supervisor_is_in_use_where_a_topology_idles_that_may_not_move() -> None:
+    """Joining it there costs no supervisor, and leaving it saves none."""
+    topology, idle = chain_topology("t", ("spout", 2)), chain_topology("idle", ("spout", 2))
+    machines = supervisors(2)
+    in_force = dict.fromkeys(topology.executors, machines[0].slots[0])
+    in_force |= dict.fromkeys(idle.executors, machines[1].slots[0])
+    demand = Demand({**same_demand((topology,)).millicores, **dict.fromkeys(idle.executors, 0.0)}, {})
+    picture = replace(snapshot((topology, idle), machines, in_force), taken_at_seconds=DUE)
+    case = Case(picture, demand, placement_settings((topology,)))
+    costs = RunningCost(case.snapshot, case.settings, arrays_of(case)).of(np.array([[0, 0], [1, 1]]))
+    both = case.snapshot.assignment
+    joined = both.with_moves(dict.fromkeys(topology.executors, machines[1].slots[1]))
+    assert costs.tolist() == pytest.approx([running_cost(case, both), running_cost(case, joined)])
+    assert place(case).used_supervisors() == ("s2",)
+
+
 def test_a_supervisor_that_often_does_not_answer_is_left() -> None:
     topology = chain_topology("t", ("spout", 1), ("bolt", 2))
     machines = (replace(supervisors(2)[0], availability=0.85), supervisors(2)[1])

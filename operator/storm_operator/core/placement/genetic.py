@@ -24,6 +24,7 @@ from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
+from storm_operator.core.placement.inventory import obstacles
 from storm_operator.core.placement.objective import prices_of, room_for_executors
 from storm_operator.core.placement.parameters import SEED, Parameter, read_parameters
 from storm_operator.core.placement.search_when_due import PARAMETERS as SEARCH_PARAMETERS
@@ -78,6 +79,8 @@ class RunningCost:
         ids = [machine.id for machine in arrays.machines]
         declared, memory = declared_memory_mb(snapshot), memory_capacities(snapshot)
         fixed = by_supervisor(snapshot, settings, declared)
+        held = {slot.supervisor_id for slot in obstacles(snapshot, settings).values()}
+        self._held = np.array([at in held for at in ids], dtype=bool)
         self._megabytes = np.array([declared.get(executor, 0.0) for executor in arrays.executors])
         self._fixed_megabytes = np.array([fixed[at] for at in ids])
         self._memory = np.array([memory[at] for at in ids])
@@ -91,7 +94,7 @@ class RunningCost:
         loads = np.stack([np.bincount(choice, arrays.loads, count) for choice in population]) + arrays.fixed_loads
         workers = np.zeros((size, int(arrays.topology_of.max()) + 1, count), dtype=bool)
         workers[np.arange(size)[:, None], arrays.topology_of, population] = True
-        in_use = (workers.any(axis=1) | (arrays.fixed_loads > 0.0)).sum(axis=1)
+        in_use = (workers.any(axis=1) | self._held).sum(axis=1)
         lacking = np.maximum(0, workers.sum(axis=1) - arrays.slots).sum(axis=1)
         overload = np.maximum(0.0, loads - self._usable).sum(axis=1)
         costs: Floats = (

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from control_cases import after_adjustments, cpu_of, crowded
 from placement_cases import Case, placed_or_fail
-from storm_operator.core.model import Assignment, Infeasible
+from storm_operator.adapters.resource_schema import InvalidResource
+from storm_operator.adapters.resource_settings import checked_section, scheduling_settings
+from storm_operator.core.model import Assignment
 from storm_operator.core.placement.fuzzy import PARAMETERS, place_fuzzy, pressure, trend_a_minute
 
 DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
@@ -84,8 +88,12 @@ def test_between_adjustments_and_below_the_least_pressure_nothing_moves(case: Ca
     assert place(case) == case.snapshot.assignment
 
 
-def test_levels_must_ascend() -> None:
-    case = crowded(low=0.7)
-    answer = place_fuzzy(case.snapshot, case.demand, case.settings)
-    assert isinstance(answer, Infeasible)
-    assert "low = 0.7, medium = 0.6, high = 0.9: each must be above" in answer.reason
+@pytest.mark.parametrize("low", [0.6, 0.7])
+def test_levels_that_do_not_ascend_are_refused_where_they_are_read(low: float) -> None:
+    """Not at the first plan: what `storm-operator check` finds right is to be planned with."""
+    says = f"spec.scheduling.parameters: low = {low:g}, medium = 0.6, high = 0.9: each must be above the one before"
+    with pytest.raises(InvalidResource, match=re.escape(says)):
+        scheduling_settings(checked_section("scheduling", {"policy": "fuzzy", "parameters": {"low": low}}))
+    case = crowded(low=low)
+    with pytest.raises(ValueError, match="each must be above the one before"):
+        place_fuzzy(case.snapshot, case.demand, case.settings)

@@ -28,7 +28,7 @@ from storm_operator.core.arrays import Floats
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.executor_arrays import ExecutorArrays
 from storm_operator.core.placement.load_shift import ADJUST, shift_when_due
-from storm_operator.core.placement.parameters import Parameter, read_parameters
+from storm_operator.core.placement.parameters import Parameter, check_ascending, read_parameters
 from storm_operator.core.placement.utilisation import past_loads
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -44,6 +44,7 @@ PARAMETERS = {
     "largest_share": Parameter(0.3, 0.01, 1.0, "share of a supervisor's CPU that it gives away at full pressure"),
     "adjust_seconds": ADJUST,
 }
+ASCENDING = ("low", "medium", "high")
 
 RULES = np.array([[-1.0, -1.0, -0.5], [-0.5, 0.0, 0.5], [0.0, 1.0, 1.0]])
 """Pressure by utilisation (low, medium, high) and trend (falling, steady, rising)."""
@@ -52,11 +53,7 @@ RULES = np.array([[-1.0, -1.0, -0.5], [-0.5, 0.0, 0.5], [0.0, 1.0, 1.0]])
 def place_fuzzy(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
     """The assignment in force, with CPU moved from supervisors under pressure to those that can take it."""
     values = read_parameters(NAME, PARAMETERS, settings.scheduling.parameters)
-    if not values["low"] < values["medium"] < values["high"]:
-        return Infeasible(
-            f"scheduling.parameters: low = {values['low']:g}, medium = {values['medium']:g}, high = "
-            f"{values['high']:g}: each must be above the one before"
-        )
+    check_ascending(ASCENDING, values)
     periods = settings.scheduling.history_periods
 
     def control(arrays: ExecutorArrays, used: Floats) -> tuple[Floats, Floats]:
@@ -76,7 +73,8 @@ def place_fuzzy(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSe
 def pressure(utilisation: float, trend: float, values: Mapping[str, float]) -> float:
     """The controller: -1 take executors, 1 give some away; `trend` is change of utilisation in a minute."""
     steep = values["steep_a_minute"]
-    level = _memberships(utilisation, (values["low"], values["medium"], values["high"]))
+    low, medium, high = (values[name] for name in ASCENDING)
+    level = _memberships(utilisation, (low, medium, high))
     slope = _memberships(trend, (-steep, 0.0, steep))
     return sum(a * b * float(RULES[i, j]) for i, a in enumerate(level) for j, b in enumerate(slope))
 

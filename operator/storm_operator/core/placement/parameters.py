@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,9 @@ class Parameter:
 
 
 Parameters = Mapping[str, Parameter]
+
+Ascending = tuple[str, ...]
+"""Names of parameters of which each must be above the one before."""
 
 SEED = Parameter(1.0, 0.0, 2.0**53, "whole number that all chance follows from")
 
@@ -42,3 +46,10 @@ def read_parameters(policy: str, known: Parameters, given: Iterable[tuple[str, f
             )
         values[name] = value
     return values
+
+
+def check_ascending(names: Ascending, values: Mapping[str, float]) -> None:
+    """ValueError naming the fields and their values where one is not above the one before."""
+    if any(values[lower] >= values[upper] for lower, upper in pairwise(names)):
+        listed = ", ".join(f"{name} = {values[name]:g}" for name in names)
+        raise ValueError(f"scheduling.parameters: {listed}: each must be above the one before")

@@ -30,7 +30,7 @@ from storm_operator.core.placement.aniello_online import place_aniello_online
 from storm_operator.core.placement.even import place_even
 from storm_operator.core.placement.liu import place_liu
 from storm_operator.core.placement.optimal import place_optimal
-from storm_operator.core.placement.parameters import Parameters, read_parameters
+from storm_operator.core.placement.parameters import Ascending, Parameters, check_ascending, read_parameters
 from storm_operator.core.placement.signature import PlacementPolicy
 from storm_operator.core.placement.triggers import has_passed, seconds_until, someone_has_no_place
 from storm_operator.core.settings import PlacementSettings
@@ -81,6 +81,8 @@ _PARAMETERS: Mapping[str, Parameters] = MappingProxyType(
     }
 )
 
+_ASCENDING: Mapping[str, Ascending] = MappingProxyType({fuzzy.NAME: fuzzy.ASCENDING})
+
 _AT_ONCE: Mapping[str, Callable[[ClusterSnapshot, PlacementSettings], bool]] = MappingProxyType(
     {aniello_online.NAME: aniello_online.is_overloaded, t_storm.NAME: t_storm.is_overloaded}
 )
@@ -126,4 +128,5 @@ def seconds_until_it_looks(snapshot: ClusterSnapshot, settings: PlacementSetting
 
 def check_parameters(name: str, given: Iterable[tuple[str, float]]) -> None:
     """ValueError naming the field, the value and what would be right, for settings at the edge."""
-    read_parameters(name, parameters_of(name), given)
+    values = read_parameters(name, parameters_of(name), given)
+    check_ascending(_ASCENDING.get(name, ()), values)

@@ -8,6 +8,7 @@ import pytest
 
 from placement_cases import Case, large_case, placed_or_fail, random_case
 from storm_operator.core.model import Assignment
+from storm_operator.core.placement import ant_colony
 from storm_operator.core.placement.ant_colony import PARAMETERS, cpu_load, evaporation, place_ant_colony
 from storm_operator.core.placement.even import place_even
 from storm_operator.core.placement.executor_arrays import executor_arrays
@@ -60,6 +61,35 @@ def test_evaporation_is_a_sigmoid_from_most_to_least() -> None:
     steps = [evaporation(at / 10, 0.1, 0.6) for at in range(11)]
     assert steps == sorted(steps, reverse=True)
     assert steps[4] - steps[5] > 5 * (steps[0] - steps[1])
+
+
+def blind(case: Case, **parameters: float) -> Case:
+    """The case for ants that neither see where CPU is free nor where their peers are: only trails can lead them."""
+    return case.under(
+        parameters=tuple({"beta": 0.0, "iterations": 60.0, "least_gain_percent": 0.0, **parameters}.items())
+    )
+
+
+def test_trails_lead_later_ants_to_what_earlier_ones_found() -> None:
+    case = under_round_robin(random_case(5, most_executors=40, most_supervisors=8, obstacles=False))
+    led, at_random = (sum(load(case, place(blind(case, alpha=alpha)))) for alpha in (1.0, 0.0))
+    assert led < 0.9 * at_random
+
+
+def test_trails_fade_by_the_evaporation_of_the_progress_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sigmoid is asked once for each iteration, from the first to the last, and what it says counts."""
+    case = under_round_robin(random_case(5, most_executors=40, most_supervisors=8, obstacles=False))
+    asked: list[tuple[float, float, float]] = []
+
+    def recorded(progress: float, least: float, most: float) -> float:
+        asked.append((progress, least, most))
+        return evaporation(progress, least, most)
+
+    monkeypatch.setattr(ant_colony, "evaporation", recorded)
+    found = place(blind(case, iterations=5.0, evaporation_least=0.2, evaporation_most=0.7))
+    assert asked == [(at / 4, 0.2, 0.7) for at in range(5)]
+    monkeypatch.setattr(ant_colony, "evaporation", lambda progress, least, most: 0.0)
+    assert place(blind(case, iterations=5.0)) != found
 
 
 def test_cpu_load_by_hand() -> None:

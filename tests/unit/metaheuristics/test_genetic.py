@@ -9,9 +9,10 @@ import pytest
 
 from builders import chain_topology, even_traffic, placement_settings, same_demand, snapshot, supervisors
 from placement_cases import Case, burdened, large_case, placed_or_fail, random_case
+from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.model import Assignment, Demand
 from storm_operator.core.placement.executor_arrays import ExecutorArrays, executor_arrays, with_one_worker_each
-from storm_operator.core.placement.genetic import RunningCost, place_genetic
+from storm_operator.core.placement.genetic import PARAMETERS, RunningCost, evolve, place_genetic
 from storm_operator.core.placement.objective import cost_of
 
 DUE = 1200.0
@@ -106,6 +107,60 @@ def test_it_improves_with_generations_and_never_worsens_what_is_in_force() -> No
         for n in (1.0, 20.0, 200.0)
     ]
     assert running_cost(case, case.snapshot.assignment) >= costs[0] > costs[1] > costs[2]
+
+
+class Recorded(RunningCost):
+    """Which chromosomes were looked at, and what each costs: the first generation, then the children of each."""
+
+    def __init__(self, case: Case, arrays: ExecutorArrays) -> None:
+        super().__init__(case.snapshot, case.settings, arrays)
+        self.generations: list[tuple[Ints, Floats]] = []
+
+    def of(self, population: Ints) -> Floats:
+        costs = super().of(population)
+        self.generations.append((population, costs))
+        return costs
+
+
+def evolved(**parameters: float) -> tuple[Recorded, float]:
+    """What was looked at within twenty generations, and the cost of what came of it."""
+    case = case_at()
+    arrays = arrays_of(case)
+    recorded, present = Recorded(case, arrays), arrays.supervisors_of(case.snapshot.assignment)
+    values = {name: parameter.default for name, parameter in PARAMETERS.items()} | {"generations": 20.0, **parameters}
+    best = evolve(arrays, recorded, present, values)
+    return recorded, float(RunningCost(case.snapshot, case.settings, arrays).of(best[None])[0])
+
+
+def chromosomes(population: Ints) -> set[tuple[int, ...]]:
+    return set(map(tuple, population.tolist()))
+
+
+def test_the_best_that_was_ever_looked_at_lives_on() -> None:
+    """Though half of the genes of all children mutate."""
+    recorded, cost = evolved(mutation_share=0.5)
+    assert cost == pytest.approx(min(costs.min() for _, costs in recorded.generations))
+
+
+def test_parents_are_selected_by_their_cost() -> None:
+    """Without crossover and mutation children are copies: cheap chromosomes have more of them, dear ones none soon."""
+    recorded, _ = evolved(crossover_share=0.0, mutation_share=0.0, population=200.0)
+    (first, costs), (children, costs_of_children) = recorded.generations[:2]
+    assert chromosomes(children) < chromosomes(first)
+    # The cheaper one of two at random is in the cheaper half three times in four.
+    assert np.mean(costs_of_children <= np.median(costs)) == pytest.approx(0.75, abs=0.08)
+
+
+def test_children_of_two_parents_have_a_part_of_each() -> None:
+    recorded, crossed = evolved(crossover_share=1.0, mutation_share=0.0)
+    (first, _), (children, _) = recorded.generations[:2]
+    assert len(chromosomes(children) - chromosomes(first)) > len(children) / 2
+    for child in children:
+        same = first == child  # by chromosome of the first generation (row) and gene
+        lacking = [(row.argmin(), len(row) - row[::-1].argmin()) for row in same if not row.all()]
+        assert len(lacking) < len(same) or any(same[:, begin:end].all(axis=1).any() for begin, end in lacking)
+    _, copied = evolved(crossover_share=0.0, mutation_share=0.0)
+    assert crossed < 0.95 * copied
 
 
 def test_the_seed_decides_and_nothing_else() -> None:

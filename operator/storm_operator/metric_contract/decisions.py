@@ -24,7 +24,8 @@ DECISION_METRICS = (
         NUMBER,
         "state and policy",
         "Plans that reached the state (Proposed, Applying, Settling, Verified, RolledBack, Failed, Expired, Rejected); "
-        "a plan counts once in each state of its life.",
+        "a plan counts once in each state of its life. Like all counters of plans it is 0 when it is first asked for: "
+        "what came before that is an increase.",
     ),
     operator_metric(
         "topology_plans_total",

@@ -45,10 +45,11 @@ class Durations:
     def of_call(self, nimbus: str, peer: Peer, verb: str, outcome: CallOutcome, seconds: float) -> None:
         """`nimbus` is empty where the peer belongs to no Storm cluster."""
         self._calls.labels(nimbus, peer.value, verb).observe(seconds)
-        key = peer.value, verb, outcome.value
         with self._lock:
             counts = self._counts.setdefault(nimbus, {})
-            counts[key] = counts.get(key, 0) + 1
+            for each in CallOutcome:  # from 0 on: after calls that went well, the first that does not is an increase
+                counts.setdefault((peer.value, verb, each.value), 0)
+            counts[peer.value, verb, outcome.value] += 1
 
     def calls(self) -> dict[str, tuple[Reading, ...]]:
         """Counts of calls by Nimbus."""

@@ -12,6 +12,10 @@ KEPT_PLANS = 200
 """A plan's steps come one after another: of older ones nothing more is heard."""
 
 
+Counter = tuple[str, tuple[str, ...]]
+"""A counter's metric and labels."""
+
+
 @dataclass(slots=True)
 class PlanBook:
     """Not safe for threads. Topologies are told by name."""
@@ -28,6 +32,8 @@ class PlanBook:
     restarted_workers: int = 0
     last: dict[str, PlanRecord] = field(default_factory=dict)
     """By topology: the last plan that concerned it."""
+    told: frozenset[Counter] = frozenset()
+    """The counters that somebody has asked for before."""
 
     def see_topologies(self, names: Collection[str]) -> None:
         """Those that are managed now: others are forgotten, and new ones begin with 0 plans in each state."""
@@ -58,7 +64,7 @@ class PlanBook:
 
     def _count_state(self, record: PlanRecord, names: Iterable[str]) -> None:
         policy = record.plan.policy
-        for state in PlanState:  # from 0 on, so that the first plan is an increase
+        for state in PlanState:
             self.by_state.setdefault((state.value, policy), 0)
         self.by_state[record.state.value, policy] += 1
         for name in names:
@@ -66,14 +72,23 @@ class PlanBook:
             self.by_topology[key] = self.by_topology.get(key, 0) + 1
 
     def readings(self) -> Iterator[Reading]:
-        for labels, count in self.by_state.items():
-            yield Reading("plans_total", labels, count)
-        for labels, count in self.by_topology.items():
-            yield Reading("topology_plans_total", labels, count)
-        yield Reading("plan_moves_total", (), self.moves)
-        yield Reading("plan_restarted_workers_total", (), self.restarted_workers)
+        """A counter is 0 when it is asked for the first time. Prometheus sees no increase in the first value of a
+        series: what a new life finds out at once, such as that a plan of the one before has failed, would alert nobody.
+        """
+        counts = dict(self._counts())
+        for (metric, labels), count in counts.items():
+            yield Reading(metric, labels, count if (metric, labels) in self.told else 0)
+        self.told = frozenset(counts)
         for name, record in self.last.items():
             yield from last_plan_readings(name, record)
+
+    def _counts(self) -> Iterator[tuple[Counter, int]]:
+        for labels, count in self.by_state.items():
+            yield ("plans_total", labels), count
+        for labels, count in self.by_topology.items():
+            yield ("topology_plans_total", labels), count
+        yield ("plan_moves_total", ()), self.moves
+        yield ("plan_restarted_workers_total", ()), self.restarted_workers
 
 
 def last_plan_readings(topology: str, record: PlanRecord) -> Iterator[Reading]:

@@ -38,6 +38,7 @@ class Played:
         self.cluster.resize_problems(["Deferred", "Deferred"])
         self.operator.calls(NIMBUS).note(Peer.NIMBUS, "getClusterInfo", CallOutcome.OK, 0.02)
         self.operator.calls().note(Peer.KUBERNETES, "patch", CallOutcome.REFUSED, 0.2)
+        exported(self.operator)  # as Prometheus has done all the while
 
     def run_period(self) -> None:
         self.stage.run_period(self.specs)
@@ -128,8 +129,24 @@ def test_the_moves_of_a_plan_are_counted_by_the_life_that_put_it_in_force() -> N
         told = operator.cluster(NIMBUS)
         for state in states:
             told.on_record(plan_record(state, in_force_at_seconds=NOW_SECONDS))
-        counts.append(series(operator)["plan_moves_total"][()])
+            found = series(operator)
+        counts.append(found["plan_moves_total"][()])
     assert counts == [1, 0]
+
+
+def test_a_plan_that_is_over_before_anybody_asks_is_an_increase_all_the_same() -> None:
+    """A new life finds out in its first step that the plan of the one before has failed: no first value is an increase.
+
+    That is what StormPlanFailedOrRolledBack looks for.
+    """
+    operator = OperatorMetrics(RunMode.KUBERNETES)
+    told = operator.cluster(NIMBUS)
+    told.on_record(plan_record(PlanState.FAILED))
+    pages = [series(operator) for _ in range(3)]
+    assert [page["topology_plans_total"]["words", "Failed"] for page in pages] == [0.0, 1.0, 1.0]
+    assert [sum(page["plans_total"].values()) for page in pages] == [0.0, 1.0, 1.0]
+    told.on_record(plan_record(PlanState.ROLLED_BACK))
+    assert series(operator)["plans_total"]["RolledBack", plan().policy] == 1.0, "the series was there"
 
 
 def test_the_forecast_s_error_is_a_series(played: Played) -> None:
@@ -161,7 +178,11 @@ def test_holds_are_counted_from_zero(played: Played) -> None:
 
 def test_calls_by_peer_and_outcome(played: Played) -> None:
     calls = series(played.operator)["peer_calls_total"]
-    assert calls == {("nimbus", "getClusterInfo", "ok"): 1.0, ("kubernetes", "patch", "refused"): 1.0}
+    assert {labels: count for labels, count in calls.items() if count} == {
+        ("nimbus", "getClusterInfo", "ok"): 1.0,
+        ("kubernetes", "patch", "refused"): 1.0,
+    }
+    assert calls["nimbus", "getClusterInfo", "unreachable"] == 0.0, "so that the first one is an increase"
     assert 'storm_operator_peer_call_duration_seconds_count{nimbus="",peer="kubernetes",verb="patch"} 1.0' in exported(
         played.operator
     )

@@ -27,7 +27,7 @@ BAD = ("ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "TooLittleCapa
 def status_view(cluster: str, view: Document, plans: Sequence[Document]) -> RenderableType:
     """One cluster: its topologies, the plans that matter, and where everything runs."""
     parts: list[RenderableType] = [Rule(f"{cluster}, {_time(view['at_seconds'])}", align="left", style="dim")]
-    parts += [Text(f"note: {problem}", style="yellow") for problem in view["problems"]]
+    parts += [Text(f"note: {note}", style="yellow") for note in (*_unseen(view), *view["problems"])]
     parts += [_topologies(view), Text(), *_last_decisions(view), _traffic(view["traffic"])]
     parts += [*_plans(plans), Text(), _placement(view)]
     return Group(*parts)
@@ -43,6 +43,16 @@ def explanation_view(explanation: Document) -> RenderableType:
         parts.append(Text(f"\n{part['title']}", style="bold"))
         parts += [Padding(Text(sentence), (0, 0, 0, 2)) for sentence in part["sentences"]]
     return Group(*parts)
+
+
+def _unseen(view: Document) -> tuple[str, ...]:
+    """Since when the cluster could not be seen: all figures are of then, and only the decisions of now."""
+    measured_at, at = view["measured_at_seconds"], view["at_seconds"]
+    if measured_at is None:
+        return ("the cluster has not been seen yet",)
+    if measured_at >= at:
+        return ()
+    return (f"all figures are {at - measured_at:.0f} s old: the cluster could not be seen since {_time(measured_at)}",)
 
 
 def _topologies(view: Document) -> Table:
@@ -63,7 +73,12 @@ def _topologies(view: Document) -> Table:
 
 
 def _last_decisions(view: Document) -> list[Text]:
-    """A line for each topology: sentences, which a column of a narrow terminal would make unreadable."""
+    """A line for each topology: sentences, which a column of a narrow terminal would make unreadable.
+
+    Where no topology is known, what was decided about everything.
+    """
+    if not view["topologies"]:
+        return [Text.assemble(("everything", "bold"), ": ", _decision("", view["decisions"]))]
     return [
         Text.assemble((one["name"], "bold"), f" ({_state(one)}): ", _decision(one["id"], view["decisions"]))
         for one in view["topologies"]

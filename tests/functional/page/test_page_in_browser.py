@@ -345,6 +345,9 @@ def test_forecast_and_decisions_are_shown(visitor: Visitor, stage: PageStage) ->
     passes = stage.page.watcher.seen.passes
     eventually(lambda: visitor.seen("state.passes") == passes, "the passes that could not see the cluster")
     assert visitor.page.locator(".charts figure").count() == 4
+    visitor.wait_for("#trouble", "the cluster could not be seen since")
+    stage.passes(1)
+    expect(visitor.page.locator("#trouble")).to_be_hidden()
     visitor.page.keyboard.press("4")
     visitor.wait_for(".log", "no change")
     visitor.page.locator(".log .link", has_text="before and after").click()

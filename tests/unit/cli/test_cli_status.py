@@ -14,8 +14,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from console_scene import PageScene, page_scene
+from console_scene import PageScene, page_scene, unseen
 from storm_operator import cli_status
+from storm_operator.adapters.errors import AdapterError
 from storm_operator.cli import app
 from storm_operator.console.api import Api
 from storm_operator.console.site import PageAddress, open_page
@@ -97,6 +98,32 @@ def test_traffic_that_is_not_all_measured_is_unknown() -> None:
     (row,) = [line.split() for line in lines if line.split()[:1] == ["words"] and "(" not in line]
     assert row[-1] == "unknown", "of its traffic that crosses"
     assert "Tuples/s: unknown, not all executors are measured" in lines
+
+
+def status_of(page: PageScene) -> str:
+    console = Console(width=120, record=True, file=StringIO(), highlight=False)
+    console.print(status_view("nimbus:6627", page.get("view"), []))
+    return console.export_text()
+
+
+def test_figures_of_a_cluster_that_could_not_be_seen_are_not_told_as_those_of_now() -> None:
+    page = page_scene(passes=2)
+    seen_at = page.get("view")["at_seconds"]
+    assert "note:" not in status_of(page)
+    unseen(page.played, AdapterError("no Nimbus answers"))
+    unseen(page.played, AdapterError("no Nimbus answers"))
+    text, age = status_of(page), page.get("view")["at_seconds"] - seen_at
+    assert age > 0.0
+    assert f"note: all figures are {age:.0f} s old: the cluster could not be seen since " in text
+    assert "hold, ClusterUnreachable: no Nimbus answers" in text
+
+
+def test_a_cluster_that_was_never_seen_is_not_told_as_one_without_topologies() -> None:
+    page = page_scene(passes=0)
+    unseen(page.played, AdapterError("no Nimbus answers"))
+    text = status_of(page)
+    assert "note: the cluster has not been seen yet" in text
+    assert "everything: hold, ClusterUnreachable: no Nimbus answers" in text
 
 
 def placement_column(text: str, heading: str, after: str) -> str:

@@ -49,7 +49,7 @@ function renderHead() {
   select.hidden = state.clusters.length < 2;
   select.replaceChildren(...state.clusters.map((name) => h("option", { value: name, selected: name === state.cluster }, name)));
   const trouble = document.getElementById("trouble");
-  const words = state.lost ? `${state.trouble}; asking again` : state.trouble;
+  const words = state.lost ? `${state.trouble}; asking again` : state.trouble || unseen(state.view);
   trouble.hidden = !words;
   trouble.textContent = words;
   const live = document.getElementById("live");
@@ -58,6 +58,13 @@ function renderHead() {
   live.textContent = said;
   live.title = state.quietSince ? `The loop has made no pass since ${clockTime(state.quietSince / 1000)}, by this machine's clock.` : "";
   document.title = `${waiting ? `(${waiting}) ` : ""}storm-operator${state.clusters.length > 1 ? `: ${state.cluster}` : ""}`;
+}
+
+/** Since when the cluster could not be seen, where that is so in the pass that is shown. */
+function unseen(seen) {
+  if (!seen || (seen.measured_at_seconds !== null && seen.measured_at_seconds >= seen.at_seconds)) return "";
+  if (seen.measured_at_seconds === null) return "the cluster has not been seen yet: the decisions say why";
+  return `the cluster could not be seen since ${clockTime(seen.measured_at_seconds)}: all figures are of then`;
 }
 
 function renderFigures() {

@@ -154,13 +154,14 @@ def _supervisors() -> tuple[AnyPanel, ...]:
         ),
         lines(
             "Machines held back",
-            "Share of time for which a machine's (pod's) own CPU limit kept it waiting. Executors' should act first.",
-            "percentunit",
+            "CPUs that had work and that a machine's (pod's) own limit kept waiting, on average; of several it may be "
+            "more than 1. Executors' limits should act first.",
+            "suffix: CPUs",
             Query(
                 f"{by} (rate(storm_supervisor_throttled_seconds_total[$__rate_interval]) and on (supervisor) {HERE})",
                 "{{supervisor}}",
             ),
-            thresholds=THROTTLED_SHARE,
+            thresholds=((0.1, YELLOW), (0.5, RED)),
             width=8,
         ),
         lines(

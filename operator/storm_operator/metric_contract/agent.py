@@ -120,7 +120,8 @@ AGENT_METRICS: tuple[Metric, ...] = (
         SUPERVISOR,
         SECONDS,
         _HERE,
-        "Time for which the machine's own CPU limit kept it waiting.",
+        "Time for which the machine's own CPU limit kept CPUs waiting that had work, added up over them: two at once "
+        "count twice.",
     ),
     _agent("storm_supervisor_memory_bytes", SUPERVISOR, BYTES, _HERE, "Resident memory of the processes there."),
     _agent(

@@ -140,6 +140,24 @@ def test_machine_counts_its_cpu(machine_v1: Path, busy_process: BusyProcess) -> 
     assert machine.process_ids() == (busy_process.pid,)
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_what_a_machine_had_to_wait_is_added_up_over_its_cpus(machine_v1: Path, busy_process: BusyProcess) -> None:
+    """In seconds of CPUs, as the metric says: two that wait at once count more than time goes by."""
+    machine = describe_cgroup(machine_v1, parse_mounts(MOUNTS.read_text()))
+    first, second, *_ = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(busy_process.first_tid, {first})
+    os.sched_setaffinity(busy_process.second_tid, {second})
+    (machine_v1 / "cpu.cfs_quota_us").write_text("1000")
+    write_control(machine_v1 / "cgroup.procs", str(busy_process.pid))
+
+    def waited_in_a_second() -> float:
+        started, before = time.monotonic(), machine.throttled_seconds() or 0.0
+        time.sleep(1.0)
+        return ((machine.throttled_seconds() or 0.0) - before) / (time.monotonic() - started)
+
+    eventually(lambda: waited_in_a_second() > 1.2)
+
+
 def test_whole_host_is_told_apart() -> None:
     mounts = parse_mounts(MOUNTS.read_text())
     roots = [mount.mount_point for mount in mounts if mount.version == 2 or "cpu" in mount.controllers]

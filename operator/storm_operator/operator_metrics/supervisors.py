@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from storm_operator.core.model import Demand, Executor, Supervisor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -13,32 +13,39 @@ PAIRS = "supervisor_traffic_tuples_per_second"
 
 
 def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Iterator[Reading]:
-    """Series carry the supervisor's host, as agents do."""
+    """Series carry the supervisor's host, as agents do.
+
+    Where two have the same (one that was lost is known for a while beside the one in its place), it has one series.
+    """
     needs = None if demand is None else demand.of_now()
     by_supervisor: dict[str, dict[Executor, WorkerSlot]] = {}
     for executor, slot in snapshot.assignment.slot_of.items():
         by_supervisor.setdefault(slot.supervisor_id, {})[executor] = slot
+    by_host: dict[str, list[Supervisor]] = {}
     for supervisor in snapshot.supervisors:
-        host, there = (supervisor.host,), by_supervisor.get(supervisor.id, {})
-        used = snapshot.supervisor_cpu_millicores.get(supervisor.id)
-        yield Reading("supervisor_measured", host, 0.0 if used is None else 1.0)
-        yield Reading("supervisor_executors", host, len(there))
-        yield Reading("supervisor_workers", host, len(set(there.values())))
+        by_host.setdefault(supervisor.host, []).append(supervisor)
+    for host, supervisors in by_host.items():
+        there = {e: slot for one in supervisors for e, slot in by_supervisor.get(one.id, {}).items()}
+        used = _largest(snapshot.supervisor_cpu_millicores.get(one.id) for one in supervisors)
+        capacity = _largest(one.cpu_capacity_millicores for one in supervisors)
+        yield Reading("supervisor_measured", (host,), 0.0 if used is None else 1.0)
+        yield Reading("supervisor_executors", (host,), len(there))
+        yield Reading("supervisor_workers", (host,), len(set(there.values())))
         if used is not None:
-            yield Reading("supervisor_cpu_used_cores", host, used / MILLICORES_PER_CORE)
-        if supervisor.cpu_capacity_millicores is not None:
-            capacity_cores = supervisor.cpu_capacity_millicores / MILLICORES_PER_CORE
-            yield Reading("supervisor_cpu_capacity_cores", host, capacity_cores)
+            yield Reading("supervisor_cpu_used_cores", (host,), used / MILLICORES_PER_CORE)
+        if capacity is not None:
+            yield Reading("supervisor_cpu_capacity_cores", (host,), capacity / MILLICORES_PER_CORE)
         if demand is not None and needs is not None and all(executor in demand.millicores for executor in there):
             given = sum(demand.millicores[executor] for executor in there)
-            yield Reading("supervisor_cpu_demand_cores", host, given / MILLICORES_PER_CORE)
-            yield from _overload(supervisor, there, needs)
+            yield Reading("supervisor_cpu_demand_cores", (host,), given / MILLICORES_PER_CORE)
+            if capacity is not None:
+                beyond = max(0.0, needs.total(there) - capacity)
+                yield Reading("supervisor_cpu_overload_cores", (host,), beyond / MILLICORES_PER_CORE)
 
 
-def _overload(supervisor: Supervisor, there: Mapping[Executor, object], needs: Demand) -> Iterator[Reading]:
-    if supervisor.cpu_capacity_millicores is not None:
-        beyond = max(0.0, needs.total(there) - supervisor.cpu_capacity_millicores)
-        yield Reading("supervisor_cpu_overload_cores", (supervisor.host,), beyond / MILLICORES_PER_CORE)
+def _largest(values: Iterable[float | None]) -> float | None:
+    """They are the same agent's where they are known."""
+    return max((value for value in values if value is not None), default=None)
 
 
 def pair_readings(snapshot: ClusterSnapshot) -> Iterator[Reading]:
@@ -47,7 +54,10 @@ def pair_readings(snapshot: ClusterSnapshot) -> Iterator[Reading]:
     complete = [topology.id for topology in snapshot.topologies if topology.id not in incomplete]
     hosts = {supervisor.id: supervisor.host for supervisor in snapshot.supervisors}
     flows = snapshot.traffic.by_supervisor(snapshot.assignment.restricted_to(complete))
-    by_hosts = {(hosts.get(a, a), hosts.get(b, b)): tuples for (a, b), tuples in flows.items()}
+    by_hosts: dict[tuple[str, str], float] = {}
+    for (a, b), tuples in flows.items():
+        pair = hosts.get(a, a), hosts.get(b, b)
+        by_hosts[pair] = by_hosts.get(pair, 0.0) + tuples
     largest_first = sorted(by_hosts, key=lambda pair: (-by_hosts[pair], pair))
     most = BY_NAME[PREFIX + PAIRS].most_series
     kept = largest_first if most is None or len(largest_first) <= most else largest_first[: most - 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -98,6 +99,20 @@ def test_sums_over_a_part_of_a_topology_are_not_exported() -> None:
     assert "storm_operator_traffic_tuples_per_second{" not in text
     assert "storm_operator_supervisor_traffic_tuples_per_second{" not in text
     assert f'storm_operator_metrics_problems{{nimbus="{NIMBUS}"}} 1.0' in text
+
+
+def test_a_supervisor_beside_the_one_in_its_place_has_no_second_series() -> None:
+    """Nimbus knows one that was lost, and what ran on it, until its session has ended."""
+    snapshot = REPORT.snapshot
+    assert snapshot is not None
+    residents = snapshot.assignment.residents()
+    old = next(one for one in snapshot.supervisors if one.id in residents)
+    twice = replace(snapshot, supervisors=(replace(old, id="again"), *snapshot.supervisors))
+    text = after(replace(REPORT, snapshot=twice))
+    names = Counter(line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#"))
+    assert {name for name, times in names.items() if times > 1} == set()
+    number = len(residents[old.id])
+    assert f'storm_operator_supervisor_executors{{nimbus="{NIMBUS}",supervisor="{old.host}"}} {number}.0' in text
 
 
 def test_a_cluster_that_nobody_names_any_more_has_no_series() -> None:

@@ -88,6 +88,16 @@ RIM = """async () => {
 }"""
 
 
+def test_of_no_traffic_there_is_no_share_and_it_is_not_unknown(visitor: Visitor) -> None:
+    told = visitor.page.evaluate(
+        """async () => {
+          const { percent } = await import("/js/format.js");
+          return [percent(0, 0), percent(1, 4), percent(0, 4), percent(null, 4), percent(1, null)];
+        }"""
+    )
+    assert told == ["–", "25%", "0%", "unknown", "unknown"]
+
+
 def test_a_faint_colour_has_a_rim_that_is_not(visitor: Visitor) -> None:
     """Yellow on white has a contrast of 1.3: what is around it has 3 and more. One that is dark enough needs none."""
     found = visitor.page.evaluate(RIM)

@@ -17,8 +17,10 @@ export function short(value) {
   return figure(value);
 }
 
+/** Of nothing at all there is no share, which is not that it is unknown. */
 export function percent(part, all) {
-  return part === null || !all ? "unknown" : `${Math.round((100 * part) / all)}%`;
+  if (part === null || all === null) return "unknown";
+  return all ? `${Math.round((100 * part) / all)}%` : "–";
 }
 
 export function count(number, noun) {

@@ -118,6 +118,11 @@ def _measure(storm: StormOnNode, seconds: float) -> dict[str, float]:
                 )
             )
         time.sleep(SAMPLE_SECONDS)
+    if not samples:
+        raise SystemExit(
+            f"nothing was compared: in {seconds:.0f} s the operator never knew latency and traffic of both topologies, "
+            "as on a machine that is too busy; try again with nothing beside it"
+        )
     return dict(zip(FIGURES, (statistics.median(column) for column in zip(*samples, strict=True)), strict=True))
 
 

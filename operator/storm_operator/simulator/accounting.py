@@ -29,6 +29,8 @@ class Work:
 
     executed: Floats
     arrived: Floats
+    due: Floats
+    """What came to be executed: what arrived, at spouts what they were offered and might emit."""
     mean_queue: Floats
     levels: Floats
     seconds: float
@@ -50,7 +52,7 @@ def count_cpu(totals: Totals, work: Work, routing: Routing, conditions: Conditio
     totals.supervisor_cpu_ms += on_supervisor + workers + conditions.idle_workers_millicores * work.seconds
 
     share = np.minimum(conditions.most_millicores, work.levels[place]) * work.seconds
-    needed = work.arrived * routing.cpu_ms + idling
+    needed = work.due * routing.cpu_ms + idling
     limited = np.where(conditions.has_limit & hosted, conditions.most_millicores * work.seconds, 0.0)
     has_unlimited = total_by(place, hosted & ~conditions.has_limit, supervisors) > 0
     whole = conditions.capacity_millicores * work.seconds

@@ -175,7 +175,8 @@ class Engine:
         before = self.queue
         self._count(executed, arrived, offered, conditions)
         replayed_share = self.sources.keep_unsent(wanted, executed, self.totals)
-        work = Work(executed, arrived, (before + self.queue) / 2.0, self._levels, step)
+        due = np.where(self.wiring.is_spout, np.minimum(offered, emission), arrived)
+        work = Work(executed, arrived, due, (before + self.queue) / 2.0, self._levels, step)
         count_cpu(self.totals, work, self.routing, conditions, self.model.costs)
         delays = delays_of(work, self.routing, conditions, self.wiring.cpu_deviation, self.model.costs)
         self.stationary_queue = delays.wait * arrived / step

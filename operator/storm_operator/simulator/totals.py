@@ -36,7 +36,8 @@ class Totals:
     over_provided_ms: Floats
     """CPU that was reserved (limits; where there are none the whole supervisor in use) beyond what was needed."""
     under_provided_ms: Floats
-    """CPU that executors on it would have needed for what arrived, beyond what they could get."""
+    """CPU that executors on it would have needed for what arrived, spouts for what they were offered and might emit,
+    beyond what they could get."""
 
     @classmethod
     def zero(cls, executors: int, topologies: int, supervisors: int) -> Totals:

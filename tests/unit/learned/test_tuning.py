@@ -237,6 +237,18 @@ def test_a_replay_tells_what_settings_cost_and_can_be_repeated() -> None:
     assert SchedulingSettings().period_seconds == RECORDING.period_seconds
 
 
+def test_cpu_that_a_spout_lacks_is_no_gain() -> None:
+    dear = replace(WORDS.components[0], cpu_ms=5.0, load=((0.0, 150.0),))
+    heavy = replace(RECORDING, topologies=(replace(WORDS, components=(dear, WORDS.components[1])),))
+    starved, fed = (
+        replay(heavy, Try(0, number, (f"ceilingMillicores={most}",), 0.0, 300.0, 0), Prices())
+        for number, most in enumerate(("200", "1000"))
+    )
+    assert fed.under_core_seconds < 1.0
+    assert starved.under_core_seconds == pytest.approx(0.55 * 3600.0, rel=0.1)  # it needs 750 millicores
+    assert fed.score < starved.score
+
+
 def standing(candidate: int, high_percent: float, *overrides: str) -> Standing:
     return Standing(candidate, overrides, high_percent - 5.0, high_percent - 10.0, high_percent, ())
 

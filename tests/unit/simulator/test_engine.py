@@ -152,6 +152,39 @@ def test_reserved_cpu_that_is_not_needed_and_needed_cpu_that_is_not_reserved_are
     assert running.totals.over_provided_ms.sum() / 10.0 == pytest.approx(300.0, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("limit", "keeps_backlog", "over", "under"),
+    [
+        (600.0, False, 100.0, 0.0),
+        (300.0, False, 0.0, 200.0),
+        (300.0, True, 0.0, 200.0),  # what waits in the source does not count once more in each step
+    ],
+)
+def test_what_a_spout_needs_counts_as_what_bolts_need(
+    limit: float, keeps_backlog: bool, over: float, under: float
+) -> None:
+    topology = spout_and_bolts(100.0, source_keeps_backlog=keeps_backlog)
+    spout = replace(topology.components[0], cpu_ms_per_tuple=5.0)
+    model = cluster(replace(topology, components=(spout,)))
+    running = engine(model)
+    running.cluster.set_limits("t-1", {executor(model, "__acker"): 0.0, executor(model, "spout"): limit})
+    running.advance_to(10.0)
+    assert running.totals.over_provided_ms.sum() / 10.0 == pytest.approx(over, abs=1.0)
+    assert running.totals.under_provided_ms.sum() / 10.0 == pytest.approx(under, abs=1.0)
+
+
+def test_a_spout_that_may_not_emit_needs_no_cpu() -> None:
+    topology = spout_and_bolts(100.0)
+    spout = replace(topology.components[0], cpu_ms_per_tuple=5.0)
+    model = cluster(replace(topology, components=(spout,)))
+    running = engine(model)
+    running.cluster.set_limits("t-1", {executor(model, "__acker"): 0.0, executor(model, "spout"): 300.0})
+    running.cluster.inactive.add("t-1")
+    running.advance_to(10.0)
+    assert running.totals.under_provided_ms.sum() == 0.0
+    assert running.totals.over_provided_ms.sum() / 10.0 == pytest.approx(300.0)
+
+
 def test_max_spout_pending_bounds_what_is_on_its_way_and_costs_no_throughput_at_saturation() -> None:
     model = cluster(spout_and_bolts(500.0, 10.0, max_spout_pending=50, source_keeps_backlog=True))
     running, snapshot = played(model, 30.0, warm_up=10.0)

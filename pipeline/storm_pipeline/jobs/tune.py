@@ -31,10 +31,19 @@ from storm_pipeline.lake import Lake, replace_cluster
 from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, cleaned_lake, settings_of, spark_job
 from storm_pipeline.tuning.candidates import Overrides, candidates
 from storm_pipeline.tuning.candidates import settings_of as settings_of_overrides
-from storm_pipeline.tuning.halving import Ladder, PlayAll, Standing, climb, is_surely_better, mean_of, standings
+from storm_pipeline.tuning.halving import (
+    PRESENT,
+    Ladder,
+    PlayAll,
+    Standing,
+    climb,
+    is_surely_better,
+    mean_of,
+    standings,
+)
 from storm_pipeline.tuning.reading import SOURCES, read_recording, recorded
 from storm_pipeline.tuning.recording import InvalidRecording, Recording
-from storm_pipeline.tuning.replay import Outcome, Prices, Try, insist_on_playable, replay
+from storm_pipeline.tuning.replay import LEAST_PERIODS, Outcome, Prices, Try, insist_on_playable, replay
 
 TRIES_IN_A_TASK = 4
 """Small tasks even out; each costs Spark some milliseconds, and a try takes hundreds."""
@@ -99,6 +108,7 @@ def tune(
         chosen = candidates(settings, seed, tuple(present or ()))
     except InvalidOverride as error:
         raise typer.BadParameter(f"--set: {error}") from error
+    period = settings_of_overrides(chosen[PRESENT]).scheduling.period_seconds
     prices = Prices(under_price, failed_price, restart_price)
     tables = cleaned_lake(lake)
     clusters: tuple[str, ...] = ()
@@ -111,8 +121,8 @@ def tune(
         for name in clusters:
             try:
                 recording = read_recording(spark, tables, name, hours)
-                insist_on_playable(recording)
-                ladder = Ladder(recording.seconds, replays=replays)
+                insist_on_playable(recording, period)
+                ladder = ladder_of(recording, period, replays)
                 outcomes = climb(chosen, ladder, seed, play_on(spark, recording, prices, console.print, console))
             except InvalidRecording as error:
                 error_console().print(f"[red]{name}:[/] {error}", soft_wrap=True)
@@ -122,6 +132,11 @@ def tune(
             console.print(summary(name, found, tuple(present or ())))
             console.print(verdict(found, tuple(present or ())), soft_wrap=True)
         publish(spark, tables, clusters, where, console)
+
+
+def ladder_of(recording: Recording, period_seconds: float, replays: int) -> Ladder:
+    """No stretch is so short that settings with this control period could not show what they do."""
+    return Ladder(recording.seconds, replays=replays, least_seconds=LEAST_PERIODS * period_seconds)
 
 
 def play_on(

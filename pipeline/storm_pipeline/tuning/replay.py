@@ -14,6 +14,8 @@ STEP_SECONDS = 2.0
 DRAWN_TREES = 8
 WARM_UP_SHARE = 0.2
 """The beginning of a stretch, in which every setting leaves the same start, does not count."""
+LEAST_PERIODS = 12
+"""Of control in a stretch: nothing is decided in the first, so that all settings look alike in two or three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,16 @@ class Outcome:
     plans: int
 
 
-def insist_on_playable(recording: Recording) -> None:
-    """`InvalidRecording` where no replay could begin: Spark would tell of it in its executors' words."""
+def insist_on_playable(recording: Recording, period_seconds: float) -> None:
+    """`InvalidRecording` where no replay could begin: Spark would tell of it in its executors' words.
+
+    Also where it is over before what the first control period brought could be seen.
+    """
+    if recording.seconds < 2.0 * period_seconds:
+        raise InvalidRecording(
+            f"the history of {recording.cluster} that is replayed has {recording.seconds:,.0f} s, in which no settings "
+            f"tell with a control period of {period_seconds:,g} s: two of them or more are right"
+        )
     try:
         even_start(recording.model())
     except InvalidRecording:
@@ -83,7 +93,7 @@ def replay(recording: Recording, tried: Try, prices: Prices) -> Outcome:
         for topology in model.topologies
     }
     report = simulate(scenario, specs)
-    sums, hourly = report.sums, 3600.0 / max(1.0, stretch.seconds - warm_up)
+    sums, hourly = report.sums, 3600.0 / max(1.0, scenario.end_seconds - warm_up)
     under, over = sums.under_provided_core_seconds * hourly, sums.over_provided_core_seconds * hourly
     failed, restarts = sums.failed * hourly, sums.worker_restarts * hourly
     score = prices.under * under + over + prices.failed_tuple * failed + prices.restart * restarts

@@ -16,7 +16,7 @@ from storm_operator.core.settings import SchedulingSettings
 from storm_operator.settings_overrides import InvalidOverride
 from storm_operator.simulator.model import Grouping
 from storm_pipeline.cli import app
-from storm_pipeline.jobs.tune import ReplaysDone, changed, verdict
+from storm_pipeline.jobs.tune import ReplaysDone, changed, ladder_of, verdict
 from storm_pipeline.tuning import candidates as tried
 from storm_pipeline.tuning.candidates import OF_POLICY, candidates, settings_of
 from storm_pipeline.tuning.halving import PRESENT, Ladder, Standing, climb, is_surely_better, standings
@@ -208,12 +208,12 @@ def test_a_tuple_sent_to_all_is_copied_once() -> None:
 
 
 def test_a_recording_that_no_replay_could_begin_with_is_refused_before_any_does() -> None:
-    insist_on_playable(RECORDING)
+    insist_on_playable(RECORDING, 10.0)
     crowded = replace(RECORDING, machines=(RecordedMachine("s1", 1, None),), topologies=(WORDS, _twin()))
     with pytest.raises(InvalidRecording, match="the history of blue cannot be replayed: topology other needs"):
-        insist_on_playable(crowded)
+        insist_on_playable(crowded, 10.0)
     with pytest.raises(InvalidRecording, match=r"^topology words: nothing is known"):
-        insist_on_playable(replace(RECORDING, topologies=(_silent(),)))
+        insist_on_playable(replace(RECORDING, topologies=(_silent(),)), 10.0)
 
 
 def _twin() -> RecordedTopology:
@@ -235,6 +235,34 @@ def test_a_replay_tells_what_settings_cost_and_can_be_repeated() -> None:
     dear = replay(RECORDING, tight, Prices(restart=1000.0))
     assert dear.score - first.score == pytest.approx(990.0 * first.restarts)
     assert SchedulingSettings().period_seconds == RECORDING.period_seconds
+
+
+@pytest.mark.parametrize("period", [10.0, 100.0])
+def test_the_shortest_stretch_is_long_enough_for_settings_to_differ(period: float) -> None:
+    """Else who goes on would be who comes first of those that nobody could tell apart."""
+    hour = replace(RECORDING, seconds=3600.0)
+    shortest = ladder_of(hour, period, 8).length(0)
+    settings = (f"periodSeconds={period:g}", "minimumGainPercent=0")
+    thrifty, lavish = (
+        replay(hour, Try(0, number, (*settings, f"thetaMillicores={theta}"), 0.0, shortest, 0), Prices())
+        for number, theta in enumerate((50, 300))
+    )
+    assert thrifty.score < 0.8 * lavish.score
+
+
+def test_figures_are_per_hour_of_the_time_that_counts_also_where_the_last_control_period_is_cut_off() -> None:
+    """From 30 s on; the third period of 60 s would end after the stretch."""
+    steady = replace(WORDS, components=(replace(WORDS.components[0], load=((0.0, 50.0),)), WORDS.components[1]))
+    calm = replace(RECORDING, topologies=(steady,))
+    still = ("mode=Observe", "periodSeconds=60")
+    cut, whole = (replay(calm, Try(0, 0, still, 0.0, seconds, 0), Prices()) for seconds in (150.0, 600.0))
+    assert cut.over_core_seconds == pytest.approx(whole.over_core_seconds, rel=0.03)
+
+
+def test_a_history_in_which_no_settings_tell_is_refused() -> None:
+    with pytest.raises(InvalidRecording, match="has 600 s, in which no settings tell with a control period of 400 s"):
+        insist_on_playable(RECORDING, 400.0)
+    insist_on_playable(RECORDING, 300.0)
 
 
 def test_cpu_that_a_spout_lacks_is_no_gain() -> None:

@@ -14,7 +14,7 @@ from storm_operator.core.settings import ApplyMethod, Enforcement, Mode, Resourc
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.demo.figures import nothing_compared
-from storm_operator.demo.scenario import durations
+from storm_operator.demo.scenario import EVEN, durations
 from storm_operator.demo.simulated import play, simulated_demo
 from storm_operator.simulated_loop import Scenario, SimulatedStage, even_start, simulate
 from storm_operator.simulation_report import SimulationReport
@@ -175,6 +175,24 @@ def test_the_demo_gathers_spreads_and_gathers_again() -> None:
     assert used[0] == 4
     assert max(used[20:]) > 1
     assert used[-1] == 1
+
+
+def test_traffic_of_a_phase_in_which_a_worker_restarted_is_unknown_and_not_what_the_others_sent() -> None:
+    demo = simulated_demo()
+    demo.run_for(20.0)
+    calm = demo.measure(EVEN, 20.0)
+    assert calm.inter_supervisor_tuples_per_second is not None
+    assert calm.inter_supervisor_tuples_per_second > 0.0
+
+    def restart_one() -> None:
+        demo.after_period = lambda: None
+        there = demo.stage.engine.cluster.assignment
+        executor, slot = min(there.slot_of.items())
+        unused = max(slot.port for slot in there.slot_of.values()) + 1
+        demo.stage.engine.place(there.with_moves({executor: replace(slot, port=unused)}))
+
+    demo.after_period = restart_one
+    assert demo.measure(EVEN, 20.0).inter_supervisor_tuples_per_second is None
 
 
 def test_without_enforcement_nobody_is_limited() -> None:

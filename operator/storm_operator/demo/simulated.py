@@ -109,7 +109,11 @@ class SimulatedDemo:
         known = [value for value in acked if value is not None]
         return PhaseFigures(
             latency=latency,
-            inter_supervisor_tuples_per_second=snapshot.traffic.inter_supervisor(snapshot.assignment),
+            inter_supervisor_tuples_per_second=(
+                None
+                if snapshot.completeness.missing_executors
+                else snapshot.traffic.inter_supervisor(snapshot.assignment)
+            ),
             throughput_tuples_per_second=sum(known) if len(known) == len(acked) else None,
             failed_tuples=float(self.stage.engine.totals.failed.sum()) - failed,
             supervisors_used=len(snapshot.assignment.used_supervisors()),

@@ -175,17 +175,16 @@ def _section_of_spec(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _check_times(scenario: Scenario) -> None:
-    """Some period is counted, and each fault begins before the end."""
+    """Some period is counted, and each fault begins before the end of the last one."""
     duration, period = scenario.duration_seconds, scenario.period_seconds
     last = scenario.end_seconds
     if last <= 0.0:
         raise InvalidScenario(f"durationSeconds is {duration:g}: a period of {period:g} seconds or more is right")
+    right = f"less than {last:g}, when the last period of durationSeconds ends, is right"
     if scenario.warm_up_seconds >= last:
-        right = f"less than {last:g}, when the last period of durationSeconds ends, is right"
         raise InvalidScenario(f"warmUpSeconds is {scenario.warm_up_seconds:g}: {right}")
     for at, fault in enumerate(scenario.model.faults):
-        if fault.at_seconds >= duration:
-            right = f"less than durationSeconds, {duration:g}, is right"
+        if fault.at_seconds >= last:
             raise InvalidScenario(f"faults[{at}].atSeconds is {fault.at_seconds:g}: {right}")
 
 

@@ -199,6 +199,14 @@ def test_what_is_wrong_in_a_topology_is_named_by_its_path(change: dict[str, obje
     assert str(refused.value) == f"topologies[0]{message}"
 
 
+def test_a_fault_after_the_last_period_would_have_no_effect_and_is_refused() -> None:
+    """Of 100 s with a period of 60 s, 60 s are played."""
+    right = "less than 60, when the last period of durationSeconds ends, is right"
+    with pytest.raises(InvalidScenario) as refused:
+        parse_scenario(smallest(durationSeconds=100, periodSeconds=60, faults=[FAULT | {"atSeconds": 70}]), "x")
+    assert str(refused.value) == f"faults[0].atSeconds is 70: {right}"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -206,7 +214,10 @@ def test_what_is_wrong_in_a_topology_is_named_by_its_path(change: dict[str, obje
             {"atSeconds": 500, "untilSeconds": 20},
             ".untilSeconds is 20: a number of more than atSeconds, 500, is right",
         ),
-        ({"atSeconds": 600}, ".atSeconds is 600: less than durationSeconds, 600, is right"),
+        (
+            {"atSeconds": 600},
+            ".atSeconds is 600: less than 600, when the last period of durationSeconds ends, is right",
+        ),
         ({"atSeconds": "soon"}, ".atSeconds is 'soon': a number of 0 or more is right"),
         ({"kind": "slows", "factor": 1.5}, ".factor is 1.5: a number from 0 to 1 is right"),
         ({"kind": "availability", "availability": 85}, ".availability is 85: a number from 0 to 1 is right"),

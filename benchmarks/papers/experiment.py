@@ -21,11 +21,15 @@ Figures = dict[str, float]
 class Run:
     """A finished run, with what a report does not keep. Lists have an entry for each period after the warm-up.
 
-    `supervisor_cores` is by supervisor (sorted by id), `limits` each component's mean limit in millicores.
+    `supervisor_cores` is by supervisor (sorted by id), `limits` each component's mean limit in millicores. `acked` and
+    `failed` are trees per second of each topology, over all of that time: also of periods of which the operator knows
+    no rate, since the spout's worker restarted, and nothing is acked at first and what had waited then.
     """
 
     report: SimulationReport
     stage: SimulatedStage
+    acked: Mapping[str, float] = field(default_factory=dict)
+    failed: Mapping[str, float] = field(default_factory=dict)
     supervisor_cores: list[np.ndarray] = field(default_factory=list)
     limits: list[Mapping[str, float]] = field(default_factory=list)
 
@@ -76,6 +80,11 @@ def play(scenario: Scenario, contestant: Contestant) -> Run:
             _note(run, before, stage.engine.now - began)
         before = stage.engine.totals.summed()
     run.report = stage.report(contestant.name)
+    counted = stage.counted
+    seconds = scenario.end_seconds - scenario.warm_up_seconds
+    names = [topology.name for topology in stage.engine.topologies]
+    run.acked = dict(zip(names, (counted.acked / seconds).tolist(), strict=True))
+    run.failed = dict(zip(names, (counted.failed / seconds).tolist(), strict=True))
     return run
 
 

@@ -110,17 +110,17 @@ def side_by_side(seed: int) -> Scenario:
 
 
 def table(topology: str, run: Run) -> Figures:
-    """Table II's columns: complete time (ms), throughput and failed per 10 s, workers and nodes, means over periods.
+    """Table II's columns: complete time (ms), throughput and failed per 10 s, workers and nodes.
 
-    `median_ms` and `deviation_ms` are over periods, too; `cores` is the CPU that was used.
+    Times are means over the periods of which the operator knows one (`median_ms` and `deviation_ms` are over these
+    periods, too), the others over all of the time; `cores` is the CPU that was used.
     """
     ones = [point.topologies[topology] for point in run.report.counted_points]
     latencies = [one.latency_mean_ms for one in ones if one.latency_mean_ms is not None]
     period = run.report.period_seconds
     figures = {
-        "throughput": period
-        * statistics.fmean(one.acked_per_second for one in ones if one.acked_per_second is not None),
-        "failed": period * statistics.fmean(one.failed_per_second for one in ones if one.failed_per_second is not None),
+        "throughput": period * run.acked[topology],
+        "failed": period * run.failed[topology],
         "workers": statistics.fmean(one.workers for one in ones),
         "nodes": statistics.fmean(one.supervisors for one in ones),
         "cores": run.report.mean_of("cpu_used_cores"),

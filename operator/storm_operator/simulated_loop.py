@@ -161,10 +161,18 @@ class SimulatedStage:
             self.cluster.clock.sleep_until(EPOCH_SECONDS + self.scenario.end_seconds)
         return snapshot
 
+    @property
+    def counted(self) -> Totals:
+        """What counts: from the warm-up to the scenario's end, or up to now. By topology; all executors as one."""
+        began, ended = self._bounds()
+        return ended.totals.since(began.totals)
+
+    def _bounds(self) -> tuple[Counted, Counted]:
+        counted_at, scenario = self._milestones.counted_at, self.scenario
+        return counted_at(scenario.warm_up_seconds), counted_at(scenario.end_seconds)
+
     def report(self, policy: str) -> SimulationReport:
         """Its sums end with the scenario, also where a plan was still being applied then."""
-        began = self._milestones.counted_at(self.scenario.warm_up_seconds)
-        ended = self._milestones.counted_at(self.scenario.end_seconds)
         return SimulationReport(
             scenario=self.scenario.name,
             policy=policy,
@@ -172,7 +180,7 @@ class SimulatedStage:
             warm_up_seconds=self.scenario.warm_up_seconds,
             points=tuple(self.points),
             plans=tuple(_plan_summary(record) for record in self.notes.records.values()),
-            sums=_sums(began, ended),
+            sums=_sums(*self._bounds()),
         )
 
     def _hear_of_counts(self, topology: str, reason: str, message: str, warning: bool) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 from papers.bench_papers import PAPERS, cases_of, documents_of, jobs_of
 from papers.cardellini import calm, hit_nodes
 from papers.contestants import ADAPTIVE, DEFAULT
-from papers.experiment import figures_of, spreads
-from papers.liu import r_storm, regular
+from papers.experiment import figures_of, play, spreads
+from papers.liu import LIU, at_random, r_storm, regular, table
 from papers.picture import picture_of
 from papers.tables import below_first_percent, page_of
 
@@ -61,6 +62,16 @@ def test_documents_compare_with_the_first_contestant() -> None:
 def test_an_unknown_figure_is_left_out_of_the_spread() -> None:
     (spread,) = spreads([{"ms": 1.0}, {}, {"ms": 4.0}, {"ms": 3.0}]).values()
     assert (spread.median, spread.lowest, spread.highest) == (3.0, 1.0, 4.0)
+
+
+def test_throughput_counts_the_time_in_which_workers_restart_as_well() -> None:
+    """What waited meanwhile is acked afterwards: over the periods with a known rate alone more is acked than comes."""
+    run = play(replace(at_random(1), duration_seconds=160.0, warm_up_seconds=20.0), LIU)
+    sums, periods = run.report.sums, 14
+    assert any(point.topologies["wordcount"].acked_per_second is None for point in run.report.counted_points)
+    figures = table("wordcount", run)
+    assert figures["throughput"] == pytest.approx(sums.acked / periods, rel=1e-6)
+    assert figures["failed"] == pytest.approx(sums.failed / periods, rel=1e-6)
 
 
 def test_the_default_leaves_everything_where_it_starts() -> None:

@@ -15,12 +15,15 @@ import typer
 
 from storm_operator.adapters.kube.clients import NoKubernetes, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
+from storm_operator.adapters.metrics.addresses import checked_url
 from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.assembly import DEFAULT_AGENT_PORT
 from storm_operator.console.server import DEFAULT_PORT
+from storm_operator.core.host_and_port import host_and_port
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
+from storm_operator.http_listening import ALL_ADDRESSES
 from storm_operator.kube.canary import LOOK_SECONDS
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.handlers import DELETION_PATIENCE_SECONDS
@@ -68,7 +71,8 @@ def run(
         ),
     ] = "{}",
     agent_port: Annotated[
-        int, typer.Option(envvar=env("AGENT_PORT"), help="Port of the agents beside the supervisors.")
+        int,
+        typer.Option(envvar=env("AGENT_PORT"), min=1, max=65535, help="Port of the agents beside the supervisors."),
     ] = DEFAULT_AGENT_PORT,
     prometheus: Annotated[
         str | None,
@@ -107,6 +111,7 @@ def run(
         float,
         typer.Option(
             envvar=env("DELETION_PATIENCE_SECONDS"),
+            min=0.0,
             help="A deleted StormTopology whose Nimbus does not answer is let go after so long.",
         ),
     ] = DELETION_PATIENCE_SECONDS,
@@ -122,8 +127,12 @@ def run(
         str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the lease for leader election.")
     ] = "default",
     lease_name: Annotated[str, typer.Option(envvar=env("LEASE_NAME"))] = "storm-operator",
-    health_port: Annotated[int, typer.Option(envvar=env("HEALTH_PORT"), help="GET /healthz")] = 8081,
-    metrics_port: Annotated[int, typer.Option(envvar=env("METRICS_PORT"), help="GET /metrics")] = 8080,
+    health_port: Annotated[
+        int, typer.Option(envvar=env("HEALTH_PORT"), min=1, max=65535, help="GET /healthz")
+    ] = 8081,
+    metrics_port: Annotated[
+        int, typer.Option(envvar=env("METRICS_PORT"), min=1, max=65535, help="GET /metrics")
+    ] = 8080,
     page_port: Annotated[
         int,
         typer.Option(envvar=env("PAGE_PORT"), min=0, max=65535, help="Port of the page and its JSON API; 0: none."),
@@ -147,6 +156,8 @@ def run(
         raise typer.BadParameter(f"--submission-pod: {error}") from None
     if nimbus:
         _check_address(nimbus)
+    if prometheus:
+        _check_prometheus(prometheus)
     _set_up_logging()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -176,7 +187,11 @@ def run(
     registry = Registry(nimbus_name(nimbus, lease_namespace) if nimbus else None)
     operator = Operator(clients, registry, settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)
     metrics.watch_ages = operator.watch_ages
-    serve_health(health_port, operator.problem)
+    try:
+        serve_health(health_port, operator.problem)
+    except OSError as error:
+        address = host_and_port(ALL_ADDRESSES, health_port)
+        raise typer.BadParameter(f"--health-port: cannot listen on {address}: {error.strerror}") from None
     try:
         metrics.serve(metrics_port)
     except ListenError as error:
@@ -196,6 +211,13 @@ def _check_address(nimbus: str) -> None:
         NimbusAddress.parse(nimbus)
     except ValueError as error:
         raise typer.BadParameter(f"--nimbus: {error}") from None
+
+
+def _check_prometheus(url: str) -> None:
+    try:
+        checked_url("--prometheus", url)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _set_up_logging() -> None:

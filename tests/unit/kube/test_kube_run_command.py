@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,6 +14,8 @@ from typer.testing import CliRunner
 from kube_builders import NIMBUS, topology_body
 from storm_operator.adapters.kube.resources import TOPOLOGIES
 from storm_operator.cli import app
+from storm_operator.http_listening import ALL_ADDRESSES, HttpServer
+from storm_operator.kube import run_command
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.leader import Operator
 from storm_operator.kube.managed import Registry, rightful
@@ -29,6 +32,33 @@ def test_default_nimbus_that_cannot_be_is_refused_at_once(nimbus: str) -> None:
     done = CliRunner().invoke(app, ["run", "--nimbus", nimbus], terminal_width=200)
     assert done.exit_code == 2
     assert "give host or host:port with a port of 1 to 65535" in re.sub(r"[│\s]+", " ", done.output)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "right"),
+    [
+        ("--prometheus", "prometheus.monitoring:9090", "expected a URL such as"),
+        ("--agent-port", "0", "Input should be greater than or equal to 1"),
+        ("--health-port", "-3", "Input should be greater than or equal to 1"),
+        ("--metrics-port", "70000", "Input should be less than or equal to 65535"),
+        ("--deletion-patience-seconds", "-1", "Input should be greater than or equal to 0"),
+    ],
+)
+def test_what_no_option_can_be_is_refused_before_a_cluster_is_looked_for(option: str, value: str, right: str) -> None:
+    done = CliRunner().invoke(app, ["run", option, value], terminal_width=200)
+    said = re.sub(r"[│\s]+", " ", done.output)
+    assert (done.exit_code, option in said, right in said) == (2, True, True), said
+
+
+def test_a_port_that_is_taken_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_command, "connect", Mock())
+    monkeypatch.setattr(run_command.signal, "signal", Mock())
+    with HttpServer((ALL_ADDRESSES, 0), BaseHTTPRequestHandler) as taken:
+        port = taken.server_port
+        done = CliRunner().invoke(app, ["run", "--health-port", str(port)], terminal_width=200)
+    said = re.sub(r"[│\s]+", " ", done.output)
+    assert done.exit_code == 2
+    assert re.search(rf"--health-port: cannot listen on \S+:{port}: Address already in use", said), said
 
 
 @pytest.mark.parametrize("text", [None, "", "a: [", "contexts: []"])

@@ -50,8 +50,8 @@ def snapshot(
 ) -> None:
     """Write a snapshot of a live cluster: what `storm-operator plan` reads. Takes one period."""
     try:
-        client = NimbusClient(nimbus)
-        session = ZooKeeperSession(zookeeper)
+        client = NimbusClient(nimbus, named_by="--nimbus")
+        session = ZooKeeperSession(zookeeper, named_by="--zookeeper")
         cluster = StormCluster(client, session, storm_root(root))
         source = metrics_source(agent or (), prometheus, cluster.supervisor_ids, agent_port, match)
     except ValueError as error:

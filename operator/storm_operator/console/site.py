@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -36,9 +38,10 @@ def open_page(api: Api, address: PageAddress) -> tuple[HttpServer, PageAddress]:
     try:
         server = serve_page(api, address.host, address.port)
     except OSError as error:
+        no_such_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
         raise PageUnavailable(
             f"the page cannot be served at {host_and_port(address.host, address.port)} "
-            f"({error.strerror or error}): choose another --page-port"
+            f"({error.strerror or error}): choose another {'--page-host' if no_such_host else '--page-port'}"
         ) from error
     return server, PageAddress(int(server.server_address[1]), address.host)
 

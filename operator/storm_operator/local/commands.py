@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +23,7 @@ from storm_operator.local.spec import LocalClusterError, LocalClusterSpec
 from storm_operator.local.state_file import state_file
 from storm_operator.local.status import cluster_status
 
-app = typer.Typer(help="A real Storm cluster on this machine.", no_args_is_help=True)
+app = typer.Typer(help="A real Storm cluster on this machine.", no_args_is_help=True, add_completion=False)
 Name = Annotated[str, typer.Option(help="The cluster's name.")]
 
 
@@ -55,8 +56,7 @@ def up(
     for missing in missing_prerequisites():
         console.print(f"[{'red' if missing.fatal else 'yellow'}]{missing}")
     with _plain_errors(console), console.status("bringing the cluster up") as spinner:
-        jar = _choose_plugin(plugin, plugin_jar, spinner.update)
-        spec = LocalClusterSpec(
+        asked = LocalClusterSpec(  # checked before the plugin is built, which takes minutes
             name=name,
             machines=machines,
             slots_per_machine=slots,
@@ -64,11 +64,11 @@ def up(
             one_way_delay_ms=delay_ms,
             subnet=subnet,
             agents=agents,
-            plugin_jar=jar,
             fallback=fallback,
             exact_metrics=exact_metrics,
             fast_start=fast_start,
         )
+        spec = replace(asked, plugin_jar=_choose_plugin(plugin, plugin_jar, spinner.update))
         cluster = LocalCluster(spec)
         cluster.up(say=spinner.update)
         spinner.update("waiting for Nimbus and the supervisors")

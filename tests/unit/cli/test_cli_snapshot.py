@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -103,6 +104,18 @@ def test_bad_options_give_one_message_and_exit_code_2(arguments: Sequence[str], 
     done = CliRunner().invoke(app, [*ENOUGH, *arguments])
     assert done.exit_code == 2
     assert message in done.output
+
+
+def test_who_does_not_answer_is_looked_for_where_it_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the option, not by the keys of a storm.yaml, which the command does not read."""
+    from storm_operator import cli_snapshot
+
+    named: list[str] = []
+    for peer in ("NimbusClient", "ZooKeeperSession"):
+        monkeypatch.setattr(cli_snapshot, peer, lambda *_, named_by: named.append(named_by) or Mock())
+    monkeypatch.setattr(cli_snapshot, "take_snapshot", Mock(side_effect=NimbusUnreachable("no Nimbus answers")))
+    assert CliRunner().invoke(app, ENOUGH).exit_code == 1
+    assert named == ["--nimbus", "--zookeeper"]
 
 
 @pytest.fixture

@@ -173,6 +173,12 @@ def test_a_port_that_is_taken_is_said() -> None:
         server.server_close()
 
 
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "192.0.2.1"])
+def test_an_address_that_this_machine_has_not_is_said_to_be_the_hosts(host: str) -> None:
+    with pytest.raises(PageUnavailable, match="choose another --page-host"):
+        open_page(Api(dict), PageAddress(0, host))
+
+
 def test_what_was_said_on_the_page_reaches_the_loop() -> None:
     played = page_scene(passes=0).played
     page = SinglePage("one", may_approve=True, proposals=lambda: played.loop.memory.proposals)

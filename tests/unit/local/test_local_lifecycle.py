@@ -145,6 +145,18 @@ def test_the_words_of_a_program_that_failed_are_shown_as_they_stand(monkeypatch:
     assert "mvn: [main] failed: [/usr/lib/jvm] is no JDK" in ended.output
 
 
+def test_what_no_cluster_can_be_is_said_before_the_plugin_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To fetch what the build needs and to build it takes minutes."""
+    monkeypatch.setattr(commands, "build_plugin_jar", stop_here)
+    ended = CliRunner().invoke(app, ["up", "--name", NAME, "--machines", "0"], env={"COLUMNS": "300"})
+    assert ended.exit_code == 1
+    assert ended.stderr.rstrip().endswith("machines: 0 must be 1 to 200")
+
+
+def test_only_options_of_its_own_are_told() -> None:
+    assert "completion" not in CliRunner().invoke(app, ["--help"]).output
+
+
 def test_a_state_folder_that_cannot_be_made_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
     ended = CliRunner().invoke(app, ["up", "--name", NAME, "--no-plugin"], env={"COLUMNS": "300"})

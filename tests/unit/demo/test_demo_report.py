@@ -62,6 +62,14 @@ def test_report_has_every_promised_field(tmp_path: Path) -> None:
     assert "a note &lt;b&gt;" in text
 
 
+def test_the_reference_names_all_that_is_told_of_a_plan() -> None:
+    seen = recorder()
+    seen.on_record(plan_record(PlanState.VERIFIED, plan()))
+    (told,) = report_to_json(seen, EVEN, MANAGED, ())["plans"]
+    page = (Path(__file__).parents[3] / "docs/reference/demo-report.md").read_text()
+    assert [key for key in told if f"`{key}`" not in page] == []
+
+
 def test_unknown_has_no_ratio() -> None:
     unknown = PhaseFigures(None, None, None, 0.0, 1, 0.0)
     assert set(ratios(EVEN, unknown).values()) == {None}

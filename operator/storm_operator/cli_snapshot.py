@@ -13,7 +13,7 @@ import typer
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.metrics import MetricsSource, PrometheusSource, ScrapeSource
-from storm_operator.adapters.metrics.addresses import checked_url, parse_agents
+from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, storm_root
 from storm_operator.adapters.storm_cluster import StormCluster
@@ -21,6 +21,7 @@ from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.cli_output import written_out
 from storm_operator.core.host_and_port import host_and_port
 from storm_operator.core.metrics_window import WINDOW_PERIODS
+from storm_operator.core.server_url import checked_url
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
 from storm_operator.core.snapshot_json import dump_snapshot

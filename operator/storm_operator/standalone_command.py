@@ -18,6 +18,7 @@ from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assem
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
 from storm_operator.control_loop import PassReport
+from storm_operator.core.server_url import checked_url
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
 from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
@@ -105,7 +106,7 @@ def standalone(
         storm_root=zookeeper_root,
         agent_port=agent_port,
         agents=_agents(agent or ()),
-        prometheus=prometheus,
+        prometheus=_prometheus(prometheus),
         match=match,
         storm_home=storm_home,
         storm_conf_dir=storm_conf_dir,
@@ -305,6 +306,13 @@ def connection_of(cluster: LocalCluster) -> ClusterConnection:
         storm_home=cluster.storm_home,
         storm_conf_dir=cluster.conf_dir,
     )
+
+
+def _prometheus(url: str | None) -> str | None:
+    try:
+        return None if url is None else checked_url("--prometheus", url)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _agents(texts: Sequence[str]) -> Mapping[str, str]:

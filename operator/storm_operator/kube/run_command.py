@@ -15,12 +15,12 @@ import typer
 
 from storm_operator.adapters.kube.clients import NoKubernetes, connect
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
-from storm_operator.adapters.metrics.addresses import checked_url
 from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.assembly import DEFAULT_AGENT_PORT
 from storm_operator.console.server import DEFAULT_PORT
 from storm_operator.core.host_and_port import host_and_port
 from storm_operator.core.nimbus_name import nimbus_name
+from storm_operator.core.server_url import checked_url
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.http_listening import ALL_ADDRESSES
@@ -127,9 +127,7 @@ def run(
         str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the lease for leader election.")
     ] = "default",
     lease_name: Annotated[str, typer.Option(envvar=env("LEASE_NAME"))] = "storm-operator",
-    health_port: Annotated[
-        int, typer.Option(envvar=env("HEALTH_PORT"), min=1, max=65535, help="GET /healthz")
-    ] = 8081,
+    health_port: Annotated[int, typer.Option(envvar=env("HEALTH_PORT"), min=1, max=65535, help="GET /healthz")] = 8081,
     metrics_port: Annotated[
         int, typer.Option(envvar=env("METRICS_PORT"), min=1, max=65535, help="GET /metrics")
     ] = 8080,
@@ -154,10 +152,7 @@ def run(
         submitter = parse_submission_pod(submission_pod)
     except InvalidSubmissionPod as error:
         raise typer.BadParameter(f"--submission-pod: {error}") from None
-    if nimbus:
-        _check_address(nimbus)
-    if prometheus:
-        _check_prometheus(prometheus)
+    _check_addresses(nimbus, prometheus)
     _set_up_logging()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -187,11 +182,7 @@ def run(
     registry = Registry(nimbus_name(nimbus, lease_namespace) if nimbus else None)
     operator = Operator(clients, registry, settings, tuple(watch_namespace or ()), metrics, watch_look_seconds)
     metrics.watch_ages = operator.watch_ages
-    try:
-        serve_health(health_port, operator.problem)
-    except OSError as error:
-        address = host_and_port(ALL_ADDRESSES, health_port)
-        raise typer.BadParameter(f"--health-port: cannot listen on {address}: {error.strerror}") from None
+    _serve_health(health_port, operator)
     try:
         metrics.serve(metrics_port)
     except ListenError as error:
@@ -206,18 +197,25 @@ def run(
     log.info("ended; topologies run on under the plans in force")
 
 
-def _check_address(nimbus: str) -> None:
-    try:
-        NimbusAddress.parse(nimbus)
-    except ValueError as error:
-        raise typer.BadParameter(f"--nimbus: {error}") from None
+def _check_addresses(nimbus: str | None, prometheus: str | None) -> None:
+    if nimbus:
+        try:
+            NimbusAddress.parse(nimbus)
+        except ValueError as error:
+            raise typer.BadParameter(f"--nimbus: {error}") from None
+    if prometheus:
+        try:
+            checked_url("--prometheus", prometheus)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
 
 
-def _check_prometheus(url: str) -> None:
+def _serve_health(port: int, operator: Operator) -> None:
     try:
-        checked_url("--prometheus", url)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        serve_health(port, operator.problem)
+    except OSError as error:
+        address = host_and_port(ALL_ADDRESSES, port)
+        raise typer.BadParameter(f"--health-port: cannot listen on {address}: {error.strerror}") from None
 
 
 def _set_up_logging() -> None:

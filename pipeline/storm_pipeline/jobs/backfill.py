@@ -9,6 +9,7 @@ import typer
 from rich.progress import Progress
 
 from storm_operator.core.history_rows import columns_of
+from storm_operator.core.server_url import checked_url
 from storm_operator.history.store import HistoryStore, Limits, NotPublished
 from storm_operator.prometheus_api import PrometheusError
 from storm_pipeline.error_console import error_console
@@ -40,9 +41,13 @@ def backfill(
     if end - begin < period_seconds:
         raise typer.BadParameter(f"--to: {last} must be at least a period of {period_seconds:g} s after --from {first}")
     run_id = f"backfill-{begin:.0f}-{end:.0f}-{period_seconds:g}"
+    try:
+        address = checked_url("--prometheus", prometheus)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     insist_on_writable("HISTORY", history)
     store = HistoryStore.at(history, cluster, run_id, NO_LIMITS, survives_death=False)
-    source = PrometheusHistory(prometheus, match, frozenset(ignore_label or ()))
+    source = PrometheusHistory(address, match, frozenset(ignore_label or ()))
     seen = empty = 0
     try:
         with Progress(console=console) as progress:

@@ -110,12 +110,12 @@ def test_who_does_not_answer_is_looked_for_where_it_was_named(monkeypatch: pytes
     """By the option, not by the keys of a storm.yaml, which the command does not read."""
     from storm_operator import cli_snapshot
 
-    named: list[str] = []
-    for peer in ("NimbusClient", "ZooKeeperSession"):
-        monkeypatch.setattr(cli_snapshot, peer, lambda *_, named_by: named.append(named_by) or Mock())
+    peers = {name: Mock() for name in ("NimbusClient", "ZooKeeperSession")}
+    for name, peer in peers.items():
+        monkeypatch.setattr(cli_snapshot, name, peer)
     monkeypatch.setattr(cli_snapshot, "take_snapshot", Mock(side_effect=NimbusUnreachable("no Nimbus answers")))
     assert CliRunner().invoke(app, ENOUGH).exit_code == 1
-    assert named == ["--nimbus", "--zookeeper"]
+    assert [peer.call_args.kwargs["named_by"] for peer in peers.values()] == ["--nimbus", "--zookeeper"]
 
 
 @pytest.fixture

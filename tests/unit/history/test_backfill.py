@@ -161,6 +161,14 @@ def test_what_operator_and_pipeline_say_of_themselves_is_not_asked_for(tmp_path:
     assert '__name__!~"storm_(operator|pipeline)_.*"' in said.replace("\n", "")
 
 
+@pytest.mark.parametrize("url", ["prometheus:9090", "127.0.0.1:9090", "ftp://prometheus"])
+def test_an_address_that_is_no_url_is_refused_before_anything_is_written(url: str, tmp_path: Path) -> None:
+    done = run(tmp_path / "history", url)
+    assert done.exit_code == 2
+    assert f"--prometheus is '{url}': expected a URL such as" in " ".join(done.output.replace("│", " ").split())
+    assert not (tmp_path / "history").exists()
+
+
 def test_times_that_are_none_are_refused(tmp_path: Path) -> None:
     done = run(tmp_path, "http://127.0.0.1:1", "--from", "yesterday")
     assert done.exit_code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def test_what_no_option_can_be_is_refused_before_a_cluster_is_looked_for(option:
 
 def test_a_port_that_is_taken_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_command, "connect", Mock())
-    monkeypatch.setattr(run_command.signal, "signal", Mock())
+    monkeypatch.setattr(signal, "signal", Mock())
     with HttpServer((ALL_ADDRESSES, 0), BaseHTTPRequestHandler) as taken:
         port = taken.server_port
         done = CliRunner().invoke(app, ["run", "--health-port", str(port)], terminal_width=200)

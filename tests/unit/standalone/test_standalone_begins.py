@@ -62,6 +62,10 @@ def test_address_without_a_port_is_refused_with_an_example(
             "--agent is 'a:9464': expected HOST=URL",
         ),
         (
+            [*(word for pair in GOOD.items() for word in pair), "--prometheus", "prometheus:9090"],
+            "--prometheus is 'prometheus:9090': expected a URL such as",
+        ),
+        (
             [*(word for pair in GOOD.items() for word in pair), "--agent", "a=http://a:1", "--agent", "a=http://b:1"],
             "--agent names the host a twice",
         ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
+from storm_operator.core.server_url import checked_url
+
 
 def parse_agents(texts: Sequence[str]) -> Mapping[str, str]:
     """URL of the metrics by supervisor host, from `host=url` texts; `/metrics` is meant when the URL has no path."""
@@ -18,15 +20,3 @@ def parse_agents(texts: Sequence[str]) -> Mapping[str, str]:
         checked = checked_url("--agent", url)
         targets[host] = checked if urlsplit(checked).path not in ("", "/") else checked.rstrip("/") + "/metrics"
     return targets
-
-
-def checked_url(option: str, url: str) -> str:
-    """`url`; ValueError, with the option's name, when it is none of a server."""
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-    if not usable:
-        raise ValueError(f"{option} is {url!r}: expected a URL such as http://10.77.0.11:9464")
-    return url

@@ -81,7 +81,7 @@ def play(scenario: Scenario, contestant: Contestant) -> Run:
         before = stage.engine.totals.summed()
     run.report = stage.report(contestant.name)
     counted = stage.counted
-    seconds = scenario.end_seconds - scenario.warm_up_seconds
+    seconds = max(scenario.end_seconds - scenario.warm_up_seconds, 1e-9)  # a short look at the start counts nothing
     names = [topology.name for topology in stage.engine.topologies]
     run.acked = dict(zip(names, (counted.acked / seconds).tolist(), strict=True))
     run.failed = dict(zip(names, (counted.failed / seconds).tolist(), strict=True))

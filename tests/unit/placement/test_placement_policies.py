@@ -206,3 +206,10 @@ def test_parameters_can_be_checked_without_a_snapshot() -> None:
     says = "scheduling.parameters.alpha = 0.2: policy adaptive has no such parameter; it has none"
     with pytest.raises(ValueError, match=re.escape(says)):
         check_parameters("adaptive", [("alpha", 0.2)])
+
+
+@pytest.mark.parametrize(("policy", "name"), [("genetic", "seed"), ("ant-colony", "ants"), ("dqos", "moves_per_loop")])
+def test_what_is_counted_has_no_parts(policy: str, name: str) -> None:
+    check_parameters(policy, [(name, 2.0)])
+    with pytest.raises(ValueError, match=rf"scheduling.parameters.{name} = 2.5: must be a whole number \("):
+        check_parameters(policy, [(name, 2.5)])

@@ -44,8 +44,8 @@ NAME = "ant-colony"
 PARAMETERS = {
     "alpha": Parameter(1.0, 0.0, 10.0, "weight of trails"),
     "beta": Parameter(5.0, 0.0, 10.0, "weight of attraction: free CPU and traffic"),
-    "ants": Parameter(10.0, 1.0, 1000.0, "ants in each iteration"),
-    "iterations": Parameter(12.0, 1.0, 1000.0, "iterations of the colony"),
+    "ants": Parameter(10.0, 1.0, 1000.0, "ants in each iteration", is_whole=True),
+    "iterations": Parameter(12.0, 1.0, 1000.0, "iterations of the colony", is_whole=True),
     "evaporation_least": Parameter(0.1, 0.0, 1.0, "evaporation factor rho at the end"),
     "evaporation_most": Parameter(0.6, 0.0, 1.0, "evaporation factor rho at the beginning"),
     "transfer_millicores": Parameter(

@@ -52,10 +52,10 @@ PARAMETERS = {
     "availability_weight": Parameter(10.0, 0.0, 1000.0, "w_a: weight of availability"),
     "utilisation_weight": Parameter(0.5, 0.0, 1000.0, "w_u: weight of CPU utilisation"),
     "loop_seconds": Parameter(30.0, 1.0, DAY_SECONDS, "period of each supervisor's MAPE loop", is_period=True),
-    "moves_per_loop": Parameter(1.0, 1.0, 1000.0, "most executors that one loop moves"),
+    "moves_per_loop": Parameter(1.0, 1.0, 1000.0, "most executors that one loop moves", is_whole=True),
     "analyze_distance": Parameter(0.1, 0.0, 1000.0, "an executor closer than this to its virtual place stays"),
     "migration_gain": Parameter(0.1, 0.0, 1000.0, "another supervisor must be closer by more than this"),
-    "samples": Parameter(100.0, 1.0, 10000.0, "round trips that each supervisor measures for Vivaldi"),
+    "samples": Parameter(100.0, 1.0, 10000.0, "round trips that each supervisor measures for Vivaldi", is_whole=True),
     "seed": SEED,
 }
 

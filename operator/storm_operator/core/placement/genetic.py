@@ -35,8 +35,8 @@ from storm_operator.core.snapshot import ClusterSnapshot
 NAME = "genetic"
 
 PARAMETERS = {
-    "population": Parameter(24.0, 4.0, 1000.0, "chromosomes in each generation"),
-    "generations": Parameter(100.0, 1.0, 10000.0, "generations"),
+    "population": Parameter(24.0, 4.0, 1000.0, "chromosomes in each generation", is_whole=True),
+    "generations": Parameter(100.0, 1.0, 10000.0, "generations", is_whole=True),
     "crossover_share": Parameter(0.8, 0.0, 1.0, "share of children that have two parents"),
     "mutation_share": Parameter(0.02, 0.0, 1.0, "share of a child's genes that mutate"),
     "seed": SEED,

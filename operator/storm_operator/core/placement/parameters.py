@@ -12,6 +12,7 @@ class Parameter:
     """One number of a policy: its default, its range (both ends allowed) and what it means.
 
     `is_period`: so many seconds pass between the times at which the policy looks for something better by itself.
+    `is_whole`: a number of things, of which there are no parts.
     """
 
     default: float
@@ -19,6 +20,7 @@ class Parameter:
     most: float
     meaning: str
     is_period: bool = False
+    is_whole: bool = False
 
 
 Parameters = Mapping[str, Parameter]
@@ -26,7 +28,7 @@ Parameters = Mapping[str, Parameter]
 Ascending = tuple[str, ...]
 """Names of parameters of which each must be above the one before."""
 
-SEED = Parameter(1.0, 0.0, 2.0**53, "whole number that all chance follows from")
+SEED = Parameter(1.0, 0.0, 2.0**53, "whole number that all chance follows from", is_whole=True)
 
 
 def read_parameters(policy: str, known: Parameters, given: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -44,6 +46,8 @@ def read_parameters(policy: str, known: Parameters, given: Iterable[tuple[str, f
                 f"scheduling.parameters.{name} = {value:g}: must be from {parameter.least:g} to {parameter.most:g}"
                 f" ({parameter.meaning})"
             )
+        if parameter.is_whole and value != int(value):
+            raise ValueError(f"scheduling.parameters.{name} = {value:g}: must be a whole number ({parameter.meaning})")
         values[name] = value
     return values
 

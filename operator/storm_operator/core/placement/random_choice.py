@@ -17,7 +17,7 @@ from storm_operator.core.snapshot import ClusterSnapshot
 
 NAME = "random"
 
-PARAMETERS = {"seed": Parameter(0.0, 0.0, 2.0**53, "whole number that the choice follows from")}
+PARAMETERS = {"seed": Parameter(0.0, 0.0, 2.0**53, "whole number that the choice follows from", is_whole=True)}
 
 
 def place_at_random(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:

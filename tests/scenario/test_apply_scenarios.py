@@ -132,6 +132,20 @@ def test_drain_that_an_agent_says_nothing_of_does_not_say_that_tuples_were_in_fl
     )
 
 
+def test_drain_asks_nothing_of_an_agent_that_serves_only_topologies_that_go_on() -> None:
+    lines = chain_topology("lines", ("spout", 1))
+    there = placed(lines, {"spout": "s3:6700"})
+    both = replace(
+        plan(),
+        topology_ids=("lines", "words"),
+        base=Assignment({**BASE.slot_of, **there}),
+        target=Assignment({**plan().target.slot_of, **there}),
+    )
+    cluster = FakeCluster(both.base, FakeClock(), silent_supervisors={"s3"})
+    done = applier_for(cluster).apply(replace(record(ApplyMethod.DRAIN), plan=both), lambda _: None)
+    assert done.message == ""
+
+
 @pytest.mark.parametrize(
     ("now", "is_over"),
     [
@@ -146,6 +160,12 @@ def test_drain_that_an_agent_says_nothing_of_does_not_say_that_tuples_were_in_fl
 )
 def test_what_is_quiet(now: InFlight, is_over: bool) -> None:
     assert is_quiet(InFlight(0.0, 9.0, {"split": 3.0, "count": 5.0}), now, 1.2) is is_over
+
+
+@pytest.mark.parametrize(("used_seconds", "is_over"), [(0.9, True), (1.1, False)])
+def test_the_longer_agents_let_wait_the_more_cpu_an_idle_executor_has_taken(used_seconds: float, is_over: bool) -> None:
+    before, now = InFlight(0.0, 9.0, {"count": 5.0}), InFlight(0.0, 9.0, {"count": 5.0 + used_seconds})
+    assert is_quiet(before, now, 10.0) is is_over
 
 
 @pytest.mark.parametrize(("deaf", "at_least_seconds"), [(False, 0.0), (True, SUPERVISOR_SYNC_SECONDS)])
@@ -200,6 +220,7 @@ def test_worker_that_was_never_told_to_end_is_running_where_the_plan_wants_it() 
     assert executors_not_running(applying, {slot: same}) == ()
     other = WorkerSeen(7, frozenset({executor_key(COUNT), executor_key(SPLIT)}), frozenset())
     assert executors_not_running(applying, {slot: other}) == (COUNT,)
+    assert executors_not_running(applying, {}) == (COUNT,)
 
 
 def test_rejected_plan_changes_nothing_and_says_why() -> None:

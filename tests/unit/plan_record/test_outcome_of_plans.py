@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import chain_topology, placed, snapshot, supervisors
-from storm_operator.core.model import ExecutorLoad
+from storm_operator.core.model import Executor, ExecutorLoad
 from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_record import Outcome
 from storm_operator.core.snapshot import LatencySummary, TopologyRates
@@ -61,3 +61,41 @@ def test_nobody_knows_how_long_tuples_wait_where_none_are_executed(
 @pytest.mark.parametrize(("latency_ms", "waiting_ms"), [(8.0, None), (0.0, 3000.0), (None, 3000.0)])
 def test_waiting_is_told_where_no_complete_latency_is(latency_ms: float | None, waiting_ms: float | None) -> None:
     assert measured((1000.0, 0.0), (500.0, 0.0), latency_ms=latency_ms).waiting_ms == waiting_ms
+
+
+def outcome_of_two(words: TopologyRates, lines: TopologyRates) -> Outcome:
+    other = chain_topology("lines", ("spout", 1))
+    both = (WORDS.id, other.id)
+    rates = dict(zip(both, (words, lines), strict=True))
+    places = placed(WORDS, {"spout": "s1", "split": "s1"}) | placed(other, {"spout": "s1"})
+    return outcome_of(snapshot((WORDS, other), supervisors(1), places, topology_rates=rates), both)
+
+
+def test_of_several_topologies_the_latency_is_that_of_the_slowest() -> None:
+    quick, slow = LatencySummary(3.0, 2.0, 90.0, 100), LatencySummary(5.0, 4.0, 9.0, 100)
+    for two in ((quick, slow), (slow, quick)):
+        outcome = outcome_of_two(*(TopologyRates(10.0, 0.0, one) for one in two))
+        figures = (outcome.complete_latency_mean_ms, outcome.complete_latency_p50_ms, outcome.complete_latency_p99_ms)
+        assert figures == (slow.mean_ms, slow.p50_ms, slow.p99_ms)
+
+
+@pytest.mark.parametrize(("other", "acked"), [(5.0, 15.0), (None, None)])
+def test_throughput_is_unknown_where_that_of_one_topology_is(other: float | None, acked: float | None) -> None:
+    assert outcome_of_two(TopologyRates(10.0), TopologyRates(other)).acked_per_second == acked
+
+
+def test_traffic_is_unknown_where_an_executor_of_the_plans_own_topologies_is() -> None:
+    other = chain_topology("lines", ("spout", 1))
+    places = placed(WORDS, {"spout": "s1", "split": "s2"}) | placed(other, {"spout": "s1"})
+    pair = (WORDS.executors[0], WORDS.executors[1])
+
+    def traffic(*missing: Executor) -> float | None:
+        seen = snapshot((WORDS, other), supervisors(2), places, rates={pair: 70.0}, missing=missing)
+        return outcome_of(seen, (WORDS.id,)).inter_supervisor_tuples_per_second
+
+    assert (traffic(), traffic(*other.executors), traffic(WORDS.executors[2])) == (70.0, 70.0, None)
+
+
+def test_of_a_topology_that_nobody_sees_nothing_is_known() -> None:
+    outcome = outcome_of(snapshot((), supervisors(1)), (WORDS.id,))
+    assert (outcome.acked_per_second, outcome.complete_latency_p50_ms, outcome.emitted_per_second) == (None, None, None)

@@ -116,6 +116,15 @@ def test_unknown_speaks_for_nobody(outcome: Outcome) -> None:
     assert not judge(record(), outcome, MARGIN_PERCENT).worse
 
 
+@pytest.mark.parametrize("figure", ["inter_supervisor_tuples_per_second", "complete_latency_p50_ms", "waiting_ms"])
+def test_what_was_unknown_before_speaks_for_nobody_either(figure: str) -> None:
+    """One executor without a place leaves the traffic unknown, though the throughput is known."""
+    before = replace(BEFORE, waiting_ms=0.0)
+    worse = replace(before, **{figure: 99_999.0})
+    assert judge(record(before), worse, MARGIN_PERCENT).worse
+    assert not judge(record(replace(before, **{figure: None})), worse, MARGIN_PERCENT).worse
+
+
 @pytest.mark.parametrize(
     ("outcome", "word"),
     [
@@ -205,6 +214,7 @@ def test_topology_that_acks_nothing_is_not_taken_back_without_a_figure_that_tell
     [
         (replace(UNACKED, emitted_per_second=0.0), "no tuple is emitted any more, 1000 a second were before"),
         (replace(UNACKED, emitted_per_second=None), "figures are unknown"),
+        (replace(UNACKED, acked_per_second=None), "figures are unknown"),
     ],
 )
 def test_topology_that_acks_nothing_and_stopped_gives_no_verdict(outcome: Outcome, word: str) -> None:

@@ -120,6 +120,10 @@ def test_no_plan_in_an_excluded_window_however_much_it_would_gain() -> None:
     window = ExcludedWindow("0 0 1 1 *", 3600)  # NOW_SECONDS is in the first hour of 1970
     message = held(decision(excluded_windows=(window,)), HoldReason.EXCLUDED_WINDOW)
     assert "'0 0 1 1 *'" in message
+    assert message.endswith(f"; the next may be in {(3600 - NOW_SECONDS) / 60:.0f} minutes")
+    always = ExcludedWindow("* * * * *", 3600)
+    message = held(decision(excluded_windows=(always,)), HoldReason.EXCLUDED_WINDOW)
+    assert message.endswith("; nor in those that follow it without a gap")
     planned(decision(excluded_windows=(ExcludedWindow("0 5 * * *", 3600),)))
 
 
@@ -226,6 +230,13 @@ def test_what_a_person_refused_stands_though_it_is_rolled_back_later() -> None:
     assert "refused by a person" in held(decision(memory=memory), HoldReason.KNOWN_BAD)
 
 
+def test_what_was_refused_or_rolled_back_twice_is_remembered_once() -> None:
+    memory = DecisionMemory().with_known_bad(Assignment(APART), 60.0).with_known_bad(Assignment(APART), 120.0)
+    assert [known.rolled_back_at_seconds for known in memory.known_bad] == [120.0]
+    memory = memory.with_known_bad(Assignment(APART)).with_known_bad(Assignment(APART), 180.0)
+    assert [known.rolled_back_at_seconds for known in memory.known_bad] == [None]
+
+
 def test_a_burst_of_bad_targets_pushes_out_none_of_the_same_day() -> None:
     memory = DecisionMemory().with_known_bad(Assignment(APART), 0.0)
     for port in range(100):
@@ -240,6 +251,10 @@ def test_cool_down() -> None:
     assert "the last change is 20 s old" in held(decision(memory=recent), HoldReason.COOL_DOWN)
     planned(decision(memory=recent, cool_down_seconds=20.0))
     planned(decision(memory=DecisionMemory(changed_at_seconds={"another": NOW_SECONDS})))
+    elsewhere = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS + 30.0})
+    held(decision(memory=elsewhere), HoldReason.COOL_DOWN)
+    set_back = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS + 3600.0})
+    planned(decision(memory=set_back))
 
 
 def test_a_small_gain_holds_with_its_figures() -> None:

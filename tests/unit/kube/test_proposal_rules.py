@@ -10,6 +10,7 @@ from builders import slot
 from kube_builders import SPREAD, TOPOLOGY_ID, WORDS, plan, plan_record
 from storm_operator.core.decision import Hold, HoldReason, PlanCause
 from storm_operator.core.model import Assignment
+from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import (
     AT_LEISURE,
     OUTDATING,
@@ -111,6 +112,18 @@ def test_of_those_that_wait_no_more_nothing_is_kept() -> None:
     waiting = Proposals().having(KNOWN).proposed_again(KNOWN.plan.id, 1000.0)
     gone = waiting.without(KNOWN.plan.id).proposed_again("p-other", 1010.0)
     assert gone.proposed_at_seconds == {"p-other": 1010.0}
+
+
+def test_ways_back_come_first_and_then_what_else_was_approved() -> None:
+    def waits(topology_id: str, approved_by: str = "", rollback_of: str = "") -> PlanRecord:
+        of = plan(f"p-{topology_id}", topology_ids=(topology_id,))
+        return plan_record(of=of, approved_by=approved_by, rollback_of=rollback_of)
+
+    way_back = waits("c", "auto", rollback_of="p-bad")
+    waiting = Proposals()
+    for record in (waits("a"), waits("b", "somebody"), way_back, waits("not-asked-for")):
+        waiting = waiting.having(record)
+    assert [record.plan.id for record in waiting.of(("a", "b", "c"))] == ["p-c", "p-b", "p-a"]
 
 
 def test_same_target_from_another_start_is_another_proposal() -> None:

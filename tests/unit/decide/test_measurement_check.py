@@ -22,7 +22,7 @@ from storm_operator.core.decide import decide
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.measurement_check import check_measurements
-from storm_operator.core.model import Assignment
+from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.settings import PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness
 
@@ -109,3 +109,21 @@ def test_old_figures_of_neighbours_are_no_old_figures() -> None:
     stale = Completeness(8, age_seconds=40.0, topology_age_seconds={"words": 40.0, "others": 1.0})
     assert check(stale) is HoldReason.METRICS_STALE
     assert check(Completeness(8, age_seconds=40.0)) is HoldReason.METRICS_STALE, "by topology nobody knows"
+
+
+def test_what_is_unknown_is_told_by_share_and_name() -> None:
+    both = placement_settings([WORDS, OTHERS], scheduling=SchedulingSettings(minimum_completeness=0.9))
+
+    def unknown_of(*executors: Executor) -> str:
+        held = check_measurements(picture(Completeness(8, executors)), same_demand([WORDS, OTHERS], 100), both)
+        return held.message if held is not None else ""
+
+    five, six = (tuple(sorted((*WORDS.executors, *OTHERS.executors))[:count]) for count in (5, 6))
+    named = ", ".join(f"{e.component} {e.label} of {e.topology_id}" for e in five)
+    assert unknown_of(*five) == f"38% of executors have metrics, 90% are needed; unknown: {named}"
+    assert unknown_of(*six) == f"25% of executors have metrics, 90% are needed; unknown: {named} and 1 more"
+
+
+def test_where_no_topology_runs_nothing_is_waited_for() -> None:
+    held = check_measurements(snapshot((), supervisors(1)), DEMAND, placement_settings([WORDS]))
+    assert held == Hold(HoldReason.NO_CHANGE, "no topology runs: there is nothing to place")

@@ -137,6 +137,22 @@ def test_noise_is_not_skew() -> None:
     assert [demand.raw_millicores[e] for e in WORKERS] == pytest.approx([50] * 4)
 
 
+def test_where_the_use_of_one_executor_is_unknown_all_get_the_same() -> None:
+    demand = estimate_demand(picture([component_load(100, cpu=200)], [110, 30, 30]), None, PAPER, 5)
+    assert [demand.raw_millicores[e] for e in WORKERS] == pytest.approx([50] * 4)
+
+
+def test_where_none_of_them_used_any_cpu_all_get_the_same() -> None:
+    demand = estimate_demand(picture([component_load(100, cpu=200)], [0.0] * 4), None, PAPER, 5)
+    assert [demand.raw_millicores[e] for e in WORKERS] == pytest.approx([50] * 4)
+
+
+def test_an_executor_that_is_new_is_held_back_by_no_limit() -> None:
+    now = picture([component_load(100, cpu=4 * 39.5)], [39.5] * 4)
+    known = Demand(dict.fromkeys(WORKERS[:3], 40.0), dict.fromkeys(WORKERS[:3], 30.0))
+    assert estimate_demand(now, known, PAPER, 5).raw_millicores[WORKERS[3]] == pytest.approx(39.5)
+
+
 @pytest.mark.parametrize(
     ("enforcement", "used", "expected"),
     [(Enforcement.EXECUTOR, 39.5, 80), (Enforcement.EXECUTOR, 30, 40), (Enforcement.NONE, 39.5, 60)],

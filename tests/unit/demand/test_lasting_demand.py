@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -104,6 +105,17 @@ def test_a_step_is_no_growth_wherever_it_falls(periods: int) -> None:
 
 def test_two_points_tell_no_growth() -> None:
     assert sure_slope([(0.0, 1.0), (10.0, 2.0)]) == 0.0
+
+
+def test_growth_counts_as_far_as_it_is_more_than_three_standard_errors() -> None:
+    # The line is 100.6 + 0.96 t, from which these are off by 0.6, 1.8, 1.8 and 0.6; their times spread by 500 s^2.
+    points = [(0.0, 100.0), (10.0, 112.0), (20.0, 118.0), (30.0, 130.0)]
+    assert sure_slope(points) == pytest.approx(0.96 - 3.0 * math.sqrt(7.2 / 2.0 / 500.0))
+
+
+def test_what_stands_still_does_not_grow() -> None:
+    demand = demand_of(picture(1.0, 0.5, 0.0))
+    assert demand.room_millicores[WORK[0]] == pytest.approx(1.2 * demand.peak_millicores[WORK[0]])
 
 
 def test_what_waits_in_queues_is_to_be_worked_off() -> None:

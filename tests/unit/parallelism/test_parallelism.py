@@ -97,6 +97,13 @@ def alone_with_its_task(of: Topology) -> Topology:
     )
 
 
+def test_load_asks_for_nothing_while_the_need_of_one_executor_is_unknown() -> None:
+    words = topology(4)
+    for millicores in (100.0, 950.0):
+        raw = dict.fromkeys(words.executors[:-1], millicores)
+        assert wanted_parallelism(words, auto(minimum=1), Demand(raw, raw), CEILING) == Resize({})
+
+
 def test_hot_key_is_given_executors_only_as_long_as_its_own_has_tasks_to_give_away() -> None:
     words = topology(4)
     assert by_load(words, 950.0, 100.0, 100.0, 100.0) == {"count": 5}
@@ -110,6 +117,9 @@ def test_all_that_are_busy_get_more_though_a_hot_key_stays_full() -> None:
 def test_fewer_executors_never_fill_the_one_of_a_hot_key() -> None:
     assert by_load(topology(8, tasks_per_executor=1), 800.0, *[50.0] * 7) == {}
     assert by_load(topology(8, tasks_per_executor=1), 300.0, *[50.0] * 7) == {"count": 2}
+    # Of two, one would need the hot key's and three mean tasks' CPU: 819 of 900, and 956.
+    assert by_load(topology(8, tasks_per_executor=1), 500.0, *[50.0] * 7) == {"count": 2}
+    assert by_load(topology(8, tasks_per_executor=1), 600.0, *[50.0] * 7) == {}
 
 
 def test_auto_needs_no_component_named_and_leaves_storms_own_alone() -> None:

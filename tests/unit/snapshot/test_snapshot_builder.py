@@ -235,6 +235,7 @@ def test_an_agent_that_was_slow_to_answer_tells_how_long_it_was(scrapes: Scrapes
     scrapes.add("storm_supervisor_cpu_seconds_total", 20.0, 23.0, supervisor=HOST1)
     snapshot = build(scrapes)
     assert snapshot.supervisor_cpu_millicores["s1"] == pytest.approx(250.0)
+    assert snapshot.period_seconds == pytest.approx(12.0), "what was counted longest stands for it"
     load = snapshot.loads[SPLIT]
     assert load.cpu_millicores == pytest.approx(100.0 * 10.0 / 12.0)
     assert load.executed_per_second == pytest.approx(250.0)
@@ -278,6 +279,17 @@ def test_age_is_that_of_the_oldest_needed_reading(scrapes: Scrapes) -> None:
     found = build(scrapes).completeness
     assert found.age_seconds == pytest.approx(0.7)
     assert found.topology_age_seconds == pytest.approx({"words": 0.7})
+
+
+def test_of_several_topologies_each_has_its_age_and_all_that_of_the_oldest(scrapes: Scrapes) -> None:
+    lines = chain_topology("lines", ("spout", 1))
+    slots = placed(lines, {"spout": "s2:6701"})
+    scrapes.add_topology(lines, slots, HOSTS)
+    scrapes.add_worker("words", HOST2, 6700, pid=10700, ages=(0.4, 0.7))
+    scrapes.add_worker("lines", HOST2, 6701, pid=10701, ages=(0.1, 0.2))
+    found = build(scrapes, ClusterView(MACHINES, (WORDS, lines), Assignment({**SLOTS, **slots}))).completeness
+    assert found.topology_age_seconds == pytest.approx({"words": 0.7, "lines": 0.2})
+    assert found.age_seconds == pytest.approx(0.7)
 
 
 def test_supervisors_whose_agent_says_nothing_are_named(scrapes: Scrapes) -> None:
@@ -393,6 +405,29 @@ def test_latency_and_rates_of_a_topology(scrapes: Scrapes) -> None:
     assert (rates.latency.p50_ms, rates.latency.mean_ms) == pytest.approx((2.0, 2.5))
 
 
+def test_latency_that_a_spout_had_beside_another_supervisor_does_not_count(scrapes: Scrapes) -> None:
+    for host, bound, seconds in ((HOST1, "0.002", 0.2), (HOST2, "8.0", 800.0)):
+        histogram = {"supervisor": host, "topology_id": "words", "component": "spout", "executor": SPOUT.label}
+        scrapes.add("storm_complete_latency_seconds_bucket", 0.0, 100.0, **histogram, le=bound)
+        scrapes.add("storm_complete_latency_seconds_bucket", 0.0, 100.0, **histogram, le="+Inf")
+        scrapes.add("storm_complete_latency_seconds_sum", 0.0, seconds, **histogram)
+    latency = build(scrapes).rates["words"].latency
+    assert latency is not None
+    assert (latency.mean_ms, latency.count) == pytest.approx((2.0, 100.0))
+
+
+@pytest.mark.parametrize("bad", ["bucket", "sum"])
+def test_histogram_with_a_count_that_is_no_number_is_unknown(scrapes: Scrapes, bad: str) -> None:
+    histogram = {"supervisor": HOST1, "topology_id": "words", "component": "spout", "executor": SPOUT.label}
+    for bound in ("0.002", "+Inf"):
+        scrapes.add("storm_complete_latency_seconds_bucket", 0.0, 100.0, **histogram, le=bound)
+    scrapes.add("storm_complete_latency_seconds_sum", 0.0, 0.2, **histogram)
+    assert build(scrapes).rates["words"].latency is not None
+    le = {"le": "0.002"} if bad == "bucket" else {}
+    scrapes.add(f"storm_complete_latency_seconds_{bad}", 0.0, math.nan, **histogram, **le)
+    assert build(scrapes).rates["words"].latency is None
+
+
 @pytest.mark.parametrize("bound", ["", "many", "NaN"])
 def test_histogram_with_a_bound_that_is_no_number_is_unknown(scrapes: Scrapes, bound: str) -> None:
     histogram = {"supervisor": HOST1, "topology_id": "words", "component": "spout", "executor": SPOUT.label}
@@ -404,6 +439,17 @@ def test_rates_are_unknown_while_a_spout_is_missing(scrapes: Scrapes) -> None:
     scrapes.drop("storm_executor_emitted_tuples_total", executor=SPOUT.label)
     rates = build(scrapes).rates["words"]
     assert (rates.acked_per_second, rates.failed_per_second, rates.latency) == (None, None, None)
+
+
+def test_rates_of_one_spout_of_two_are_not_taken_for_those_of_the_topology(scrapes: Scrapes) -> None:
+    words = chain_topology("words", ("spout", 2), ("count", 1))
+    slots = placed(words, {"spout": ["s1", "s2"], "count": "s1"})
+    view = ClusterView(MACHINES, (words,), Assignment(slots))
+    scrapes.add_topology(words, slots, HOSTS)
+    assert build(scrapes, view).rates["words"].acked_per_second == 600.0
+    scrapes.drop("storm_executor_emitted_tuples_total", executor=words.executors[1].label)
+    rates = build(scrapes, view).rates["words"]
+    assert (rates.acked_per_second, rates.failed_per_second) == (None, None)
 
 
 def test_process_ids_by_slot(scrapes: Scrapes) -> None:

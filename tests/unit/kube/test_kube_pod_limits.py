@@ -360,7 +360,21 @@ class TestWhatCannotBeHad:
 
     def test_pod_without_any_limit_keeps_its_capacity(self) -> None:
         unlimited = replace(pod(0, problem="Infeasible: x"), limit_millicores=None)
-        assert scene(unlimited).limits.capacities([S1.host]) == {S1.host: 2000.0}
+        played = scene(unlimited)
+        assert played.limits.capacities([S1.host]) == {S1.host: 2000.0}
+        assert played.follow() == [("sup-0", 600)]
+
+    def test_pod_without_any_limit_keeps_its_capacity_though_one_is_refused(self) -> None:
+        played = scene(pod(0, wanted=None))
+        played.pods.refusal = Refused("resize pod storm/sup-0 to 600m CPU: no")
+        assert played.follow() == [("sup-0", 600)]
+        assert played.limits.capacities([S1.host]) == {S1.host: 2000.0}
+
+    def test_pod_that_may_not_have_less_keeps_its_capacity(self) -> None:
+        played = scene(pod(0, wanted=1000.0))
+        played.pods.refusal = Refused("resize pod storm/sup-0 to 600m CPU: no")
+        assert played.follow() == [("sup-0", 600)]
+        assert played.limits.capacities([S1.host]) == {S1.host: 2000.0}
 
     @pytest.mark.parametrize(("error", "capped"), [(Refused, True), (Forbidden, True), (KubernetesError, False)])
     def test_what_the_api_server_refuses_is_not_planned_with(self, error: type[KubernetesError], capped: bool) -> None:

@@ -392,6 +392,9 @@ class TestLastPlanAndHold:
         later = {"managed": before, "now_seconds": LATER_SECONDS}
         assert not is_news(first, status_of(view(**later, held_resize=held(4, 8)))), "only the minutes differ"
         assert status_of(view(**later, held_resize=held(5, 8)))["heldResize"]["since"] == LATER
+        cooling = HeldResize({"count": 4}, Hold(HoldReason.COOL_DOWN, "the last change is 5 s old"))
+        another = status_of(view(**later, held_resize=cooling))["heldResize"]
+        assert (another["reason"], another["since"]) == ("CoolDown", LATER)
         assert status_of(view(**later))["heldResize"] is None
 
 
@@ -404,6 +407,12 @@ class TestSubmission:
             "attempts": 1,
             "retryAt": LATER,
         }
+
+    def test_what_there_is_nothing_to_say_of_is_left_out(self) -> None:
+        once = {"job": "words-submit-1", "fingerprint": "abc"}
+        assert status_of(view(job=("words-submit-1", "abc")))["submission"] == {**once, "submittedAt": NOW}
+        for_good = replace(FAILED_ONCE, retry_at_seconds=None)
+        assert "retryAt" not in status_of(for_good)["submission"]
 
     def test_that_succeeds_at_last_leaves_no_trouble_behind(self) -> None:
         failed = with_status(status_of(FAILED_ONCE))

@@ -47,6 +47,12 @@ def test_suspend_and_resume_are_said_once() -> None:
     assert next_action(suspended, None, PRINT) is None
 
 
+def test_topology_that_is_being_rebalanced_is_neither_suspended_nor_resumed() -> None:
+    rebalanced = replace(RUNNING, status="REBALANCING")
+    assert next_action(replace(SPEC, suspend=True), rebalanced, PRINT) is None
+    assert next_action(SPEC, rebalanced, PRINT) is None
+
+
 def test_adopted_topology_that_its_owner_deactivated_is_left_so() -> None:
     adopted = replace(SPEC, source=AdoptSource())
     inactive = replace(RUNNING, status="INACTIVE")

@@ -61,6 +61,16 @@ def test_series_unseen_for_long_is_forgotten() -> None:
     assert ledger.total("a", 2, 1.0, 11.0) == 1.0
 
 
+def test_series_that_is_seen_again_and_again_is_not_forgotten() -> None:
+    ledger = CounterLedger()
+    for now_seconds in (0.0, 10.0):
+        ledger.total("a", 1, 100.0, now_seconds)
+        ledger.totals([("b", 100.0)], 1, now_seconds)
+    ledger.forget_unseen_since(5.0)
+    assert ledger.total("a", 2, 1.0, 11.0) == 101.0
+    assert ledger.totals([("b", 1.0)], 2, 11.0) == {"b": 101.0}
+
+
 def test_slip_of_the_counter_does_not_lower_the_total() -> None:
     ledger = CounterLedger()
     ledger.total("a", 1, 10.0, 0.0)

@@ -35,7 +35,7 @@ class FakeCgroups:
         self.ceiling = ceiling
         self.deeds: list[str] = []
         self.fails: dict[str, int] = {}
-        self.waited_seconds = 0.0
+        self.waited_seconds: float | None = 0.0
 
     def _do(self, deed: str, name: str) -> None:
         if name in self.fails and deed != "remove":
@@ -199,6 +199,8 @@ def test_waiting_is_counted_on_when_a_limit_is_lifted_and_set_again() -> None:
         if group_and_seconds is not None:
             totals.append(ledger.total("waited", *group_and_seconds, 0.0))
     assert totals == [5.0, 8.0, 9.0, 10.0]
+    cgroups.waited_seconds = None
+    assert enforcing.throttled_seconds(Place(ExecutorKey(TOPOLOGY, 2, 2), 6700)) is None, "the kernel does not tell"
 
 
 def test_start_removes_its_own_leftovers_only() -> None:

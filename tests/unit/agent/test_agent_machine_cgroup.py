@@ -42,6 +42,21 @@ def test_version_1_with_accounting_mounted_apart(tmp_path: Path) -> None:
     assert found.throttled_seconds() == 0.5
 
 
+def test_a_folder_that_is_in_no_cgroup_file_system_is_no_cgroup(tmp_path: Path) -> None:
+    mounts = parse_mounts(mounts_below(tmp_path, *V1_APART))
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(CgroupError, match="is not a cgroup"):
+        describe_cgroup(tmp_path / "elsewhere", mounts)
+
+
+def test_a_hierarchy_that_is_mounted_within_another_is_the_one_that_counts(tmp_path: Path) -> None:
+    (tmp_path / "cpu/m1").mkdir(parents=True)
+    inner = "33 31 0:30 / ROOT/cpu rw - cgroup cgroup rw,cpu"
+    for lines in ((*V2, inner), (inner, *V2)):
+        found = describe_cgroup(tmp_path / "cpu/m1", parse_mounts(mounts_below(tmp_path, *lines)))
+        assert (found.version, found.mount_point) == (1, tmp_path / "cpu")
+
+
 def test_version_1_mounted_together(tmp_path: Path) -> None:
     (tmp_path / "m1").mkdir()
     mounts = parse_mounts(mounts_below(tmp_path, "32 31 0:29 / ROOT rw - cgroup cgroup rw,cpu,cpuacct"))

@@ -36,6 +36,16 @@ def test_round_trip_ignores_slow_outliers() -> None:
     assert statistics.round_trip_seconds == 0.002
 
 
+@pytest.mark.parametrize(
+    ("samples", "lower_quartile"), [((3, 1, 2, 4), 1), ((3, 1, 2, 4, 5), 2), ((8, 7, 6, 5, 4, 3, 2, 1), 2)]
+)
+def test_round_trip_is_the_lower_quartile(samples: tuple[int, ...], lower_quartile: int) -> None:
+    statistics = PeerStatistics()
+    for sample in samples:
+        statistics = statistics.after_answer(sample)
+    assert statistics.round_trip_seconds == lower_quartile
+
+
 def test_round_trip_follows_a_lasting_change() -> None:
     statistics = PeerStatistics()
     for _ in range(20):
@@ -56,9 +66,10 @@ def test_availability_is_of_the_last_probes_only() -> None:
 
 def test_round_trip_is_unknown_when_the_peer_has_gone() -> None:
     statistics = PeerStatistics().after_answer(0.001)
-    for _ in range(8):
+    for _ in range(7):
         statistics = statistics.after_silence()
-    assert statistics.round_trip_seconds is None
+    assert statistics.round_trip_seconds == 0.001, "who leaves some unanswered is no farther away"
+    assert statistics.after_silence().round_trip_seconds is None
 
 
 def test_probes_move_the_coordinate_the_same_way_each_time() -> None:
@@ -163,6 +174,31 @@ def test_a_supervisor_that_went_is_unavailable_until_nobody_remembers_that_it_an
     assert availability_after(HERE, *gone[1:]) == pytest.approx(1 / AVAILABILITY_PROBES)
     assert availability_after(HERE, *gone, ABSENT) is None
     assert availability_after(HERE, *gone, ABSENT, HERE) == 1.0
+    assert availability_after(HERE, *gone, ABSENT, SILENT, HERE) == 1.0, "it comes anew"
+
+
+@pytest.mark.parametrize("recovery", [HERE, SILENT, ABSENT])
+def test_that_names_cannot_be_looked_up_is_said_once_each_time(
+    recovery: Answer | NoSuchPeer | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    failure = NoLookup("storm-supervisor-7.storm: Temporary failure")
+    coming = iter([failure, failure, failure, recovery, recovery, failure])
+
+    def probe(_address: object) -> Answer | None:
+        outcome = next(coming)
+        if isinstance(outcome, NoLookup | NoSuchPeer):
+            raise outcome
+        return outcome
+
+    peers = Peers("a", {"b": ("storm-supervisor-7.storm", 9464)}, random.Random("a"), probe)
+    for _ in range(6):
+        peers.probe_one("b")
+    assert [message.split(" (")[0] for message in caplog.messages] == [
+        "cannot look up peers' names",
+        "peers' names can be looked up again",
+        "cannot look up peers' names",
+    ]
 
 
 def test_while_names_cannot_be_looked_up_nothing_is_learned_of_peers(

@@ -89,6 +89,18 @@ def test_what_left_for_good_is_forgotten() -> None:
     assert fold_of(anew) == 13.0
     folding.forget_unless(lambda _: False)
     assert folding.fold({}, 2.0) == FoldedTraffic([], [], {}, {})
+    assert fold_of(folding.fold(totals(t1=100.0, t2=3.0), 3.0)) == 3.0
+    folding.forget_unless(lambda _: False)
+    assert named(folding.fold(totals(t2=5.0), 4.0)) == {2: 5.0}
+
+
+def test_what_stays_is_remembered_when_others_are_forgotten() -> None:
+    folding = TrafficFolding(1)
+    folding.fold(totals(t1=100.0, t2=10.0, t3=1.0), 0.0)
+    folding.forget_unless(lambda key: key != pair(3))
+    late = folding.fold(totals(t1=101.0, t2=700.0), REVIEW_SECONDS)
+    assert (named(late), fold_of(late)) == ({2: 690.0}, 12.0), "each tuple of the second and first is in one series"
+    assert late.folded_tuples == {"t": 12.0}
 
 
 Steps = st.lists(st.dictionaries(st.integers(1, 6), st.integers(0, 50), max_size=6), min_size=1, max_size=12)

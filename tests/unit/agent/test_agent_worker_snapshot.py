@@ -10,6 +10,8 @@ from agent_snapshots import executor_document, snapshot_document
 from storm_operator.agent.worker_series import counter_readings, gauge_readings, latency_histograms
 from storm_operator.agent.worker_snapshot import SnapshotError, parse_worker_snapshot
 
+FLOW = {"source_task": 1, "stream": "s", "target_task": 2, "tuples": 3}
+
 
 def parse(**fields: Any) -> Any:
     return parse_worker_snapshot(json.dumps(snapshot_document(**fields)).encode())
@@ -42,6 +44,16 @@ def test_reads_every_part() -> None:
         ({"executors": [executor_document(2, task_end=1)]}, r"executors\[0\].task_end is 1, before task_start 2"),
         ({"executors": [executor_document(2, tid=True)]}, r"executors\[0\].tid must be a whole number"),
         ({"traffic": [{"source_task": 1, "stream": "s", "target_task": 2}]}, r"traffic\[0\].tuples must be a number"),
+        ({"traffic": [FLOW, {**FLOW, "source_task": "1"}]}, r"traffic\[1\].source_task must be a whole number"),
+        ({"traffic": [FLOW, {**FLOW, "target_task": True}]}, r"traffic\[1\].target_task must be a whole number"),
+        ({"traffic": [FLOW, {**FLOW, "stream": ""}]}, r"traffic\[1\].stream must be a non-empty string"),
+        ({"traffic": [FLOW, {**FLOW, "stream": 3}]}, r"traffic\[1\].stream must be a non-empty string"),
+        ({"traffic": [FLOW, {**FLOW, "tuples": True}]}, r"traffic\[1\].tuples must be a number"),
+        ({"traffic": [FLOW, {**FLOW, "tuples": "3"}]}, r"traffic\[1\].tuples must be a number"),
+        ({"traffic": [FLOW, {**FLOW, "tuples": -1}]}, r"traffic\[1\].tuples must be a number"),
+        ({"complete_latency": [{"task": 1, "sum_ms": 0, "count": 0}]}, "buckets must be a list"),
+        ({"complete_latency": [{"task": 1, "sum_ms": 0, "count": 0, "buckets": 3}]}, "buckets must be a list"),
+        ({"complete_latency": [{"task": 1, "sum_ms": 0, "count": 0, "buckets": []}]}, "buckets must be a list"),
         (
             {"complete_latency": [{"task": 1, "sum_ms": 0, "count": 0, "buckets": [[1, 0], [2, 0]]}]},
             "the last one null",

@@ -21,7 +21,7 @@ from storm_operator.core.placement.search.partition_state import (
     take,
 )
 from storm_operator.core.placement.search.refinement import refine
-from storm_operator.core.placement.search.step_prices import cheapest, cost_of_removing, moved, wake
+from storm_operator.core.placement.search.step_prices import cheapest, cost_of_removing, moved, overload_cost, wake
 from storm_operator.core.placement.search.survey import forget, network_at, survey
 
 KINDS = 6
@@ -161,10 +161,10 @@ def _place_again(search: Search, state: Partition, awake: Flags, members: Ints, 
 
 @inner
 def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int) -> float:
-    """Rebuild, and settle, as if `column` could take nothing."""
+    """Rebuild, and settle, as if `column` could take nothing; where no other has a port, it takes some all the same."""
     room = search.machines.room[column]
     members = members_of(state, column)
-    delta = _take_off(search, state, members)
+    delta = _take_off(search, state, members) - overload_cost(search, state, column)
     search.machines.room[column] = -CLOSED_MILLICORES
     delta += _place_again(search, state, awake, members, column)
     other = _one_of(rng, len(state.load))
@@ -175,8 +175,8 @@ def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Gene
     search.machines.room[column] = room
     for vertex in members_of(state, column):
         counted = search.graph.demand[vertex] + search.graph.outranking[vertex]
-        delta -= counted * search.tariff.overloaded_millicore  # it was no overload after all
-    return delta
+        delta -= counted * search.tariff.overloaded_millicore  # it counted as overload, whatever room there is
+    return delta + overload_cost(search, state, column)
 
 
 @inner

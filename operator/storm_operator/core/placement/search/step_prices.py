@@ -23,6 +23,15 @@ def outranking_overload(search: Search, column: int, load: float, outranking: fl
 
 
 @leaf
+def overload_cost(search: Search, state: Partition, column: int) -> float:
+    """What the overload of `column` costs as it is, by millicores and by priority."""
+    overload = max(state.load[column] - search.machines.room[column], 0.0)
+    if search.tariff.has_ranks:
+        overload += outranking_overload(search, column, state.load[column], state.outranking[column])
+    return overload * search.tariff.overloaded_millicore
+
+
+@leaf
 def change_of_outranking(search: Search, state: Partition, column: int, demand: float, outranking: float) -> float:
     """How much more that is with so much more on `column`."""
     before, ranked = state.load[column], state.outranking[column]
@@ -142,10 +151,7 @@ def total_cost(search: Search, state: Partition) -> float:
         for edge in range(search.graph.starts[vertex], search.graph.starts[vertex + 1]):
             network += search.graph.rates[edge] * distance(search, state, vertex, search.graph.neighbours[edge]) / 2.0
     for column in range(len(state.load)):
-        rest += max(state.load[column] - machines.room[column], 0.0) * tariff.overloaded_millicore
-        if tariff.has_ranks:
-            outranking = outranking_overload(search, column, state.load[column], state.outranking[column])
-            rest += outranking * tariff.overloaded_millicore
+        rest += overload_cost(search, state, column)
         if tariff.has_memory:
             rest += max(state.memory[column] - machines.memory[column], 0.0) * tariff.overfull_megabyte
         rest += max(state.workers[column] - machines.ports[column], 0) * tariff.missing_port

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ from storm_pipeline.dates import ALL_DATES, Bounds, Dates
 from storm_pipeline.error_console import error_console
 from storm_pipeline.lake import Lake, days_of, newest_dates, read
 from storm_pipeline.made import Sources
-from storm_pipeline.options import insist_on_writable
 from storm_pipeline.publishing import (
     CannotPublish,
     compose_profile,
@@ -65,7 +65,9 @@ def publication_of(file: Path | None, config_map: str | None, valid_days: float)
     if file is not None:
         if file.is_dir():
             raise typer.BadParameter(f"--publish: {file} is a folder; name a file in it, like {file / 'profile.json'}")
-        insist_on_writable("--publish", str(file.parent.absolute()))
+        folder = next(parent for parent in file.absolute().parents if parent.exists())
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise typer.BadParameter(f"--publish: nothing can be written to {folder}")
     return Publication(file, config_map, valid_days)
 
 

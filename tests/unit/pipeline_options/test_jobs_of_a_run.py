@@ -98,7 +98,7 @@ def test_what_a_job_would_refuse_when_it_begins_is_told_before_spark_starts(
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("file/profile.json", "--publish {}/file: nothing can be written there"),
+        ("file/profile.json", "--publish: nothing can be written to {}/file"),
         ("folder", "--publish: {0}/folder is a folder; name a file in it, like {0}/folder/profile.json"),
     ],
 )

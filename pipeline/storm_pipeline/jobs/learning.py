@@ -65,6 +65,7 @@ def publication_of(file: Path | None, config_map: str | None, valid_days: float)
     if file is not None:
         if file.is_dir():
             raise typer.BadParameter(f"--publish: {file} is a folder; name a file in it, like {file / 'profile.json'}")
+        # Looked at only: publishing makes folders that are not there, and a probe would be one more write to survive.
         folder = next(parent for parent in file.absolute().parents if parent.exists())
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise typer.BadParameter(f"--publish: nothing can be written to {folder}")

@@ -194,6 +194,14 @@ def test_auto_separates_where_state_costs_more_than_hops(
     assert list(workers_by_supervisor(place(case), "example").values()) == [workers]
 
 
+def test_where_supervisors_have_one_slot_auto_knows_that_kinds_apart_are_a_network_apart() -> None:
+    case = measured_example(Separation.AUTO)
+    far = replace(case.snapshot, distances=Distances({}, default_ms=100.0, worker_hop_ms=1.3))
+    single = replace(far, supervisors=tuple(replace(m, ports=m.ports[:1]) for m in far.supervisors))
+    found = [cheaper_together(each, case.settings, prices_of(each, case.settings)) for each in (far, single)]
+    assert found == [frozenset(), {"example"}]
+
+
 def test_auto_leaves_apart_what_is_apart_where_the_change_does_not_pay() -> None:
     case = measured_example(Separation.AUTO)
     distances = Distances({}, default_ms=4.0, worker_hop_ms=1.3)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE
+from storm_operator.core.placement.inventory import free_slots, obstacles
 from storm_operator.core.placement.objective import Prices, stateful_components
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -45,11 +46,20 @@ def cheaper_together(snapshot: ClusterSnapshot, settings: PlacementSettings, pri
     for executor, price in prices.state_of.items():
         lost[executor.topology_id] = lost.get(executor.topology_id, 0.0) + price
     crossing = _crossing_tuples(snapshot)
+    hop_ms = _hop_between_kinds_ms(snapshot, settings)
     return frozenset(
         topology_id
         for topology_id in settings.movable
-        if lost.get(topology_id, 0.0) <= crossing.get(topology_id, 0.0) * prices.between_workers_ms
+        if lost.get(topology_id, 0.0) <= crossing.get(topology_id, 0.0) * hop_ms
     )
+
+
+def _hop_between_kinds_ms(snapshot: ClusterSnapshot, settings: PlacementSettings) -> float:
+    """What a tuple pays between kinds apart: on two supervisors, where none has two slots for what may move."""
+    free = free_slots(snapshot, obstacles(snapshot, settings).values())
+    distances = snapshot.distances
+    is_room_for_both = any(len(slots) > 1 for slots in free.values())
+    return distances.between_workers_ms if is_room_for_both else distances.typical_ms
 
 
 def _crossing_tuples(snapshot: ClusterSnapshot) -> Mapping[str, float]:

@@ -50,6 +50,8 @@ def snapshot(
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Where to write it (default: stdout).")] = None,
 ) -> None:
     """Write a snapshot of a live cluster: what `storm-operator plan` reads. Takes one period."""
+    if file is not None and not file.parent.is_dir():
+        _fail(f"--file: there is no folder {file.parent} to write {file.name} into", EXIT_BAD_INPUT)
     try:
         client = NimbusClient(nimbus, named_by="--nimbus")
         session = ZooKeeperSession(zookeeper, named_by="--zookeeper")
@@ -82,12 +84,14 @@ def metrics_source(
 ) -> MetricsSource:
     """The Prometheus, or the agents on `hosts`: those named where they are said to be. ValueError when both are.
 
-    `match` narrows what the Prometheus is asked for.
+    `match` narrows what the Prometheus is asked for; ValueError, too, when none is.
     """
     if agents and prometheus is not None:
         raise ValueError("expected either --agent HOST=URL or --prometheus URL: one of them is asked, not both")
     if prometheus is not None:
         return PrometheusSource(checked_url("--prometheus", prometheus), match)
+    if match:
+        raise ValueError(f"--match {match} narrows what a Prometheus is asked for: give --prometheus URL as well")
     named = parse_agents(agents)
     return ScrapeSource(lambda: agent_urls(hosts(), agent_port, named))
 

@@ -59,7 +59,10 @@ def simulate(
     page: Annotated[
         bool, typer.Option("--page", help="Play it once, managed, at a pace to look at, beside the operator's page.")
     ] = False,
-    page_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of that page; 0: any.")] = DEFAULT_PORT,
+    page_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port of that page; 0: any.", show_default=str(DEFAULT_PORT)),
+    ] = None,
     pace: Annotated[
         float | None,
         typer.Option(
@@ -70,13 +73,15 @@ def simulate(
     """Play a scenario on a simulated Storm cluster: no Storm, no Java, much faster than real time."""
     # Not `markup`: a scenario's names are its author's, and may have brackets in them.
     console, errors = Console(highlight=False, markup=False, emoji=False), Console(highlight=False, stderr=True)
-    _check_page_options(page, pace, {"--profile": profile, "--output": output, "--history": history}, policy or ())
+    others = {"--profile": profile, "--output": output, "--history": history}
+    _check_page_options(page, {"--page-port": page_port, "--pace": pace}, others, policy or ())
     read = _read(scenario, errors)
-    names = policy or [next(iter(read.specs.values())).scheduling.policy]
+    names = list(dict.fromkeys(policy or ())) or [next(iter(read.specs.values())).scheduling.policy]
     _check_policies(names, errors)
     learned = _learned(profile, read.scenario) if profile else None
     if page:
-        _show(read.scenario, _under(names[0], read.specs), page_port, pace or DEFAULT_PACE, console.print)
+        port = DEFAULT_PORT if page_port is None else page_port
+        _show(read.scenario, _under(names[0], read.specs), port, pace or DEFAULT_PACE, console.print)
         return
     _check_places(output, history)
     try:
@@ -124,10 +129,13 @@ def _read(file: Path, errors: Console) -> ScenarioFile:
         raise typer.Exit(2) from error
 
 
-def _check_page_options(page: bool, pace: float | None, others: Mapping[str, object], policies: Sequence[str]) -> None:
-    """`others` are the options for what only several runs, each to its end, are good for."""
-    if pace is not None and not page:
-        raise typer.BadParameter("--pace is for --page, beside which the scenario is played at a pace to look at")
+def _check_page_options(
+    page: bool, of_page: Mapping[str, object], others: Mapping[str, object], policies: Sequence[str]
+) -> None:
+    """`of_page` are of the page alone; `others` are for what only several runs, each to its end, are good for."""
+    idle = [option for option, value in of_page.items() if value is not None and not page]
+    if idle:
+        raise typer.BadParameter(f"{idle[0]} is for --page, beside which the scenario is played at a pace to look at")
     given = [option for option, value in others.items() if value is not None]
     if page and given:
         raise typer.BadParameter(f"{given[0]} is not for --page, which plays the scenario once, to be looked at only")

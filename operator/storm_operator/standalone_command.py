@@ -240,6 +240,8 @@ def _connection(
         unusual = {option: others.get(name) not in (None, getattr(usual, name)) for option, name in ADDRESSES.items()}
         _refuse_beside_local({"--nimbus": nimbus, "--zookeeper": zookeeper, **unusual})
         return connection_to_local(local)
+    if others.get("match") and others.get("prometheus") is None:
+        raise typer.BadParameter("--match narrows what a Prometheus is asked for: give --prometheus URL as well")
     if not nimbus or not zookeeper:
         raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
     for address in nimbus:

@@ -42,7 +42,10 @@ def demo(
     page: Annotated[
         bool, typer.Option("--page", help="With --simulated: at a pace to look at, beside the operator's page.")
     ] = False,
-    page_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of that page; 0: any.")] = DEFAULT_PORT,
+    page_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port of that page; 0: any.", show_default=str(DEFAULT_PORT)),
+    ] = None,
     pace: Annotated[
         float | None,
         typer.Option(
@@ -58,13 +61,15 @@ def demo(
     console = Console(highlight=False)
     if page and not simulated:
         raise typer.BadParameter("--page needs --simulated; beside a real cluster storm-operator standalone serves it")
-    if pace is not None and not page:
-        raise typer.BadParameter("--pace is for --page, beside which the simulation is played at a pace to look at")
+    for option, value in (("--page-port", page_port), ("--pace", pace)):
+        if value is not None and not page:
+            raise typer.BadParameter(f"{option} is for --page, beside which it is played at a pace to look at")
     folder = output or (OUTPUT_SIMULATED if simulated else OUTPUT)
     check_output(folder)
     try:
         if page:
-            ended = play_beside_page(minutes, folder, console, page_port, pace or DEFAULT_PACE)
+            port = DEFAULT_PORT if page_port is None else page_port
+            ended = play_beside_page(minutes, folder, console, port, pace or DEFAULT_PACE)
         else:
             ended = play_simulated(minutes, folder, console) if simulated else run_demo(minutes, folder, console)
     except (AdapterError, DemoError, LocalClusterError, PageUnavailable, OSError) as error:

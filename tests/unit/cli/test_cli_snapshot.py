@@ -98,6 +98,8 @@ def test_agents_are_on_the_supervisors_hosts_unless_they_are_named() -> None:
         (["--agent", "h=http://a:1", "--agent", "h=http://b:1"], "names the host h twice"),
         (["--prometheus", "prometheus:9090"], "--prometheus is 'prometheus:9090': expected a URL such as"),
         (["--prometheus", "http://p:1", "--nimbus", "nonsense:port"], "nonsense:port"),
+        (["--match", "a='b'"], "--match a='b' narrows what a Prometheus is asked for"),
+        (["--file", "/no such/folder/x.json"], "--file: there is no folder /no such/folder to write x.json into"),
     ],
 )
 def test_bad_options_give_one_message_and_exit_code_2(arguments: Sequence[str], message: str) -> None:
@@ -132,9 +134,9 @@ def write(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Result]:
 def test_unwritable_file_is_one_message(tmp_path: Path, write: Callable[[Path], Result]) -> None:
     assert write(tmp_path / "s.json").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["s.json"]
-    refused = write(tmp_path / "absent" / "s.json")
+    refused = write(tmp_path / ("s" * 300))
     assert refused.exit_code == 2
-    assert "cannot be written: No such file" in refused.output
+    assert "cannot be written: File name too long" in refused.output
 
 
 def test_what_is_no_plain_file_is_written_to_and_not_replaced(tmp_path: Path, write: Callable[[Path], Result]) -> None:

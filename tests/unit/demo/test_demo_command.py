@@ -25,6 +25,7 @@ def nothing_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["--pace", "5"], "--pace is for --page"),
         (["--simulated", "--pace", "5"], "--pace is for --page"),
+        (["--simulated", "--page-port", "0"], "--page-port is for --page"),
         (["--page"], "--page needs --simulated"),
         (["--minutes", "inf"], "Input should be less than or equal to 1440"),
         (["--minutes", "1e9"], "Input should be less than or equal to 1440"),

@@ -285,10 +285,11 @@ def test_other_loads_are_refused(text: str) -> None:
 def test_the_command_plays_a_scenario_and_keeps_its_reports(tmp_path: Path) -> None:
     document = yaml.safe_load(EXAMPLE.read_text()) | {"durationSeconds": 60, "warmUpSeconds": 0, "faults": []}
     (tmp_path / "short.yaml").write_text(yaml.safe_dump(document))
-    told = CliRunner().invoke(app, ["simulate", str(tmp_path / "short.yaml"), "--policy", "liu", "-f", str(tmp_path)])
+    twice = ["--policy", "liu", "--policy", "liu"]
+    told = CliRunner().invoke(app, ["simulate", str(tmp_path / "short.yaml"), *twice, "-f", str(tmp_path)])
     assert told.exit_code == 0, told.output
     assert "Storm alone " in told.output
-    assert "policy liu" in told.output
+    assert told.output.splitlines()[2].count("policy liu") == 1, "played once"
     report = SimulationReport.from_json((tmp_path / "liu.json").read_text())
     assert report.policy == "liu"
     assert (tmp_path / "as-it-starts.json").exists()
@@ -402,6 +403,7 @@ def test_what_is_wrong_is_told_on_stderr(tmp_path: Path) -> None:
         ([str(tmp_path / "bad.yaml")], "bad.yaml: cannot be read"),
         ([str(EXAMPLE), "--policy", "best"], "--policy best: there are adaptive"),
         ([str(EXAMPLE), "--pace", "5"], "--pace is for --page"),
+        ([str(EXAMPLE), "--page-port", "0"], "--page-port is for --page"),
         ([str(EXAMPLE), "--page", "--profile", "learned.json"], "--profile is not for --page"),
         ([str(EXAMPLE), "--page", "--output", str(tmp_path)], "--output is not for --page"),
         ([str(EXAMPLE), "--page", "--history", str(tmp_path)], "--history is not for --page"),

@@ -73,6 +73,7 @@ def test_address_without_a_port_is_refused_with_an_example(
             ["--local", "local", "--agent-port", "9", "--prometheus", "http://a:9090"],
             "leave out --agent-port and --prometheus, or --local",
         ),
+        (["--nimbus", "a:1", "--zookeeper", "b:1", "--match", "c='d'"], "give --prometheus URL as well"),
         (["--local", "local", "--match", 'cluster="blue"'], "leave out --match, or --local"),
         (
             ["--local", "local", "--storm-home", "/tmp", "--storm-conf-dir", "/tmp"],

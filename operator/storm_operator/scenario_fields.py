@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from storm_operator.core.finite import is_finite, number_in_words
@@ -15,6 +15,27 @@ class InvalidScenario(Exception):
     """The file is no scenario; the message names the field, the value and what would be right."""
 
 
+def in_words(value: object) -> str:
+    """What stands in the file, as a message quotes it."""
+    return "left empty" if value is None else repr(value)
+
+
+def one_of(known: Collection[str]) -> Reader:
+    """A text of those `known`, which are named where it is none."""
+
+    def reader(value: object, path: str) -> str:
+        if not isinstance(value, str) or value not in known:
+            raise InvalidScenario(f"{path} is {in_words(value)}: one of {', '.join(known)} is right")
+        return value
+
+    return reader
+
+
+def required(given: Mapping[str, Any], field: str, reader: Reader, where: str) -> Any:
+    """As `read`, of a field that must be there."""
+    return reader(given.get(field), f"{where}.{field}")
+
+
 def read(given: Mapping[str, Any], field: str, reader: Reader, default: Any, where: str = "") -> Any:
     """The field of the mapping at the path `where` ("": the document); `default` where it is left out."""
     return reader(given[field], f"{where}.{field}".removeprefix(".")) if field in given else default
@@ -25,7 +46,7 @@ def number(right: str, fits: Callable[[float], bool]) -> Reader:
 
     def reader(value: object, path: str) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InvalidScenario(f"{path} is {value!r}: {right} is right")
+            raise InvalidScenario(f"{path} is {in_words(value)}: {right} is right")
         if not is_finite(value) or not fits(value):
             raise InvalidScenario(f"{path} is {number_in_words(value)}: {right} is right")
         return float(value)
@@ -43,7 +64,7 @@ def whole(least: int, most: int | None = None) -> Reader:
 
     def reader(value: object, path: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidScenario(f"{path} is {value!r}: a whole number of {least} or more is right")
+            raise InvalidScenario(f"{path} is {in_words(value)}: a whole number of {least} or more is right")
         if most is not None and value > most:
             raise InvalidScenario(f"{path} is {value}: up to {most:,} can be simulated")
         return value
@@ -58,25 +79,25 @@ def by_name(reader: Reader) -> Reader:
 
 def flag(value: object, path: str) -> bool:
     if not isinstance(value, bool):
-        raise InvalidScenario(f"{path} is {value!r}: true or false is right")
+        raise InvalidScenario(f"{path} is {in_words(value)}: true or false is right")
     return value
 
 
 def text(value: object, path: str) -> str:
     if not isinstance(value, str) or not value:
-        raise InvalidScenario(f"{path} is {value!r}: a text is right")
+        raise InvalidScenario(f"{path} is {in_words(value)}: a text is right")
     return value
 
 
 def mapping(value: object, path: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidScenario(f"{path} is {type(value).__name__}: a mapping is right")
+        raise InvalidScenario(f"{path} is {in_words(value)}: a mapping is right")
     return value
 
 
 def sequence(value: object, path: str) -> Sequence[Any]:
     if not isinstance(value, list):
-        raise InvalidScenario(f"{path} is {value!r}: a list is right")
+        raise InvalidScenario(f"{path} is {in_words(value)}: a list is right")
     return value
 
 

@@ -27,10 +27,13 @@ from storm_operator.scenario_fields import (
     Reader,
     by_name,
     flag,
+    in_words,
     mapping,
     number,
+    one_of,
     only,
     read,
+    required,
     sequence,
     text,
     whole,
@@ -227,24 +230,22 @@ def _supervisor_groups(given: object) -> Sequence[tuple[Mapping[str, Any], str]]
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
         return [({"count": given}, "supervisors")]
     raise InvalidScenario(
-        f"supervisors is {given!r}: a number of 0 or more, a mapping with any of {', '.join(SUPERVISOR_FIELDS)}, "
-        "or a list of such mappings is right"
+        f"supervisors is {in_words(given)}: a number of 0 or more, a mapping with any of "
+        f"{', '.join(SUPERVISOR_FIELDS)}, or a list of such mappings is right"
     )
 
 
 def _topology_list(given: Mapping[str, Any]) -> Sequence[object]:
     value = given.get("topologies")
     if not isinstance(value, list) or not value:
-        raise InvalidScenario(f"topologies is {value!r}: a list of at least one is right")
+        raise InvalidScenario(f"topologies is {in_words(value)}: a list of at least one is right")
     return value
 
 
 def _topology(given: object, number_of_it: int) -> SimulatedTopology:
     where = f"topologies[{number_of_it - 1}]"
     told = mapping(given, where)
-    workload = str(told.get("workload"))
-    if workload not in WORKLOADS:
-        raise InvalidScenario(f"{where}.workload is {workload!r}: one of {', '.join(WORKLOADS)} is right")
+    workload = required(told, "workload", one_of(WORKLOADS), where)
     readers = _readers_of(workload)
     only(told, ("workload", "name", "load", *readers), f"{where} ({workload})")
     name = read(told, "name", text, workload, where)
@@ -254,7 +255,7 @@ def _topology(given: object, number_of_it: int) -> SimulatedTopology:
         if field in told
     }
     if "load" in told:
-        settings["load"] = _load(str(told["load"]), where)
+        settings["load"] = _load(read(told, "load", text, None, where), where)
     try:
         topology = WORKLOADS[workload](topology_id=f"{name}-{number_of_it}", name=name, **settings)
     except ValueError as error:
@@ -304,11 +305,9 @@ def _load(text: str, where: str) -> LoadShape:
 
 def _fault(given: object, where: str) -> Fault:
     told = mapping(given, where)
-    kind = str(told.get("kind"))
-    if kind not in FAULT_FIELDS:
-        raise InvalidScenario(f"{where}.kind is {kind!r}: one of {', '.join(FAULT_FIELDS)} is right")
+    kind = required(told, "kind", one_of(FAULT_FIELDS), where)
     only(told, ("kind", "supervisor", "atSeconds", "untilSeconds", *FAULT_FIELDS[kind]), f"{where} ({kind})")
-    supervisor, at = str(told.get("supervisor")), read(told, "atSeconds", NOT_NEGATIVE, 0.0, where)
+    supervisor, at = str(told.get("supervisor") or ""), read(told, "atSeconds", NOT_NEGATIVE, 0.0, where)
     later = number(f"a number of more than atSeconds, {at:g},", lambda value: value > at)
     until = read(told, "untilSeconds", later, None, where)
     if kind == "dies":

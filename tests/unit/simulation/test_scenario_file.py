@@ -85,7 +85,7 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
             {"faults": [{"kind": "explodes", "supervisor": "supervisor-1"}]},
             "^faults\\[0\\]\\.kind is 'explodes': one of dies",
         ),
-        ({"scheduling": []}, "scheduling is list: a mapping is right"),
+        ({"scheduling": []}, "scheduling is \\[\\]: a mapping is right"),
         (
             {"scheduling": {"policy": "adaptivee"}},
             "^scheduling\\.policy is 'adaptivee': one of adaptive, .* is right",
@@ -123,7 +123,7 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
         ({"supervisors": "zero"}, f"^supervisors is 'zero': {SUPERVISORS}"),
         ({"supervisors": True}, f"^supervisors is True: {SUPERVISORS}"),
         ({"supervisors": -1}, f"^supervisors is -1: {SUPERVISORS}"),
-        ({"supervisors": [{}, 3]}, "^supervisors\\[1\\] is int: a mapping is right"),
+        ({"supervisors": [{}, 3]}, "^supervisors\\[1\\] is 3: a mapping is right"),
         ({"supervisors": {"count": -4}}, "^supervisors\\.count is -4: a whole number of 0 or more is right"),
         ({"supervisors": [{}, {"slots": 1.5}]}, "^supervisors\\[1\\]\\.slots is 1.5: a whole number of 1 or more is"),
         ({"supervisors": {"capacityMillicores": 0}}, "^supervisors\\.capacityMillicores is 0: a number of 50 or more"),
@@ -141,6 +141,10 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
             "^warmUpSeconds is 6000: less than 1200, when the last period of durationSeconds ends, is right",
         ),
         ({"faults": 5}, "^faults is 5: a list is right"),
+        ({"durationSeconds": None}, "^durationSeconds is left empty: a number of more than 0 is right"),
+        ({"supervisors": None}, "^supervisors is left empty: a number of 0 or more, a mapping"),
+        ({"topologies": [{}]}, "^topologies\\[0\\]\\.workload is left empty: one of wordcount, http-monitor"),
+        ({"faults": [{}]}, "^faults\\[0\\]\\.kind is left empty: one of dies, slows, availability is right"),
         ({"supervisors": {"count": 100_000_000}}, "^supervisors\\.count is 100000000: up to 10,000 can be simulated"),
         ({"supervisors": 100_000_000}, "^supervisors\\.count is 100000000: up to 10,000 can be simulated"),
         (
@@ -174,7 +178,7 @@ def test_what_is_wrong_is_named(change: dict[str, object], message: str) -> None
         ({"cpuMs": {"split": -0.2}}, ".cpuMs.split is -0.2: a number of 0 or more is right"),
         ({"cpuMs": {"split": "0.2"}}, ".cpuMs.split is '0.2': a number of 0 or more is right"),
         ({"cpuMs": {"sieve": 0.2}}, ".cpuMs.sieve: one of count, sentences, split is right"),
-        ({"cpuMs": 0.2}, ".cpuMs is float: a mapping is right"),
+        ({"cpuMs": 0.2}, ".cpuMs is 0.2: a mapping is right"),
         ({"name": ""}, ".name is '': a text is right"),
         (
             {"stages": 7},

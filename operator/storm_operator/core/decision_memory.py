@@ -30,7 +30,7 @@ TELL_WHO_IS_SHORT = frozenset({HoldReason.TOO_LITTLE_CAPACITY, HoldReason.NOT_DU
 
 @dataclass(frozen=True, slots=True)
 class KnownBad:
-    """What is remembered of a target that nobody wants again: which slots it used, and who sat with whom.
+    """What is remembered of a target that nobody wants again: which slots it used, who sat with whom, and whose it is.
 
     `rolled_back_at_seconds` None: a person has refused it, which stands.
     """
@@ -38,10 +38,12 @@ class KnownBad:
     target_hash: str
     arrangement_hash: str
     rolled_back_at_seconds: float | None = None
+    topology_ids: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, target: Assignment, rolled_back_at_seconds: float | None = None) -> KnownBad:
-        return cls(assignment_hash(target), arrangement_hash(target), rolled_back_at_seconds)
+        topology_ids = frozenset(executor.topology_id for executor in target.slot_of)
+        return cls(assignment_hash(target), arrangement_hash(target), rolled_back_at_seconds, topology_ids)
 
     def counts_at(self, now_seconds: float) -> bool:
         """Whether it still is a reason against such a target."""
@@ -126,6 +128,15 @@ class DecisionMemory:
                 )
             ),
             None,
+        )
+
+    def rolled_back_lately(self, topology_ids: Iterable[str], now_seconds: float) -> int:
+        """How many targets of any of these topologies were rolled back within a day."""
+        asked = frozenset(topology_ids)
+        return sum(
+            known.rolled_back_at_seconds is not None and known.counts_at(now_seconds)
+            for known in self.known_bad
+            if known.topology_ids & asked
         )
 
     def with_decision(self, topology_ids: Iterable[str], decision: Decision) -> DecisionMemory:

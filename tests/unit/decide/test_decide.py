@@ -257,6 +257,23 @@ def test_cool_down() -> None:
     planned(decision(memory=set_back))
 
 
+def test_cool_down_doubles_with_each_plan_of_the_topology_that_was_rolled_back_within_a_day() -> None:
+    """Where many targets are as good as each other, the next is another one, and as bad as those before."""
+    memory = DecisionMemory(changed_at_seconds={"line": NOW_SECONDS - 100.0})
+    planned(decision(memory=memory))
+    for port, age_seconds in enumerate((DAY_SECONDS, 400.0, 100.0)):
+        bad = Assignment(
+            {executor: dataclasses.replace(slot, port=slot.port + port + 1) for executor, slot in APART.items()}
+        )
+        memory = memory.with_known_bad(bad, NOW_SECONDS - age_seconds)
+    others = Assignment({dataclasses.replace(next(iter(APART)), topology_id="another"): WorkerSlot("gone", 9)})
+    memory = memory.with_known_bad(others, NOW_SECONDS).with_known_bad(Assignment({**APART, **others.slot_of}))
+    assert "may follow after 240 s, since 2 plans made things worse within a day" in held(
+        decision(memory=memory), HoldReason.COOL_DOWN
+    )
+    planned(decision(memory=dataclasses.replace(memory, changed_at_seconds={"line": NOW_SECONDS - 240.0})))
+
+
 def test_a_small_gain_holds_with_its_figures() -> None:
     message = held(decision(minimum_gain_percent=99.9), HoldReason.GAIN_TOO_SMALL)
     assert "tuple-ms/s" in message

@@ -179,3 +179,8 @@ class PlacementSettings:
     restart_seconds: float = 8.0
     priority: Mapping[str, int] = field(default_factory=dict)
     resources: ResourceSettings = field(default_factory=ResourceSettings)
+
+    @property
+    def are_held(self) -> bool:
+        """Whether movable executors are held to their CPU, so that who has a low priority can be made to wait."""
+        return self.scheduling.mode is Mode.ENFORCE and self.resources.enforcement is Enforcement.EXECUTOR

@@ -26,7 +26,7 @@ from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, 
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.placement.priorities import RANK_FACTOR, outranking_millicores
-from storm_operator.core.settings import PlacementSettings
+from storm_operator.core.settings import Enforcement, PlacementSettings, ResourceSettings
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPeriod
 
 HIGH, LOW, LOWER = (chain_topology(name, ("spout", 1), ("bolt", 1)) for name in ("high", "low", "lower"))
@@ -54,6 +54,11 @@ def settings(priority: Mapping[str, int]) -> PlacementSettings:
     return replace(placement_settings(ALL), priority=priority)
 
 
+def nobody_held(priority: Mapping[str, int]) -> PlacementSettings:
+    """Who is on a supervisor that is too small goes short there whatever its priority."""
+    return replace(settings(priority), resources=ResourceSettings(enforcement=Enforcement.NONE))
+
+
 def loads(assignment: Assignment | Infeasible) -> dict[str, set[str]]:
     """The topologies on each supervisor."""
     assert not isinstance(assignment, Infeasible)
@@ -67,8 +72,29 @@ def loads(assignment: Assignment | Infeasible) -> dict[str, set[str]]:
 def test_highest_priority_shares_with_nobody_and_the_others_go_short(first: str) -> None:
     in_force = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
     priority = dict.fromkeys(RISING, 1) | {first: 2}
-    target = place_adaptive(in_force, NEEDS, settings(priority))
+    target = place_adaptive(in_force, NEEDS, nobody_held(priority))
     assert {first} in loads(target).values()
+
+
+def test_where_the_highest_priority_is_served_first_it_may_share_and_stays_where_it_is() -> None:
+    """On each of two supervisors, which is all the CPU that there is; the others wait. Not a worker restarts for it."""
+    halves = {"spout": "s1:6700", "bolt": "s2:6701"}
+    spread = cluster(dict.fromkeys(RISING, "s1:6700"))
+    where = placed(HIGH, halves) | placed(LOW, dict.fromkeys(halves, "s1:6702"))
+    where |= placed(LOWER, dict.fromkeys(halves, "s2:6703"))
+    in_force = replace(spread, assignment=Assignment(where))
+    priority = {"high": 2, "low": 1, "lower": 1}
+    assert place_adaptive(in_force, NEEDS, settings(priority)) == in_force.assignment
+    assert place_adaptive(in_force, NEEDS, nobody_held(priority)) != in_force.assignment
+
+
+def test_who_is_served_first_is_moved_where_it_goes_short_of_what_others_have() -> None:
+    """1,600 of the highest priority on a supervisor of 900, and 800 of the lowest on the other."""
+    in_force = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
+    target = place_adaptive(in_force, NEEDS, settings({"high": 2, "low": 2, "lower": 1}))
+    assert not isinstance(target, Infeasible)
+    there = {at: sum(e.topology_id != "lower" for e in residents) for at, residents in target.residents().items()}
+    assert there == {"s1": 2, "s2": 2}
 
 
 def test_equal_priorities_are_placed_as_without_any() -> None:
@@ -84,7 +110,7 @@ def test_priority_moves_nothing_where_there_is_room_for_all() -> None:
 
 def test_a_plan_frees_a_high_priority_though_the_overload_stays_as_large() -> None:
     in_force = cluster({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
-    chosen = settings(RISING)
+    chosen = nobody_held(RISING)
     proposal = place_adaptive(in_force, NEEDS, chosen)
     decision = decide(in_force, NEEDS, proposal, chosen, DecisionMemory(), now_seconds=NOW_SECONDS, plan_id="p")
     assert isinstance(decision, Plan)
@@ -96,8 +122,8 @@ def test_a_plan_frees_a_high_priority_though_the_overload_stays_as_large() -> No
 
 def test_where_the_best_is_in_force_nothing_is_to_be_done() -> None:
     in_force = cluster({"high": "s1:6700", "low": "s2:6701", "lower": "s2:6700"})
-    assert loads(place_adaptive(in_force, NEEDS, settings(RISING))) == {"s1": {"high"}, "s2": {"low", "lower"}}
-    assert place_adaptive(in_force, NEEDS, settings(RISING)) == in_force.assignment
+    assert loads(in_force.assignment) == {"s1": {"high"}, "s2": {"low", "lower"}}
+    assert place_adaptive(in_force, NEEDS, nobody_held(RISING)) == in_force.assignment
 
 
 def test_no_high_priority_is_made_to_share_what_only_a_low_one_lacks() -> None:
@@ -120,7 +146,10 @@ def test_no_high_priority_is_made_to_share_what_only_a_low_one_lacks() -> None:
 
 
 def test_a_low_priority_uses_what_a_high_one_leaves_and_no_more() -> None:
-    """Two low ones beside the high ones lack only 100, most of it the high ones; with one there low ones lack 150."""
+    """Two low ones beside the high ones lack only 100, most of it the high ones; with one there low ones lack 150.
+
+    Where the high ones are served first low ones lack 50 in all beside them, and go to where that is.
+    """
     high, low = chain_topology("high", ("spout", 2)), chain_topology("low", ("spout", 2), ("bolt", 2))
     large, small = supervisors(2, capacity=1000.0)
     machines = (large, replace(small, cpu_capacity_millicores=500.0))
@@ -128,10 +157,13 @@ def test_a_low_priority_uses_what_a_high_one_leaves_and_no_more() -> None:
     in_force = snapshot((high, low), machines, slot_of, rates=even_traffic(low, 100.0))
     needs = dict.fromkeys(high.executors, 300.0) | dict.fromkeys(low.executors, 200.0)
     chosen = replace(placement_settings((high, low)), priority={"high": 1, "low": 0})
-    target = place_adaptive(in_force, Demand(needs, needs), chosen)
-    assert not isinstance(target, Infeasible)
-    on_s1 = sorted(e.topology_id for e, slot in target.slot_of.items() if slot.supervisor_id == "s1")
-    assert on_s1 == ["high", "high", "low"]
+    on_s1 = []
+    for enforcement in (Enforcement.NONE, Enforcement.EXECUTOR):
+        resources = ResourceSettings(enforcement=enforcement)
+        target = place_adaptive(in_force, Demand(needs, needs), replace(chosen, resources=resources))
+        assert not isinstance(target, Infeasible)
+        on_s1.append(sorted(e.topology_id for e in target.residents()["s1"]))
+    assert on_s1 == [["high", "high", "low"], ["high", "low", "low", "low"]]
 
 
 def test_obstacles_keep_their_place_whatever_their_priority() -> None:
@@ -144,9 +176,15 @@ def test_obstacles_keep_their_place_whatever_their_priority() -> None:
 def test_overload_counts_ten_times_for_each_step_of_priority() -> None:
     wanted = {"high": {"s1": 800.0}, "low": {"s1": 800.0}, "lower": {"s2": 800.0}}
     room = {"s1": 900.0, "s2": 900.0}
-    assert outranking_millicores(wanted, room, {"high": 9, "low": 4}) == 700.0 * (RANK_FACTOR - 1) / 2
-    assert outranking_millicores(wanted, room, ALIKE) == 0.0
-    assert outranking_millicores(wanted, {"s1": 1600.0, "s2": 900.0}, RISING) == 0.0
+    one_step = RANK_FACTOR - 1.0
+    for are_held, counted in ((False, 700.0 * one_step / 2), (True, 0.0)):
+        assert outranking_millicores(wanted, room, {"high": 9, "low": 4}, are_held=are_held) == counted
+        assert outranking_millicores(wanted, room, ALIKE, are_held=are_held) == 0.0
+        assert outranking_millicores(wanted, {"s1": 1600.0, "s2": 900.0}, RISING, are_held=are_held) == 0.0
+    both = {"high": 9, "low": 9, "lower": 4}
+    assert outranking_millicores(wanted, room, both, are_held=True) == 700.0 * one_step
+    found = outranking_millicores(wanted, {"s1": 300.0}, RISING, are_held=True)
+    assert found == (1300.0 + 500.0 * RANK_FACTOR) * one_step
 
 
 def test_the_objective_prices_who_goes_short() -> None:

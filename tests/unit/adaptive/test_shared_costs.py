@@ -12,6 +12,7 @@ from placement_cases import Case, burdened, random_case
 from storm_operator.core.model import Assignment
 from storm_operator.core.placement.objective import cost_seen, prices_of, see
 from storm_operator.core.placement.shared_costs import SharedCosts
+from storm_operator.core.settings import Enforcement, ResourceSettings
 from storm_operator.core.shuffle_shares import ShuffleShares
 
 
@@ -23,7 +24,8 @@ def shared_case(seed: int) -> Case:
     room = {e: need * rng.uniform(1.0, 2.0) for e, need in needs.items()}
     coming = {e: 1.2 * need for e, need in needs.items() if rng.random() < 0.3}
     demand = replace(case.demand, room_millicores=room, coming_millicores=coming) if seed % 4 else case.demand
-    return replace(case, demand=demand, settings=replace(case.settings, priority=priority))
+    resources = ResourceSettings(enforcement=Enforcement.NONE if seed % 2 else Enforcement.EXECUTOR)
+    return replace(case, demand=demand, settings=replace(case.settings, priority=priority, resources=resources))
 
 
 def some_assignment(case: Case, rng: random.Random) -> Assignment:

@@ -175,7 +175,9 @@ def _cpu_seen(
     overload = excess(wanted, room)
     if not overload or not are_ranked(settings.priority):
         return wanted, overload, 0.0
-    return wanted, overload, outranking_millicores(_wanted_by_topology(assignment, demand), room, settings.priority)
+    by_topology = _wanted_by_topology(assignment, demand)
+    outranking = outranking_millicores(by_topology, room, settings.priority, are_held=settings.are_held)
+    return wanted, overload, outranking
 
 
 def cost_seen(snapshot: ClusterSnapshot, seen: SeenAssignment, prices: Prices) -> Cost:

@@ -52,7 +52,7 @@ class SharedCosts:
 
     def __init__(self, shares: ShuffleShares, settings: PlacementSettings) -> None:
         snapshot = shares.snapshot
-        self._priority = settings.priority
+        self._priority, self._are_held = settings.priority, settings.are_held
         self._prices = prices_of(snapshot, settings)
         self._room = room_for_executors(snapshot, settings)
         self._memory = memory_capacities(snapshot)
@@ -80,7 +80,7 @@ class SharedCosts:
         if not overload or not are_ranked(self._priority):
             return overload
         by_topology = {topology_id: part.millicores for topology_id, part in parts.items()}
-        return overload + outranking_millicores(by_topology, self._room, self._priority)
+        return overload + outranking_millicores(by_topology, self._room, self._priority, are_held=self._are_held)
 
     def _overfull_megabytes(self, parts: Mapping[str, _Part]) -> float:
         return excess(_summed(part.megabytes for part in parts.values()), self._memory)

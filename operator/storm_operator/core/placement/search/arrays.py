@@ -26,7 +26,7 @@ def search_of(problem: Problem) -> Search:
             rates=np.ascontiguousarray(traffic.data, dtype=np.float64),
             bonds=np.zeros(0),
             demand=problem.demand,
-            outranking=problem.outranking,
+            rank=problem.rank,
             memory=problem.memory,
             share=problem.share,
             group=problem.group_of,
@@ -35,7 +35,7 @@ def search_of(problem: Problem) -> Search:
     machines = Machines(
         room=problem.usable - problem.fixed_load,
         taken=problem.fixed_load,
-        taken_outranking=problem.fixed_outranking,
+        taken_above=problem.fixed_above,
         memory=problem.usable_memory - problem.fixed_memory,
         loss_ms=problem.loss_ms,
         is_risky=problem.is_risky,
@@ -80,8 +80,8 @@ def tariff_of(problem: Problem) -> Tariff:
     farthest = float(problem.zone_ms.max(initial=0.0))
     everything = float(problem.traffic.sum()) * max(farthest, problem.between_workers_ms)
     everything += problem.supervisor_price * len(problem.supervisors) + 1.0
-    everything += problem.overload_price * float(problem.demand.sum() + problem.outranking.sum())
-    everything += problem.overload_price * float(problem.fixed_outranking.sum())
+    needs = float(problem.demand.sum() + problem.fixed_load.sum())
+    everything += problem.overload_price * needs * (1.0 + float(problem.rank_steps.sum()))
     everything += problem.overfull_price * float(problem.memory.sum())
     everything += float(problem.share.sum() * problem.loss_ms.max(initial=0.0))
     return Tariff(
@@ -93,7 +93,8 @@ def tariff_of(problem: Problem) -> Tariff:
         smallest_gain=SMALLEST_GAIN * float(problem.traffic.sum() * farthest + 1.0),
         has_restarts=bool(problem.restart_price.any()),
         has_memory=bool(problem.memory.any()),
-        has_ranks=bool(problem.outranking.any() or problem.fixed_outranking.any()),
+        rank_steps=problem.rank_steps,
+        are_held=problem.are_held,
     )
 
 

@@ -45,19 +45,18 @@ def match(graph: Graph, order: Ints, largest: float) -> tuple[Ints, int]:
 
 @compiled
 def contract(graph: Graph, cluster: Ints, clusters: int) -> Graph:
-    """The graph whose vertices are the clusters; a cluster has the group of its first vertex."""
-    demand, outranking = np.zeros(clusters), np.zeros(clusters)
-    memory, share = np.zeros(clusters), np.zeros(clusters)
-    group = np.full(clusters, NOWHERE)
+    """The graph whose vertices are the clusters; a cluster has the group, and so the rank, of its first vertex."""
+    demand, memory, share = np.zeros(clusters), np.zeros(clusters), np.zeros(clusters)
+    group, rank = np.full(clusters, NOWHERE), np.zeros(clusters, dtype=np.int64)
     starts_of = np.zeros(clusters + 1, dtype=np.int64)
     for vertex in range(len(cluster)):
         demand[cluster[vertex]] += graph.demand[vertex]
-        outranking[cluster[vertex]] += graph.outranking[vertex]
         memory[cluster[vertex]] += graph.memory[vertex]
         share[cluster[vertex]] += graph.share[vertex]
         starts_of[cluster[vertex] + 1] += 1
         if group[cluster[vertex]] == NOWHERE:
             group[cluster[vertex]] = graph.group[vertex]
+            rank[cluster[vertex]] = graph.rank[vertex]
     starts_of = np.cumsum(starts_of)
     members = np.zeros(len(cluster), dtype=np.int64)
     filled = starts_of[:-1].copy()
@@ -65,7 +64,7 @@ def contract(graph: Graph, cluster: Ints, clusters: int) -> Graph:
         members[filled[cluster[vertex]]] = vertex
         filled[cluster[vertex]] += 1
     starts, neighbours, rates = _joined(graph, cluster, clusters, members, starts_of)
-    return Graph(starts, neighbours, rates, rates[:0], demand, outranking, memory, share, group)
+    return Graph(starts, neighbours, rates, rates[:0], demand, rank, memory, share, group)
 
 
 @inner

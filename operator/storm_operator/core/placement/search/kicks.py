@@ -174,8 +174,9 @@ def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Gene
         delta += refine(search, state, awake)
     search.machines.room[column] = room
     for vertex in members_of(state, column):
-        counted = search.graph.demand[vertex] + search.graph.outranking[vertex]
-        delta -= counted * search.tariff.overloaded_millicore  # it counted as overload, whatever room there is
+        counted = 1.0 + search.tariff.rank_steps[: search.graph.rank[vertex]].sum()
+        # All that it needs counted as overload, whatever room there is.
+        delta -= counted * search.graph.demand[vertex] * search.tariff.overloaded_millicore
     return delta + overload_cost(search, state, column)
 
 

@@ -32,8 +32,8 @@ class Graph(NamedTuple):
     """What is saved when the two share a supervisor, in tuple-ms/s, where all supervisors are equally far apart."""
     demand: Floats
     """Millicores."""
-    outranking: Floats
-    """Millicores that going short of `demand` counts on top for priority."""
+    rank: Ints
+    """Steps above the lowest priority."""
     memory: Floats
     """Declared MB."""
     share: Floats
@@ -48,8 +48,8 @@ class Machines(NamedTuple):
     """Millicores that may be filled."""
     taken: Floats
     """Millicores that others fill already."""
-    taken_outranking: Floats
-    """What those count on top for priority."""
+    taken_above: Floats
+    """[n-th step, supervisor] Of those millicores what is of others above that step of priority."""
     memory: Floats
     """MB that may be filled."""
     loss_ms: Floats
@@ -77,8 +77,10 @@ class Tariff(NamedTuple):
     """Whether moves may save restarts: without, putting a vertex somewhere never saves anything but network."""
     has_memory: bool
     """Whether anybody declares memory; else nothing is added up."""
-    has_ranks: bool
-    """Whether anybody's overload counts more than once; else nothing is weighed."""
+    rank_steps: Floats
+    """How much more a millicore counts that those above each step of priority go short of; none if all are alike."""
+    are_held: bool
+    """Whether who outranks others is served before them; else all bear an overload alike."""
 
 
 class Homes(NamedTuple):
@@ -100,7 +102,8 @@ class Partition(NamedTuple):
     inside: Floats
     """The bonds of each vertex with those on its supervisor."""
     load: Floats
-    outranking: Floats
+    above: Floats
+    """[n-th step, supervisor] Of `load` what is of vertices above that step of priority."""
     memory: Floats
     size: Ints
     first: Ints
@@ -156,7 +159,7 @@ def empty_partition(vertices: int, machines: Machines) -> Partition:
         place=np.full(vertices, NOWHERE, dtype=np.int64),
         inside=np.zeros(vertices),
         load=np.zeros(columns),
-        outranking=np.zeros(columns),
+        above=np.zeros_like(machines.taken_above),
         memory=np.zeros(columns),
         size=np.zeros(columns, dtype=np.int64),
         first=np.full(columns, NOWHERE, dtype=np.int64),
@@ -211,7 +214,8 @@ def put(search: Search, state: Partition, vertex: int, column: int) -> None:
     homes, group = search.homes, search.graph.group[vertex]
     state.place[vertex] = column
     state.load[column] += search.graph.demand[vertex]
-    state.outranking[column] += search.graph.outranking[vertex]
+    for step in range(search.graph.rank[vertex]):
+        state.above[step, column] += search.graph.demand[vertex]
     state.memory[column] += search.graph.memory[vertex]
     state.size[column] += 1
     first = state.first[column]
@@ -239,12 +243,13 @@ def take(search: Search, state: Partition, vertex: int) -> None:
     state.place[vertex] = NOWHERE
     state.inside[vertex] = 0.0
     state.load[column] -= search.graph.demand[vertex]
-    state.outranking[column] -= search.graph.outranking[vertex]
+    for step in range(search.graph.rank[vertex]):
+        state.above[step, column] -= search.graph.demand[vertex]
     state.memory[column] -= search.graph.memory[vertex]
     state.size[column] -= 1
     if state.size[column] == 0:
         state.load[column] = 0.0  # no rounding is left behind
-        state.outranking[column] = 0.0
+        state.above[:, column] = 0.0
         state.memory[column] = 0.0
     after, before = state.after[vertex], state.before[vertex]
     if before == NOWHERE:

@@ -19,7 +19,7 @@ from storm_operator.core.executor_values import rows_of, values_of
 from storm_operator.core.model import Assignment, Demand, Executor, WorkerSlot, in_order
 from storm_operator.core.placement.capacity import by_supervisor, declared_memory_mb, memory_capacities
 from storm_operator.core.placement.objective import Prices, prices_of, room_for_executors
-from storm_operator.core.placement.priorities import outranking_needs
+from storm_operator.core.placement.priorities import rank_steps, ranks_of
 from storm_operator.core.placement.search.zones import zones_of
 from storm_operator.core.placement.slots import match_slots
 from storm_operator.core.settings import PlacementSettings
@@ -44,12 +44,16 @@ class Problem:
     between_workers_ms: float
     """Between two workers of one supervisor."""
     demand: Floats
-    outranking: Floats
-    """Millicores that going short of `demand` counts on top for priority."""
+    rank: Ints
+    """Steps of each executor's topology above the lowest priority."""
+    rank_steps: Floats
+    """As `priorities.rank_steps` has them."""
+    are_held: bool
+    """Whether who outranks others is served before them."""
     usable: Floats
     fixed_load: Floats
-    fixed_outranking: Floats
-    """The same as `outranking` for what obstacles need."""
+    fixed_above: Floats
+    """[n-th step, supervisor] Of `fixed_load` what is of obstacles above that step."""
     memory: Floats
     """MB that executors are declared to need."""
     usable_memory: Floats
@@ -110,15 +114,16 @@ def _ungrouped(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSet
     column = {machine.id: at for at, machine in enumerate(machines)}
     obstacles = {e: s for e, s in snapshot.assignment.slot_of.items() if e.topology_id not in settings.movable}
     held: dict[str, set[int]] = {}
-    fixed_load, fixed_outranking = np.zeros(len(machines)), np.zeros(len(machines))
-    outranking = outranking_needs(demand.room_millicores, settings.priority)
+    ranks, steps = ranks_of(settings.priority), rank_steps(settings.priority)
+    fixed_load, fixed_above = np.zeros(len(machines)), np.zeros((len(steps), len(machines)))
     fixed_in_use = np.zeros(len(machines), dtype=np.bool_)
     for executor in in_order(obstacles):
         slot = obstacles[executor]
         held.setdefault(slot.supervisor_id, set()).add(slot.port)
         if slot.supervisor_id in column:
-            fixed_load[column[slot.supervisor_id]] += demand.room_millicores.get(executor, 0.0)
-            fixed_outranking[column[slot.supervisor_id]] += outranking.get(executor, 0.0)
+            need = demand.room_millicores.get(executor, 0.0)
+            fixed_load[column[slot.supervisor_id]] += need
+            fixed_above[: ranks.get(executor.topology_id, 0), column[slot.supervisor_id]] += need
             fixed_in_use[column[slot.supervisor_id]] = True
     usable = room_for_executors(snapshot, settings)
     megabytes, memory_of = declared_memory_mb(snapshot), memory_capacities(snapshot)
@@ -136,10 +141,12 @@ def _ungrouped(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSet
         zone_ms=zones.between_ms,
         between_workers_ms=prices.between_workers_ms,
         demand=values_of(demand.room_millicores, executors),
-        outranking=values_of(outranking, executors),
+        rank=np.array([ranks.get(executor.topology_id, 0) for executor in executors], dtype=np.int64),
+        rank_steps=steps,
+        are_held=settings.are_held,
         usable=np.array([usable[machine.id] for machine in machines], dtype=np.float64),
         fixed_load=fixed_load,
-        fixed_outranking=fixed_outranking,
+        fixed_above=fixed_above,
         memory=values_of(megabytes, executors),
         usable_memory=np.array([memory_of[machine.id] for machine in machines], dtype=np.float64),
         fixed_memory=np.array([fixed_memory[machine.id] for machine in machines], dtype=np.float64),

@@ -199,7 +199,7 @@ def _wish(search: Search, vertex: int, column: int, saves: float) -> None:
 def _may_pay(search: Search, state: Partition, vertex: int, column: int, saved: float) -> bool:
     """Whether to exchange `vertex` with anyone of `column` can pay: its worker restarts if that is the one in force."""
     machines, tariff, at = search.machines, search.tariff, state.place[vertex]
-    if tariff.has_ranks or not tariff.has_restarts:
+    if len(tariff.rank_steps) or not tariff.has_restarts:
         return True
     if state.workers[at] > machines.ports[at] or state.workers[column] > machines.ports[column]:
         return True
@@ -217,7 +217,7 @@ def _exchange_with_best(
 ) -> tuple[int, float]:
     """Exchange `vertex`, whose network changes by `saved` on `column`, with whom of there it pays best."""
     demand, room, price = search.graph.demand, search.machines.room, search.tariff.overloaded_millicore
-    at, single_zone, outranking = state.place[vertex], len(search.machines.zone_ms) == 1, search.graph.outranking
+    at, single_zone = state.place[vertex], len(search.machines.zone_ms) == 1
     best, best_network, best_delta = NOWHERE, 0.0, -search.tariff.smallest_gain
     excess_at, excess_there = state.load[at] - room[at], state.load[column] - room[column]
     overload = max(excess_at, 0.0) + max(excess_there, 0.0)
@@ -225,10 +225,9 @@ def _exchange_with_best(
     while other != NOWHERE:
         given = demand[vertex] - demand[other]
         shift = (max(excess_at - given, 0.0) + max(excess_there + given, 0.0) - overload) * price
-        if search.tariff.has_ranks:
-            ranked = outranking[vertex] - outranking[other]
-            change = change_of_outranking(search, state, at, -given, -ranked)
-            shift += (change + change_of_outranking(search, state, column, given, ranked)) * price
+        if len(search.tariff.rank_steps):
+            change = change_of_outranking(search, state, at, other, vertex)
+            shift += (change + change_of_outranking(search, state, column, vertex, other)) * price
         if saved + shift < best_delta:
             network = saved + (state.inside[other] - bonds_with[other] if single_zone else min(saved, 0.0))
             if network + shift < best_delta:

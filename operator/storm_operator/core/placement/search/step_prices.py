@@ -12,31 +12,45 @@ from storm_operator.core.placement.search.survey import forget, look_everywhere,
 
 
 @leaf
-def outranking_overload(search: Search, column: int, load: float, outranking: float) -> float:
-    """Millicores that the overload of `column` with `load` counts on top for priority: all who are there bear it."""
-    machines = search.machines
+def outranking_overload(search: Search, state: Partition, column: int, coming: int, leaving: int) -> float:
+    """Millicores that the overload of `column` counts on top for priority, as `outranking_millicores` has it.
+
+    With `coming` there, which is not, and without `leaving`, which is; each may be NOWHERE, for none.
+    """
+    graph, machines, tariff = search.graph, search.machines, search.tariff
+    load = state.load[column]
+    load += graph.demand[coming] if coming != NOWHERE else 0.0
+    load -= graph.demand[leaving] if leaving != NOWHERE else 0.0
     excess, wanted = load - machines.room[column], load + machines.taken[column]
     if excess <= 0.0 or wanted <= 0.0:
         return 0.0
     # A supervisor that a kick has closed lacks more than is wanted of it.
-    return min(excess / wanted, 1.0) * (outranking + machines.taken_outranking[column])
+    capacity, part = max(wanted - excess, 0.0), min(excess / wanted, 1.0)
+    total = 0.0
+    for step in range(len(tariff.rank_steps)):
+        above = state.above[step, column] + machines.taken_above[step, column]
+        if coming != NOWHERE and graph.rank[coming] > step:
+            above += graph.demand[coming]
+        if leaving != NOWHERE and graph.rank[leaving] > step:
+            above -= graph.demand[leaving]
+        total += tariff.rank_steps[step] * (max(above - capacity, 0.0) if tariff.are_held else part * above)
+    return total
 
 
 @leaf
 def overload_cost(search: Search, state: Partition, column: int) -> float:
     """What the overload of `column` costs as it is, by millicores and by priority."""
     overload = max(state.load[column] - search.machines.room[column], 0.0)
-    if search.tariff.has_ranks:
-        overload += outranking_overload(search, column, state.load[column], state.outranking[column])
+    if len(search.tariff.rank_steps):
+        overload += outranking_overload(search, state, column, NOWHERE, NOWHERE)
     return overload * search.tariff.overloaded_millicore
 
 
 @leaf
-def change_of_outranking(search: Search, state: Partition, column: int, demand: float, outranking: float) -> float:
-    """How much more that is with so much more on `column`."""
-    before, ranked = state.load[column], state.outranking[column]
-    after = outranking_overload(search, column, before + demand, ranked + outranking)
-    return after - outranking_overload(search, column, before, ranked)
+def change_of_outranking(search: Search, state: Partition, column: int, coming: int, leaving: int) -> float:
+    """How much more that is than now."""
+    after = outranking_overload(search, state, column, coming, leaving)
+    return after - outranking_overload(search, state, column, NOWHERE, NOWHERE)
 
 
 @leaf
@@ -45,9 +59,8 @@ def burden_of_adding(search: Search, state: Partition, vertex: int, column: int)
     graph, machines, tariff = search.graph, search.machines, search.tariff
     excess = state.load[column] - machines.room[column]
     cost = (max(excess + graph.demand[vertex], 0.0) - max(excess, 0.0)) * tariff.overloaded_millicore
-    if tariff.has_ranks:
-        change = change_of_outranking(search, state, column, graph.demand[vertex], graph.outranking[vertex])
-        cost += change * tariff.overloaded_millicore
+    if len(tariff.rank_steps):
+        cost += change_of_outranking(search, state, column, vertex, NOWHERE) * tariff.overloaded_millicore
     if tariff.has_memory:
         excess = state.memory[column] - machines.memory[column]
         cost += (max(excess + graph.memory[vertex], 0.0) - max(excess, 0.0)) * tariff.overfull_megabyte
@@ -61,9 +74,8 @@ def burden_of_removing(search: Search, state: Partition, vertex: int) -> float:
     column = state.place[vertex]
     excess = state.load[column] - machines.room[column]
     cost = (max(excess - graph.demand[vertex], 0.0) - max(excess, 0.0)) * tariff.overloaded_millicore
-    if tariff.has_ranks:
-        change = change_of_outranking(search, state, column, -graph.demand[vertex], -graph.outranking[vertex])
-        cost += change * tariff.overloaded_millicore
+    if len(tariff.rank_steps):
+        cost += change_of_outranking(search, state, column, NOWHERE, vertex) * tariff.overloaded_millicore
     if tariff.has_memory:
         excess = state.memory[column] - machines.memory[column]
         cost += (max(excess - graph.memory[vertex], 0.0) - max(excess, 0.0)) * tariff.overfull_megabyte

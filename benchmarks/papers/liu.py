@@ -13,7 +13,7 @@ import statistics
 from dataclasses import replace
 from functools import partial
 
-from papers.contestants import DEFAULT, OURS, Contestant
+from papers.contestants import ADAPTIVE_A_FIRST, DEFAULT, OURS, Contestant
 from papers.experiment import Case, Figures, Run, play
 
 from storm_operator.simulated_loop import Scenario
@@ -43,9 +43,11 @@ def r_storm(percent: int) -> Contestant:
     )
 
 
-def _scenario(name: str, topologies: tuple[SimulatedTopology, ...], seed: int, cores: float = 6.0) -> Scenario:
+def _scenario(
+    name: str, topologies: tuple[SimulatedTopology, ...], seed: int, cores: float = 6.0, nodes: int = 3
+) -> Scenario:
     ports = (6700, 6701, 6702, 6703)
-    machines = tuple(SimulatedSupervisor(f"node-{n}", f"node-{n}", ports, 1000.0 * cores) for n in (1, 2, 3))
+    machines = tuple(SimulatedSupervisor(f"node-{n}", f"node-{n}", ports, 1000.0 * cores) for n in range(1, nodes + 1))
     seconds = WARM_UP_SECONDS + MEASURED_SECONDS
     return Scenario(
         name,
@@ -109,6 +111,13 @@ def side_by_side(seed: int) -> Scenario:
     return _scenario("A beside B", (a, b), seed, cores=3.0)
 
 
+def on_shared_machines(seed: int) -> Scenario:
+    """Figure 12 where R-Storm lets A and B share a machine: A declares what it needs, B far less than it uses."""
+    a = _words(Constant(9_000.0), topology_id="a-1", name="A")
+    b = _words(RandomLevels(2_400.0, seed=seed), topology_id="b-1", name="B")
+    return _scenario("A and B share machines", (a, b), seed, cores=3.0, nodes=2)
+
+
 def table(topology: str, run: Run) -> Figures:
     """Table II's columns: complete time (ms), throughput and failed per 10 s, workers and nodes.
 
@@ -156,6 +165,7 @@ def _equal_to_liu(scenario: Scenario, contestant: Contestant, seed: int) -> tupl
 
 FIELD = (DEFAULT, r_storm(30), r_storm(70), Contestant(EQUAL, policy="r-storm", acts=False), LIU, *OURS)
 
+DECLARED = (("a-1", 420.0), ("b-1", 25.0))
 SHARED = Contestant("r-storm, shared", policy="r-storm", acts=False)
 ISOLATED = Contestant("r-storm, isolated", policy="r-storm", acts=False, fixed_millicores=400.0)
 
@@ -213,7 +223,20 @@ CASES = (
     Case(
         "A at a constant rate beside B's changing load",
         side_by_side,
-        (SHARED, ISOLATED, LIU, *OURS),
+        (SHARED, ISOLATED, LIU, *OURS, ADAPTIVE_A_FIRST),
+        both,
+        headline="complete_ms",
+    ),
+    Case(
+        "A and B share machines, B declares too little",
+        on_shared_machines,
+        (
+            replace(SHARED, declared=DECLARED),
+            replace(ISOLATED, fixed_millicores=None, declared=DECLARED, holds_to_declared=True),
+            LIU,
+            *OURS,
+            ADAPTIVE_A_FIRST,
+        ),
         both,
         headline="complete_ms",
     ),

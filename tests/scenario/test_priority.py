@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pytest
+from papers.contestants import ADAPTIVE_A_FIRST
+from papers.experiment import play
+from papers.liu import side_by_side
 
 from simulator_scene import cluster, machines, spout_and_bolts
 from storm_operator.core.model import Assignment
@@ -103,6 +106,14 @@ def test_periods_without_figures_do_not_hide_what_is_missing() -> None:
         stage.run_period(specs)
     missing = "TooLittleCapacity: 1 supervisor lacks 334 millicores"
     assert [missing in stage.points[at].decision for at in (13, 15, 28)] == [True, False, True]
+
+
+def test_who_is_served_first_stays_where_it_is_though_others_lack_cpu() -> None:
+    """It gets all its CPU beside them; to be alone it would be restarted whenever their load changes."""
+    run = play(side_by_side(1), ADAPTIVE_A_FIRST)
+    assert run.report.plans == ()
+    assert run.acked["A"] == pytest.approx(6_000.0, rel=0.01)
+    assert "TooLittleCapacity" in run.report.points[-1].decision
 
 
 def test_equal_priorities_share_the_want() -> None:

@@ -47,26 +47,38 @@ class PlanInHand:
         """What the journal has of an earlier life of the operator, or of another's."""
         if kept.state.is_final:
             self.listener.on_record(kept)  # that life ended before it told of it, or cleared the journal
+        self.memory.proposals = self.memory.proposals.without(kept.plan.id)
         self.settle(kept)
 
     def agree_with_journal(self) -> None:
-        """Go by the journal where it no longer has the plan in hand as it is known here.
+        """Go by the journal where it has another plan in hand than is known here, or the same at another step.
 
-        Another managed the cluster then, while this one was frozen, or cut off, beyond its session. To go on from
-        memory would put in force what that one has finished, taken back, or replaced.
+        Another managed the cluster then, while this one was frozen, or cut off, beyond its session: to go on from
+        memory would put in force what that one has finished, taken back, or replaced, or leave its spouts paused. Or a
+        write of this one took place whose answer was lost: the next life, perhaps after days, would go on with it.
         """
-        record = self.pending
-        if record is None:
-            return
         try:
             kept = self.journal.load()
         except MalformedDocument:
             return  # the next step writes it anew
+        record = self.pending
+        if record is None:
+            self._take_up_if_unknown(kept)
+            return
         if kept is not None and (kept.plan.id, kept.state) == (record.plan.id, record.state):
             return
         if kept is None or kept.plan.id != record.plan.id:
             self._tell(replace(record, state=PlanState.EXPIRED, message=ENDED_BY_ANOTHER))
         if kept is not None:
+            self.take_up(kept)
+
+    def _take_up_if_unknown(self, kept: PlanRecord | None) -> None:
+        """Here no plan is in hand: one that is known here has ended, and the journal was not cleared of it."""
+        if kept is None:
+            return
+        if any(known.plan.id == kept.plan.id for known in self.memory.records):
+            self.journal.clear()
+        else:
             self.take_up(kept)
 
     def finish_interrupted(self) -> None:

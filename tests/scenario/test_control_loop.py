@@ -532,6 +532,79 @@ def test_plan_that_another_has_put_in_force_meanwhile_is_only_judged() -> None:
     assert not played.cluster.plans
 
 
+def test_plan_that_another_died_over_meanwhile_is_finished_by_one_that_had_none_in_hand() -> None:
+    theirs, played = interrupted_by_a_freeze()[1], scene()
+    played.run(with_mode(Mode.RECOMMEND))
+    drained = replace(theirs, plan=replace(theirs.plan, id="p-theirs"), method=ApplyMethod.DRAIN)
+    played.journal.save(drained)
+    played.cluster.inactive.add("words")
+    played.run(with_mode(Mode.RECOMMEND))
+    (last,) = played.loop.memory.records
+    assert (last.plan.id, last.state) == ("p-theirs", PlanState.SETTLING)
+    assert not played.cluster.inactive, "its spouts do not stay paused until somebody restarts the operator"
+
+
+def lose_the_answer_to_one_save(played: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    save = played.journal.save
+
+    def without_an_answer(record: PlanRecord) -> None:
+        monkeypatch.undo()
+        save(record)
+        raise ZooKeeperUnreachable("did not answer within 10 s")
+
+    monkeypatch.setattr(played.journal, "save", without_an_answer)
+
+
+def test_plan_whose_first_save_was_not_answered_is_gone_on_with_at_once_and_not_by_a_later_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = scene()
+    lose_the_answer_to_one_save(played, monkeypatch)
+    played.run()
+    assert not played.loop.memory.records
+    played.observer.missing = True  # nothing else is planned
+    played.run()
+    assert last_state(played) is PlanState.SETTLING
+
+
+def test_approved_plan_whose_first_save_was_not_answered_is_carried_out_and_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = scene()
+    played.run(with_mode(Mode.RECOMMEND))
+    (waiting,) = played.loop.memory.proposals.waiting
+    assert played.loop.desk.approve(waiting.plan.id, "somebody")
+    lose_the_answer_to_one_save(played, monkeypatch)
+    played.run(with_mode(Mode.RECOMMEND))
+    assert not played.loop.memory.records
+    for _ in range(6):
+        played.run(with_mode(Mode.RECOMMEND))
+    assert played.journal.kept is None
+    (record,) = played.loop.memory.records
+    assert (record.plan.id, record.state, record.approved_by) == (waiting.plan.id, PlanState.VERIFIED, "somebody")
+    assert played.audience.records[-1].state is PlanState.VERIFIED, "nor is it told later that its proposal expired"
+
+
+def test_journal_that_could_not_be_cleared_is_cleared_later_and_its_plan_not_told_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = scene()
+    played.run()
+
+    def lost() -> None:
+        monkeypatch.undo()
+        raise ZooKeeperUnreachable("no answer")
+
+    monkeypatch.setattr(played.journal, "clear", lost)
+    while last_state(played) is not PlanState.VERIFIED:
+        played.run()
+    assert played.journal.kept is not None
+    told = len(played.audience.records)
+    played.run(with_mode(Mode.OBSERVE))
+    assert played.journal.kept is None
+    assert len(played.audience.records) == told
+
+
 def test_what_is_measured_after_an_interrupted_plan_was_finished_is_of_that_time() -> None:
     played = scene()
     original, clock = played.cluster.rebalance, played.cluster.clock
@@ -659,7 +732,6 @@ def test_plan_that_zookeeper_went_away_at_the_end_of_is_not_judged_again_by_the_
     monkeypatch.setattr(played.journal, "clear", lost)
     while last_state(played) is not PlanState.VERIFIED:
         played.run()
-    played.run()
     reborn = next_life_of(played, latency_ms=40.0)  # some days later, for reasons of its own
     assert reborn.loop.recover() is None
     for _ in range(4):

@@ -23,6 +23,7 @@ KEPT_RECORDS = 50
 PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
 ENDED_BY_ANOTHER = "no longer in the journal: another storm-operator managed the cluster meanwhile, and ended it"
+TAKEN_BACK_BY = "plan {} takes it back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class PlanInHand:
         if kept is not None and (kept.plan.id, kept.state) == (record.plan.id, record.state):
             return
         if kept is None or kept.plan.id != record.plan.id:
-            self._tell(replace(record, state=PlanState.EXPIRED, message=ENDED_BY_ANOTHER))
+            self._tell(_as_ended_meanwhile(record, kept))
         if kept is not None:
             self.take_up(kept)
 
@@ -246,3 +247,10 @@ class PlanInHand:
         self._remember(record)
         if record.state.is_final:
             self.journal.clear()
+
+
+def _as_ended_meanwhile(record: PlanRecord, kept: PlanRecord | None) -> PlanRecord:
+    """`record`, in whose place the journal has `kept`."""
+    if kept is not None and kept.rollback_of == record.plan.id:
+        return replace(record, state=PlanState.ROLLED_BACK, message=TAKEN_BACK_BY.format(kept.plan.id))
+    return replace(record, state=PlanState.EXPIRED, message=ENDED_BY_ANOTHER)

@@ -319,6 +319,21 @@ def test_way_back_that_could_not_be_begun_is_begun_in_a_later_pass() -> None:
     assert told.count(PlanState.ROLLED_BACK) == 1
 
 
+def test_plan_whose_way_back_was_kept_without_an_answer_is_told_as_rolled_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = scene()
+    played.run()
+    played.observer.latency_ms = 40.0
+    lose_the_answer_to_one_save(played, monkeypatch)
+    while played.journal.kept is not None and not played.journal.kept.rollback_of:
+        played.run()
+    assert last_state(played) is PlanState.SETTLING
+    played.run()
+    bad, back = played.loop.memory.records
+    assert (bad.state, back.rollback_of) == (PlanState.ROLLED_BACK, bad.plan.id)
+    assert back.plan.id in bad.message
+    assert played.cluster.assignment.slot_of == SPREAD
+
+
 def test_way_back_that_nobody_can_keep_ends_with_the_reason_and_others_go_on() -> None:
     played = scene()
     played.run()

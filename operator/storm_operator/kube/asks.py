@@ -22,6 +22,7 @@ from storm_operator.kube.rebalances import (
     proposal_record,
     state_of,
 )
+from storm_operator.plan_in_hand import TAKEN_BACK_BY
 
 WORDS = ", ".join(Ask)
 
@@ -98,13 +99,19 @@ def _roll_back(body: Body, loop: ControlLoop) -> str:
 
 
 def close_lost(registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: str) -> None:
-    """Plans that were begun and that no journal knows, as after ZooKeeper was set up anew: nobody will finish them."""
+    """Plans that were begun and that no journal knows, as after ZooKeeper was set up anew: nobody will finish them.
+
+    Of one whose way back is in the journal that is how it ended: the life that began that could tell nobody any more.
+    """
     begun = {record.plan.id for record in loop.memory.records}
+    ways_back = {record.rollback_of: record.plan.id for record in loop.memory.records}
     for body in registry.rebalances():
         namespace, name = key_of(body)
         if cluster_of(body) == nimbus and state_of(body) in UNDER_WAY and name not in begun:
             state = PlanState.EXPIRED.value
             words = f"it was {state_of(body)}, and the journal in ZooKeeper does not know it: how it ended is not known"
+            if name in ways_back:
+                state, words = PlanState.ROLLED_BACK.value, TAKEN_BACK_BY.format(ways_back[name])
             kinds.patch_status(REBALANCES, namespace, name, {"state": state, "reason": state, "message": words})
 
 

@@ -296,6 +296,20 @@ class TestRestart:
         assert status["state"] == "Expired"
         assert state in status["message"]
 
+    def test_plan_whose_way_back_the_journal_has_is_closed_as_rolled_back(self) -> None:
+        before, kinds, after = Scene(), FakeKinds(), loop_scene()
+        before.loop.loop.desk.approve(before.plan.id, "somebody")
+        before.loop.run(RECOMMEND)
+        before.loop.observer.latency_ms = 40.0
+        while before.loop.journal.kept is not None and not before.loop.journal.kept.rollback_of:
+            before.loop.run(RECOMMEND)
+        after.journal.kept = before.loop.journal.kept
+        after.loop.recover()
+        close_lost(registry_of(rebalance("Settling", of=before.plan)), kinds, after.loop, NIMBUS)
+        (status,) = kinds.statuses()
+        (back,) = after.loop.memory.records
+        assert (status["state"], status["message"]) == ("RolledBack", f"plan {back.plan.id} takes it back")
+
     @pytest.mark.parametrize("state", ["Proposed", "Approved", "Verified", "RolledBack"])
     def test_plan_that_is_not_under_way_is_left(self, state: str) -> None:
         kinds = FakeKinds()

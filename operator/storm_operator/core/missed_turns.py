@@ -1,7 +1,7 @@
 """Turns that a policy with a period of its own did not get, since the plan of other topologies was in hand. Pure.
 
-Policies keep no memory: whether their time has come they tell from the period that a snapshot stands for. After passes
-in which they were not heard it stands for the time of those, too.
+Policies keep no memory: whether their time has come they tell from the period that a snapshot stands for, and from how
+long they were not heard before it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ class MissedTurns:
         object.__setattr__(self, "since_seconds", read_only(self.since_seconds))
 
     def made_up_for(self, topology_ids: Sequence[str], snapshot: ClusterSnapshot) -> ClusterSnapshot:
-        """`snapshot` for the policy of these topologies: its period reaches back to when that was last heard."""
+        """`snapshot` for the policy of these topologies: it tells for how long that was not heard."""
         if self.since_seconds.keys().isdisjoint(topology_ids):
             return snapshot
-        return replace(snapshot, period_seconds=snapshot.taken_at_seconds - self._since(topology_ids, snapshot))
+        began = snapshot.taken_at_seconds - snapshot.period_seconds
+        return replace(snapshot, unheard_seconds=began - self._since(topology_ids, snapshot))
 
     def still_missed(
         self, topology_ids: Sequence[str], snapshot: ClusterSnapshot, decision: Decision, last_moved: Sequence[str]

@@ -119,6 +119,8 @@ class ClusterSnapshot:
     rates: Mapping[str, TopologyRates] = field(default_factory=dict)
     worker_pids: Mapping[WorkerSlot, int] = field(default_factory=dict)
     history: tuple[LoadPeriod, ...] = ()
+    unheard_seconds: float = 0.0
+    """For so long before this period the policy that is asked was not heard (`missed_turns`)."""
 
     def __post_init__(self) -> None:
         for name in ("loads", "supervisor_cpu_millicores", "rates", "worker_pids"):

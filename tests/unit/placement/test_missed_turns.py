@@ -9,8 +9,8 @@ import pytest
 from builders import PERIOD_SECONDS, chain_topology, snapshot, supervisors
 from storm_operator.core.decision import Decision, Hold, HoldReason
 from storm_operator.core.missed_turns import MissedTurns
-from storm_operator.core.placement.triggers import has_passed
-from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.placement.triggers import as_if_due, has_passed, seconds_at_bound
+from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 
 LINE = chain_topology("line", ("spout", 1), ("bolt", 1))
 OWN, OTHERS = (LINE.id,), ("another",)
@@ -58,6 +58,18 @@ def test_who_has_been_heard_since_is_not_due_again() -> None:
     missed = played(HoldReason.APPLYING, OTHERS, 300.0, 310.0)
     heard: Decision = Hold(HoldReason.NO_CHANGE, "")
     assert not is_due(MissedTurns(missed.still_missed(OWN, seen_at(320.0), heard, OTHERS)), 330.0)
+
+
+def test_how_long_a_supervisor_was_full_is_told_without_the_turns_that_were_missed() -> None:
+    """A gap of two minutes is one, however long nobody was heard."""
+    periods = tuple(LoadPeriod(at, 10.0, {}, {"s1": 900.0}) for at in (180.0, 190.0, 200.0))
+    seen = replace(seen_at(330.0), history=periods)
+    asked = played(HoldReason.METRICS_INCOMPLETE, OTHERS, 20.0, 320.0).made_up_for(OWN, seen)
+    assert seconds_at_bound(seen, "s1", 800.0) == 0.0
+    assert seconds_at_bound(asked, "s1", 800.0) == 0.0
+    assert seconds_at_bound(as_if_due(seen, 300.0), "s1", 800.0) == 0.0
+    assert has_passed(asked, 300.0)
+    assert has_passed(as_if_due(seen, 300.0), 300.0)
 
 
 def test_nobody_else_is_affected() -> None:

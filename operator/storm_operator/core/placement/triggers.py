@@ -17,9 +17,11 @@ RESCHEDULING = {"reschedule_seconds": RESCHEDULE}
 
 
 def has_passed(snapshot: ClusterSnapshot, every_seconds: float, offset_seconds: float = 0.0) -> bool:
-    """Whether `offset_seconds` after some multiple of `every_seconds` fell into this period."""
+    """Whether `offset_seconds` after some multiple of `every_seconds` fell into this period, or into the time before it
+    in which the policy was not heard."""
     now = snapshot.taken_at_seconds - offset_seconds
-    return now // every_seconds > (now - snapshot.period_seconds) // every_seconds
+    last_heard = now - snapshot.period_seconds - snapshot.unheard_seconds
+    return now // every_seconds > last_heard // every_seconds
 
 
 def seconds_until(snapshot: ClusterSnapshot, every_seconds: float) -> float:
@@ -28,8 +30,8 @@ def seconds_until(snapshot: ClusterSnapshot, every_seconds: float) -> float:
 
 
 def as_if_due(snapshot: ClusterSnapshot, every_seconds: float) -> ClusterSnapshot:
-    """For a policy that is asked what it would do once its time has come: its period is the snapshot's, at least."""
-    return replace(snapshot, period_seconds=max(snapshot.period_seconds, every_seconds))
+    """For a policy that is asked what it would do once its time has come: it was not heard for `every_seconds`."""
+    return replace(snapshot, unheard_seconds=max(0.0, every_seconds - snapshot.period_seconds))
 
 
 def seconds_at_bound(snapshot: ClusterSnapshot, supervisor_id: str, bound_millicores: float) -> float:

@@ -107,6 +107,7 @@ def kept_if_as_good(decision: Decision, again: Decision, scheduling: SchedulingS
     From one period to the next a policy finds another assignment that is as good: nobody can approve what is replaced
     every ten seconds. So what waits stays until something gains `minimumGainPercent` more, as what is in force does, or
     something else cannot wait: a place for executors of another topology is not held up by what only saves something.
+    Nor is a plan that needs no person's word held up by one that does.
     """
     if not isinstance(again, Plan):
         return decision
@@ -114,6 +115,8 @@ def kept_if_as_good(decision: Decision, again: Decision, scheduling: SchedulingS
         return again if decision.reason in PASSING else decision
     is_new = decision.cause is not again.cause or not set(decision.topology_ids) <= set(again.topology_ids)
     if is_new and decision.cause not in AT_LEISURE:
+        return decision
+    if why_a_person_must_approve(again, scheduling) and not why_a_person_must_approve(decision, scheduling):
         return decision
     more = (decision.gain_percent or 0.0) - (again.gain_percent or 0.0)
     return decision if more >= scheduling.minimum_gain_percent else again

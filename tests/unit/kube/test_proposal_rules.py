@@ -96,6 +96,13 @@ class TestKeptIfAsGood:
         assert kept_if_as_good(same, again, self.TEN_PERCENT) is again
         assert kept_if_as_good(other, again, self.TEN_PERCENT) is other
 
+    def test_what_needs_no_person_is_not_held_up_by_what_waits_for_one(self) -> None:
+        scheduling = approving(maximum_payback_seconds=60.0)
+        again, other = plan("p-again", payback_seconds=300.0), plan("p-other", payback_seconds=30.0)
+        assert kept_if_as_good(other, again, scheduling) is other
+        assert kept_if_as_good(again, other, scheduling) is other
+        assert kept_if_as_good(plan("p-third", payback_seconds=90.0), again, scheduling) is again
+
     def test_what_is_no_longer_worth_it_is_not_proposed(self) -> None:
         other = plan("p-other")
         assert kept_if_as_good(other, Hold(HoldReason.KNOWN_BAD, "because"), self.TEN_PERCENT) is other

@@ -42,10 +42,11 @@ FORECAST_ERRORS = DerivedTable(
 SEASONS = DerivedTable(
     "seasons",
     "The season of each component's arrivals, as JSON; null where it has none. The end of the newest period that was "
-    "learned from, and its topology's id",
+    "learned from (null: the component was never measured whole) and of the newest in which it was there, and its "
+    "topology's id then",
     schema_of(
-        "topology_name text, component text, forecaster text, season text, newest_period time, topology_id text, "
-        "cluster text"
+        "topology_name text, component text, forecaster text, season text, newest_period time, last_seen time, "
+        "topology_id text, cluster text"
     ),
     BY_CLUSTER,
 )

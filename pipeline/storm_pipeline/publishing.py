@@ -62,30 +62,29 @@ def compose_profile(found: Findings, valid_seconds: float) -> LearnedProfile:
     """The profile counts as made when the newest period ended that it was learned from: computed anew it gets no newer.
 
     Of costs and seasons the older ones count. What is past its validity by then is left out, and so are components that
-    a topology's newest id does not have: with a component that is gone the operator refuses all. Raises `CannotPublish`
-    when there is nothing, or nobody knows how old it is.
+    a topology's newest id does not have: with a component that is gone the operator refuses all, as it does without one
+    that is there. Of such a one nothing need be known. Raises `CannotPublish` when there is nothing, or nobody knows
+    how old it is.
     """
     _insist_on_ages(found)
-    if not found.profiles and not found.seasons:
+    learned = [[row for row in rows if row["newest_period"] is not None] for rows in (found.profiles, found.seasons)]
+    if not any(learned):
         raise CannotPublish(
             f"nothing was learned of cluster {found.cluster!r} yet; run the jobs profile and forecast first"
         )
-    made_at = min(max(map(_newest_seconds, rows)) for rows in (found.profiles, found.seasons) if rows)
-    profiles, seasons = (
-        {_key(row): row for row in rows if _newest_seconds(row) > made_at - valid_seconds}
-        for rows in (found.profiles, found.seasons)
-    )
+    made_at = min(max(map(_newest_seconds, rows)) for rows in learned if rows)
+    oldest = made_at - valid_seconds
+    profiles, seasons = ({_key(row): row for row in rows if _newest_seconds(row) > oldest} for rows in learned)
     errors: dict[tuple[str, str], dict[str, ForecastError]] = {}
     for row in found.errors:
         error = ForecastError(row["error_percent"], row["short_percent"], row["over_percent"])
         errors.setdefault(_key(row), {})[row["forecaster"]] = error
     topologies: dict[str, dict[str, ComponentProfile]] = {}
-    for key in sorted(_present([*profiles.values(), *seasons.values()])):
+    for key in sorted(_present([row for row in (*found.profiles, *found.seasons) if _seen_seconds(row) > oldest])):
         topology, component = key
-        topologies.setdefault(topology, {})[component] = _component(
-            profiles.get(key), seasons.get(key), errors.get(key, {})
-        )
-    advice = _advice(found.advice, made_at - valid_seconds)
+        judged = errors.get(key, {}) if key in seasons else {}
+        topologies.setdefault(topology, {})[component] = _component(profiles.get(key), seasons.get(key), judged)
+    advice = _advice(found.advice, oldest)
     return LearnedProfile(found.cluster, made_at, made_at + valid_seconds, topologies, advice)
 
 
@@ -152,7 +151,7 @@ def _rows(spark: SparkSession, lake: Lake, table: DerivedTable, cluster: str) ->
 
 def _insist_on_ages(found: Findings) -> None:
     for job, table, rows in (("profile", COMPONENT_PROFILE, found.profiles), ("forecast", SEASONS, found.seasons)):
-        if any(row["newest_period"] is None for row in rows):
+        if any(row["newest_period"] is None and _last_seen(row) is None for row in rows):
             raise CannotPublish(
                 f"an earlier version made the table {table.name}, which does not say from when it is; "
                 f"run the job {job} again"
@@ -168,12 +167,23 @@ def _newest_seconds(row: Row) -> float:
     return newest.replace(tzinfo=UTC).timestamp()
 
 
+def _last_seen(row: Row) -> datetime | None:
+    """When the component was last there, measured or not; None where the table does not tell."""
+    found: datetime | None = row.asDict().get("last_seen")
+    return found
+
+
+def _seen_seconds(row: Row) -> float:
+    moment: datetime = _last_seen(row) or row["newest_period"]
+    return moment.replace(tzinfo=UTC).timestamp()
+
+
 def _present(rows: Sequence[Row]) -> set[tuple[str, str]]:
     """The components that each topology's newest id has."""
     last_seen: dict[tuple[str, str], tuple[float, str]] = {}
     newest: dict[str, tuple[float, str]] = {}
     for row in rows:
-        seen, (topology, _) = (_newest_seconds(row), row["topology_id"]), _key(row)
+        seen, (topology, _) = (_seen_seconds(row), row["topology_id"]), _key(row)
         last_seen[_key(row)] = max(seen, last_seen.get(_key(row), seen))
         newest[topology] = max(seen, newest.get(topology, seen))
     return {key for key, (_, topology_id) in last_seen.items() if topology_id == newest[key[0]][1]}

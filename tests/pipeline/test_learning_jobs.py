@@ -183,6 +183,23 @@ def test_a_component_that_nothing_comes_to_does_not_cost_its_topology_what_was_f
     assert "count" not in {row["component"] for row in rows(spark, silent, gold.FORECAST_ERRORS)}
 
 
+def test_a_component_that_was_never_measured_whole_is_told_of_and_costs_its_topology_nothing(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    hidden = Lake(str(tmp_path))
+    executors = read(spark, lake.silver("executors"), SILVER["executors"])
+    used = f.when(f.col("component") != "count", f.col("cpu_millicores"))
+    replace_all(executors.withColumn("cpu_millicores", used), hidden.silver("executors"), SILVER["executors"])
+    forecast.run(spark, hidden, CLUSTER, CYCLE)
+    (row,) = (row for row in rows(spark, hidden, gold.SEASONS) if row["component"] == "count")
+    assert (row["forecaster"], row["season"], row["newest_period"]) == ("DampedTrend", None, None)
+    made = compose_profile(read_findings(spark, hidden, CLUSTER), 60.0)
+    assert set(made.topologies["wordcount"]) == {"sentences", "split", "count"}
+    assert made.topologies["wordcount"]["split"].season is not None
+    told = forecast.seasons_found(spark, hidden, CLUSTER, CYCLE)
+    assert told.endswith("In no period were all executors measured, so that nothing was learned: wordcount/count")
+
+
 def test_of_an_unknown_cluster_nothing_is_published(spark: SparkSession, lake: Lake) -> None:
     with pytest.raises(CannotPublish, match="nothing was learned of cluster 'red'"):
         compose_profile(read_findings(spark, lake, "red"), 1.0)

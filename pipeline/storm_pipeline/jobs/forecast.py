@@ -45,7 +45,7 @@ from storm_pipeline.options import (
     spark_job,
 )
 from storm_pipeline.transforms.components import component_periods
-from storm_pipeline.transforms.forecasts import Cycle, judged_components
+from storm_pipeline.transforms.forecasts import Cycle, judged_components, seasons
 
 SOURCES = ("executors",)
 MEANING = (
@@ -103,13 +103,12 @@ def forecast(
 
 def run(spark: SparkSession, lake: Lake, cluster: str, cycle: Cycle, first: object = None, last: object = None) -> None:
     """Compute and replace both tables' rows of a cluster."""
-    periods = component_periods(silver(spark, lake, "executors", cluster, first, last))
-    judged = judged_components(periods, cycle).cache()
+    executors = silver(spark, lake, "executors", cluster, first, last)
+    judged = judged_components(component_periods(executors), cycle).cache()
     try:
         errors = judged.where(f.col("forecaster").isNotNull())
         replace_cluster(errors, lake.gold(FORECAST_ERRORS.name), FORECAST_ERRORS, cluster)
-        seasons = judged.withColumn("forecaster", f.col("winner")).dropDuplicates(["topology_name", "component"])
-        replace_cluster(seasons, lake.gold(SEASONS.name), SEASONS, cluster)
+        replace_cluster(seasons(judged, executors), lake.gold(SEASONS.name), SEASONS, cluster)
     finally:
         judged.unpersist()
 
@@ -134,9 +133,13 @@ def summary(spark: SparkSession, lake: Lake, cluster: str) -> Table:
 def seasons_found(spark: SparkSession, lake: Lake, cluster: str, cycle: Cycle) -> str:
     """How many components have a season, how many are forecast by it, and what it takes."""
     rows = read(spark, lake.gold(SEASONS.name), SEASONS)
-    own = rows.where(rows["cluster"] == cluster).select("season", "forecaster").collect()
+    own = rows.where(rows["cluster"] == cluster).orderBy("topology_name", "component").collect()
     has_season = [row["season"] is not None for row in own]
-    return seasons_in_words(has_season, [row["forecaster"] == SEASONAL for row in own], cycle.cycle_seconds)
+    found = seasons_in_words(has_season, [row["forecaster"] == SEASONAL for row in own], cycle.cycle_seconds)
+    unmeasured = [f"{row['topology_name']}/{row['component']}" for row in own if row["newest_period"] is None]
+    if not unmeasured:
+        return found
+    return f"{found}\nIn no period were all executors measured, so that nothing was learned: {', '.join(unmeasured)}"
 
 
 def seasons_in_words(has_season: Sequence[bool], is_best: Sequence[bool], cycle_seconds: float) -> str:

@@ -11,8 +11,8 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from storm_operator.core.learned_profile import ForecastError
-from storm_operator.core.settings import ResourceSettings
+from storm_operator.core.learned_profile import SYSTEM_PREFIX, ForecastError
+from storm_operator.core.settings import Forecast, ResourceSettings
 from storm_pipeline.models.backtest import Series, judge
 from storm_pipeline.models.yardsticks import yardsticks
 from storm_pipeline.schemas import schema_of
@@ -46,7 +46,7 @@ def judged_components(periods: DataFrame, cycle: Cycle) -> DataFrame:
     """
     costs = periods.groupBy(*KEY).agg(f.expr(COST_PER_TUPLE).alias("cpu_per_tuple"))
     arrivals = (
-        periods.where(~f.col("component").startswith("__"))
+        periods.where(~f.col("component").startswith(SYSTEM_PREFIX))
         # A topology that was submitted anew has another id, and is the same component all the same.
         .groupBy(*KEY, "period_end")
         .agg(*(f.max(name).alias(name) for name in SERIES))
@@ -55,6 +55,24 @@ def judged_components(periods: DataFrame, cycle: Cycle) -> DataFrame:
         .select(*KEY, *INPUT)
     )
     return arrivals.groupBy(*KEY).applyInPandas(_judge_by(cycle), JUDGED)
+
+
+def seasons(judged: DataFrame, executors: DataFrame) -> DataFrame:
+    """From `judged_components`: a row for each component that `executors` has, with when it was last there.
+
+    Left out, one that was never measured whole would cost its topology the profile.
+    """
+    last = f.max(f.struct("period_end", "topology_id")).alias("last")
+    there = executors.where(~f.col("component").startswith(SYSTEM_PREFIX)).groupBy(*KEY).agg(last)
+    learned = judged.dropDuplicates(list(KEY)).select(*KEY, "winner", "season", "newest_period")
+    return there.join(learned, list(KEY), "left").select(
+        *KEY,
+        f.coalesce("winner", f.lit(Forecast.DAMPED_TREND.value)).alias("forecaster"),
+        "season",
+        "newest_period",
+        f.col("last.period_end").alias("last_seen"),
+        f.col("last.topology_id").alias("topology_id"),
+    )
 
 
 def _judge_by(cycle: Cycle) -> Callable[[pd.DataFrame], pd.DataFrame]:

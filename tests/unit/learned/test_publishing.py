@@ -46,7 +46,18 @@ def cost(
 def load(
     component: str, days_ago: float | None = 0.0, topology_id: str = "words-2-200", topology: str = "words"
 ) -> Row:
-    return Row(**known(component, days_ago, topology_id, topology), forecaster=SEASONAL, season=SHAPE)
+    figures = {"forecaster": SEASONAL, "season": SHAPE, "last_seen": None}
+    return Row(**known(component, days_ago, topology_id, topology), **figures)
+
+
+def seen(
+    component: str, days_ago: float, topology_id: str = "words-2-200", learned_days_ago: float | None = None
+) -> Row:
+    """One that was last there then, and last measured whole longer ago, or never."""
+    found = load(component, learned_days_ago, topology_id).asDict()
+    if learned_days_ago is None:
+        found |= {"forecaster": "DampedTrend", "season": None}
+    return Row(**{**found, "last_seen": MIDNIGHT - timedelta(days=days_ago)})
 
 
 def advice(days_ago: float | None) -> Row:
@@ -78,6 +89,27 @@ def test_a_component_that_was_renamed_is_of_the_topology_s_newest_id_alone() -> 
     assert set(made.topologies["words"]) == {"splitter", "count"}
     assert made.topologies["words"]["count"].season is not None
     assert made.topologies["words"]["splitter"].season is None
+
+
+@pytest.mark.parametrize("learned_days_ago", [None, 20.0, 1.0])
+def test_a_component_that_is_there_and_was_not_measured_lately_does_not_cost_its_topology_the_profile(
+    learned_days_ago: float | None,
+) -> None:
+    seasons = [seen("split", 0.0, learned_days_ago=0.0), seen("errors", 0.0, learned_days_ago=learned_days_ago)]
+    costs = [] if learned_days_ago is None else [cost("errors", learned_days_ago, "words-1-100")]
+    made = compose_profile(Findings(CLUSTER, [cost("split"), *costs], seasons), VALID_SECONDS)
+    words = made.topologies["words"]
+    assert set(words) == {"split", "errors"}
+    assert words["split"].season is not None
+    assert (words["errors"].season is not None) == (learned_days_ago == 1.0)
+    assert made.made_at_seconds == seconds(0.0)
+
+
+def test_that_components_are_there_makes_what_was_learned_no_younger() -> None:
+    seasons = [seen("split", 0.0, learned_days_ago=3.0), seen("errors", 0.0)]
+    assert compose_profile(Findings(CLUSTER, seasons=seasons), VALID_SECONDS).made_at_seconds == seconds(3.0)
+    with pytest.raises(CannotPublish, match="nothing was learned"):
+        compose_profile(Findings(CLUSTER, seasons=[seen("errors", 0.0)]), VALID_SECONDS)
 
 
 def test_advice_is_published_while_what_was_replayed_is_valid() -> None:

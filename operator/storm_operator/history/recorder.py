@@ -128,16 +128,17 @@ class Recorder:
         self._dropping = True
 
     def close(self, patience_seconds: float = 30.0) -> None:
-        """Write what is left and publish it; gives up after `patience_seconds`."""
+        """Write what is left and publish it; gives up, and says so, where a step of that takes `patience_seconds`."""
         leftover = self._collector.leftover()
         try:
             if leftover is not None:
                 self._queue.put(leftover, timeout=patience_seconds)
             self._queue.put(None, timeout=patience_seconds)
+            self._thread.join(patience_seconds)
         except queue.Full:
+            pass  # the thread is still at work, as it is where it could not end in time
+        if self._thread.is_alive():
             self._say("history: not all of it could be written before the end")
-            return
-        self._thread.join(patience_seconds)
 
     def _write_all(self) -> None:
         is_recovered = self._attempt(self._recover) is None

@@ -148,6 +148,23 @@ def test_a_slow_disk_costs_periods_and_never_time(reports: list[PassReport], tmp
     assert len([words for words in said if "dropped" in words]) == 1
 
 
+@pytest.mark.parametrize("queued", [1, 100])
+def test_what_a_disk_that_hangs_to_the_end_may_cost_is_said(
+    reports: list[PassReport], tmp_path: Path, queued: int
+) -> None:
+    store = SlowStore.at(str(tmp_path), "blue", "r1")
+    assert isinstance(store, SlowStore)
+    store.gate = threading.Event()
+    said: list[str] = []
+    recorder = Recorder(store, said.append, queued=queued)
+    for report in reports[:4]:
+        recorder.on_pass(report)
+    recorder.on_record(plan_record(PlanState.SETTLING))
+    recorder.close(patience_seconds=0.2)
+    store.gate.set()
+    assert said[-1] == "history: not all of it could be written before the end"
+
+
 def test_a_full_disk_is_said_once_and_the_loop_goes_on(reports: list[PassReport], tmp_path: Path) -> None:
     (tmp_path / "_open").write_text("in the way")
     said: list[str] = []

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 
 from history_scene import record
 from storm_operator.core.history_tables import EDGES, EXECUTORS, PAIRS
+from storm_operator.core.view_from_metrics import UNKNOWN_GROUPING
 from storm_pipeline.jobs.ingest import Intake
 from storm_pipeline.jobs.traffic import TrafficJob
 from storm_pipeline.lake import Day, Lake, frame_of, read
@@ -154,6 +155,20 @@ def test_key_skew_is_that_of_fields_groupings(spark: SparkSession) -> None:
     row = key_skew(minutes, edges_frame(spark, "fields"), there, [MINUTE]).collect()[0]
     assert (row["receivers"], row["heaviest_share"], row["imbalance"], row["gini"]) == (2, 0.75, 1.5, 0.25)
     assert key_skew(minutes, edges_frame(spark, "shuffle"), there, [MINUTE]).count() == 0
+
+
+def test_periods_filled_in_without_groupings_do_not_hide_the_skew_of_those_that_were_recorded(
+    spark: SparkSession,
+) -> None:
+    minutes = level_of(spark, [(0, 1, 2, "a", "a", 3.0), (0, 1, 3, "a", "b", 1.0)])
+    there = lived(spark, (0, 2, "a"), (0, 3, "b"))
+    filled_in = edges_frame(spark, UNKNOWN_GROUPING)
+    for grouping, told in (("fields", 1), ("shuffle", 0)):
+        edges = edges_frame(spark, grouping).unionByName(filled_in)
+        assert key_skew(minutes, edges, there, [MINUTE]).count() == told
+    another_stream = filled_in.withColumn("stream", f.lit("another"))
+    mixed = edges_frame(spark, "fields").unionByName(another_stream)
+    assert key_skew(minutes, mixed, there, [MINUTE]).count() == 0
 
 
 def test_receivers_are_those_of_the_window(spark: SparkSession) -> None:

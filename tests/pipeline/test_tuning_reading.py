@@ -17,6 +17,7 @@ from storm_operator.core.history_rows import Pass
 from storm_operator.core.history_tables import EDGES, EXECUTORS, PAIRS, PERIODS, SUPERVISORS, TOPOLOGIES
 from storm_operator.core.model import Executor, ExecutorLoad, Supervisor, Topology, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.view_from_metrics import UNKNOWN_GROUPING
 from storm_operator.loop_ports import PassReport
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_pipeline.tuning.reading import read_recording
@@ -71,6 +72,16 @@ def test_an_edge_carries_as_much_as_where_its_source_was_measured_whole(spark: S
     assert {edge.source: edge.tuples_per_tuple for edge in topology.edges} == pytest.approx(
         {"lines": 1.0, "split": 1.0}
     )
+
+
+def test_periods_filled_in_without_groupings_make_no_second_edge(spark: SparkSession, tmp_path: Path) -> None:
+    words = chain_topology("w-1-1", ("lines", 1), ("split", 2), ("count", 1), stateful=("split",))
+    edges = tuple(replace(edge, grouping=UNKNOWN_GROUPING) for edge in words.edges)
+    filled_in = replace(words, edges=edges)
+    passes = [seen(number, (filled_in if number % 2 else words,)) for number in range(1, 11)]
+    (topology,) = read(spark, tmp_path, passes).topologies
+    found = {edge.source: (edge.grouping, edge.tuples_per_tuple) for edge in topology.edges}
+    assert (found, len(topology.edges)) == ({"lines": ("fields", 1.0), "split": ("shuffle", 1.0)}, 2)
 
 
 def load_of(recording: Recording, at_seconds: float) -> float:

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from storm_operator.core.learned_profile import SYSTEM_PREFIX
+from storm_operator.core.view_from_metrics import UNKNOWN_GROUPING
 from storm_pipeline.schemas import CLUSTER, DATE, TRAFFIC_KEYS, WINDOWS
 
 MICROSECONDS = 1_000_000
@@ -184,9 +185,16 @@ def key_skew(executors: DataFrame, edges: DataFrame, lived: DataFrame, windows: 
 def _by_fields(edges: DataFrame) -> DataFrame:
     """The edges between users' components that fields groupings alone serve."""
     users = edges.where(~f.col("target").startswith(SYSTEM_PREFIX))
-    groupings = users.groupBy("topology_id", "source", "target").agg(f.collect_set("grouping").alias("groupings"))
-    alone = (f.size("groupings") == 1) & (f.element_at("groupings", 1) == FIELDS_GROUPING)
-    return groupings.where(alone).drop("groupings")
+    is_fields = f.bool_and(f.col("grouping").eqNullSafe(FIELDS_GROUPING)).alias("is_fields")
+    pairs = stream_groupings(users).groupBy("topology_id", "source", "target").agg(is_fields)
+    return pairs.where("is_fields").drop("is_fields")
+
+
+def stream_groupings(edges: DataFrame) -> DataFrame:
+    """Silver `edges` once each, with the grouping; null where no period knows it, as those filled in from metrics."""
+    is_known = f.col("grouping") != UNKNOWN_GROUPING
+    grouping = f.max(f.when(is_known, f.col("grouping"))).alias("grouping")
+    return edges.groupBy("topology_id", "source", "stream", "target").agg(grouping)
 
 
 def _receivers(lived: DataFrame, by_fields: DataFrame, windows: Sequence[str]) -> DataFrame:

@@ -12,6 +12,7 @@ from storm_operator.core.model import ACKER_COMPONENT
 from storm_pipeline.jobs.learning import silver
 from storm_pipeline.lake import Lake
 from storm_pipeline.transforms.components import COST_PER_TUPLE, component_periods
+from storm_pipeline.transforms.traffic import stream_groupings
 from storm_pipeline.tuning.lives import Loads, absences, loads_by_name, newest_lives, with_absences
 from storm_pipeline.tuning.recording import (
     COSTS,
@@ -122,11 +123,8 @@ def _edges(
     executed = components.groupBy("topology_id", f.col("component").alias("source")).agg(
         f.sum(f.col("executed_per_second") * f.col("period_seconds")).alias("executed")
     )
-    named = edges.where(~f.col("stream").startswith(SYSTEM_PREFIX)).select(
-        "topology_id", "source", "stream", "target", "grouping"
-    )
     rows = (
-        named.distinct()
+        stream_groupings(edges.where(~f.col("stream").startswith(SYSTEM_PREFIX)))
         .join(sent, ["topology_id", "source", "target"])
         .join(executed, ["topology_id", "source"])
         .where("executed > 0")

@@ -93,7 +93,8 @@ RESTART_COSTS = DerivedTable(
 )
 TUNING_RUNS = DerivedTable(
     "tuning_runs",
-    "One setting replayed on a part of history; the lower the score the better",
+    "One setting replayed on a part of history; the lower the score the better. Figures are per hour of the time that "
+    "counts, but for `plans`: all that were made in the `seconds` of the stretch",
     schema_of(
         "rung whole, candidate whole, overrides text, seconds number, seed whole, score number, "
         "under_core_seconds number, over_core_seconds number, failed_tuples number, restarts whole, plans whole, "

@@ -41,7 +41,10 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a try; per hour of counted history, so that stretches of any length compare. Less is better."""
+    """What became of a try; per hour of counted history, so that stretches of any length compare. Less is better.
+
+    `plans` alone is no rate: all that were made in the stretch, its beginning included.
+    """
 
     tried: Try
     score: float

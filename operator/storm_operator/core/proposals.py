@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from storm_operator.core.clock_steps import is_younger
-from storm_operator.core.decision import Decision, Hold, HoldReason, Plan, PlanCause
+from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment, read_only
@@ -32,8 +32,10 @@ OUTDATING = frozenset(
 )
 """Reasons by which what was proposed before would not be proposed now; the others only say that now is not the time."""
 
-PASSING = frozenset({HoldReason.NO_CHANGE, HoldReason.GAIN_TOO_SMALL, HoldReason.PAYBACK_TOO_LONG})
-"""Those of them that come and go with the load: a plan that had been carried out in time would not be taken back."""
+PASSING = NOTHING_BETTER | {HoldReason.TOO_LITTLE_CAPACITY}
+"""Those of them that come and go with the load: a plan that had been carried out in time would not be taken back.
+
+That CPU is short is what nothing better is called at a crest."""
 
 AT_LEISURE = frozenset({PlanCause.SAVINGS, PlanCause.LITTLE_HEADROOM, PlanCause.POLICY})
 """Causes of plans that may wait. Others cannot be weighed by their gain: it may be below zero."""
@@ -112,7 +114,7 @@ def kept_if_as_good(decision: Decision, again: Decision, scheduling: SchedulingS
     if not isinstance(again, Plan):
         return decision
     if isinstance(decision, Hold):
-        return again if decision.reason in PASSING else decision
+        return again if decision.reason in NOTHING_BETTER else decision
     is_new = decision.cause is not again.cause or not set(decision.topology_ids) <= set(again.topology_ids)
     if is_new and decision.cause not in AT_LEISURE:
         return decision

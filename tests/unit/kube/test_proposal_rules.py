@@ -8,7 +8,7 @@ import pytest
 
 from builders import slot
 from kube_builders import SPREAD, TOPOLOGY_ID, WORDS, plan, plan_record
-from storm_operator.core.decision import Hold, HoldReason, PlanCause
+from storm_operator.core.decision import NOTHING_BETTER, Hold, HoldReason, PlanCause
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import (
@@ -51,6 +51,11 @@ class TestOutdated:
         stands = outdated(KNOWN, Hold(reason, "because"), proposed_lately=True) is None
         assert stands is (reason in PASSING)
 
+    def test_that_cpu_is_short_at_a_crest_is_waited_out_as_any_other_gain_that_has_gone(self) -> None:
+        short = Hold(HoldReason.TOO_LITTLE_CAPACITY, "4 supervisors lack CPU; adaptive proposes nothing better")
+        assert outdated(KNOWN, short, proposed_lately=True) is None
+        assert outdated(KNOWN, short) is not None
+
     @pytest.mark.parametrize("reason", sorted(set(HoldReason) - OUTDATING))
     def test_reason_that_only_says_not_now(self, reason: HoldReason) -> None:
         assert outdated(KNOWN, Hold(reason, "because")) is None
@@ -81,7 +86,7 @@ class TestKeptIfAsGood:
         self, reason: HoldReason
     ) -> None:
         again, held = plan("p-again"), Hold(reason, "because")
-        assert kept_if_as_good(held, again, self.TEN_PERCENT) is (again if reason in PASSING else held)
+        assert kept_if_as_good(held, again, self.TEN_PERCENT) is (again if reason in NOTHING_BETTER else held)
 
     @pytest.mark.parametrize("cause", sorted(PlanCause))
     def test_what_cannot_wait_is_not_held_up_by_it_whatever_it_gains(self, cause: PlanCause) -> None:

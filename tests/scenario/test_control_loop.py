@@ -600,9 +600,8 @@ def test_approved_plan_whose_first_save_was_not_answered_is_carried_out_and_told
     assert played.audience.records[-1].state is PlanState.VERIFIED, "nor is it told later that its proposal expired"
 
 
-def test_journal_that_could_not_be_cleared_is_cleared_later_and_its_plan_not_told_twice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def verified_but_not_cleared(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """A plan that is verified while ZooKeeper does not answer, so that the journal still has it."""
     played = scene()
     played.run()
 
@@ -613,6 +612,13 @@ def test_journal_that_could_not_be_cleared_is_cleared_later_and_its_plan_not_tol
     monkeypatch.setattr(played.journal, "clear", lost)
     while last_state(played) is not PlanState.VERIFIED:
         played.run()
+    return played
+
+
+def test_journal_that_could_not_be_cleared_is_cleared_later_and_its_plan_not_told_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = verified_but_not_cleared(monkeypatch)
     assert played.journal.kept is not None
     told = len(played.audience.records)
     played.run(with_mode(Mode.OBSERVE))
@@ -736,17 +742,8 @@ def next_life_of(played: Scene, latency_ms: float) -> Scene:
 def test_plan_that_zookeeper_went_away_at_the_end_of_is_not_judged_again_by_the_next_life(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    played = scene()
-    played.run()
+    played = verified_but_not_cleared(monkeypatch)
     gathered = played.cluster.assignment.slot_of
-
-    def lost() -> None:
-        monkeypatch.undo()
-        raise ZooKeeperUnreachable("no answer")
-
-    monkeypatch.setattr(played.journal, "clear", lost)
-    while last_state(played) is not PlanState.VERIFIED:
-        played.run()
     reborn = next_life_of(played, latency_ms=40.0)  # some days later, for reasons of its own
     assert reborn.loop.recover() is None
     for _ in range(4):

@@ -126,9 +126,9 @@ class Enforcer:
     def throttled_seconds(self, place: Place) -> tuple[Hashable, float] | None:
         """What tells the limited thread's group from others, and how long the thread has had to wait in it; None when
         that cannot be read."""
-        limit = self._applied.get(place)
+        limit, number = self._applied.get(place), self._number_of.get(place)
         waited = self._cgroups.throttled_seconds(self._name(place))
-        return None if limit is None or waited is None else ((limit.tid, self._number_of[place]), waited)
+        return None if limit is None or number is None or waited is None else ((limit.tid, number), waited)
 
     def close(self) -> None:
         """Frees every thread and removes every group."""
@@ -160,7 +160,7 @@ class Enforcer:
         try:
             self._cgroups.limit(self._name(place), limit.bandwidth)
         except FileNotFoundError:
-            del self._applied[place]  # somebody removed the group: the next pass makes it anew
+            self._forget(place)  # somebody removed the group: the next pass makes it anew
         except OSError as error:
             self._complain(self._name(place), "change the limit of", error)
         else:
@@ -168,7 +168,10 @@ class Enforcer:
 
     def _remove(self, place: Place) -> None:
         if self._remove_group(self._name(place)):
-            del self._applied[place]
+            self._forget(place)
+
+    def _forget(self, place: Place) -> None:
+        del self._applied[place], self._number_of[place]
 
     def _remove_group(self, name: str) -> bool:
         try:

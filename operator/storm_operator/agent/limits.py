@@ -18,12 +18,16 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
+from storm_operator.core.finite import number_in_words
+
 VERSION = 1
 LIMITS_NODE = "cpu-limits"
 SESSION_TIMEOUT_SECONDS = 20.0
 LONGEST_RECONNECT_PAUSE_SECONDS = 5.0
 RESYNC_SECONDS = 30.0
 RETRY_SECONDS = 3.0
+MOST_MILLICORES = 1e9
+"""A million cores: no machine has them, and a larger number may be none that a float can hold."""
 UNANSWERED_SECONDS = 15.0
 """ZooKeeper may come up later; one that has not answered after so long is perhaps not where it is said to be."""
 
@@ -46,11 +50,14 @@ class ExecutorKey:
 Limits = Mapping[ExecutorKey, float]
 
 
-def parse_limits(document: bytes, topology_id: str) -> dict[ExecutorKey, float]:
-    """Millicores per executor in a version 1 document for `topology_id`; LimitsError when it is malformed."""
+def parse_limits(document: bytes | None, topology_id: str) -> dict[ExecutorKey, float]:
+    """Millicores per executor in a version 1 document for `topology_id`; LimitsError when it is malformed.
+
+    A node of ZooKeeper without data has None as its document.
+    """
     try:
-        fields = json.loads(document)
-    except ValueError as error:
+        fields = json.loads(document or b"")
+    except (ValueError, RecursionError) as error:
         raise LimitsError(f"not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise LimitsError(f"must be a JSON object, not {type(fields).__name__}")
@@ -74,8 +81,13 @@ def _parse_row(where: str, row: Any, topology_id: str) -> tuple[ExecutorKey, flo
             raise LimitsError(f"{where}.{name} must be a whole number, not {value!r}")
         tasks.append(value)
     millicores = row.get("millicores")
-    if not isinstance(millicores, int | float) or isinstance(millicores, bool) or not 0 < millicores < float("inf"):
-        raise LimitsError(f"{where}.millicores must be a number above 0, not {millicores!r}")
+    if not isinstance(millicores, int | float) or isinstance(millicores, bool):
+        raise LimitsError(f"{where}.millicores must be a number, not {millicores!r}")
+    if not 0 < millicores <= MOST_MILLICORES:
+        raise LimitsError(
+            f"{where}.millicores must be a number above 0 and at most {MOST_MILLICORES:.0f},"
+            f" not {number_in_words(millicores)}"
+        )
     return ExecutorKey(topology_id, tasks[0], tasks[1]), float(millicores)
 
 
@@ -87,7 +99,7 @@ class LimitsReader:
         self._path = f"{root.rstrip('/')}/{LIMITS_NODE}"
         self._on_change = on_change
         self._limits: dict[str, dict[ExecutorKey, float]] = {}
-        self._documents: dict[str, bytes] = {}
+        self._documents: dict[str, bytes | None] = {}
         self._look = threading.Event()
         self._stopped = threading.Event()
         self._has_answered = False
@@ -159,7 +171,7 @@ class LimitsReader:
     def _read_all(self) -> None:
         """Reads every topology's limits and leaves watches, so that the next change is seen at once."""
         self._client.ensure_path(self._path)
-        documents = {}
+        documents: dict[str, bytes | None] = {}
         for topology_id in self._client.get_children(self._path, watch=self._on_watch):
             try:
                 documents[topology_id], _ = self._client.get(f"{self._path}/{topology_id}", watch=self._on_watch)
@@ -172,7 +184,7 @@ class LimitsReader:
         self._documents = documents
         self._on_change()
 
-    def _parse(self, topology_id: str, document: bytes) -> dict[ExecutorKey, float]:
+    def _parse(self, topology_id: str, document: bytes | None) -> dict[ExecutorKey, float]:
         """The new limits, or the last good ones when the new are malformed."""
         known = self._limits.get(topology_id, {})
         if document == self._documents.get(topology_id):

@@ -167,6 +167,8 @@ def _look_up(address: Address) -> list[tuple[socket.AddressFamily, tuple[Any, ..
     """Family and numeric address of each that the name stands for."""
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # a name with a label that is empty or too long: DNS has none such
+        raise NoSuchPeer(address[0]) from error
     except socket.gaierror as error:
         if error.errno in NO_SUCH_NAME:
             raise NoSuchPeer(address[0]) from error
@@ -197,7 +199,7 @@ def parse_coordinate(document: bytes) -> Coordinate | None:
         if fields["version"] != 1:
             return None
         values = [float(fields[name]) for name in ("x", "y", "height", "error")]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     if not all(math.isfinite(value) for value in values) or values[2] < 0 or values[3] < 0:
         return None

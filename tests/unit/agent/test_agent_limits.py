@@ -28,6 +28,8 @@ def test_reads_millicores_per_executor() -> None:
     ("text", "message"),
     [
         (b"{", "not JSON"),
+        (None, "not JSON"),
+        (b"[" * 100_000, "not JSON"),
         (b"[]", "must be a JSON object"),
         (document(version=2), "version is 2"),
         (document(topology_id="t-2"), "topology_id is 't-2', the node is named 't-1'"),
@@ -36,10 +38,15 @@ def test_reads_millicores_per_executor() -> None:
             document(limits=[{"task_start": 1, "task_end": 1, "millicores": 0}]),
             r"limits\[0\].millicores must be .* above 0",
         ),
+        (
+            document(limits=[{"task_start": 1, "task_end": 1, "millicores": 10**400}]),
+            r"limits\[0\].millicores must be .* at most 1000000000, not a whole number of over 300 digits",
+        ),
+        (document(limits=[{"task_start": 1, "task_end": 1, "millicores": True}]), "must be a number, not True"),
         (document(limits=[{"task_start": 1, "millicores": 5}]), r"limits\[0\].task_end must be a whole number"),
     ],
 )
-def test_names_the_field_that_is_wrong(text: bytes, message: str) -> None:
+def test_names_the_field_that_is_wrong(text: bytes | None, message: str) -> None:
     with pytest.raises(LimitsError, match=message):
         parse_limits(text, "t-1")
 

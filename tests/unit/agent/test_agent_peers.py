@@ -94,7 +94,8 @@ def test_coordinate_survives_the_wire() -> None:
     "document",
     [b"", b"{}", b"[]", b'{"version": 2, "x": 0, "y": 0, "height": 1, "error": 1}',
      b'{"version": 1, "x": NaN, "y": 0, "height": 1, "error": 1}',
-     b'{"version": 1, "x": 0, "y": 0, "height": -1, "error": 1}'],
+     b'{"version": 1, "x": 0, "y": 0, "height": -1, "error": 1}',
+     b'{"version": 1, "x": 1' + b"0" * 400 + b', "y": 0, "height": 1, "error": 1}', b"[" * 100_000],
 )  # fmt: skip
 def test_malformed_coordinates_are_unknown(document: bytes) -> None:
     assert parse_coordinate(document) is None
@@ -139,6 +140,12 @@ def test_a_peer_without_a_name_is_not_there(monkeypatch: pytest.MonkeyPatch) -> 
 
 HERE = Answer(0.001, None)
 SILENT = None
+@pytest.mark.parametrize("name", ["storm-supervisor-0..svc", "s" * 64 + ".storm"])
+def test_a_name_that_no_host_can_have_is_that_of_a_peer_that_is_not_there(name: str) -> None:
+    with pytest.raises(NoSuchPeer):
+        probe_agent((name, 9464))
+
+
 ABSENT = NoSuchPeer("storm-supervisor-7.storm")
 
 

@@ -87,11 +87,33 @@ def test_values_that_are_no_numbers_come_through() -> None:
     assert math.isinf(parsed[COUNT][1].value)
 
 
-def test_agent_scraped_under_two_jobs_counts_once() -> None:
-    parsed = parse_matrix(
-        {"result": [series([85.0, "1"], [95.0, "5"], job="a"), series([85.0, "1"], [97.0, "6"], job="b")]}, IGNORED
-    )
-    assert [sample.value for sample in parsed[COUNT]] == [1, 5, 6]
+def joined(*read: dict[str, Any], key: SeriesKey = COUNT) -> list[tuple[float, float]]:
+    return [(sample.timestamp_seconds, sample.value) for sample in parse_matrix({"result": [*read]}, IGNORED)[key]]
+
+
+def test_an_agent_scraped_under_two_jobs_is_read_by_one_of_them() -> None:
+    """In order of time, a page that was long on its way would be a step back of the counter: a restart of 102 tuples."""
+    slow, fast = series([85.0, "102"], [95.0, "112"], job="a"), series([85.5, "100"], [95.5, "110"], job="b")
+    assert joined(slow, fast) == joined(fast, slow) == [(85.0, 102), (95.0, 112)]
+
+
+def test_who_read_more_of_an_agent_is_who_is_read_for_all_of_its_series() -> None:
+    """The thread that a series is of was there only for the last reading of the one, for two of the other."""
+    late_name = SeriesKey.of("storm_late_total", {"supervisor": "h1"})
+    late = [
+        series([95.0, "5"], job="a", __name__=late_name.name),
+        series([93.0, "3"], [99.0, "9"], job="b", __name__=late_name.name),
+    ]
+    told_by_a = series([80.0, "1"], [85.0, "2"], [90.0, "3"], [95.0, "4"], job="a")
+    told_by_b = series([93.0, "3"], [99.0, "5"], job="b")
+    assert joined(*late, told_by_a, told_by_b)[-1] == (95.0, 4)
+    assert joined(*late, told_by_a, told_by_b, key=late_name) == [(95.0, 5)]
+
+
+def test_an_agent_that_another_takes_over_to_scrape_goes_on() -> None:
+    """Its pod has another address after a restart, or one of two servers ends."""
+    ended, went_on = series([75.0, "1"], [80.0, "5"], [85.0, "6"], job="a"), series([84.0, "5"], [94.0, "7"], job="b")
+    assert joined(ended, went_on) == [(75.0, 1), (80.0, 5), (85.0, 6), (94.0, 7)]
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def decode_cpu_limits(content: bytes) -> CpuLimits:
         tasks = [take(entry, where, "task_start", int), take(entry, where, "task_end", int)]
         start, end = _task_range(where, tasks)
         millicores = take(entry, where, "millicores", (int, float))
-        if not 0 < millicores or not is_finite(millicores):
+        if not (millicores > 0 and is_finite(millicores)):
             raise wrong(f"{where}.millicores", millicores, "a number above 0 that a float can hold")
         rows.append((Executor(topology_id, start, end, ""), float(millicores)))
     _refuse_duplicates(f"{name}: limits", [(executor.task_start, executor.task_end) for executor, _ in rows])

@@ -140,6 +140,8 @@ def test_a_peer_without_a_name_is_not_there(monkeypatch: pytest.MonkeyPatch) -> 
 
 HERE = Answer(0.001, None)
 SILENT = None
+
+
 @pytest.mark.parametrize("name", ["storm-supervisor-0..svc", "s" * 64 + ".storm"])
 def test_a_name_that_no_host_can_have_is_that_of_a_peer_that_is_not_there(name: str) -> None:
     with pytest.raises(NoSuchPeer):

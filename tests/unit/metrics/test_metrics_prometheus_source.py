@@ -92,7 +92,7 @@ def joined(*read: dict[str, Any], key: SeriesKey = COUNT) -> list[tuple[float, f
 
 
 def test_an_agent_scraped_under_two_jobs_is_read_by_one_of_them() -> None:
-    """In order of time, a page that was long on its way would be a step back of the counter: a restart of 102 tuples."""
+    """In order of time, a page that was long on its way would be a step back of the counter, as after a restart."""
     slow, fast = series([85.0, "102"], [95.0, "112"], job="a"), series([85.5, "100"], [95.5, "110"], job="b")
     assert joined(slow, fast) == joined(fast, slow) == [(85.0, 102), (95.0, 112)]
 

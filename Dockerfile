@@ -68,6 +68,15 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     python3 -m pip --python /opt/venv/bin/python install --no-deps --prefix /opt/pipeline-package .
 
 
+# Placement's machine code, for any x86-64 or ARM64 machine: compiling it takes minutes that no pod should spend. numba
+# keeps it by the path and the content of its source, so that what is compiled here serves each image.
+FROM dependencies AS machine-code
+COPY operator/storm_operator/__init__.py operator/storm_operator/machine_code.py \
+    /opt/venv/lib/python3.11/site-packages/storm_operator/
+COPY operator/storm_operator/core /opt/venv/lib/python3.11/site-packages/storm_operator/core
+RUN NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/opt/machine-code /opt/venv/bin/python3 -m storm_operator.machine_code
+
+
 # Storm from Maven Central, by the code that assembles it for `storm-operator local`, and the jars built from here.
 FROM ${BASE_IMAGE} AS jars
 RUN mkdir -p /usr/share/man/man1 \
@@ -116,9 +125,8 @@ WORKDIR /tmp
 FROM runtime AS operator
 COPY --from=operator-dependencies /opt/venv /opt/venv
 COPY --from=package /opt/package /opt/venv
-# Placement's machine code, for any x86-64 or ARM64 machine: compiling it takes half a minute that no pod should spend.
+COPY --from=machine-code /opt/machine-code /opt/machine-code
 ENV NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/tmp/machine-code STORM_OPERATOR_MACHINE_CODE=/opt/machine-code
-RUN NUMBA_CACHE_DIR=/opt/machine-code python3 -m storm_operator.machine_code
 USER 10001:10001
 EXPOSE 8080 8081
 HEALTHCHECK --start-period=30s \
@@ -165,11 +173,11 @@ RUN mkdir -p /usr/share/man/man1 \
 COPY --from=pipeline-dependencies /opt/venv /opt/venv
 COPY --from=spark-jars /opt/spark-jars /opt/spark-jars
 COPY --from=pipeline-package /opt/pipeline-package /opt/venv
+COPY --from=machine-code /opt/machine-code /opt/machine-code
 COPY pipeline/image/entrypoint.sh /opt/entrypoint.sh
 ENV STORM_PIPELINE_JARS=/opt/spark-jars SPARK_HOME=/opt/venv/lib/python3.11/site-packages/pyspark \
     STORM_PIPELINE_MAIN=/opt/venv/lib/python3.11/site-packages/storm_pipeline/__main__.py PYSPARK_PYTHON=/opt/venv/bin/python3 \
     NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/tmp/machine-code STORM_OPERATOR_MACHINE_CODE=/opt/machine-code
-RUN NUMBA_CACHE_DIR=/opt/machine-code python3 -m storm_operator.machine_code
 USER 10001:10001
 ENTRYPOINT ["/usr/bin/tini", "-g", "--", "/opt/entrypoint.sh"]
 CMD ["--help"]

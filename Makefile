@@ -37,7 +37,8 @@ pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, learned fr
 	@echo "== half an hour later, nobody is moved: CPU limits by the present load alone, and by what was learned"
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo-later.yaml --profile $(PIPELINE_DEMO)/profile.json
 
-test: setup test-unit test-plugin test-pipeline test-functional test-alerts ## All tests on this machine, set-up included
+TESTS := test-unit test-plugin test-pipeline test-functional test-alerts
+test: setup $(filter-out $(APART),$(TESTS)) ## All tests on this machine, set-up included (APART=test-pipeline: without those)
 
 ##@ Tests and checks
 .PHONY: test-unit test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
@@ -60,15 +61,15 @@ test-alerts: setup ## Each alert fired on a real cluster by causing its fault; a
 test-e2e: setup ## A real Kubernetes node, with images of our own; needs root, Go and `make packages`
 	$(BIN)/pytest tests/e2e -q --maxfail 2 --reruns 1 --durations 10 --timeout 900 -rs  # a node that is gone fails all that follow, each after its waits
 
-lint: venv ## ruff, import-linter
+lint: .venv/installed ## ruff, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-types: venv ## mypy --strict
+types: .venv/installed ## mypy --strict
 	$(BIN)/mypy
 
-verify: venv ## What is generated or copied is what it was made from
+verify: .venv/installed ## What is generated or copied is what it was made from
 	$(BIN)/python .ci/verify.py
 	$(BIN)/python .ci/crd_reference.py --check
 	$(BIN)/python .ci/metric_reference.py --check
@@ -208,7 +209,7 @@ page-pictures: setup ## A real cluster under load: screenshots of the operator's
 	PYTHONPATH=tests:monitoring:benchmarks $(BIN)/python tests/dashboards_of_a_run.py --page docs/images/page
 
 ##@ Set-up
-.PHONY: setup prerequisites packages venv jars spark-jars lock clean
+.PHONY: setup prerequisites packages venv jars spark-jars kubernetes lock clean
 setup: prerequisites venv jars spark-jars ## Everything that demo and test need
 
 prerequisites: ## Check for Python, Java and the rest; each missing one with the command that installs it
@@ -219,12 +220,16 @@ packages: ## Debian packages for tests that need more than Python, Java, Maven a
 	  (apt-get update -q -o Acquire::Retries=3 && grep -v '^#' .ci/apt-packages.txt | \
    DEBIAN_FRONTEND=noninteractive xargs apt-get install -q -y --no-install-recommends -o Acquire::Retries=3)
 
+UV := uv==0.13.9
+# uv knows nothing of pip's settings: where pip has an index of its own, so has uv.
+UV_PIP = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}" $(BIN)/uv pip
 venv: .venv/compiled
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	@echo "Python packages into .venv: some minutes, 2.5 GB"
-	$(BIN)/pip install -q -r requirements.lock
-	$(BIN)/pip install -q --no-deps -e .
+	@echo "Python packages into .venv: a minute or two, 2.5 GB"
+	$(BIN)/pip install -q $(UV)
+	$(UV_PIP) install -q -r requirements.lock
+	$(UV_PIP) install -q --no-deps -e .
 	@touch $@
 # Else each operator that a test starts would do it, for as long as the test waits for something else.
 .venv/compiled: .venv/installed $(wildcard operator/storm_operator/core/placement/search/*.py)
@@ -242,9 +247,12 @@ $(WORKLOADS_JAR): $(call java_sources,examples/workloads/src examples/workloads/
 spark-jars: venv ## Delta and S3 for Spark, from Maven into the user's cache
 	@$(BIN)/storm-pipeline jars
 
+kubernetes: .venv/installed ## Kubernetes' programs and the project's images, which tests else build when they first need them (root, Go, `make packages`)
+	cd tests && ../$(BIN)/python -m kube_cluster build --all
+	cd tests && ../$(BIN)/python -m kube_cluster images
+
 lock: venv ## Pin all versions anew
-	$(BIN)/pip install -q uv
-	$(BIN)/uv pip compile -q pyproject.toml --all-extras --group dev --python-version 3.11 --universal --no-header -o requirements.lock --no-emit-index-url
+	$(UV_PIP) compile -q pyproject.toml --all-extras --group dev --python-version 3.11 --universal --no-header -o requirements.lock --no-emit-index-url
 
 clean: ## Remove what was built (caches outside the tree stay)
 	rm -rf build .venv operator/storm-plugin/target examples/workloads/target operator/*.egg-info

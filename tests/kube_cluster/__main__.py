@@ -14,7 +14,7 @@ from rich.table import Table
 from kube_cluster.binaries import CONTROL_PLANE, NODE, PROGRAMS, ensure_programs, unbuilt
 from kube_cluster.cluster import KubeCluster
 from kube_cluster.errors import KubeClusterError
-from kube_cluster.images import build_project_images
+from kube_cluster.images import PIPELINE_IMAGE, build_image, build_project_images
 from kube_cluster.prerequisites import missing_packages
 
 app = typer.Typer(help="A real Kubernetes on this machine, for tests.", no_args_is_help=True, add_completion=False)
@@ -28,10 +28,11 @@ def build(
         list[str] | None, typer.Argument(help=f"Of: {', '.join(PROGRAMS)} [default: those of the API server and helm].")
     ] = None,
     node: Node = False,
+    all_: Annotated[bool, typer.Option("--all", help="All that any test needs.")] = False,
 ) -> None:
     """Build the programs of the cluster that are not in the cache yet: minutes the first time, then nothing."""
     with _plain_errors():
-        wanted = programs or [*(NODE if node else CONTROL_PLANE), "helm"]
+        wanted = programs or ([*PROGRAMS] if all_ else [*(NODE if node else CONTROL_PLANE), "helm"])
         unknown = [name for name in wanted if name not in PROGRAMS]
         if unknown:
             raise KubeClusterError(f"no program {unknown[0]!r}: there are {', '.join(PROGRAMS)}")
@@ -44,7 +45,7 @@ def build(
 def images() -> None:
     """Build the project's container images, and print their archives."""
     with _plain_errors():
-        for archive in build_project_images(_say).values():
+        for archive in (*build_project_images(_say).values(), build_image("pipeline", PIPELINE_IMAGE, _say)):
             typer.echo(str(archive))
 
 

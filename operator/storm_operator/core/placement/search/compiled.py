@@ -31,6 +31,15 @@ def leaf(function: F) -> F:
     return cast("F", _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True))
 
 
+def spliced(function: F) -> F:
+    """`function` as a part of the one compiled function that calls it, from which it stands apart to be read.
+
+    Machine code of a function has in it that of all that it calls: compiled by itself, each in a chain of calls is
+    compiled once more for everyone above it.
+    """
+    return cast("F", numba.njit(inline="always")(function))
+
+
 def _compile(function: Callable[..., object], **options: bool) -> Any:
     """Kept beside the source when that can be written, else made anew in each process."""
     compiler: Any = numba.njit

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE, Flags, Ints
-from storm_operator.core.placement.search.compiled import compiled, inner, leaf
+from storm_operator.core.placement.search.compiled import compiled, inner, leaf, spliced
 from storm_operator.core.placement.search.partition_state import (
     Partition,
     Search,
@@ -54,7 +54,7 @@ def kick_and_settle(search: Search, state: Partition, patience: int, rng: np.ran
             break
 
 
-@inner
+@spliced
 def _kick(search: Search, state: Partition, awake: Flags, rng: np.random.Generator) -> float:
     """What the kick costs; infinite when some of those taken off found no worker anywhere, and are nowhere."""
     kind = _one_of(rng, KINDS)
@@ -103,7 +103,7 @@ def _wake_crowd(state: Partition, awake: Flags, column: int) -> None:
         vertex = state.after[vertex]
 
 
-@inner
+@spliced
 def _scatter(search: Search, state: Partition, awake: Flags, rng: np.random.Generator) -> float:
     """A few vertices that talk to one another go somewhere, each to where one of the others was or to anywhere."""
     graph = search.graph
@@ -159,7 +159,7 @@ def _place_again(search: Search, state: Partition, awake: Flags, members: Ints, 
     return delta
 
 
-@inner
+@spliced
 def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int) -> float:
     """Rebuild, and settle, as if `column` could take nothing; where no other has a port, it takes some all the same."""
     room = search.machines.room[column]
@@ -180,7 +180,7 @@ def _without(search: Search, state: Partition, awake: Flags, rng: np.random.Gene
     return delta + overload_cost(search, state, column)
 
 
-@inner
+@spliced
 def _exchange_contents(search: Search, state: Partition, awake: Flags, column: int, other: int) -> float:
     here, there = members_of(state, column), members_of(state, other)
     delta = 0.0
@@ -191,7 +191,7 @@ def _exchange_contents(search: Search, state: Partition, awake: Flags, column: i
     return delta
 
 
-@inner
+@spliced
 def _exchange_workers(
     search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int, other: int
 ) -> float:
@@ -210,7 +210,7 @@ def _exchange_workers(
     return delta
 
 
-@inner
+@spliced
 def _restore(search: Search, state: Partition, awake: Flags, rng: np.random.Generator, column: int) -> float:
     """One of the workers in force on `column` as it is in force: all its vertices there, no others of its group."""
     homes = search.homes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE
-from storm_operator.core.placement.search.compiled import compiled, inner, leaf
+from storm_operator.core.placement.search.compiled import compiled, inner, leaf, spliced
 from storm_operator.core.placement.search.partition_state import Partition, Search, members_of, move, worker_at
 
 
@@ -74,7 +74,7 @@ def _merge_somewhere(search: Search, state: Partition) -> bool:
     return True
 
 
-@inner
+@spliced
 def _move_worker(search: Search, state: Partition, column: int, group: int, target: int) -> None:
     for vertex in members_of(state, column):
         if search.graph.group[vertex] == group:

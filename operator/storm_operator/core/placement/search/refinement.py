@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
-from storm_operator.core.placement.search.compiled import compiled, inner, leaf
+from storm_operator.core.placement.search.compiled import compiled, inner, leaf, spliced
 from storm_operator.core.placement.search.partition_state import Partition, Search, is_too_full, members_of, move
 from storm_operator.core.placement.search.restart_prices import least_restart, restarts_due
 from storm_operator.core.placement.search.step_prices import (
@@ -68,7 +68,7 @@ def _move_all(search: Search, state: Partition, to_move: Flags, to_exchange: Fla
     return delta
 
 
-@inner
+@spliced
 def _exchange_all(search: Search, state: Partition, to_move: Flags, to_exchange: Flags) -> float:
     delta = 0.0
     bonds_with = np.zeros(len(state.place))

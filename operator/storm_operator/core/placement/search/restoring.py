@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE, Flags, Ints
-from storm_operator.core.placement.search.compiled import compiled, inner, leaf
+from storm_operator.core.placement.search.compiled import compiled, inner, leaf, spliced
 from storm_operator.core.placement.search.partition_state import (
     Partition,
     Search,
@@ -78,7 +78,7 @@ def _changes(search: Search, state: Partition, column: int, group: int) -> int:
     return state.worker_size[column, at] + size - 2 * state.worker_settled[column, at]
 
 
-@inner
+@spliced
 def _restore(search: Search, state: Partition, awake: Flags, column: int, group: int, residents: Ints) -> float:
     homes, graph = search.homes, search.graph
     delta = 0.0

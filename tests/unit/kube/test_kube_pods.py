@@ -244,6 +244,23 @@ class TestPods:
         (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
         assert container["resources"] == {"limits": {"cpu": "1500m"}, "requests": {"cpu": "1499m"}}
 
+    @pytest.mark.parametrize(
+        ("limit", "must_not", "requests"),
+        [
+            (799, False, {"cpu": "799m"}),
+            (800, False, None),
+            (800, True, {"cpu": "799m"}),
+            (801, True, None),
+        ],
+    )
+    def test_request_goes_down_with_a_limit_that_it_would_be_above(
+        self, core: Mock, pods: Pods, limit: int, must_not: bool, requests: dict[str, str] | None
+    ) -> None:
+        deferred = replace(named("sup-1"), requested_millicores=800.0, must_not_become_guaranteed=must_not)
+        pods.resize_cpu(deferred, limit, reserve=False)
+        (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
+        assert container["resources"].get("requests") == requests
+
     def test_refused_resize_names_pod_and_value(self, core: Mock, pods: Pods) -> None:
         core.patch_namespaced_pod_resize.side_effect = api_refusal(422, "QoS must not change")
         with pytest.raises(Refused, match="resize pod storm/sup-1 to 1500m CPU: QoS must not change"):

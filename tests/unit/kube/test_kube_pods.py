@@ -21,6 +21,7 @@ from kubernetes.client import (
     V1PodSpec,
     V1PodStatus,
     V1ResourceRequirements,
+    V1StatefulSetOrdinals,
 )
 
 from kube_builders import api_refusal
@@ -276,6 +277,16 @@ class TestPods:
         assert pods.replicas("storm", "sup") == 0
         apps.read_namespaced_stateful_set_scale.return_value.spec.replicas = 3
         assert pods.replicas("storm", "sup") == 3
+
+    @pytest.mark.parametrize(
+        ("ordinals", "first"),
+        [(None, 0), (V1StatefulSetOrdinals(), 0), (V1StatefulSetOrdinals(start=5), 5)],
+    )
+    def test_first_ordinal_is_that_of_the_spec(
+        self, apps: Mock, pods: Pods, ordinals: V1StatefulSetOrdinals | None, first: int
+    ) -> None:
+        apps.read_namespaced_stateful_set.return_value.spec.ordinals = ordinals
+        assert pods.first_ordinal("storm", "sup") == first
 
     def test_missing_right_is_told_with_what_was_done(self, apps: Mock, pods: Pods) -> None:
         apps.read_namespaced_stateful_set_scale.side_effect = api_refusal(403, "cannot get statefulsets/scale")

@@ -104,6 +104,13 @@ class Pods:
             )
         return int(scale.spec.replicas or 0)
 
+    def first_ordinal(self, namespace: str, stateful_set: str) -> int:
+        """What the StatefulSet numbers its first pod."""
+        with api_errors(f"read StatefulSet {namespace}/{stateful_set}"):
+            answer = self._apps.read_namespaced_stateful_set(stateful_set, namespace, _request_timeout=TIMEOUT_SECONDS)
+        ordinals = answer.spec.ordinals
+        return int(ordinals.start or 0) if ordinals is not None else 0
+
     def scale(self, namespace: str, stateful_set: str, replicas: int) -> None:
         """Ask for so many pods; the highest ordinals go first."""
         with api_errors(f"scale StatefulSet {namespace}/{stateful_set} to {replicas}"):

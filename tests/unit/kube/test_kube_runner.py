@@ -327,6 +327,19 @@ RUNNING = RunningTopology("words-1-1", "words", "ACTIVE")
 LEAVING = RunningTopology("words-1-1", "words", "KILLED", "old")
 
 
+def test_name_of_a_topology_stays_with_the_resource_that_runs_it_though_that_is_invalid_now() -> None:
+    played = Deletion(creationTimestamp="2026-01-01T00:00:00Z")
+    spec = {"nimbus": NIMBUS, "adopt": {}, "suspend": "perhaps", "topologyName": "words"}
+    status = {"topologyId": "words-1-1", "nimbus": NIMBUS}
+    played.runner.registry.put_topology(topology_body("older", spec=spec, status=status))
+    played.look()
+    assert played.runner.owners == {}
+    (_, namespace, name, written), _ = played.runner.kube.kinds.patch_status.call_args
+    assert (namespace, name, written["topologyId"]) == ("streams", "words", None)
+    assert {one["reason"] for one in written["conditions"]} == {"NameTaken"}
+    assert written["message"].startswith("topology 'words' belongs to StormTopology streams/older;")
+
+
 class TestDeletion:
     @pytest.mark.parametrize("policy", ["Kill", "Leave"])
     def test_waits_until_the_submission_that_is_under_way_has_ended(self, policy: str) -> None:

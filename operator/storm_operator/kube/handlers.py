@@ -78,8 +78,9 @@ def build_registry(watched: Watched) -> kopf.OperatorRegistry:
 def on_topology_event(watched: Watched, kind: str | None, body: dict[str, Any], patch: Any) -> None:
     """Remember the resource; answer at once what its spec alone tells: accepted, or what is wrong with it."""
     if kind == "DELETED":
-        watched.registry.forget_topology(key_of(body))
-        watched.gone.discard(body["metadata"]["uid"])
+        uid = body["metadata"]["uid"]
+        watched.registry.forget_topology(key_of(body), uid)
+        watched.gone.discard(uid)
         return
     managed = watched.registry.put_topology(body)
     if managed.is_being_deleted:

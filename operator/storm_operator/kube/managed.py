@@ -130,9 +130,12 @@ class Registry:
             self._topologies[managed.key] = managed
         return managed
 
-    def forget_topology(self, key: Key) -> None:
+    def forget_topology(self, key: Key, uid: str) -> None:
+        """The resource with that uid is gone; one that was made anew under its name, heard of before, stays."""
         with self._lock:
-            self._topologies.pop(key, None)
+            known = self._topologies.get(key)
+            if known is not None and known.uid == uid:
+                del self._topologies[key]
 
     def topology(self, key: Key) -> Managed | None:
         with self._lock:

@@ -172,8 +172,8 @@ def test_registry_has_the_last_state_of_each_resource() -> None:
     found = registry.topology(("streams", "words"))
     assert found is not None
     assert found.generation == 2
-    registry.forget_topology(("streams", "words"))
-    registry.forget_topology(("streams", "words"))
+    registry.forget_topology(("streams", "words"), "uid-words")
+    registry.forget_topology(("streams", "words"), "uid-words")
     assert registry.topologies() == ()
 
 

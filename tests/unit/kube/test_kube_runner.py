@@ -227,7 +227,7 @@ def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pyte
     start.opened.storm.supervisor_ids.return_value = {}
     start.runner.owners, _ = rightful(start.runner.registry.of_cluster(NIMBUS))
     if not is_named:  # its finalizer was taken away, or its spec is invalid now
-        start.runner.registry.forget_topology(("streams", "words"))
+        start.runner.registry.forget_topology(("streams", "words"), "uid-words")
     start.rests_after(0)
     released = (start.opened.loop.release.called, start.runner.care.limits.release.called)
     assert released == ((False, False) if is_named else (True, True))

@@ -334,7 +334,8 @@ def test_name_of_a_topology_stays_with_the_resource_that_runs_it_though_that_is_
     played.runner.registry.put_topology(topology_body("older", spec=spec, status=status))
     played.look()
     assert played.runner.owners == {}
-    (_, namespace, name, written), _ = played.runner.kube.kinds.patch_status.call_args
+    kinds: Any = played.runner.kube.kinds
+    (_, namespace, name, written), _ = kinds.patch_status.call_args
     assert (namespace, name, written["topologyId"]) == ("streams", "words", None)
     assert {one["reason"] for one in written["conditions"]} == {"NameTaken"}
     assert written["message"].startswith("topology 'words' belongs to StormTopology streams/older;")

@@ -98,6 +98,7 @@ RULES = (
     ),
     Case("spec.nimbus", adopt(nimbus="nimbus:65535"), adopt(nimbus="nimbus:66270"), PORT),
     Case("spec.nimbus", adopt(nimbus="nimbus:1"), adopt(nimbus="nimbus:0"), PORT),
+    Case("spec.nimbus", adopt(nimbus="[fd00::7]:65535"), adopt(nimbus="[fd00::7]:65536"), PORT),
     Case("spec.nimbus", adopt(nimbus="nimbus"), adopt(nimbus=f"nimbus:{10**40}"), PORT),
     Case("spec.jar", jar(path="/a.jar"), jar(path="/a.jar", url="https://x/a.jar", sha256=SHA256), WHERE),
     Case("spec.jar", jar(persistentVolumeClaim=CLAIM), {"jar": {"mainClass": "a.Words"}}, WHERE),

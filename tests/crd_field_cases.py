@@ -64,6 +64,8 @@ REQUIRED = (
 FIELDS = (
     Case("spec.topologyName", adopt(topologyName="words_2"), adopt(topologyName="a/b")),
     Case("spec.nimbus", adopt(nimbus="nimbus.storm"), adopt(nimbus="nimbus:many")),
+    Case("spec.nimbus", adopt(nimbus="[fd00::7]"), adopt(nimbus="fd00::7")),
+    Case("spec.nimbus", adopt(nimbus="[::ffff:10.0.0.7]:6627"), adopt(nimbus="[nimbus]:6627")),
     Case("spec.jar.path", jar(path="/a.jar"), jar(path="")),
     Case("spec.jar.image", jar(image="x/words:1"), jar(image="x words")),
     Case("spec.jar.url", jar(url="https://x/a.jar", sha256=SHA256), jar(url="ftp://x/a.jar", sha256=SHA256)),

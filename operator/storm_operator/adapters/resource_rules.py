@@ -36,7 +36,9 @@ TWINS: Mapping[str, Rule] = {
         "topologyName" in it["spec"] or "." not in str(it.get("metadata", {}).get("name"))
     ),
     "exactly one of spec.jar, spec.flux and spec.adopt is needed": _one_of("jar", "flux", "adopt"),
-    "the port must be 1 to 65535": lambda it: ":" not in it or 1 <= int(it.rpartition(":")[2]) <= 65535,
+    "the port must be 1 to 65535": lambda it: (
+        ":" not in it or it.endswith("]") or 1 <= int(it.rpartition(":")[2]) <= 65535
+    ),
     "exactly one of path, url and persistentVolumeClaim says where the jar is": _one_of(
         "path", "url", "persistentVolumeClaim"
     ),

@@ -22,7 +22,7 @@ from storm_operator.adapters.resource_schema import (
 )
 from storm_operator.adapters.resource_settings import parallelism_spec, resource_settings, scheduling_settings
 from storm_operator.adapters.yaml_text import InvalidYaml, yaml_document, yaml_documents
-from storm_operator.core.nimbus_name import NIMBUS_PORT
+from storm_operator.core.nimbus_name import with_nimbus_port
 from storm_operator.core.topology_spec import (
     AdoptSource,
     ConfigMapKey,
@@ -169,7 +169,7 @@ def _check_config(config: Mapping[str, Any]) -> None:
 
 
 def _nimbus(address: str | None) -> str | None:
-    return address if address is None or ":" in address else f"{address}:{NIMBUS_PORT}"
+    return None if address is None else with_nimbus_port(address)
 
 
 def _source(spec: Mapping[str, Any], base_folder: Path | None) -> TopologySource:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 
+from storm_operator.core.host_and_port import without_brackets
+
 NIMBUS_PORT = 6627
 SERVICE_SUFFIXES = (".svc.cluster.local", ".svc")
 
@@ -14,15 +16,19 @@ def nimbus_name(address: str, namespace: str) -> str:
     A host of one word is a Service of `namespace`, as it is to the pods there. Not so `localhost`, an IP address, and a
     word with a dot at its end, which is no Service's name.
     """
-    host, colon, port = address.rpartition(":")
-    if not colon:
-        host, port = address, str(NIMBUS_PORT)
+    host, _, port = with_nimbus_port(address).rpartition(":")
     return f"{_host(host.lower(), namespace)}:{port}"
+
+
+def with_nimbus_port(address: str) -> str:
+    """`address` with Nimbus' usual port where it has none; an IPv6 address stands in brackets."""
+    return address if ":" in address and not address.endswith("]") else f"{address}:{NIMBUS_PORT}"
 
 
 def _host(host: str, namespace: str) -> str:
     if host.startswith("["):
-        return host
+        address = without_brackets(host)
+        return f"[{ipaddress.ip_address(address)}]" if _is_ip_address(address) else host
     name = host.rstrip(".")
     if "." not in name:
         return host if name == "localhost" or name != host else f"{name}.{namespace}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.adapters.kube.errors import KubernetesError
@@ -37,6 +37,11 @@ class WatchCanary:
     look_seconds: float = LOOK_SECONDS
     gaps: dict[Key, tuple[str, int]] = field(default_factory=dict)
     """By resource: the version that is missing and in how many looks it was."""
+    ended: Callable[[Body], None] | None = None
+    """Told of a resource that is there no longer, which the watch has not told of: none tells of it later. Only for a
+    `listed` that lists all."""
+    unlisted: dict[str, int] = field(default_factory=dict)
+    """By uid of a resource that the watch has delivered: in how many looks in a row it was not listed."""
     clock: Callable[[], float] = time.monotonic
     whole_at: float | None = None
     """When the watch was last seen to have delivered all, by `clock`."""
@@ -72,19 +77,31 @@ class WatchCanary:
 
     def look(self) -> None:
         """One comparison. An API server that does not answer says nothing about the watch."""
-        before = _versions(self.watched())
+        watched_before = tuple(self.watched())
+        before = _versions(watched_before)
         try:
-            listed = _versions(self.listed())
+            listed_bodies = tuple(self.listed())
         except KubernetesError as error:
             self.say(str(error))
             return
-        now = _versions(self.watched())
+        listed, now = _versions(listed_bodies), _versions(self.watched())
         # Of what the watch has told meanwhile it may know more than the listing: that is no gap.
         late = {key: version for key, version in behind(listed, now).items() if before.get(key) == now.get(key)}
         # Whatever version is missing now, a resource that has been behind all along counts on.
         self.gaps = {key: (version, self.gaps.get(key, ("", 0))[1] + 1) for key, version in late.items()}
         if not late:
             self.whole_at = self.clock()
+        if self.ended is not None:
+            self._let_go(self.ended, watched_before, frozenset(map(_uid, listed_bodies)))
+
+    def _let_go(self, ended: Callable[[Body], None], watched: Iterable[Body], listed: Collection[str]) -> None:
+        """Of what was known before the listing: what that does not have was deleted, if it lacks it again and again."""
+        gone = {_uid(body): body for body in watched if _uid(body) not in listed}
+        self.unlisted = {uid: self.unlisted.get(uid, 0) + 1 for uid in gone}
+        for uid, body in gone.items():
+            if self.unlisted[uid] >= TOLERATED_LOOKS:
+                self.say(f"{'/'.join(key_of(body))} of {self.kind} is gone; the watch has not told of it")
+                ended(body)
 
     def age_seconds(self) -> float | None:
         """Since the watch was last seen to have delivered all that there is; None before that was ever seen."""
@@ -94,6 +111,10 @@ class WatchCanary:
         """Why the watch is taken for frozen; empty while it is not."""
         frozen = sorted(key for key, (_, looks) in self.gaps.items() if looks >= TOLERATED_LOOKS)
         return f"the watch of {self.kind} is frozen: it has not seen {'/'.join(frozen[0])}" if frozen else ""
+
+
+def _uid(body: Body) -> str:
+    return str(body["metadata"].get("uid", ""))
 
 
 def _versions(bodies: Iterable[Body]) -> dict[Key, str]:

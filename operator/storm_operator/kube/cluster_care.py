@@ -216,16 +216,19 @@ class ClusterCare:
         if limits is None:
             return
         replicas = self.pods.replicas(pods[0].namespace, pods[0].stateful_set)
+        # The set's own word, not the lowest pod's that is seen: the first may be missing for a moment.
+        is_from_zero = any(pod.ordinal == 0 for pod in pods)
+        first = 0 if is_from_zero else self.pods.first_ordinal(pods[0].namespace, pods[0].stateful_set)
         decisions = [decision for _, decision in report.decisions]
         before = self.scale.leaving
         step, self.scale = scale_step(
-            limits, pods, replicas, self._used_ordinals(pods, snapshot.assignment), decisions, self.scale
+            limits, pods, replicas, self._used_ordinals(pods, snapshot.assignment), decisions, self.scale, first
         )
         if self.scale.leaving and self.scale.leaving != before:
             ordinals = ", ".join(map(str, sorted(self.scale.leaving)))
             self._tell_all(specs, "Emptying", f"pods {ordinals} of StatefulSet {pods[0].stateful_set} are emptied")
         if step is not None and step.replicas < replicas:
-            obstacle = self._obstacle(pods, step.replicas, storm)
+            obstacle = self._obstacle(pods, first + step.replicas, storm)
             if obstacle:
                 self._tell_all(specs, "ScaleHeld", f"StatefulSet {step.stateful_set} keeps its pods: {obstacle}")
                 return  # the passes that agreed no longer count: `scale_step` begins anew
@@ -239,14 +242,14 @@ class ClusterCare:
         for name in specs:
             self.tell(name, reason, words, False)
 
-    def _obstacle(self, pods: tuple[SupervisorPod, ...], replicas: int, storm: StormCluster) -> str:
-        """Why the set must not shrink to `replicas` now; empty when it may.
+    def _obstacle(self, pods: tuple[SupervisorPod, ...], lowest_to_go: int, storm: StormCluster) -> str:
+        """Why the pods from that ordinal on must not go now; empty when they may.
 
         The pass' snapshot is of the past, and a topology may have been submitted since: Storm is asked again.
         """
         topologies = storm.running()
         assignment = storm.read_assignment([topology.id for topology in topologies])
-        still = sorted(ordinal for ordinal in self._used_ordinals(pods, assignment) if ordinal >= replicas)
+        still = sorted(ordinal for ordinal in self._used_ordinals(pods, assignment) if ordinal >= lowest_to_go)
         if still:
             return f"pods {', '.join(map(str, still))} host executors since the last look"
         placed = {executor.topology_id for executor in assignment.slot_of}

@@ -10,7 +10,7 @@ from typing import Any
 import kopf
 
 from storm_operator.adapters.kube.resources import GROUP, REBALANCES, TOPOLOGIES, VERSION
-from storm_operator.kube.managed import Managed, Registry, key_of
+from storm_operator.kube.managed import Body, Managed, Registry, key_of
 from storm_operator.kube.runners import IDLE_LIMIT_SECONDS
 from storm_operator.kube.status import accepted_status, is_news, refused_status
 
@@ -78,8 +78,7 @@ def build_registry(watched: Watched) -> kopf.OperatorRegistry:
 def on_topology_event(watched: Watched, kind: str | None, body: dict[str, Any], patch: Any) -> None:
     """Remember the resource; answer at once what its spec alone tells: accepted, or what is wrong with it."""
     if kind == "DELETED":
-        watched.registry.forget_topology(key_of(body))
-        watched.gone.discard(body["metadata"]["uid"])
+        on_topology_end(watched.registry, watched.gone, body)
         return
     managed = watched.registry.put_topology(body)
     if managed.is_being_deleted:
@@ -92,6 +91,13 @@ def on_topology_event(watched: Watched, kind: str | None, body: dict[str, Any], 
             patch.status.update(status)
     elif not old:
         patch.status.update(accepted_status(managed, now))
+
+
+def on_topology_end(registry: Registry, gone: set[str], body: Body) -> None:
+    """The resource is gone, whoever noticed it."""
+    uid = str(body["metadata"]["uid"])
+    registry.forget_topology(key_of(body), uid)
+    gone.discard(uid)
 
 
 def on_deletion(watched: Watched, body: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 import kopf
 
@@ -16,7 +17,7 @@ from storm_operator.console.site import PageAddress, PageUnavailable, open_page
 from storm_operator.http_listening import ALL_ADDRESSES
 from storm_operator.kube.canary import WatchCanary
 from storm_operator.kube.connecting import RunnerSettings
-from storm_operator.kube.handlers import Watched, build_registry
+from storm_operator.kube.handlers import Watched, build_registry, on_topology_end
 from storm_operator.kube.managed import Managed, Registry
 from storm_operator.kube.page import TokenApprover, in_name_of
 from storm_operator.kube.runner import ClusterRunner
@@ -51,6 +52,7 @@ class Operator:
             lambda: [managed.body for managed in registry.topologies()],
             log.info,
             watch_look_seconds,
+            ended=partial(on_topology_end, registry, self._gone),
         )
         # Each loop lists the StormRebalances of its topologies' namespaces itself, and shows when it may not.
         self.runners = Runners(registry, self._make, self._forget, topologies.wait_until_whole)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from storm_operator.adapters.resources import InvalidResource, parse_topology
+from storm_operator.core.model import name_of_topology
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import TopologySpec
 
@@ -19,6 +20,9 @@ Wishes = frozenset[tuple[str, int, bool]]
 """Of each resource its uid, its generation, and whether it is paused: all that its owner can want."""
 
 PAUSED_ANNOTATION = "storm-operator.dev/paused"
+
+NAME_TAKEN = "NameTaken"
+"""Reason of the conditions of a resource whose topology belongs to another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +58,33 @@ class Managed:
         return annotations_of(self.body).get(PAUSED_ANNOTATION) == "true"
 
     @property
-    def seniority(self) -> tuple[str, Key]:
-        """Of two resources for one topology the older one has it."""
-        return str(self.body["metadata"].get("creationTimestamp", "")), self.key
+    def topology_id(self) -> str:
+        """Of the topology that runs for it, as its status has it; empty while none does."""
+        return str(self._status.get("topologyId") or "")
+
+    @property
+    def left_on(self) -> str:
+        """The Nimbus of a topology that runs for a resource which is invalid by now; else empty."""
+        return str(self._status.get("nimbus") or "") if self.spec is None and self.topology_id else ""
+
+    @property
+    def topology_name(self) -> str:
+        """In Storm; empty where that is not known."""
+        return self.spec.name if self.spec is not None else name_of_topology(self.topology_id)
+
+    @property
+    def claim(self) -> tuple[bool, bool, bool, str, Key]:
+        """Of two resources for one topology the one with the lesser has it: the one that runs it; else the older.
+
+        Not one that was refused: between the end of a topology and the beginning of its next version none runs.
+        """
+        reasons = {each.get("reason") for each in self._status.get("conditions") or ()}
+        created = str(self.body["metadata"].get("creationTimestamp", ""))
+        return not self.topology_id, self.spec is None, NAME_TAKEN in reasons, created, self.key
+
+    @property
+    def _status(self) -> Body:
+        return self.body.get("status") or {}
 
 
 def key_of(body: Body) -> Key:
@@ -102,9 +130,12 @@ class Registry:
             self._topologies[managed.key] = managed
         return managed
 
-    def forget_topology(self, key: Key) -> None:
+    def forget_topology(self, key: Key, uid: str) -> None:
+        """The resource with that uid is gone; one that was made anew under its name, heard of before, stays."""
         with self._lock:
-            self._topologies.pop(key, None)
+            known = self._topologies.get(key)
+            if known is not None and known.uid == uid:
+                del self._topologies[key]
 
     def topology(self, key: Key) -> Managed | None:
         with self._lock:
@@ -118,6 +149,10 @@ class Registry:
     def of_cluster(self, nimbus: str) -> tuple[Managed, ...]:
         """The valid ones of one Storm cluster."""
         return tuple(m for m in self.topologies() if m.nimbus == nimbus and m.spec is not None)
+
+    def left_on(self, nimbus: str) -> tuple[Managed, ...]:
+        """Those that are invalid by now, and whose topologies run on that Storm cluster."""
+        return tuple(m for m in self.topologies() if m.left_on == nimbus)
 
     def clusters(self) -> frozenset[str]:
         """The Nimbus addresses that resources name."""
@@ -157,16 +192,16 @@ def wishes_of(managed: tuple[Managed, ...]) -> Wishes:
 
 
 def rightful(managed: tuple[Managed, ...]) -> tuple[dict[str, Managed], dict[Key, Key]]:
-    """Of resources that name the same topology the oldest has it.
+    """Of resources that name the same topology one has it, see `Managed.claim`; an invalid one keeps what runs for it.
 
-    Returns the owners by topology name and, by key, the owner of those that came too late.
+    Returns the owners by topology name, the valid ones, and by key the owner of those that came too late.
     """
     owners: dict[str, Managed] = {}
     late: dict[Key, Key] = {}
-    for one in sorted(managed, key=lambda m: m.seniority):
-        if one.spec is None:
+    for one in sorted(managed, key=lambda m: m.claim):
+        if one.spec is None and not one.topology_id:
             continue
-        owner = owners.setdefault(one.spec.name, one)
+        owner = owners.setdefault(one.topology_name, one)
         if owner is not one:
             late[one.key] = owner.key
-    return owners, late
+    return {name: one for name, one in owners.items() if one.spec is not None}, late

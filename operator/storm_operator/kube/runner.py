@@ -23,7 +23,7 @@ from storm_operator.kube.calling_off import CallingOff
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
 from storm_operator.kube.letting_go import LettingGo
-from storm_operator.kube.managed import Managed, Registry, Wishes, rightful, wishes_of
+from storm_operator.kube.managed import NAME_TAKEN, Managed, Registry, Wishes, rightful, wishes_of
 from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher
@@ -230,7 +230,7 @@ class ClusterRunner:
         self.attended = self._wishes()
         self.registry.note_question(self.nimbus, time.time())
         managed = self.registry.of_cluster(self.nimbus)
-        self.owners, late = rightful(managed)
+        self.owners, late = rightful(managed + self.registry.left_on(self.nimbus))
         for one in managed:
             if one.key in late:
                 self._refuse_late(one, late[one.key])
@@ -312,12 +312,12 @@ class ClusterRunner:
         if one.is_being_deleted:
             self.gone.add(one.uid)
             return
-        name = one.spec.name if one.spec else ""
         words = (
-            f"topology {name!r} belongs to the older StormTopology {owner[0]}/{owner[1]}; choose another topologyName"
+            f"topology {one.topology_name!r} belongs to StormTopology {owner[0]}/{owner[1]};"
+            " choose another topologyName, or delete that one"
         )
-        status = refused_status(self.publisher.as_known(one), "NameTaken", words, time.time())
-        self.publisher.write_status(one, status)
+        status = refused_status(self.publisher.as_known(one), NAME_TAKEN, words, time.time())
+        self.publisher.write_status(one, {**status, "topologyId": None})
 
     def _tell_trouble(self, words: str, reason: str) -> None:
         for one in self.owners.values():

@@ -87,8 +87,9 @@ def scale_step(
     used_ordinals: Collection[int],
     decisions: Collection[Decision],
     state: ScaleState,
+    first_ordinal: int = 0,
 ) -> tuple[ScaleStep | None, ScaleState]:
-    """The one step to take now, if any; and what to remember.
+    """The one step to take now, if any; and what to remember. `first_ordinal` is where the StatefulSet's begin.
 
     A StatefulSet removes its highest ordinals. Where these host executors they are emptied first (`leaving`), and the
     set shrinks once they host none: nothing is ever cut off with executors on it.
@@ -113,11 +114,11 @@ def scale_step(
     agreed = ScaleState(wanted, state.passes + 1 if state.replicas == wanted else 1, state.leaving)
     if agreed.passes < CALM_PASSES:
         return None, agreed
-    if max(used, default=-1) < wanted:
+    if max(used, default=-1) < first_ordinal + wanted:
         return step, ScaleState()
     if agreed.passes > PATIENT_PASSES:
         return None, ScaleState(given_up=used)  # no plan empties them, whatever the reason
-    return None, replace(agreed, leaving=frozenset(range(wanted, replicas)))
+    return None, replace(agreed, leaving=frozenset(range(first_ordinal + wanted, first_ordinal + replicas)))
 
 
 def _overloads(decision: Decision) -> TypeGuard[Plan]:

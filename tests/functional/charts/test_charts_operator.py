@@ -29,6 +29,7 @@ IN_WATCHED_NAMESPACES = {
     ("", "pods"): "list",
     ("", "pods/log"): "get",
     ("", "pods/resize"): "patch",
+    ("apps", "statefulsets"): "get",
     ("apps", "statefulsets/scale"): "get patch",
     ("", "configmaps"): "get",
     ("", "events"): "create",

@@ -215,6 +215,7 @@ USES: dict[tuple[str, str], Callable[[Hands], None]] = {
     ("list", "/pods"): lambda hands: [hands.pods.supervisors((NAMESPACE,))].clear(),
     ("get", "/pods/log"): read_log,
     ("patch", "/pods/resize"): resize,
+    ("get", "apps/statefulsets"): lambda hands: [hands.pods.first_ordinal(NAMESPACE, "storm-supervisor")].clear(),
     ("get", "apps/statefulsets/scale"): lambda hands: [hands.pods.replicas(NAMESPACE, "storm-supervisor")].clear(),
     ("patch", "apps/statefulsets/scale"): lambda hands: hands.pods.scale(NAMESPACE, "storm-supervisor", 0),
     ("get", "/configmaps"): read_config_map,

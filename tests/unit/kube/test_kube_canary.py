@@ -157,6 +157,55 @@ def test_age_is_that_of_the_last_look_that_found_nothing_missing() -> None:
     assert played.canary.age_seconds() == 60.0
 
 
+class TestResourceThatTheWatchKeepsThoughItIsGone:
+    @staticmethod
+    def scene() -> tuple[Scene, list[str]]:
+        played, ended = Scene(), list[str]()
+        played.canary.ended = lambda body: ended.append(body["metadata"]["uid"])
+        return played, ended
+
+    def test_is_told_of_after_three_looks_and_not_before(self) -> None:
+        played, ended = self.scene()
+        played.listed = []
+        assert (played.look(TOLERATED_LOOKS - 1), ended) == ("", [])
+        assert (played.look(), ended) == ("", ["uid-words"])
+        assert played.said == ["streams/words of StormTopologies is gone; the watch has not told of it"]
+
+    def test_is_not_told_of_when_a_later_list_has_it(self) -> None:
+        played, ended = self.scene()
+        whole = played.listed
+        for listed in ([], [], whole, [], []):
+            played.listed = listed
+            played.look()
+        assert ended == []
+
+    def test_is_not_told_of_by_lists_that_failed(self) -> None:
+        played, ended = self.scene()
+        played.listed = []
+        played.look()
+        played.error = KubernetesError("down")
+        played.look(2 * TOLERATED_LOOKS)
+        assert ended == []
+
+    def test_is_told_of_when_another_has_its_name(self) -> None:
+        played, ended = self.scene()
+        played.listed = [topology_body(uid="uid-anew")]
+        played.look(TOLERATED_LOOKS)
+        assert ended == ["uid-words"]
+
+    def test_is_none_that_came_while_the_list_was_under_way(self) -> None:
+        played, ended = self.scene()
+
+        def list_slowly() -> tuple[dict[str, Any], ...]:
+            played.looks += 1
+            played.registry.put_topology(topology_body("new", uid=f"uid-{played.looks}"))
+            return tuple(played.listed)
+
+        played.canary.listed = list_slowly
+        played.look(2 * TOLERATED_LOOKS)
+        assert ended == []
+
+
 class TestWaitingUntilWhole:
     """At the start: what acts on what the watch delivered waits until that is all."""
 

@@ -39,6 +39,7 @@ class FakePods:
     def __init__(self, allowed: Mapping[str, tuple[SupervisorPod, ...]]) -> None:
         self.allowed = allowed
         self.asked: list[int] = []
+        self.first = 0
         self.resized: list[int] = []
         self.refusal: KubernetesError | None = None
         self.unreadable: KubernetesError | None = None
@@ -57,6 +58,9 @@ class FakePods:
         if self.unresizable is not None:
             raise self.unresizable
         self.resized.append(millicores)
+
+    def first_ordinal(self, namespace: str, stateful_set: str) -> int:
+        return self.first
 
     def replicas(self, namespace: str, stateful_set: str) -> int:
         if self.unreadable is not None:
@@ -158,11 +162,12 @@ class FakeStorm:
 class ScaledIn:
     """Three pods for supervisors `s1..s3`, of which the last hosts nothing for as many passes as it takes."""
 
-    def __init__(self) -> None:
-        pods = tuple(pod("storm", ordinal) for ordinal in range(3))
-        hosts = {f"s{ordinal + 1}": host("storm", ordinal) for ordinal in range(3)}
+    def __init__(self, first: int = 0) -> None:
+        pods = tuple(pod("storm", first + number) for number in range(3))
+        hosts = {f"s{number + 1}": host("storm", first + number) for number in range(3)}
         self.care = care("n.storm:6627", {"storm": pods}, hosts)
         self.pods = cast("FakePods", self.care.pods)
+        self.pods.first = first
         self.told: list[tuple[str, str]] = []
         self.care.tell = lambda _, reason, words, __: self.told.append((reason, words))
         self.care.see((resource("storm"),))
@@ -202,6 +207,20 @@ def test_pod_that_hosts_nothing_goes(scaled: ScaledIn) -> None:
     assert scaled.pods.asked == []
     scaled.run_pass()
     assert scaled.pods.asked == [2]
+
+
+def test_pod_that_hosts_nothing_goes_from_a_set_that_begins_at_another_number() -> None:
+    played = ScaledIn(first=5)
+    played.run_pass()
+    assert played.pods.asked == [2]
+
+
+def test_pod_that_was_placed_on_since_stays_in_a_set_that_begins_at_another_number() -> None:
+    played = ScaledIn(first=5)
+    played.storm.submit(LATER, "s3")
+    played.run_pass()
+    assert played.pods.asked == []
+    assert "pods 7 host executors since the last look" in played.told[0][1]
 
 
 @pytest.mark.parametrize("status", ["ACTIVE", "KILLED"])

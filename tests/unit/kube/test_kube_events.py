@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from unittest.mock import Mock
@@ -78,6 +80,24 @@ class TestPost:
         assert scene.post() == 1
         scene.now += timedelta(hours=1)
         assert scene.post() == 2
+
+    def test_same_news_of_two_threads_is_posted_once(self, scene: Scene) -> None:
+        both = threading.Barrier(2, timeout=0.3)
+
+        class Posted(dict[str, float]):
+            def get(self, *key: Any) -> Any:
+                found = super().get(*key)
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    both.wait()  # until the other looks as well, if it can
+                return found
+
+        scene.events._posted = Posted()
+        threads = [threading.Thread(target=scene.post) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert scene.api.create_namespaced_event.call_count == 1
 
     def test_other_news_and_other_objects_are_posted(self, scene: Scene) -> None:
         scene.post()

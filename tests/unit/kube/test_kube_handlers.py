@@ -97,6 +97,16 @@ class TestEvent:
         assert played.registry.topology(KEY) is None
         assert played.gone == {"uid-of-one-that-waits"}
 
+    def test_resource_that_was_made_anew_stays_when_the_end_of_the_old_one_is_heard_of_late(self) -> None:
+        """kopf has a queue for each uid, and does not keep the order of two."""
+        played = Scene()
+        played.event("ADDED", topology_body())
+        played.event("ADDED", topology_body(uid="uid-anew"))
+        played.event("DELETED", topology_body())
+        managed = played.registry.topology(KEY)
+        assert managed is not None
+        assert managed.uid == "uid-anew"
+
 
 class TestDeletion:
     def test_waits_for_the_topology_to_be_seen_to(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from unittest.mock import Mock
 
@@ -33,10 +33,18 @@ from storm_operator.adapters.kube.jobs import LOG_TAIL_CHARACTERS, JobOutcome, J
 BODY = {"metadata": {"name": "words-submit-1"}}
 
 
-def job(*conditions: tuple[str, str, str]) -> V1Job:
-    """`conditions`: (type, status, message)."""
+CREATED = datetime(2027, 1, 1, tzinfo=UTC)
+NO_POD = (
+    "no pod of it could be made: a quota, an admission policy or a missing ServiceAccount, as"
+    " `kubectl describe job -n streams words-submit-1` says"
+)
+
+
+def job(*conditions: tuple[str, str, str], failed: int | None = None) -> V1Job:
+    """`conditions`: (type, status, message); `failed`: how many pods."""
     found = [V1JobCondition(type=t, status=s, reason="Reason", message=m) for t, s, m in conditions]
-    return V1Job(status=V1JobStatus(conditions=found or None))
+    metadata = V1ObjectMeta(creation_timestamp=CREATED)
+    return V1Job(metadata=metadata, status=V1JobStatus(conditions=found or None, failed=failed))
 
 
 def container(
@@ -90,7 +98,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
 
 @pytest.fixture
 def jobs(api: Api) -> Jobs:
-    return Jobs(cast("ApiClient", None))
+    return Jobs(cast("ApiClient", None), lambda: CREATED + timedelta(seconds=21))
 
 
 def outcome(jobs: Jobs) -> JobOutcome:
@@ -153,6 +161,23 @@ class TestWaiting:
         api.stands(job(), pod("b", minute=2, containers=[container()]), old)
         assert outcome(jobs).message == ""
 
+    def test_for_a_pod_that_nobody_makes(self, api: Api, jobs: Jobs) -> None:
+        api.stands(job())
+        assert outcome(jobs) == JobOutcome(JobPhase.RUNNING, f"NoPod: {NO_POD}")
+
+    def test_for_its_turn(self, api: Api, jobs: Jobs) -> None:
+        api.stands(job(("Suspended", "True", "Job suspended")))
+        assert outcome(jobs) == JobOutcome(JobPhase.RUNNING, "Suspended: Job suspended")
+
+    def test_for_its_first_pod_is_running_for_a_while(self, api: Api) -> None:
+        api.stands(job())
+        early = Jobs(cast("ApiClient", None), lambda: CREATED + timedelta(seconds=19))
+        assert outcome(early) == JobOutcome(JobPhase.RUNNING)
+
+    def test_for_the_end_of_a_job_whose_pod_has_ended_is_running(self, api: Api, jobs: Jobs) -> None:
+        api.stands(job(failed=1))
+        assert outcome(jobs) == JobOutcome(JobPhase.RUNNING)
+
 
 class TestFailed:
     FAILED = job(("Failed", "True", "Job has reached the specified backoff limit"))
@@ -179,10 +204,14 @@ class TestFailed:
         assert "container" not in api.core.read_namespaced_pod_log.call_args.kwargs
 
     def test_without_a_pod_says_why_the_job_failed(self, api: Api, jobs: Jobs) -> None:
-        api.stands(job(("Failed", "True", "Job was active longer than specified deadline")))
+        api.stands(job(("Failed", "True", "Job was active longer than specified deadline"), failed=1))
         assert outcome(jobs).message == (
             "Job was active longer than specified deadline; its pod is gone, and its log with it"
         )
+
+    def test_pod_that_was_never_made_is_no_pod_that_is_gone(self, api: Api, jobs: Jobs) -> None:
+        api.stands(job(("Failed", "True", "Job was active longer than specified deadline")))
+        assert outcome(jobs).message == f"Job was active longer than specified deadline; {NO_POD}"
 
     def test_log_that_cannot_be_read_is_said(self, api: Api, jobs: Jobs) -> None:
         api.stands(self.FAILED, pod())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
 from unittest.mock import Mock
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from kube_builders import NIMBUS, NOW, managed, rebalance, registry_of, topology_body
 from kube_builders import plan as plan_named
 from storm_operator.kube import managed as module
-from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, managed_from, rightful
+from storm_operator.kube.managed import PAUSED_ANNOTATION, Managed, Registry, managed_from, rightful
 
 
 def test_valid_resource_has_a_spec_and_the_default_nimbus() -> None:
@@ -106,6 +107,46 @@ def test_invalid_resource_takes_no_name() -> None:
     assert rightful((broken, good)) == ({"words": good}, {})
 
 
+class TestNameOfTheTopologyThatRuns:
+    """Resource `old` is older than `young`."""
+
+    RUNS: ClassVar = {"topologyId": "words-1-1", "nimbus": NIMBUS}
+    TAKEN: ClassVar = {"conditions": [{"type": "Ready", "reason": "NameTaken"}]}
+
+    @staticmethod
+    def resource(name: str, status: dict[str, Any] | None = None, **spec: Any) -> Managed:
+        created = "2026-01-01T00:00:00Z" if name == "old" else "2026-02-01T00:00:00Z"
+        wanted = {"adopt": {}, "topologyName": "words", **spec}
+        return managed(name, spec=wanted, status=status, creationTimestamp=created)
+
+    def test_stays_with_it_when_its_spec_becomes_invalid(self) -> None:
+        old, young = self.resource("old", self.RUNS, suspend="perhaps"), self.resource("young", self.TAKEN)
+        assert old.spec is None
+        assert rightful((old, young)) == ({}, {young.key: old.key})
+
+    def test_stays_with_the_younger_when_the_spec_of_the_older_becomes_valid(self) -> None:
+        old, young = self.resource("old"), self.resource("young", self.RUNS)
+        assert rightful((old, young)) == ({"words": young}, {old.key: young.key})
+
+    def test_stays_with_it_while_its_next_version_begins(self) -> None:
+        old, young = self.resource("old", self.TAKEN), self.resource("young", {"nimbus": NIMBUS})
+        assert rightful((old, young)) == ({"words": young}, {old.key: young.key})
+
+    def test_belongs_to_the_valid_one_of_two_that_ran_it(self) -> None:
+        old, young = self.resource("old", self.RUNS, suspend="perhaps"), self.resource("young", self.RUNS)
+        assert rightful((old, young)) == ({"words": young}, {old.key: young.key})
+
+    def test_is_found_by_the_nimbus_that_it_runs_on(self) -> None:
+        broken = {"suspend": "perhaps"}
+        registry = registry_of(
+            topology_body("runs", spec=broken, status=self.RUNS),
+            topology_body("elsewhere", spec=broken, status={**self.RUNS, "nimbus": "other.storm:6627"}),
+            topology_body("ended", spec=broken, status={"nimbus": NIMBUS}),
+            topology_body("valid", status=self.RUNS),
+        )
+        assert [one.key[1] for one in registry.left_on(NIMBUS)] == ["runs"]
+
+
 def test_one_that_is_being_deleted_keeps_its_name_until_it_is_gone() -> None:
     leaving = managed("old", spec={"adopt": {}, "topologyName": "words"}, deletionTimestamp=NOW)
     late = managed("words", creationTimestamp="2026-02-01T00:00:00Z")
@@ -131,8 +172,8 @@ def test_registry_has_the_last_state_of_each_resource() -> None:
     found = registry.topology(("streams", "words"))
     assert found is not None
     assert found.generation == 2
-    registry.forget_topology(("streams", "words"))
-    registry.forget_topology(("streams", "words"))
+    registry.forget_topology(("streams", "words"), "uid-words")
+    registry.forget_topology(("streams", "words"), "uid-words")
     assert registry.topologies() == ()
 
 

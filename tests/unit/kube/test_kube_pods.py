@@ -21,6 +21,7 @@ from kubernetes.client import (
     V1PodSpec,
     V1PodStatus,
     V1ResourceRequirements,
+    V1StatefulSetOrdinals,
 )
 
 from kube_builders import api_refusal
@@ -244,6 +245,23 @@ class TestPods:
         (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
         assert container["resources"] == {"limits": {"cpu": "1500m"}, "requests": {"cpu": "1499m"}}
 
+    @pytest.mark.parametrize(
+        ("limit", "must_not", "requests"),
+        [
+            (799, False, {"cpu": "799m"}),
+            (800, False, None),
+            (800, True, {"cpu": "799m"}),
+            (801, True, None),
+        ],
+    )
+    def test_request_goes_down_with_a_limit_that_it_would_be_above(
+        self, core: Mock, pods: Pods, limit: int, must_not: bool, requests: dict[str, str] | None
+    ) -> None:
+        deferred = replace(named("sup-1"), requested_millicores=800.0, must_not_become_guaranteed=must_not)
+        pods.resize_cpu(deferred, limit, reserve=False)
+        (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
+        assert container["resources"].get("requests") == requests
+
     def test_refused_resize_names_pod_and_value(self, core: Mock, pods: Pods) -> None:
         core.patch_namespaced_pod_resize.side_effect = api_refusal(422, "QoS must not change")
         with pytest.raises(Refused, match="resize pod storm/sup-1 to 1500m CPU: QoS must not change"):
@@ -259,6 +277,16 @@ class TestPods:
         assert pods.replicas("storm", "sup") == 0
         apps.read_namespaced_stateful_set_scale.return_value.spec.replicas = 3
         assert pods.replicas("storm", "sup") == 3
+
+    @pytest.mark.parametrize(
+        ("ordinals", "first"),
+        [(None, 0), (V1StatefulSetOrdinals(), 0), (V1StatefulSetOrdinals(start=5), 5)],
+    )
+    def test_first_ordinal_is_that_of_the_spec(
+        self, apps: Mock, pods: Pods, ordinals: V1StatefulSetOrdinals | None, first: int
+    ) -> None:
+        apps.read_namespaced_stateful_set.return_value.spec.ordinals = ordinals
+        assert pods.first_ordinal("storm", "sup") == first
 
     def test_missing_right_is_told_with_what_was_done(self, apps: Mock, pods: Pods) -> None:
         apps.read_namespaced_stateful_set_scale.side_effect = api_refusal(403, "cannot get statefulsets/scale")

@@ -331,7 +331,7 @@ class TestMemory:
         played = Scene(topology_body("other"))
         for name in ("words", "other"):
             played.publisher.write_status(managed(name), {"phase": "Running", **throughput(1.0)})
-        played.registry.forget_topology(("streams", "other"))
+        played.registry.forget_topology(("streams", "other"), "uid-other")
         self.end_pass(played, WORDS)
         assert [*played.publisher.written, *played.publisher.figures_at] == ["uid-words"] * 2
 

@@ -12,11 +12,12 @@ from unittest.mock import Mock
 import pytest
 from typer.testing import CliRunner
 
-from kube_builders import NIMBUS, topology_body
+from kube_builders import NIMBUS, registry_of, topology_body
 from storm_operator.adapters.kube.resources import TOPOLOGIES
 from storm_operator.cli import app
 from storm_operator.http_listening import ALL_ADDRESSES, HttpServer
 from storm_operator.kube import run_command
+from storm_operator.kube.canary import TOLERATED_LOOKS
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.leader import Operator
 from storm_operator.kube.managed import Registry, rightful
@@ -104,6 +105,19 @@ def test_loops_know_all_that_name_a_topology_before_they_act_for_any_of_them() -
 
     operator.runners.run(Mock(is_set=lambda: False, wait=wait))
     assert owners_at_start == [("z", "prod")]
+
+
+def test_resource_whose_deletion_the_watch_missed_is_managed_no_longer() -> None:
+    registry = registry_of(RIGHTFUL)
+    kinds = Mock()
+    kinds.list.return_value = ()
+    settings = RunnerSettings(JobSettings("storm"), 9464)
+    operator = Operator(Mock(kinds=kinds), registry, settings, (), OperatorMetrics(RunMode.KUBERNETES), 30.0)
+    (topologies,) = (canary for canary in operator._canaries if canary.kind == "StormTopologies")
+    for _ in range(TOLERATED_LOOKS):
+        assert len(registry.topologies()) == 1
+        topologies.look()
+    assert registry.topologies() == ()
 
 
 def test_nothing_is_kept_of_a_cluster_whose_loop_has_ended() -> None:

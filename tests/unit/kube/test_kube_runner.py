@@ -227,7 +227,7 @@ def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pyte
     start.opened.storm.supervisor_ids.return_value = {}
     start.runner.owners, _ = rightful(start.runner.registry.of_cluster(NIMBUS))
     if not is_named:  # its finalizer was taken away, or its spec is invalid now
-        start.runner.registry.forget_topology(("streams", "words"))
+        start.runner.registry.forget_topology(("streams", "words"), "uid-words")
     start.rests_after(0)
     released = (start.opened.loop.release.called, start.runner.care.limits.release.called)
     assert released == ((False, False) if is_named else (True, True))
@@ -325,6 +325,20 @@ class Deletion:
 
 RUNNING = RunningTopology("words-1-1", "words", "ACTIVE")
 LEAVING = RunningTopology("words-1-1", "words", "KILLED", "old")
+
+
+def test_name_of_a_topology_stays_with_the_resource_that_runs_it_though_that_is_invalid_now() -> None:
+    played = Deletion(creationTimestamp="2026-01-01T00:00:00Z")
+    spec = {"nimbus": NIMBUS, "adopt": {}, "suspend": "perhaps", "topologyName": "words"}
+    status = {"topologyId": "words-1-1", "nimbus": NIMBUS}
+    played.runner.registry.put_topology(topology_body("older", spec=spec, status=status))
+    played.look()
+    assert played.runner.owners == {}
+    kinds: Any = played.runner.kube.kinds
+    (_, namespace, name, written), _ = kinds.patch_status.call_args
+    assert (namespace, name, written["topologyId"]) == ("streams", "words", None)
+    assert {one["reason"] for one in written["conditions"]} == {"NameTaken"}
+    assert written["message"].startswith("topology 'words' belongs to StormTopology streams/older;")
 
 
 class TestDeletion:

@@ -55,7 +55,7 @@ class Scene:
         self.runners.running[nimbus].thread.join(PATIENCE_SECONDS)
 
     def forget(self) -> None:
-        self.registry.forget_topology(("streams", "words"))
+        self.registry.forget_topology(("streams", "words"), "uid-words")
 
 
 @pytest.fixture

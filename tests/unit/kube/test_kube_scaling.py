@@ -173,6 +173,22 @@ class TestDown:
         assert state == ScaleState()
 
 
+class TestOrdinalsThatBeginAtFive:
+    @staticmethod
+    def state_after(passes: int, used: Collection[int]) -> tuple[ScaleStep | None, ScaleState]:
+        step, state = None, ScaleState()
+        for _ in range(passes):
+            step, state = scale_step(LIMITS, pods(3), 3, used, [NO_CHANGE], state, 5)
+        return step, state
+
+    def test_unused_pods_at_the_end_go(self) -> None:
+        step, _ = self.state_after(CALM_PASSES, {5, 6})
+        assert step == ScaleStep("storm", "s", 2, "all executors are on 2 pods")
+
+    def test_used_pods_at_the_end_are_emptied(self) -> None:
+        assert self.state_after(CALM_PASSES, {5, 7}) == (None, ScaleState(2, CALM_PASSES, frozenset({7})))
+
+
 class TestWhose:
     def test_without_limits_nothing_is_touched(self) -> None:
         assert scale_step(None, pods(2), 2, {0}, [INFEASIBLE], ScaleState()) == (None, ScaleState())

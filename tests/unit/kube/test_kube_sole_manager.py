@@ -302,7 +302,7 @@ def test_at_its_end_a_loop_gives_the_lock_back_last_and_lifts_only_limits_of_its
     ours.pass_once()
     held_when_closed: list[int] = []
     ours.opened.close.side_effect = lambda: held_when_closed.append(len(cluster.zookeeper.nodes))
-    ours.runner.registry.forget_topology(("streams", "words"))
+    ours.runner.registry.forget_topology(("streams", "words"), "uid-words")
     if is_lost:
         cluster.zookeeper.nodes.clear()
         theirs = cluster.taken_by(OTHER_POD)

@@ -35,6 +35,7 @@ def test_all_names_of_a_service_are_one(address: str) -> None:
         ("nimbus.storm.svc.clusterset.local:6627", "nimbus.storm.svc.clusterset.local:6627"),
         ("10.0.0.7:6627", "10.0.0.7:6627"),
         ("[fd00::7]:6627", "[fd00::7]:6627"),
+        ("[FD00:0::7]", "[fd00::7]:6627"),
         ("localhost:6627", "localhost:6627"),
         ("nimbus1.:6627", "nimbus1.:6627"),
     ],

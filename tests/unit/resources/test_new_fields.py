@@ -82,6 +82,8 @@ def test_all_settings_beside_the_source() -> None:
 
 def test_a_port_that_is_given_stays() -> None:
     assert parsed(adopt(nimbus="nimbus:7000")).nimbus == "nimbus:7000"
+    assert parsed(adopt(nimbus="[fd00::7]")).nimbus == "[fd00::7]:6627"
+    assert parsed(adopt(nimbus="[fd00::7]:7000")).nimbus == "[fd00::7]:7000"
 
 
 @pytest.mark.parametrize(

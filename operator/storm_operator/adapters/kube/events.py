@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -18,24 +19,21 @@ KEPT = 2000
 
 
 class Events:
-    """Posts events. An event is news for people: that one could not be posted stops nothing."""
+    """Posts events, for all threads. An event is news for people: that one could not be posted stops nothing."""
 
     def __init__(self, client: ApiClient, now: Callable[[], datetime], say: Callable[[str], None]) -> None:
         self._api: Any = CoreV1Api(client)
         self._now = now
         self._say = say
+        self._lock = threading.Lock()
         self._posted: dict[str, float] = {}
 
     def post(self, about: Mapping[str, Any], reason: str, message: str, warning: bool = False) -> None:
         """Post once per object, reason and message an hour. `about` is the object's body."""
         metadata = about["metadata"]
         now = self._now()
-        key = f"{metadata.get('uid', '')} {reason} {message}"
-        if now.timestamp() - self._posted.get(key, 0.0) < REPEATED_AFTER_SECONDS:
+        if not self._is_news(f"{metadata.get('uid', '')} {reason} {message}", now.timestamp()):
             return
-        self._posted[key] = now.timestamp()
-        if len(self._posted) > KEPT:
-            self._posted.pop(next(iter(self._posted)))
         body = event_body(about, reason, message, warning, now)
         try:
             with api_errors(f"event {reason} on {metadata['namespace']}/{metadata['name']}"):
@@ -44,6 +42,16 @@ class Events:
             return
         except KubernetesError as error:
             self._say(str(error))
+
+    def _is_news(self, key: str, now_seconds: float) -> bool:
+        """Whether it is to be posted; from now on it is no news."""
+        with self._lock:
+            if now_seconds - self._posted.get(key, 0.0) < REPEATED_AFTER_SECONDS:
+                return False
+            self._posted[key] = now_seconds
+            if len(self._posted) > KEPT:
+                self._posted.pop(next(iter(self._posted)))
+            return True
 
 
 def event_body(about: Mapping[str, Any], reason: str, message: str, warning: bool, now: datetime) -> dict[str, Any]:

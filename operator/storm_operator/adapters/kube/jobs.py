@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +18,8 @@ LOG_TAIL_CHARACTERS = 8_000
 LOG_LIMIT_BYTES = 1_000_000  # the API cuts the end off, and the end is what matters
 NEVER_BEGAN = frozenset({"StartError", "ContainerCannotRun"})
 OUT_OF_MEMORY = "OOMKilled"
+NO_POD_SECONDS = 20.0
+"""A Job that has no pod after so long is not given one."""
 
 
 class JobPhase(StrEnum):
@@ -39,9 +42,10 @@ class JobOutcome:
 class Jobs:
     """Creates, reads and deletes Jobs. Raises `KubernetesError`."""
 
-    def __init__(self, client: ApiClient) -> None:
+    def __init__(self, client: ApiClient, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._batch: Any = BatchV1Api(client)
         self._core: Any = CoreV1Api(client)
+        self._now = now
 
     def create(self, namespace: str, body: Mapping[str, Any]) -> bool:
         """Create the Job; False when it is there already."""
@@ -65,8 +69,8 @@ class Jobs:
         if "Complete" in finished:
             return JobOutcome(JobPhase.SUCCEEDED)
         if "Failed" in finished:
-            return JobOutcome(JobPhase.FAILED, self._last_words(namespace, name, finished["Failed"].message or ""))
-        return JobOutcome(JobPhase.RUNNING, self._waits_for(namespace, name))
+            return JobOutcome(JobPhase.FAILED, self._last_words(namespace, name, job))
+        return JobOutcome(JobPhase.RUNNING, self._waits_for(namespace, name, job))
 
     def owned_by(self, uid: str, namespace: str, label: str) -> tuple[str, ...]:
         """Names of the Jobs with that label that the object `uid` owns, also of those that are being deleted."""
@@ -111,9 +115,17 @@ class Jobs:
             )
         return sorted(answer.items, key=lambda pod: pod.metadata.creation_timestamp)
 
-    def _waits_for(self, namespace: str, job: str) -> str:
+    def _waits_for(self, namespace: str, name: str, job: Any) -> str:
         """Why no container runs, e.g. an image that cannot be pulled or a volume that is not there."""
-        for pod in self._pods(namespace, job)[-1:]:
+        pods = self._pods(namespace, name)
+        for condition in job.status.conditions or ():
+            if condition.type == "Suspended" and condition.status == "True":  # by what lets Jobs begin in turn
+                return f"Suspended: {condition.message}"
+        age_seconds = (self._now() - job.metadata.creation_timestamp).total_seconds()
+        has_had_one = pods or job.status.failed or job.status.succeeded
+        if not has_had_one and age_seconds > NO_POD_SECONDS:
+            return f"NoPod: {_why_no_pod(namespace, name)}"
+        for pod in pods[-1:]:
             for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())):
                 waiting = status.state.waiting if status.state else None
                 if waiting is not None and waiting.reason not in ("ContainerCreating", "PodInitializing"):
@@ -123,18 +135,29 @@ class Jobs:
                     return f"{condition.reason}: {condition.message}"
         return ""
 
-    def _last_words(self, namespace: str, job: str, failure: str) -> str:
+    def _last_words(self, namespace: str, name: str, job: Any) -> str:
+        failure = next(one.message or "" for one in job.status.conditions if one.type == "Failed")
         try:
-            pods = self._pods(namespace, job)
+            pods = self._pods(namespace, name)
         except KubernetesError as error:
             return f"its log cannot be read: {error}"
         if not pods:
-            return f"{failure}; its pod is gone, and its log with it".removeprefix("; ")
+            # Kubernetes counts each pod of a Job that has ended, also one that was deleted.
+            why = "its pod is gone, and its log with it" if job.status.failed else _why_no_pod(namespace, name)
+            return f"{failure}; {why}".removeprefix("; ")
         try:
             log = self.pod_log(namespace, pods[-1].metadata.name, **_init_container_that_failed(pods[-1]))
         except KubernetesError as error:
             log = f"its log cannot be read: {error}"
         return "\n".join(filter(None, (log, _why_ended(pods[-1])))) or "it said nothing"
+
+
+def _why_no_pod(namespace: str, job: str) -> str:
+    """Only the Job's events say it, and these the operator has no right to read."""
+    return (
+        "no pod of it could be made: a quota, an admission policy or a missing ServiceAccount, as"
+        f" `kubectl describe job -n {namespace} {job}` says"
+    )
 
 
 def _why_ended(pod: Any) -> str:

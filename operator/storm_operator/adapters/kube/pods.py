@@ -82,12 +82,14 @@ class Pods:
         """Ask for a new CPU limit in place. `reserve`: the node is to keep as much free for the pod (its request), or a
         millicore less where Kubernetes would not have it.
 
-        `Refused` when the API server will not have it.
+        A request that is above the limit, e.g. one that the node has no room for, is lowered with it. `Refused` when
+        the API server will not have it.
         """
         cpu = f"{millicores}m"
         resources = {"limits": {"cpu": cpu}}
-        if reserve or pod.is_guaranteed:
-            resources["requests"] = {"cpu": f"{millicores - 1}m" if pod.must_not_become_guaranteed else cpu}
+        most = millicores - 1 if pod.must_not_become_guaranteed else millicores
+        if reserve or pod.is_guaranteed or (pod.requested_millicores or 0.0) > most:
+            resources["requests"] = {"cpu": f"{most}m"}
         body = {"spec": {"containers": [{"name": CONTAINER, "resources": resources}]}}
         with api_errors(f"resize pod {pod.namespace}/{pod.name} to {cpu} CPU"):
             self._core.patch_namespaced_pod_resize(
@@ -101,6 +103,13 @@ class Pods:
                 stateful_set, namespace, _request_timeout=TIMEOUT_SECONDS
             )
         return int(scale.spec.replicas or 0)
+
+    def first_ordinal(self, namespace: str, stateful_set: str) -> int:
+        """What the StatefulSet numbers its first pod."""
+        with api_errors(f"read StatefulSet {namespace}/{stateful_set}"):
+            answer = self._apps.read_namespaced_stateful_set(stateful_set, namespace, _request_timeout=TIMEOUT_SECONDS)
+        ordinals = answer.spec.ordinals
+        return int(ordinals.start or 0) if ordinals is not None else 0
 
     def scale(self, namespace: str, stateful_set: str, replicas: int) -> None:
         """Ask for so many pods; the highest ordinals go first."""

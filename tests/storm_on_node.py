@@ -15,6 +15,7 @@ from kube_cluster import KubeCluster
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.submission import storm_options
 from storm_operator.local.paths import repository_root
+from storm_operator.local.storm_config import FEW_CORES, SELDOM_AWAKE
 
 STORM, OPERATOR = "storm", "storm-operator"
 NAMESPACE = "storm"
@@ -44,7 +45,8 @@ class StormOnNode:
             "supervisor.scaling.enabled": "true",
             "supervisor.scaling.maxReplicas": str(supervisors),
         }
-        self._helm_install(STORM, root / "charts" / "storm", NAMESPACE, {**own, **small, **storm_values})
+        waits = in_storm_yaml({**FEW_CORES, **SELDOM_AWAKE})
+        self._helm_install(STORM, root / "charts" / "storm", NAMESPACE, {**own, **small, **waits, **storm_values})
         operator = {
             "image.pullPolicy": "Never",
             "submission.image.pullPolicy": "Never",
@@ -151,6 +153,11 @@ class StormOnNode:
             *("upgrade", "--install", release, str(chart), "-n", namespace, "--create-namespace"),
             *("--wait", INSTALL_TIMEOUT, *settings),
         )
+
+
+def in_storm_yaml(conf: Mapping[str, Any]) -> dict[str, str]:
+    """Storm's own settings as values of its chart; a dot in a key is not one between keys."""
+    return {"config." + key.replace(".", "\\."): str(value) for key, value in conf.items()}
 
 
 def word_count(name: str, rate: int = 60, options: Sequence[str] = (), **spec: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Placement's inner loops are compiled once, not at the first plan of every process.
 
-Compiling takes half a minute. `python -m storm_operator.machine_code` does it ahead; numba keeps the result beside the
+Compiling takes two minutes. `python -m storm_operator.machine_code` does it ahead; numba keeps the result beside the
 source, or in NUMBA_CACHE_DIR. The operator's image has it in STORM_OPERATOR_MACHINE_CODE and copies it at the start,
 because numba uses only what it may also write, and a container's file system is read-only.
 """

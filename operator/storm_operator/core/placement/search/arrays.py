@@ -15,7 +15,7 @@ SMALLEST_GAIN = 1e-9
 def search_of(problem: Problem) -> Search:
     """Everything that a search needs, restarts included where the problem prices them.
 
-    Of the same types whatever the problem: machine code that is not there yet takes half a minute.
+    Of the same types whatever the problem: machine code that is not there yet takes minutes.
     """
     traffic = problem.traffic
     graph = with_bonds(

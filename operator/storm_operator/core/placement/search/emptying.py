@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE, Flags
-from storm_operator.core.placement.search.compiled import compiled, inner, leaf, spliced
+from storm_operator.core.placement.search.compiled import compiled, leaf, spliced
 from storm_operator.core.placement.search.partition_state import Partition, Search, fits, members_of, move
 from storm_operator.core.placement.search.step_prices import cost_of_adding, cost_of_removing, wake
 from storm_operator.core.placement.search.survey import forget, network_at, survey

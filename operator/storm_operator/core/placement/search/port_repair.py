@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE
-from storm_operator.core.placement.search.compiled import compiled, inner, leaf, spliced
+from storm_operator.core.placement.search.compiled import compiled, leaf, spliced
 from storm_operator.core.placement.search.partition_state import Partition, Search, members_of, move, worker_at
 
 

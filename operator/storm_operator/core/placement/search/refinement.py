@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
-from storm_operator.core.placement.search.compiled import compiled, inner, leaf, spliced
+from storm_operator.core.placement.search.compiled import compiled, leaf, spliced
 from storm_operator.core.placement.search.partition_state import Partition, Search, is_too_full, members_of, move
 from storm_operator.core.placement.search.restart_prices import least_restart, restarts_due
 from storm_operator.core.placement.search.step_prices import (

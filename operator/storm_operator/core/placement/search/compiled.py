@@ -37,7 +37,7 @@ def spliced(function: F) -> F:
     Machine code of a function has in it that of all that it calls: compiled by itself, each in a chain of calls is
     compiled once more for everyone above it.
     """
-    return cast("F", numba.njit(inline="always")(function))
+    return cast("F", numba.njit(inline="always", no_cpython_wrapper=True)(function))
 
 
 def _compile(function: Callable[..., object], **options: bool) -> Any:

@@ -37,7 +37,8 @@ def spliced(function: F) -> F:
     Machine code of a function has in it that of all that it calls: compiled by itself, each in a chain of calls is
     compiled once more for everyone above it.
     """
-    return cast("F", numba.njit(inline="always", no_cpython_wrapper=True)(function))
+    compiler: Any = numba.njit
+    return cast("F", compiler(inline="always", no_cpython_wrapper=True)(function))
 
 
 def _compile(function: Callable[..., object], **options: bool) -> Any:

@@ -209,7 +209,7 @@ page-pictures: setup ## A real cluster under load: screenshots of the operator's
 	PYTHONPATH=tests:monitoring:benchmarks $(BIN)/python tests/dashboards_of_a_run.py --page docs/images/page
 
 ##@ Set-up
-.PHONY: setup prerequisites packages venv jars spark-jars kubernetes images lock clean
+.PHONY: setup prerequisites packages venv jars spark-jars kubernetes node lock clean
 setup: prerequisites venv jars spark-jars ## Everything that demo and test need
 
 prerequisites: ## Check for Python, Java and the rest; each missing one with the command that installs it
@@ -247,10 +247,12 @@ $(WORKLOADS_JAR): $(call java_sources,examples/workloads/src examples/workloads/
 spark-jars: venv ## Delta and S3 for Spark, from Maven into the user's cache
 	@$(BIN)/storm-pipeline jars
 
-kubernetes: .venv/installed ## Kubernetes' programs from source (Go), which tests else build when they first need them
-	cd tests && ../$(BIN)/python -m kube_cluster build --all
+kubernetes: .venv/installed ## What functional tests need of Kubernetes, from source (Go); else they build it themselves
+	cd tests && ../$(BIN)/python -m kube_cluster build
+	cd tests && ../$(BIN)/python -m kube_cluster build kwok kubeconform
 
-images: .venv/installed ## The project's images, likewise (root, `make packages`)
+node: .venv/installed ## The rest that end-to-end tests need, and the project's images (root, Go, `make packages`)
+	cd tests && ../$(BIN)/python -m kube_cluster build --node
 	cd tests && ../$(BIN)/python -m kube_cluster images
 
 lock: venv ## Pin all versions anew

@@ -28,11 +28,10 @@ def build(
         list[str] | None, typer.Argument(help=f"Of: {', '.join(PROGRAMS)} [default: those of the API server and helm].")
     ] = None,
     node: Node = False,
-    all_: Annotated[bool, typer.Option("--all", help="All that any test needs.")] = False,
 ) -> None:
     """Build the programs of the cluster that are not in the cache yet: minutes the first time, then nothing."""
     with _plain_errors():
-        wanted = programs or ([*PROGRAMS] if all_ else [*(NODE if node else CONTROL_PLANE), "helm"])
+        wanted = programs or [*(NODE if node else CONTROL_PLANE), "helm"]
         unknown = [name for name in wanted if name not in PROGRAMS]
         if unknown:
             raise KubeClusterError(f"no program {unknown[0]!r}: there are {', '.join(PROGRAMS)}")

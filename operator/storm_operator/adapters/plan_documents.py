@@ -12,8 +12,8 @@ from typing import Any
 
 from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.json_fields import decode_object, take, wrong
+from storm_operator.core.cpu_quantity import MOST_MILLICORES
 from storm_operator.core.decision import Plan
-from storm_operator.core.finite import is_finite
 from storm_operator.core.model import Executor, read_only
 
 VERSION = 1
@@ -198,8 +198,8 @@ def decode_cpu_limits(content: bytes) -> CpuLimits:
         tasks = [take(entry, where, "task_start", int), take(entry, where, "task_end", int)]
         start, end = _task_range(where, tasks)
         millicores = take(entry, where, "millicores", (int, float))
-        if not (millicores > 0 and is_finite(millicores)):
-            raise wrong(f"{where}.millicores", millicores, "a number above 0 that a float can hold")
+        if not 0 < millicores <= MOST_MILLICORES:
+            raise wrong(f"{where}.millicores", millicores, f"a number above 0 and at most {MOST_MILLICORES:.0f}")
         rows.append((Executor(topology_id, start, end, ""), float(millicores)))
     _refuse_duplicates(f"{name}: limits", [(executor.task_start, executor.task_end) for executor, _ in rows])
     return CpuLimits(topology_id, take(document, name, "plan_id", str), dict(rows))

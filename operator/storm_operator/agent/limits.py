@@ -18,6 +18,7 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
+from storm_operator.core.cpu_quantity import MOST_MILLICORES
 from storm_operator.core.finite import number_in_words
 
 VERSION = 1
@@ -26,8 +27,6 @@ SESSION_TIMEOUT_SECONDS = 20.0
 LONGEST_RECONNECT_PAUSE_SECONDS = 5.0
 RESYNC_SECONDS = 30.0
 RETRY_SECONDS = 3.0
-MOST_MILLICORES = 1e9
-"""A million cores: no machine has them, and a larger number may be none that a float can hold."""
 UNANSWERED_SECONDS = 15.0
 """ZooKeeper may come up later; one that has not answered after so long is perhaps not where it is said to be."""
 

@@ -1,9 +1,12 @@
-"""Kubernetes' CPU quantities in millicores."""
+"""CPU in millicores: the most that is one, and Kubernetes' quantities."""
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal
+
+MOST_MILLICORES = 1e9
+"""A million cores: no machine has them, and a larger number may be none that a float can hold."""
 
 _SUFFIXES = {"n": Decimal("0.000001"), "u": Decimal("0.001"), "m": Decimal(1), "": Decimal(1000), "k": Decimal(1000000)}
 _QUANTITY = re.compile(r"(?P<number>([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?)(?P<suffix>[numk]?)")

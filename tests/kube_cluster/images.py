@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -28,6 +29,9 @@ SECRETS = {
 }
 """What the Dockerfile may use of this machine to reach package registries, and does not keep."""
 
+NEVER_COPIED = {"__pycache__"}
+"""Of the folders that the Dockerfile copies: as `.dockerignore` has it."""
+
 MOST_CACHED_LAYERS = 250
 """Some 25 GB. All images of today are some 60."""
 
@@ -40,39 +44,53 @@ def build_project_images(say: Say = lambda _: None) -> dict[str, Path]:
 def build_image(target: str, tag: str, say: Say = lambda _: None) -> Path:
     """The archive of one of the Dockerfile's targets, for `KubeCluster.load_image`.
 
-    Layers are cached: what did not change is not built again. Minutes the first time. Raises KubeClusterError.
+    Nothing is done when none of the files that images are made of has changed since it was written; else layers are
+    cached. Minutes the first time. Raises KubeClusterError.
     """
     missing = missing_for_images()
     if missing:
         raise KubeClusterError("no images can be built here:\n" + "\n".join(map(str, missing)))
     with one_at_a_time("images", say):
-        _tidy()
-        _ensure_base_image(say)
-        say(f"building {tag}")
-        secrets = [f"--secret=id={name},src={file}" for name, file in _present_secrets().items()]
-        _buildah(
-            *("build", "--layers", "--pull-never", "--format=docker", f"--target={target}", f"--tag={tag}"),
-            *(f"--build-arg=BASE_IMAGE={BASE_IMAGE}", *secrets, str(_repository())),
-        )
-        return _archive(tag, say)
+        name = re.sub(r"[^a-z0-9.]+", "-", tag)
+        archive = _folder("images") / f"{name}@{sources_digest(_repository())[:12]}.tar"
+        if not archive.exists():
+            _build(target, tag, say)
+            say(f"writing {archive.name}")
+            for older in archive.parent.glob(f"{name}@*"):
+                older.unlink()
+            unfinished = archive.with_name(f".{name}.unfinished")
+            unfinished.unlink(missing_ok=True)
+            _buildah("push", tag, f"docker-archive:{unfinished}:{tag}")
+            unfinished.rename(archive)
+        return archive
 
 
-def _archive(tag: str, say: Say) -> Path:
-    """The image as a file; made anew only when the image is another one."""
-    identity = _buildah("inspect", "--type=image", "--format={{.FromImageID}}", tag).strip()
-    folder = kubernetes_cache() / "images"
-    folder.mkdir(exist_ok=True)
-    name = re.sub(r"[^a-z0-9.]+", "-", tag)
-    archive = folder / f"{name}@{identity[:12]}.tar"
-    if not archive.exists():
-        say(f"writing {archive.name}")
-        for older in folder.glob(f"{name}@*"):
-            older.unlink()
-        unfinished = folder / f".{name}.unfinished"
-        unfinished.unlink(missing_ok=True)
-        _buildah("push", tag, f"docker-archive:{unfinished}:{tag}")
-        unfinished.rename(archive)
-    return archive
+def sources_digest(repository: Path) -> str:
+    """Of the Dockerfile, and of the path, mode, and content of each file that it copies from the repository."""
+    digest = hashlib.sha256()
+    for file in [repository / "Dockerfile", *_copied_files(repository)]:
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(repository)} {file.stat().st_mode:o} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _copied_files(repository: Path) -> list[Path]:
+    instructions = (repository / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    copies = [line.split()[1:-1] for line in instructions if line.startswith("COPY ")]
+    sources = {source for words in copies if not words[0].startswith("--from=") for source in words}
+    files = {file for source in sources for file in [repository / source, *(repository / source).rglob("*")]}
+    return sorted(file for file in files if file.is_file() and not NEVER_COPIED & set(file.parts))
+
+
+def _build(target: str, tag: str, say: Say) -> None:
+    _tidy()
+    _ensure_base_image(say)
+    say(f"building {tag}")
+    secrets = [f"--secret=id={name},src={file}" for name, file in _present_secrets().items()]
+    _buildah(
+        *("build", "--layers", "--pull-never", "--format=docker", f"--target={target}", f"--tag={tag}"),
+        *(f"--build-arg=BASE_IMAGE={BASE_IMAGE}", *secrets, str(_repository())),
+    )
 
 
 def _tidy() -> None:
@@ -91,7 +109,7 @@ def _ensure_base_image(say: Say) -> None:
     if _buildah("images", "--quiet", "--filter", f"reference={BASE_IMAGE}").strip():
         return
     say(f"building {BASE_IMAGE}")
-    with tempfile.TemporaryDirectory(dir=_folder("tmp")) as context:
+    with tempfile.TemporaryDirectory(dir=_folder("buildah/tmp")) as context:
         _run(["mmdebstrap", "--quiet", "--variant=minbase", BASE_SUITE, f"{context}/base.tar"])
         Path(context, "Dockerfile").write_text('FROM scratch\nADD base.tar /\nCMD ["bash"]\n')
         _buildah("build", f"--tag={BASE_IMAGE}", context)
@@ -99,19 +117,20 @@ def _ensure_base_image(say: Say) -> None:
 
 def _buildah(*arguments: str) -> str:
     """In a mount namespace of its own: storage of kind overlay leaves mounts behind."""
-    storage = ("--root", str(_folder("storage")), "--runroot", str(_folder("run")), "--storage-driver=overlay")
+    folder = _folder("buildah")
+    storage = ("--root", f"{folder}/storage", "--runroot", f"{folder}/run", "--storage-driver=overlay")
     return _run(["unshare", "--mount", "nice", "-n", "19", "buildah", *storage, *arguments])
 
 
 def _folder(name: str) -> Path:
-    folder = kubernetes_cache() / "buildah" / name
+    folder = kubernetes_cache() / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def _run(command: list[str]) -> str:
     # Cached mounts of a Dockerfile are below TMPDIR.
-    environment = os.environ | {"BUILDAH_ISOLATION": "chroot", "TMPDIR": str(_folder("tmp"))}
+    environment = os.environ | {"BUILDAH_ISOLATION": "chroot", "TMPDIR": str(_folder("buildah/tmp"))}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).strip().splitlines()

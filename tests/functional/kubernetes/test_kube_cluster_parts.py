@@ -16,6 +16,7 @@ from kube_cluster import KubeClusterError, binaries
 from kube_cluster.archives import write_program_image
 from kube_cluster.binaries import Program, ensure_programs, module_folder, obstacle, program_path, unbuilt
 from kube_cluster.cache import one_at_a_time
+from kube_cluster.images import sources_digest
 from kube_cluster.layout import KubeLayout, read_layout, write_layout
 from kube_cluster.node.cgroups import hierarchies
 from kube_cluster.node.network import BLOCKS, choose_block
@@ -160,3 +161,28 @@ def test_a_layout_survives_its_state_file(tmp_path: Path, monkeypatch: pytest.Mo
     write_layout(layout)
     assert read_layout("mine") == layout
     assert layout.root == tmp_path / "storm-operator" / "kube.mine"
+
+
+def test_images_are_of_the_dockerfile_and_of_what_it_copies(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM a AS b\nCOPY one.txt folder \\\n  /there/\nCOPY --from=b /opt/b /opt\n")
+    (tmp_path / "folder" / "deep").mkdir(parents=True)
+    (tmp_path / "folder" / "deep" / "run.sh").write_text("true")
+    (tmp_path / "one.txt").write_text("one")
+    seen = {sources_digest(tmp_path)}
+
+    def changes(path: str, content: str) -> bool:
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(content)
+        digest = sources_digest(tmp_path)
+        changed = digest not in seen
+        seen.add(digest)
+        return changed
+
+    assert not changes("tests.txt", "not copied")
+    assert not changes("folder/deep/__pycache__/run.pyc", "made by running")
+    assert changes("one.txt", "two")
+    assert changes("folder/deep/run.sh", "false")
+    assert changes("folder/new.txt", "")
+    assert changes("Dockerfile", (tmp_path / "Dockerfile").read_text() + "USER 1\n")
+    (tmp_path / "folder" / "deep" / "run.sh").chmod(0o755)
+    assert sources_digest(tmp_path) not in seen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -128,13 +129,18 @@ class Recorder:
         self._dropping = True
 
     def close(self, patience_seconds: float = 30.0) -> None:
-        """Write what is left and publish it; gives up, and says so, where a step of that takes `patience_seconds`."""
+        """Write what is left and publish it; gives up, and says so, where all of that takes `patience_seconds`."""
+        deadline = time.monotonic() + patience_seconds
+
+        def left() -> float:
+            return max(0.0, deadline - time.monotonic())
+
         leftover = self._collector.leftover()
         try:
             if leftover is not None:
-                self._queue.put(leftover, timeout=patience_seconds)
-            self._queue.put(None, timeout=patience_seconds)
-            self._thread.join(patience_seconds)
+                self._queue.put(leftover, timeout=left())
+            self._queue.put(None, timeout=left())
+            self._thread.join(left())
         except queue.Full:
             pass  # the thread is still at work, as it is where it could not end in time
         if self._thread.is_alive():

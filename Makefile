@@ -6,6 +6,9 @@ BIN := .venv/bin
 # noreset: else codes that end a colour stand before the next line, though nothing has one; style.color=never does not stop them.
 MVNW := MAVEN_OPTS="$$MAVEN_OPTS -Djansi.noreset=true" ./mvnw -q -B
 export PYTHONDONTWRITEBYTECODE = # empty: to compile all modules in each process is a tenth of the time of unit tests
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/storm-operator
+export MYPY_CACHE_DIR ?= $(CACHE)/mypy
+SEARCH := operator/storm_operator/core/placement/search
 PLUGIN_JAR := operator/storm-plugin/target/storm-plugin.jar
 WORKLOADS_JAR := examples/workloads/target/workloads.jar
 ALERTS_FIRE := tests/functional/monitoring/test_alerts_fire.py
@@ -231,9 +234,14 @@ venv: .venv/compiled
 	$(UV_PIP) install -q -r requirements.lock
 	$(UV_PIP) install -q --no-deps -e .
 	@touch $@
-# Else each operator that a test starts would do it, for as long as the test waits for something else.
-.venv/compiled: .venv/installed $(wildcard operator/storm_operator/core/placement/search/*.py)
+# Else each operator that a test starts would do it, for as long as the test waits for something else. What another tree
+# has compiled serves this one as well; where it was of other sources, `compiled.py` removes it.
+MACHINE_CODE := $(CACHE)/machine-code.tar
+.venv/compiled: .venv/installed $(wildcard $(SEARCH)/*.py)
+	@mkdir -p $(CACHE) $(SEARCH)/__pycache__
+	@tar -C $(SEARCH)/__pycache__ -xf $(MACHINE_CODE) 2>/dev/null || true
 	$(BIN)/python -m storm_operator.machine_code
+	@cd $(SEARCH)/__pycache__ && tar -cf $(MACHINE_CODE).$$$$ machine-code.sources *.nb? && mv $(MACHINE_CODE).$$$$ $(MACHINE_CODE)
 	@touch $@
 
 jars: $(PLUGIN_JAR) $(WORKLOADS_JAR) ## Build the Storm plugin and the example topologies

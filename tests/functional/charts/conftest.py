@@ -30,7 +30,7 @@ def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
     return Helm(program, tmp_path_factory.mktemp("helm"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # one of a whole run would idle, at a twentieth of a core, until its last test
 def chart_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
     """An API server without a node; it ends with this process, also when that is killed."""
     skip_unless_possible(PROGRAMS)

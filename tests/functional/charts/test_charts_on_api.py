@@ -18,7 +18,7 @@ FOREIGN_KINDS = {"PodMonitor", "PrometheusRule"}
 """Their definitions come with the Prometheus operator, which the test cluster does not have."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def api(chart_api: KubeCluster) -> KubeCluster:
     for namespace in (NAMESPACE, "one", "two", "restricted", "privileged"):
         chart_api.kubectl("create", "namespace", namespace)

@@ -169,14 +169,15 @@ def test_a_plan_has_three_pictures_and_they_differ(visitor: Visitor, stage: Page
 
 
 def test_the_slider_goes_back_in_time_and_live_returns(visitor: Visitor, stage: PageStage) -> None:
+    known = visitor.seen("state.points.length") + 3
     stage.passes(3)
+    eventually(lambda: visitor.seen("state.points.length") == known, "what is new is known")
     eventually(lambda: len(set(hosts_of_workers(visitor))) == 1, "it is live")
     slider = visitor.page.get_by_label("Time", exact=True)
     slider.focus()
     visitor.page.keyboard.press("Home")
     eventually(lambda: len(set(hosts_of_workers(visitor))) == 4, "the map is of the first pass")
     expect(visitor.page.locator("#live")).to_have_text("past")
-    known = visitor.seen("state.points.length")
     stage.passes(1)  # what happens now does not take the visitor out of the past
     eventually(lambda: visitor.seen("state.points.length") == known + 1, "the new pass is known")
     assert len(set(hosts_of_workers(visitor))) == 4

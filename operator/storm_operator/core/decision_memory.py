@@ -23,8 +23,6 @@ ASSUMED_RESTART_SECONDS = 8.0
 ANY_PLAN = "any plan"
 """Identity of what failed: another target from the same start mostly meets the same obstacle."""
 
-NOT_IN_FORCE = frozenset({PlanState.APPLYING, PlanState.FAILED})
-
 TELL_WHO_IS_SHORT = frozenset({HoldReason.TOO_LITTLE_CAPACITY, HoldReason.NOT_DUE, *NOTHING_BETTER})
 
 
@@ -165,6 +163,7 @@ class DecisionMemory:
         at = record.started_at_seconds if record.in_force_at_seconds is None else record.in_force_at_seconds
         known = self.changed_at_seconds
         changed = {topology: _later(known.get(topology, at), at) for topology in record.plan.topology_ids}
+        came_in_force = record.in_force_at_seconds is not None and record.state is not PlanState.FAILED
         restarts = tuple(pair for pair in self.measured_restarts if pair[0] != record.plan.id)
         if record.seconds_to_running is not None:
             restarts = (*restarts, (record.plan.id, record.seconds_to_running))[-RESTARTS_KEPT:]
@@ -172,7 +171,7 @@ class DecisionMemory:
             self,
             changed_at_seconds={**self.changed_at_seconds, **changed},
             measured_restarts=restarts,
-            setbacks={t: s for t, s in self.setbacks.items() if t not in changed or record.state in NOT_IN_FORCE},
+            setbacks={t: s for t, s in self.setbacks.items() if t not in changed or not came_in_force},
         )
         return learnt if record.undoes is None else learnt.with_known_bad(record.undoes, at)
 

@@ -532,6 +532,8 @@ def test_failures_in_a_row_are_counted_once_each_and_forgotten_once_a_plan_is_in
     begun = once.with_record(record(other, PlanState.APPLYING))
     twice = begun.with_record(record(other, PlanState.FAILED)).with_failure(other, NOW_SECONDS)
     assert twice.setback_of(["line"], NOW_SECONDS + 19.0) is not None
+    given_up = twice.with_record(record(other, PlanState.EXPIRED))
+    assert given_up.setbacks == twice.setbacks
     settling = begun.with_record(record(other, PlanState.SETTLING, in_force_at_seconds=NOW_SECONDS))
     assert settling.setbacks == {}
 

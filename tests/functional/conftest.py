@@ -13,7 +13,7 @@ from storm_operator.local.build import plugin_jar as build_plugin_jar
 from storm_operator.local.build import workloads_jar as build_workloads_jar
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterSpec
-from storm_operator.local.storm_config import SELDOM_AWAKE
+from storm_operator.local.storm_config import SELDOM_AWAKE, SELDOM_HEARD
 
 STORM = pytest.StashKey[LocalCluster]()
 
@@ -64,7 +64,7 @@ def storm_cluster(
         subnet=unique_subnet(0),
         fast_start=True,
         message_timeout_seconds=10,
-        extra_conf=SELDOM_AWAKE,
+        extra_conf={**SELDOM_AWAKE, **SELDOM_HEARD},
         plugin_jar=plugin_jar,
         work_dir=tmp_path_factory.mktemp("storm"),
     )

@@ -20,7 +20,7 @@ from storm_operator.local.network import LONGEST_SOCKET_PATH
 from storm_operator.local.rehearsal import submit_words
 from storm_operator.local.spec import LocalClusterError, LocalClusterSpec, LocalMachine
 from storm_operator.local.status import cluster_status
-from storm_operator.local.storm_config import SELDOM_AWAKE
+from storm_operator.local.storm_config import SELDOM_AWAKE, SELDOM_HEARD
 
 pytestmark = [
     pytest.mark.functional,
@@ -50,7 +50,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         agents=False,
         fast_start=True,
         one_way_delay_ms=0.0,
-        extra_conf=SELDOM_AWAKE,
+        extra_conf={**SELDOM_AWAKE, **SELDOM_HEARD},
         work_dir=tmp_path_factory.mktemp("storm"),
     )
     with LocalCluster(spec) as cluster:

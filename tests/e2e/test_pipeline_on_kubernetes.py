@@ -16,6 +16,7 @@ from kube_cluster import KubeCluster
 from kube_cluster.for_pytest import skip_unless_possible
 from kube_cluster.images import PIPELINE_IMAGE, build_image
 from kube_cluster.prerequisites import missing_for_images
+from tiny_spark import TINY_FRAMES
 
 pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(1500)]  # its image is built first
 
@@ -58,6 +59,7 @@ def installed(node: KubeCluster, history: Path) -> Iterator[KubeCluster]:
     node.kubectl("apply", "-f", "-", input=json.dumps(_volume(history)))
     node.kubectl("apply", "-f", "-", "-n", NAMESPACE, input=json.dumps(_claim()))
     settings = [f"--set={key}={value}" for key, value in VALUES.items()]
+    settings.append(f"--set-json=pipeline.sparkConf={json.dumps(TINY_FRAMES)}")
     node.helm("install", RELEASE, str(ROOT / "charts" / "storm-operator"), "-n", NAMESPACE, *settings)
     yield node
     remove(node)

@@ -55,8 +55,8 @@ test-plugin: ## JUnit tests of the Storm plugin and the workloads
 test-pipeline: venv spark-jars ## The data pipeline: transforms, crashes; two files at a time, each with a Spark session
 	$(BIN)/pytest tests/pipeline -q -n 2 --dist loadfile --timeout 900  # a call into Spark that is cut short spoils its session for all later tests
 
-test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine, three files at a time; and long scenarios
-	$(BIN)/pytest tests/functional $(LONG_SCENARIOS) -q -n 3 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --timeout 900 --ignore $(ALERTS_FIRE)  # a test that waits in vain is to say for what
+test-functional: setup ## Against real Storm, Kubernetes and Prometheus on this machine, two files at a time; and long scenarios
+	$(BIN)/pytest tests/functional $(LONG_SCENARIOS) -q -n 2 --dist loadfile --no-loadscope-reorder --reruns 1 --durations 10 --timeout 900 --ignore $(ALERTS_FIRE)  # a test that waits in vain is to say for what
 
 test-alerts: setup ## Each alert fired on a real cluster by causing its fault; alone, since alerts go by time
 	$(BIN)/pytest $(ALERTS_FIRE) -q -n 0 --reruns 1

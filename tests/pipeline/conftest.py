@@ -8,12 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from storm_pipeline.spark import SparkSettings, open_session
-from tiny_spark import TINY_FRAMES
+from tiny_spark import LONG_JAVA, TINY_FRAMES
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    settings = SparkSettings("local[2]", heap="1g", off_heap="256m", object_store=True, extra=TINY_FRAMES)
+    lasting = {**TINY_FRAMES, "spark.driver.extraJavaOptions": LONG_JAVA}
+    settings = SparkSettings("local[2]", heap="1g", off_heap="256m", object_store=True, extra=lasting)
     session = open_session("tests", settings)
     yield session
     session.stop()

@@ -101,8 +101,7 @@ def go_on_where_it_ended(
     """Finish the plan that was in hand, close those that are lost, and take up the proposals that still wait."""
     loop.recover()
     # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
-    for body in kinds.list(REBALANCES, namespaces):
-        registry.put_rebalance(body)
+    registry.put_listed_rebalances(kinds.list(REBALANCES, namespaces))
     close_lost(registry, kinds, loop, nimbus)
     seed_proposals(registry, loop, nimbus)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,6 +177,14 @@ class Registry:
         with self._lock:
             self._rebalances[key_of(body)] = body
 
+    def put_listed_rebalances(self, bodies: Iterable[Body]) -> None:
+        """Those of a list, which may have been read before the watch told of something newer."""
+        with self._lock:
+            for body in bodies:
+                known = self._rebalances.get(key_of(body))
+                if known is None or _version(known) < _version(body):
+                    self._rebalances[key_of(body)] = body
+
     def forget_rebalance(self, key: Key) -> None:
         with self._lock:
             self._rebalances.pop(key, None)
@@ -185,6 +193,12 @@ class Registry:
         """All of them, oldest first: their names begin with the time of their plan."""
         with self._lock:
             return tuple(sorted(self._rebalances.values(), key=lambda body: str(body["metadata"]["name"])))
+
+
+def _version(body: Body) -> int:
+    """Of two states of an object the later has the greater one; 0 where it has none, or none that is a number."""
+    version = str(body["metadata"].get("resourceVersion", ""))
+    return int(version) if version.isdecimal() else 0
 
 
 def wishes_of(managed: tuple[Managed, ...]) -> Wishes:

@@ -114,6 +114,24 @@ class TestPost:
         scene.post()
         assert scene.said == ["event Scaled on streams/words: may not create events"]
 
+    def test_event_that_could_not_be_posted_is_posted_when_told_of_a_minute_later(self, scene: Scene) -> None:
+        scene.api.create_namespaced_event.side_effect = api_refusal(503)
+        assert scene.post() == 1
+        scene.api.create_namespaced_event.side_effect = None
+        assert scene.post() == 1
+        scene.now += timedelta(minutes=1)
+        assert scene.post() == 2
+        assert scene.post() == 2
+
+    def test_news_posted_again_is_not_the_oldest(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "KEPT", 2)
+        for message in ("a", "b"):
+            scene.post(message)
+        scene.now += timedelta(hours=1)
+        scene.post("a")
+        scene.post("c")
+        assert scene.post("a") == 4
+
     def test_memory_is_bounded_and_drops_the_oldest(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "KEPT", 2)
         for message in ("a", "b", "c"):

@@ -190,6 +190,18 @@ def test_rebalances_come_oldest_first() -> None:
     assert names == ["p-20260101-1", "p-20270115-1", "p-20270115-2"]
 
 
+def test_list_does_not_undo_what_the_watch_told_since() -> None:
+    def at(version: str, state: str) -> dict[str, Any]:
+        body = rebalance(state, of=plan_named("p-1"))
+        return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
+
+    registry = registry_of(at("1000", "Approved"))
+    registry.put_listed_rebalances([at("999", "Proposed")])
+    assert [body["status"]["state"] for body in registry.rebalances()] == ["Approved"]
+    registry.put_listed_rebalances([at("1001", "Applying")])
+    assert [body["status"]["state"] for body in registry.rebalances()] == ["Applying"]
+
+
 def test_rebalance_that_is_gone_is_forgotten() -> None:
     registry = registry_of(rebalance(of=plan_named("p-1")), rebalance(of=plan_named("p-2")))
     registry.forget_rebalance(("streams", "p-1"))

@@ -15,6 +15,8 @@ from storm_operator.adapters.kube.errors import Conflict, KubernetesError, api_e
 TIMEOUT_SECONDS = 5.0
 LONGEST_MESSAGE = 1000
 REPEATED_AFTER_SECONDS = 3600.0
+RETRIED_AFTER_SECONDS = 60.0
+"""Of news that could not be posted, where it is told again: an API server that refuses is not asked each time."""
 KEPT = 2000
 
 
@@ -32,7 +34,8 @@ class Events:
         """Post once per object, reason and message an hour. `about` is the object's body."""
         metadata = about["metadata"]
         now = self._now()
-        if not self._is_news(f"{metadata.get('uid', '')} {reason} {message}", now.timestamp()):
+        key = f"{metadata.get('uid', '')} {reason} {message}"
+        if not self._is_news(key, now.timestamp()):
             return
         body = event_body(about, reason, message, warning, now)
         try:
@@ -41,13 +44,19 @@ class Events:
         except Conflict:
             return
         except KubernetesError as error:
+            self._is_news_again(key, now.timestamp() + RETRIED_AFTER_SECONDS)
             self._say(str(error))
+
+    def _is_news_again(self, key: str, from_seconds: float) -> None:
+        with self._lock:
+            self._posted[key] = from_seconds - REPEATED_AFTER_SECONDS
 
     def _is_news(self, key: str, now_seconds: float) -> bool:
         """Whether it is to be posted; from now on it is no news."""
         with self._lock:
             if now_seconds - self._posted.get(key, 0.0) < REPEATED_AFTER_SECONDS:
                 return False
+            self._posted.pop(key, None)  # those posted last stand last
             self._posted[key] = now_seconds
             if len(self._posted) > KEPT:
                 self._posted.pop(next(iter(self._posted)))

@@ -78,6 +78,8 @@ METRICS = (
     PROFILE_LEARNED_UNTIL,
     FORECAST_ERROR,
 )
+LASTING = (LAST_SUCCESS, NEWEST_ROW, TABLE_BYTES, PROFILE_LEARNED_UNTIL, FORECAST_ERROR)
+"""What is so until a run makes it otherwise, which one that failed did not."""
 
 Labelled = Mapping[tuple[str, ...], float]
 
@@ -119,14 +121,16 @@ class JobFigures:
 def write(folder: Path, figures: JobFigures) -> Path:
     """Put `figures` into `folder`/storm_pipeline_<name>.prom in one step, in place of those of the run before.
 
-    A run that failed keeps the time of the last success. Raises `OSError`.
+    A run that failed keeps what is `LASTING`, but for what it tells anew. Raises `OSError`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"storm_pipeline_{figures.name}.prom"
     values = figures.values()
-    succeeded_at = figures.ended_at_seconds if figures.succeeded else last_success(path)
-    if succeeded_at is not None:
-        values[LAST_SUCCESS] = {(): succeeded_at}
+    if figures.succeeded:
+        values[LAST_SUCCESS] = {(): figures.ended_at_seconds}
+    else:
+        before = lasting_figures(path)
+        values |= {metric: {**before.get(metric, {}), **values.get(metric, {})} for metric in LASTING}
     registry = CollectorRegistry()
     for metric, series in values.items():
         if series:
@@ -163,15 +167,20 @@ def told(name: str, more: Callable[[], Mapping[str, Labelled]] = dict) -> Iterat
                 error_console().print(f"{name}: its figures are not in {folder}: {error}", soft_wrap=True)
 
 
-def last_success(path: Path) -> float | None:
-    """When the job that wrote `path` last ended well; None where nobody knows, as where the file is broken."""
+def lasting_figures(path: Path) -> dict[PipelineMetric, Labelled]:
+    """What `path` says of each `LASTING` metric; nothing where nobody knows, as where the file is broken."""
     if not path.is_file():
-        return None
+        return {}
+    metrics = {metric.name: metric for metric in LASTING}
     try:
         with path.open(encoding="utf-8") as lines:
-            for family in text_fd_to_metric_families(lines):
-                if family.name == LAST_SUCCESS.name:
-                    return max(sample.value for sample in family.samples)
-    except ValueError:  # cut short, as by a power cut
-        return None
-    return None
+            return {
+                metrics[family.name]: {
+                    tuple(sample.labels[label] for label in metrics[family.name].labels): sample.value
+                    for sample in family.samples
+                }
+                for family in text_fd_to_metric_families(lines)
+                if family.name in metrics
+            }
+    except (ValueError, KeyError):  # cut short, as by a power cut; or of a version with other labels
+        return {}

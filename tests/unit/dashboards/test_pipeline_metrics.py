@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,32 @@ def test_a_failed_run_keeps_the_time_of_the_last_success(tmp_path: Path) -> None
     found = values(write(tmp_path, figures(False, 3_000.0)))
     assert found[LAST_SUCCESS.name, (("name", "ingest"),)] == 1_000.0
     assert found["storm_pipeline_job_succeeded", (("name", "ingest"),)] == 0.0
+
+
+def test_a_failed_run_keeps_what_is_known_of_tables_and_profiles(tmp_path: Path) -> None:
+    """An alert on old rows would else end with the run that fails."""
+    before = replace(
+        figures(True, 1_000.0),
+        newest_row_at={("traffic",): 900.0, ("executors",): 800.0},
+        table_bytes={("traffic",): 7.0},
+        profiles_learned_until={("blue", "words"): 700.0},
+    )
+    write(tmp_path, before)
+    found = values(write(tmp_path, replace(figures(False, 2_000.0), newest_row_at={("traffic",): 1_900.0})))
+    name = ("name", "ingest")
+    newest = "storm_pipeline_table_newest_row_timestamp_seconds"
+    assert found[newest, (name, ("table", "traffic"))] == 1_900.0
+    assert found[newest, (name, ("table", "executors"))] == 800.0
+    assert found["storm_pipeline_table_bytes", (name, ("table", "traffic"))] == 7.0
+    learned = (name, ("storm_cluster", "blue"), ("topology", "words"))
+    assert found["storm_pipeline_profile_timestamp_seconds", learned] == 700.0
+
+
+def test_a_run_that_ended_well_keeps_nothing_of_the_one_before(tmp_path: Path) -> None:
+    """A topology that is gone has no profile any more."""
+    write(tmp_path, replace(figures(True, 1_000.0), profiles_learned_until={("blue", "words"): 700.0}))
+    found = values(write(tmp_path, figures(True, 2_000.0)))
+    assert not any(metric == "storm_pipeline_profile_timestamp_seconds" for metric, _ in found)
 
 
 def test_a_job_that_never_succeeded_says_nothing_of_success(tmp_path: Path) -> None:

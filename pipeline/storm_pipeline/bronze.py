@@ -19,6 +19,7 @@ FILE_ITSELF = "path string, modificationTime timestamp, length bigint, content b
 """As Spark reads files of any kind; what is not asked for is not read."""
 UNREADABLE = "this file cannot be read"
 MISPLACED = f"{UNREADABLE}: it does not lie in a folder cluster=C/date=YYYY-MM-DD of its table"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 UNKNOWN = "unknown"
 """Whose a file is that lies in no cluster's folder."""
 
@@ -30,7 +31,8 @@ def is_in_place(path: str, table: Table) -> bool:
 
 
 def _names_cluster(folder: str) -> bool:
-    return folder.startswith(f"{CLUSTER}=")
+    """Spark reads no folder whose cluster has no name, and takes Hive's word for one that has none."""
+    return folder.startswith(f"{CLUSTER}=") and folder.removeprefix(f"{CLUSTER}=") not in ("", NO_VALUE)
 
 
 def _names_date(folder: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 
 Bounds = tuple[date | None, date | None]
 """First and last date, both included; None: no bound."""
@@ -25,10 +25,15 @@ class Dates:
         if self.days is None:
             return self.first, self.last
         end = newest if self.last is None else min(self.last, newest)
-        return end - timedelta(days=self.days - 1), end
+        return days_before(end, self.days - 1), end
 
 
 ALL_DATES = Dates()
+
+
+def days_before(day: date, days: int) -> date:
+    """The first day of all at the earliest."""
+    return date.fromordinal(max(date.min.toordinal(), day.toordinal() - days))
 
 
 def is_between(day: date, bounds: Bounds) -> bool:

@@ -39,9 +39,13 @@ History = Annotated[
 Cluster = Annotated[str | None, typer.Option(help="Only this cluster.")]
 First = Annotated[str | None, typer.Option("--from", metavar="YYYY-MM-DD", help="First date (UTC).")]
 Last = Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="Last date, included.")]
+MOST_DAYS = 36_500
+MOST_HOURS = 24.0 * MOST_DAYS
+MOST_SECONDS = 3600.0 * MOST_HOURS
+"""A hundred years: with a bound, what is no number or infinite is refused too."""
 LastDays = Annotated[
     int | None,
-    typer.Option("--days", min=1, max=36_500, help="So many days up to --to, or to the cluster's newest; else all."),
+    typer.Option("--days", min=1, max=MOST_DAYS, help="So many days up to --to, or to the cluster's newest; else all."),
 ]
 Master = Annotated[str, typer.Option(envvar="SPARK_MASTER", help="Spark's master; under spark-submit it has its own.")]
 Heap = Annotated[str, typer.Option(help="Java heap of the driver (and of each executor).")]

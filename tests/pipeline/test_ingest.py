@@ -315,7 +315,15 @@ def test_a_stream_that_fails_ends_all(spark: SparkSession, recorded: Path, tmp_p
 
 @pytest.mark.parametrize(
     "folder",
-    [".", FOLDER.partition("/")[0], f"{FOLDER}/copy", "cluster=green/date=yesterday", "cluster=green/day=2026-01-01"],
+    [
+        ".",
+        FOLDER.partition("/")[0],
+        f"{FOLDER}/copy",
+        "cluster=green/date=yesterday",
+        "cluster=green/day=2026-01-01",
+        "cluster=/date=2026-01-01",
+        "cluster=__HIVE_DEFAULT_PARTITION__/date=2026-01-01",
+    ],
 )
 def test_a_file_that_lies_in_no_clusters_date_is_set_aside_and_the_others_are_not(
     folder: str, spark: SparkSession, recorded: Path, tmp_path: Path

@@ -14,7 +14,7 @@ from storm_operator.history.store import HistoryStore, Limits, NotPublished
 from storm_operator.prometheus_api import PrometheusError
 from storm_pipeline.error_console import error_console
 from storm_pipeline.job_console import job_console
-from storm_pipeline.options import insist_on_writable
+from storm_pipeline.options import MOST_SECONDS, insist_on_writable
 from storm_pipeline.prometheus_history import PrometheusHistory
 
 NO_LIMITS = Limits(keep_bytes=None, keep_days=None)
@@ -27,7 +27,8 @@ def backfill(
     first: Annotated[str, typer.Option("--from", metavar="TIME", help="UTC, as 2026-01-31T12:00:00.")],
     last: Annotated[str, typer.Option("--to", metavar="TIME", help="Likewise.")],
     period_seconds: Annotated[
-        float, typer.Option(min=1.0, help="Length of a period: at least two scrapes of the server.")
+        float,
+        typer.Option(min=1.0, max=MOST_SECONDS, help="Length of a period: at least two scrapes of the server."),
     ] = 10.0,
     match: Annotated[str, typer.Option(help="Narrows to the cluster's series: 'cluster=\"blue\"'.")] = "",
     ignore_label: Annotated[
@@ -37,6 +38,8 @@ def backfill(
     """Record the past as the operator would have. The same times again give the same files, and change nothing."""
     console = job_console()
     begin, end = parse_time("--from", first), parse_time("--to", last)
+    if not cluster:
+        raise typer.BadParameter("--cluster: it is empty; give the name that the cluster is to have in the history")
     begin -= begin % period_seconds
     if end - begin < period_seconds:
         raise typer.BadParameter(f"--to: {last} must be at least a period of {period_seconds:g} s after --from {first}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from typing import Annotated
 
 import typer
@@ -10,12 +10,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from rich.table import Table
 
-from storm_pipeline.dates import Bounds
+from storm_pipeline.dates import Bounds, days_before
 from storm_pipeline.gold import LEAGUE, PLAN_EFFECTS, PREDICTION_ERRORS, RESTART_COSTS
 from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import bounds_of, silver, sources
 from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.options import (
+    MOST_SECONDS,
     Cluster,
     Conf,
     First,
@@ -57,7 +58,9 @@ def evaluate(
     first: First = None,
     last: Last = None,
     days: LastDays = None,
-    around: Annotated[float, typer.Option(min=1.0, help="Seconds before and after a plan that are compared.")] = 300.0,
+    around: Annotated[
+        float, typer.Option(min=1.0, max=MOST_SECONDS, help="Seconds before and after a plan that are compared.")
+    ] = 300.0,
     master: Master = "local[*]",
     heap: Heap = "2g",
     off_heap: OffHeap = "2g",
@@ -94,7 +97,7 @@ def run(
 ) -> None:
     """Compute and replace the four tables' rows of a cluster."""
     # What a plan of the evening before did is none of the first ones' doing.
-    known = newest_states(silver(spark, lake, "plans", cluster, first and first - timedelta(days=1), last)).cache()
+    known = newest_states(silver(spark, lake, "plans", cluster, first and days_before(first, 1), last)).cache()
     plans = known if first is None else known.where(f.col(DATE) >= f.lit(first))
     topologies = silver(spark, lake, "topologies", cluster, first, last)
     forecasts = silver(spark, lake, "forecasts", cluster, first, last)

@@ -21,6 +21,7 @@ from storm_pipeline.jobs.learning import (
     Publish,
     ValidDays,
     bounds_of,
+    insist_on_one,
     publication_of,
     publish,
     silver,
@@ -29,6 +30,7 @@ from storm_pipeline.jobs.learning import (
 from storm_pipeline.lake import Lake, read, replace_cluster
 from storm_pipeline.models.season import FEWEST_CYCLES
 from storm_pipeline.options import (
+    MOST_SECONDS,
     Cluster,
     Conf,
     First,
@@ -62,12 +64,16 @@ def forecast(
     last: Last = None,
     days: LastDays = None,
     cycle: Annotated[
-        float, typer.Option(min=1.0, help="Seconds after which loads come again: a day, or 604800.")
+        float,
+        typer.Option(min=1.0, max=MOST_SECONDS, help="Seconds after which loads come again: a day, or 604800."),
     ] = 86_400.0,
-    bins: Annotated[float, typer.Option("--bin", min=1.0, help="Seconds of a bin of the season.")] = 30.0,
+    bins: Annotated[
+        float, typer.Option("--bin", min=1.0, max=MOST_SECONDS, help="Seconds of a bin of the season.")
+    ] = 30.0,
     phi: Annotated[int, typer.Option(min=1, help="Periods that the operator looks back over.")] = 5,
     theta: Annotated[
-        float, typer.Option(min=1.0, help="The operator's thetaMillicores: what a lack of CPU is judged by.")
+        float,
+        typer.Option(min=1.0, max=1e6, help="The operator's thetaMillicores: what a lack of CPU is judged by."),
     ] = 200.0,
     yardsticks: Annotated[bool, typer.Option(help="Judge seasonal forecasters of others, too.")] = True,
     publish_file: Publish = None,
@@ -92,13 +98,14 @@ def forecast(
     read_rows = sources(tables, SOURCES, bounds)
     with spark_job("forecast", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         bounds |= bounds_of(spark, tables, cluster, dates)
+        insist_on_one(bounds, where)
         for name, of_cluster in bounds.items():
             with console.status(f"forecasts of {name}"):
                 run(spark, tables, name, season, *of_cluster)
             console.print(summary(spark, tables, name))
             console.print(MEANING, soft_wrap=True)
             console.print(seasons_found(spark, tables, name, season), soft_wrap=True)
-        publish(spark, tables, tuple(bounds), where, console)
+        publish(spark, tables, bounds, where, console)
 
 
 def run(spark: SparkSession, lake: Lake, cluster: str, cycle: Cycle, first: object = None, last: object = None) -> None:

@@ -22,6 +22,7 @@ from storm_pipeline.job_console import job_console
 from storm_pipeline.lake import Lake, exists, frame_of, read, replace_all
 from storm_pipeline.metrics import Labelled
 from storm_pipeline.options import (
+    MOST_HOURS,
     Conf,
     Heap,
     History,
@@ -194,7 +195,10 @@ def ingest(
         ),
     ] = None,
     late_after_hours: Annotated[
-        float, typer.Option(min=0.0, help="Rows that are so much older than the newest are set aside; 0: none are.")
+        float,
+        typer.Option(
+            min=0.0, max=MOST_HOURS, help="Rows that are so much older than the newest are set aside; 0: none are."
+        ),
     ] = 0.0,
     files_in_batch: Annotated[int, typer.Option(min=1, help="Most files taken in at once.")] = FILES_IN_BATCH,
     master: Master = "local[*]",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from rich.markup import escape
 from storm_operator.core.learned_profile import LearnedProfile
 from storm_pipeline.dates import ALL_DATES, Bounds, Dates
 from storm_pipeline.error_console import error_console
-from storm_pipeline.lake import Lake, days_of, newest_dates, read
+from storm_pipeline.lake import Lake, days_of, newest_dates, read, within
 from storm_pipeline.made import Sources
 from storm_pipeline.publishing import (
     CannotPublish,
@@ -60,9 +61,11 @@ class Publication:
 
 def publication_of(file: Path | None, config_map: str | None, valid_days: float) -> Publication:
     """As given on a command line; what could not be written to is a usage error before the job takes its time."""
-    if config_map is not None and config_map.count("/") != 1:
+    if config_map is not None and (config_map.count("/") != 1 or not all(config_map.split("/"))):
         raise typer.BadParameter(f"--config-map: {config_map!r} must look like storm/learned-profile")
     if file is not None:
+        if file.parts[:1] and file.parts[0].endswith(":"):  # as s3://bucket/profile.json is, read as a path
+            raise typer.BadParameter(f"--publish: {file} is no file of this machine, where `standalone` reads it")
         if file.is_dir():
             raise typer.BadParameter(f"--publish: {file} is a folder; name a file in it, like {file / 'profile.json'}")
         # Looked at only: publishing makes folders that are not there, and a probe would be one more write to survive.
@@ -78,22 +81,26 @@ def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None) -> tuple[st
 
 
 def bounds_of(spark: SparkSession, lake: Lake, wanted: str | None, dates: Dates) -> dict[str, Bounds]:
-    """What `dates` choose of the history of each of `clusters_of`."""
-    there = newest_dates(days_of(spark, lake.silver("executors"), SILVER["executors"]))
-    found = {cluster: dates.of(newest) for cluster, newest in there.items() if wanted in (None, cluster)}
+    """What `dates` choose of the history of each cluster of which they choose anything; a usage error if of none."""
+    days = days_of(spark, lake.silver("executors"), SILVER["executors"])
+    there = newest_dates(days)
+    chosen = {day.cluster for day in within(days, dates)}
+    found = {name: dates.of(newest) for name, newest in there.items() if wanted in (None, name) and name in chosen}
     if found:
         return found
-    if there:
-        error_console().print(
-            f"[red]--cluster: {escape(repr(wanted))} is not in {escape(lake.root)};[/] "
-            f"there is {escape(', '.join(there))}",
-            soft_wrap=True,
-        )
-    else:
-        error_console().print(
-            f"[red]no cleaned history in {escape(lake.root)}:[/] run `storm-pipeline ingest` first", soft_wrap=True
-        )
+    error_console().print(_why_nothing(lake.root, there, wanted), soft_wrap=True)
     raise typer.Exit(2)
+
+
+def _why_nothing(root: str, there: Mapping[str, date], wanted: str | None) -> str:
+    if not there:
+        return f"[red]no cleaned history in {escape(root)}:[/] run `storm-pipeline ingest` first"
+    if wanted not in (None, *there):
+        return (
+            f"[red]--cluster: {escape(repr(wanted))} is not in {escape(root)};[/] there is {escape(', '.join(there))}"
+        )
+    newest = there[wanted] if wanted is not None else max(there.values())
+    return f"[red]there is no cleaned history of such dates in {escape(root)}:[/] its newest is of {newest}"
 
 
 def silver(
@@ -113,16 +120,21 @@ def sources(lake: Lake, tables: Sequence[str], bounds: Mapping[str, Bounds]) -> 
     ]
 
 
-def publish(spark: SparkSession, lake: Lake, clusters: tuple[str, ...], where: Publication, console: Console) -> None:
-    """Compose the profile of the one cluster, and put it where it is wanted; a usage error when it cannot be."""
+def insist_on_one(clusters: Collection[str], where: Publication) -> None:
+    """A profile is of one cluster: a usage error before the job takes its time, if one is wanted and there are more."""
+    if where.is_wanted and len(clusters) != 1:
+        raise typer.BadParameter(f"--publish: there are clusters {', '.join(clusters)}; name one with --cluster")
+
+
+def publish(spark: SparkSession, lake: Lake, clusters: Collection[str], where: Publication, console: Console) -> None:
+    """Compose the profile of the one cluster, and put it where it is wanted."""
     if not where.is_wanted:
         return
-    if len(clusters) != 1:
-        raise typer.BadParameter(f"--publish: there are clusters {', '.join(clusters)}; name one with --cluster")
+    (cluster,) = clusters
     try:
-        profile = compose_profile(read_findings(spark, lake, clusters[0]), where.valid_days * SECONDS_PER_DAY)
+        profile = compose_profile(read_findings(spark, lake, cluster), where.valid_days * SECONDS_PER_DAY)
         for place in _put(profile, where):
-            console.print(f"profile of {clusters[0]} published: {place}", soft_wrap=True)
+            console.print(f"profile of {cluster} published: {place}", soft_wrap=True)
         console.print(validity(profile, time.time()), soft_wrap=True)
     except CannotPublish as error:
         error_console().print(f"[red]not published:[/] {error}", soft_wrap=True)

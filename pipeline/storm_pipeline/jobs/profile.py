@@ -15,6 +15,7 @@ from storm_pipeline.jobs.learning import (
     Publish,
     ValidDays,
     bounds_of,
+    insist_on_one,
     publication_of,
     publish,
     silver,
@@ -73,12 +74,13 @@ def profile(
     read_rows = sources(tables, SOURCES, bounds)
     with spark_job("profile", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         bounds |= bounds_of(spark, tables, cluster, dates)
+        insist_on_one(bounds, where)
         for name, of_cluster in bounds.items():
             with console.status(f"profile of {name}"):
                 run(spark, tables, name, *of_cluster)
             console.print(summary(spark, tables, name))
             console.print(MEANING, soft_wrap=True)
-        publish(spark, tables, tuple(bounds), where, console)
+        publish(spark, tables, bounds, where, console)
 
 
 def run(spark: SparkSession, lake: Lake, cluster: str, first: object = None, last: object = None) -> None:

@@ -12,6 +12,7 @@ import typer
 from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from storm_operator.settings_overrides import InvalidOverride, Settings, override_settings
@@ -24,11 +25,23 @@ from storm_pipeline.jobs.learning import (
     Publish,
     ValidDays,
     clusters_of,
+    insist_on_one,
     publication_of,
     publish,
 )
 from storm_pipeline.lake import Lake, replace_cluster
-from storm_pipeline.options import Cluster, Conf, Heap, LakeRoot, Master, OffHeap, cleaned_lake, settings_of, spark_job
+from storm_pipeline.options import (
+    MOST_HOURS,
+    Cluster,
+    Conf,
+    Heap,
+    LakeRoot,
+    Master,
+    OffHeap,
+    cleaned_lake,
+    settings_of,
+    spark_job,
+)
 from storm_pipeline.tuning.candidates import Overrides, candidates
 from storm_pipeline.tuning.candidates import settings_of as settings_of_overrides
 from storm_pipeline.tuning.halving import (
@@ -49,6 +62,7 @@ TRIES_IN_A_TASK = 4
 """Small tasks even out; each costs Spark some milliseconds, and a try takes hundreds."""
 FEW_TRIES = 64
 """These are the long ones, of the late rounds: each is a task of its own."""
+HIGHEST_PRICE = 1e9
 Told = Callable[[str], None]
 
 
@@ -75,7 +89,9 @@ def known(present: list[str] | None) -> list[str] | None:
 def tune(
     lake: LakeRoot,
     cluster: Cluster = None,
-    hours: Annotated[float, typer.Option(min=0.05, help="Hours of the newest history that are replayed.")] = 1.0,
+    hours: Annotated[
+        float, typer.Option(min=0.05, max=MOST_HOURS, help="Hours of the newest history that are replayed.")
+    ] = 1.0,
     settings: Annotated[int, typer.Option(min=2, help="How many settings are tried.")] = 200,
     present: Annotated[
         list[str] | None,
@@ -85,11 +101,13 @@ def tune(
         int, typer.Option(min=2, help="How often the best and the present ones are replayed to decide.")
     ] = 8,
     under_price: Annotated[
-        float, typer.Option(min=0.0, help="A CPU-second that was lacking, in CPU-seconds too many.")
+        float, typer.Option(min=0.0, max=HIGHEST_PRICE, help="A CPU-second that was lacking, in CPU-seconds too many.")
     ] = 10.0,
-    failed_price: Annotated[float, typer.Option(min=0.0, help="A failed tuple, likewise.")] = 0.01,
-    restart_price: Annotated[float, typer.Option(min=0.0, help="A restart of a worker, likewise.")] = 10.0,
-    seed: Annotated[int, typer.Option(help="What is drawn depends on it alone.")] = 0,
+    failed_price: Annotated[float, typer.Option(min=0.0, max=HIGHEST_PRICE, help="A failed tuple, likewise.")] = 0.01,
+    restart_price: Annotated[
+        float, typer.Option(min=0.0, max=HIGHEST_PRICE, help="A restart of a worker, likewise.")
+    ] = 10.0,
+    seed: Annotated[int, typer.Option(min=0, help="What is drawn depends on it alone.")] = 0,
     publish_file: Publish = None,
     config_map: ConfigMap = None,
     valid_days: ValidDays = USUAL_VALID_DAYS,
@@ -118,6 +136,8 @@ def tune(
 
     with spark_job("tune", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         clusters = clusters_of(spark, tables, cluster)
+        insist_on_one(clusters, where)
+        not_replayed = False
         for name in clusters:
             try:
                 recording = read_recording(spark, tables, name, hours)
@@ -125,12 +145,15 @@ def tune(
                 ladder = ladder_of(recording, period, replays)
                 outcomes = climb(chosen, ladder, seed, play_on(spark, recording, prices, console.print, console))
             except InvalidRecording as error:
-                error_console().print(f"[red]{name}:[/] {error}", soft_wrap=True)
-                raise typer.Exit(1) from error
+                error_console().print(f"[red]{escape(name)}:[/] {error}", soft_wrap=True)
+                not_replayed = True
+                continue
             found = standings(outcomes, ladder)
             write(spark, tables, recording, outcomes, found)
             console.print(summary(name, found, tuple(present or ())))
             console.print(verdict(found, tuple(present or ())), soft_wrap=True)
+        if not_replayed:
+            raise typer.Exit(1)
         publish(spark, tables, clusters, where, console)
 
 

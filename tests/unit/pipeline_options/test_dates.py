@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 import typer
 
-from storm_pipeline.dates import Bounds, Dates
+from storm_pipeline.dates import Bounds, Dates, days_before
 from storm_pipeline.lake import Day, within
 from storm_pipeline.options import parse_dates
 
@@ -36,6 +36,11 @@ def test_days_are_counted_back_from_the_last_date_or_from_the_newest(
     first: str | None, last: str | None, days: int | None, chosen: Bounds
 ) -> None:
     assert parse_dates(first, last, days).of(NEWEST) == chosen
+
+
+def test_there_is_no_day_before_the_first_of_all() -> None:
+    assert Dates(None, date(50, 1, 1), 36_500).of(NEWEST) == (date.min, date(50, 1, 1))
+    assert days_before(date.min, 1) == date.min
 
 
 def test_each_cluster_has_its_own_newest_date() -> None:

@@ -249,6 +249,10 @@ class ClusterCare:
         """
         topologies = storm.running()
         assignment = storm.read_assignment([topology.id for topology in topologies])
+        hosts = self.hosts()
+        unseen = sorted(assignment.used_supervisors() - hosts.keys())
+        if unseen:
+            return f"supervisors {', '.join(unseen)} host executors, and which pods they are is not known now"
         still = sorted(ordinal for ordinal in self._used_ordinals(pods, assignment) if ordinal >= lowest_to_go)
         if still:
             return f"pods {', '.join(map(str, still))} host executors since the last look"

@@ -10,6 +10,7 @@ from typing import Any
 import kopf
 
 from storm_operator.adapters.kube.resources import GROUP, REBALANCES, TOPOLOGIES, VERSION
+from storm_operator.kube.kopf_storage import NothingCompared, ProgressInMemory
 from storm_operator.kube.managed import Body, Managed, Registry, key_of
 from storm_operator.kube.runners import IDLE_LIMIT_SECONDS
 from storm_operator.kube.status import accepted_status, is_news, refused_status
@@ -48,8 +49,8 @@ def build_registry(watched: Watched) -> kopf.OperatorRegistry:
         settings.watching.connect_timeout = CONNECT_TIMEOUT_SECONDS
         settings.networking.request_timeout = 30
         settings.persistence.finalizer = f"{GROUP}/finalizer"
-        settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=f"kopf.{GROUP}")
-        settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=f"kopf.{GROUP}")
+        settings.persistence.progress_storage = ProgressInMemory(f"kopf.{GROUP}")
+        settings.persistence.diffbase_storage = NothingCompared()
         settings.posting.enabled = False
         settings.scanning.disabled = True
 

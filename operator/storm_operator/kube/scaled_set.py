@@ -9,6 +9,9 @@ from storm_operator.adapters.kube.pods import SupervisorPod
 
 FIELD = "spec.supervisors.statefulSet"
 
+NAMED_HOSTS = 3
+"""So many are named in a sentence."""
+
 SetKey = tuple[str, str]
 """(namespace, name)"""
 
@@ -25,16 +28,24 @@ class ScaledSet:
 def scaled_set(named: Collection[SetKey], pods: Collection[SupervisorPod], hosts: Collection[str]) -> ScaledSet | str:
     """The one that resources name, each in its own namespace; else that of the pods that the cluster's `hosts` are.
 
-    A str says why there is none: what a person would have to change.
+    While it has `hosts`, one at least is a pod of the set: else the set may be another cluster's, or nobody can tell
+    which of its pods executors are on. A str says why there is none: what a person would have to change.
     """
     owned = [pod for pod in pods if pod.stateful_set]
     own = [pod for pod in owned if any(pod.matches(host) for host in hosts)]
+    if hosts and owned and not own:
+        return (
+            f"{FIELD}: no supervisor pod that is seen is one of this Storm cluster's supervisors, which call themselves "
+            f"{', '.join(sorted(hosts)[:NAMED_HOSTS])}; pods are told by their names (storm.local.hostname)"
+        )
     wanted = sorted(set(named)) or sorted({_set_of(pod) for pod in own or owned})
     if len(wanted) > 1 and named:
         return f"{FIELD}: {_listed(wanted)} are named for one Storm cluster; name one of them everywhere"
     if len(wanted) > 1:
         return f"{FIELD}: supervisors belong to {_listed(wanted)}; name the one that is to be scaled"
     found = tuple(pod for pod in owned if wanted and _set_of(pod) == wanted[0])
+    if found and hosts and not any(_set_of(pod) == wanted[0] for pod in own):
+        return f"{FIELD}: no supervisor of this Storm cluster runs in a pod of StatefulSet {_listed(wanted)}"
     if found:
         return ScaledSet(*wanted[0], found)
     if not wanted:

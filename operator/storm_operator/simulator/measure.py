@@ -12,7 +12,6 @@ from storm_operator.core.load_history import load_period, with_period
 from storm_operator.core.model import Executor, ExecutorLoad, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, LoadPeriod, TopologyRates
 from storm_operator.core.traffic import TrafficMatrix
-from storm_operator.simulator.arrays import total_by
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.model import MS_PER_SECOND
 from storm_operator.simulator.routing import Routing
@@ -114,7 +113,7 @@ class Meter:
         waiting = engine.queue + engine.stationary_queue
         growth = np.where(engine.wiring.is_spout, 0.0, (engine.queue - self._record.queue) / seconds)
         executed = counted.executed / seconds
-        emitted = executed * emitted_per_tuple(engine.wiring)
+        emitted = executed * engine.wiring.emitted_per_tuple
         limited = {executor for limits in engine.cluster.limits.values() for executor in limits}
         waited = (counted.throttled_ms / MS_PER_SECOND / seconds).tolist()
         throttled = [part if e in limited else None for e, part in zip(engine.wiring.executors, waited, strict=True)]
@@ -170,11 +169,6 @@ class Meter:
     def _pids(self) -> dict[WorkerSlot, int]:
         running = self._engine.cluster.running_workers(self._engine.now)
         return {slot: worker.pid for slot, worker in running.items()}
-
-
-def emitted_per_tuple(wiring: Wiring) -> Floats:
-    """Tuples on user streams for each tuple that an executor executes."""
-    return total_by(wiring.pair_source, wiring.pair_weight, wiring.size)
 
 
 def _pairs(wiring: Wiring, routing: Routing, executed: Floats) -> tuple[Ints, Ints, Floats]:

@@ -40,6 +40,8 @@ class Wiring:
     cpu_deviation: Floats
     load_share: Floats
     """Which part of its spout's load an executor is offered; 0 for all others."""
+    emitted_per_tuple: Floats
+    """Tuples on user streams for each tuple that an executor executes: one for all that subscribe to its stream."""
 
     pair_source: Ints
     pair_target: Ints
@@ -118,9 +120,11 @@ def wire(topologies: tuple[SimulatedTopology, ...]) -> Wiring:
 
 def _executor_columns(topologies: tuple[SimulatedTopology, ...], executors: tuple[Executor, ...]) -> dict[str, Any]:
     size = len(executors)
-    columns: dict[str, Any] = {name: np.zeros(size) for name in ("cpu_ms", "cpu_deviation", "load_share")}
+    floats = ("cpu_ms", "cpu_deviation", "load_share", "emitted_per_tuple")
+    columns: dict[str, Any] = {name: np.zeros(size) for name in floats}
     columns["is_spout"] = np.zeros(size, dtype=bool)
     components = {(t.id, c.name): c for t in topologies for c in t.components}
+    emitted = {t.id: _emitted(t) for t in topologies}
     seen: dict[tuple[str, str], int] = {}
     for row, executor in enumerate(executors):
         component = components.get((executor.topology_id, executor.component))
@@ -128,6 +132,7 @@ def _executor_columns(topologies: tuple[SimulatedTopology, ...], executors: tupl
             continue
         columns["cpu_ms"][row] = component.cpu_ms_per_tuple
         columns["cpu_deviation"][row] = component.cpu_deviation
+        columns["emitted_per_tuple"][row] = emitted[executor.topology_id].get(executor.component, 0.0)
         if component.kind is ComponentKind.SPOUT:
             key = (executor.topology_id, executor.component)
             at = seen[key] = seen.get(key, -1) + 1
@@ -135,6 +140,18 @@ def _executor_columns(topologies: tuple[SimulatedTopology, ...], executors: tupl
             columns["load_share"][row] = (1.0 + component.load_spread * position) / component.executors
             columns["is_spout"][row] = True
     return columns
+
+
+def _emitted(topology: SimulatedTopology) -> Mapping[str, float]:
+    """By component, as Storm counts: once for each emit, however many get the tuple."""
+    of_stream: dict[tuple[str, str], float] = {}
+    for edge in topology.edges:
+        key = (edge.source, edge.stream)
+        of_stream[key] = max(edge.tuples_per_tuple, of_stream.get(key, 0.0))
+    emitted: dict[str, float] = {}
+    for (source, _), tuples in of_stream.items():
+        emitted[source] = emitted.get(source, 0.0) + tuples
+    return emitted
 
 
 def _rows(topology: Topology, component: str, row_of: Mapping[Executor, int]) -> Ints:

@@ -242,6 +242,24 @@ def test_pods_stay_while_a_topology_has_no_place_yet(scaled: ScaledIn) -> None:
     assert "later has no place yet" in scaled.told[0][1]
 
 
+def test_pods_stay_while_their_supervisors_call_themselves_by_address(scaled: ScaledIn) -> None:
+    scaled.care.hosts = lambda: {f"s{number + 1}": f"10.0.0.{number}" for number in range(3)}
+    for _ in range(2 * CALM_PASSES):
+        scaled.run_pass()
+    assert scaled.pods.asked == []
+    assert scaled.told[-1][0] == "NoScaleTarget"
+
+
+def test_pods_stay_while_executors_are_on_a_supervisor_that_is_not_seen(scaled: ScaledIn) -> None:
+    """It is away for a moment, and may run in the very pod that would go."""
+    seen = scaled.care.hosts()
+    scaled.care.hosts = lambda: {key: value for key, value in seen.items() if key != "s2"}
+    for _ in range(2 * CALM_PASSES):
+        scaled.run_pass()
+    assert scaled.pods.asked == []
+    assert "supervisors s2 host executors, and which pods they are is not known now" in scaled.told[-1][1]
+
+
 def test_topology_that_is_placed_on_pods_that_stay_is_no_obstacle(scaled: ScaledIn) -> None:
     scaled.storm.submit(LATER, "s1")
     scaled.run_pass()

@@ -50,6 +50,23 @@ def test_name_is_looked_for_in_the_resources_own_namespace_only() -> None:
     assert isinstance(scaled_set({("team", "sup")}, (A0, A1), (host(A0),)), str)
 
 
+def test_that_of_another_storm_cluster_is_none_at_all() -> None:
+    """As where supervisors call themselves by address: of no pod is it known then whether executors are on it."""
+    words = scaled_set((), (A0, A1), ("10.0.0.2", "10.0.0.1"))
+    assert words == (
+        "spec.supervisors.statefulSet: no supervisor pod that is seen is one of this Storm cluster's supervisors, which "
+        "call themselves 10.0.0.1, 10.0.0.2; pods are told by their names (storm.local.hostname)"
+    )
+    assert scaled_set({("storm", "sup")}, (A0, A1), ("10.0.0.2", "10.0.0.1")) == words
+
+
+def test_named_one_of_another_storm_cluster_is_not_taken() -> None:
+    words = scaled_set({("storm", "big")}, (A0, B0), (host(A0),))
+    assert words == (
+        "spec.supervisors.statefulSet: no supervisor of this Storm cluster runs in a pod of StatefulSet storm/big"
+    )
+
+
 def test_two_names_for_one_cluster_are_one_too_many() -> None:
     words = scaled_set({("storm", "sup"), ("storm", "big")}, (A0, B0), ())
     assert isinstance(words, str)

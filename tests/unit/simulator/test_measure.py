@@ -44,6 +44,22 @@ def test_traffic_agrees_with_what_executors_did() -> None:
         assert snapshot.loads[one].arrived_per_second == pytest.approx(arrived)
 
 
+def test_a_tuple_that_several_get_was_emitted_once() -> None:
+    """As Storm counts, and with it the recorded history that is replayed here."""
+    model = cluster(http_monitor(100.0))
+    running, snapshot = played(model, 10.0)
+    assert running.wiring.emitted_per_tuple[running.wiring.executors.index(executor(model, "alarm"))] == 0.0
+    topology = snapshot.topologies[0]
+    of_retrieve = [snapshot.loads[one] for one in topology.executors_of("retrieve")]
+    assert [one.emitted_per_second for one in of_retrieve] == [one.executed_per_second for one in of_retrieve]
+    received = sum(
+        rate
+        for source, target, rate in snapshot.traffic.pairs()
+        if source.component == "retrieve" and target.component != ACKER_COMPONENT
+    )
+    assert received == pytest.approx(3.0 * sum(one.emitted_per_second or 0.0 for one in of_retrieve))
+
+
 def test_cpu_per_tuple_and_demand_come_out_as_they_were_put_in() -> None:
     model = cluster(spout_and_bolts(40.0, 5.0))
     running = engine(model)

@@ -135,15 +135,20 @@ final class Options {
     /** {@code spout}, with its rate file, its CPU per tuple and its reliability as the options say. */
     <S extends PacedSpout> S set(String component, S spout) {
         spout.setRateFile(text("rate-file").isEmpty() ? null : text("rate-file"));
-        spout.setCpuMicros(cpuMicros.get(component));
+        spout.setCpuMicros(cpuMicros(component));
         spout.setReliable(flag("reliable"));
         return spout;
     }
 
     /** {@code bolt}, with its CPU per tuple as the options say. */
     <B extends StageBolt> B set(String component, B bolt) {
-        bolt.setCpuMicros(cpuMicros.get(component));
+        bolt.setCpuMicros(cpuMicros(component));
         return bolt;
+    }
+
+    /** CPU that {@code component} is to spend on each tuple, in microseconds. */
+    long cpuMicros(String component) {
+        return cpuMicros.get(component);
     }
 
     private static IllegalArgumentException wrong(String option, String value, String right) {

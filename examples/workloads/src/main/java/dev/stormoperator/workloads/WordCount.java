@@ -56,7 +56,8 @@ public final class WordCount implements Workload {
             .shuffleGrouping("sentences");
         Fields word = new Fields("word");
         if (options.flag("checkpointed")) {
-            builder.setBolt("count", new CheckpointedCount(), options.parallelism("count")).fieldsGrouping("split", word);
+            builder.setBolt("count", new CheckpointedCount(options.cpuMicros("count")), options.parallelism("count"))
+                .fieldsGrouping("split", word);
         } else {
             builder.setBolt("count", options.set("count", new Count()), options.parallelism("count"))
                 .fieldsGrouping("split", word);
@@ -143,11 +144,19 @@ public final class WordCount implements Workload {
 
         private static final long serialVersionUID = 1L;
 
+        private final long cpuMicros;
+        private transient CpuBurner burner;
         private transient KeyValueState<String, Long> counts;
         private transient OutputCollector collector;
 
+        /** {@code cpuMicros}: CPU to spend on each tuple, as all other bolts of these topologies do. */
+        public CheckpointedCount(long cpuMicros) {
+            this.cpuMicros = cpuMicros;
+        }
+
         @Override
         public void prepare(Map<String, Object> conf, TopologyContext context, OutputCollector out) {
+            burner = new CpuBurner();
             collector = out;
         }
 
@@ -158,6 +167,7 @@ public final class WordCount implements Workload {
 
         @Override
         public void execute(Tuple input) {
+            burner.burn(cpuMicros);
             String word = input.getString(0);
             long count = counts.get(word, 0L) + 1;
             counts.put(word, count);

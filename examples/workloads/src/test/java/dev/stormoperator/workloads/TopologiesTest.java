@@ -4,8 +4,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -13,6 +17,9 @@ import org.apache.storm.generated.Bolt;
 import org.apache.storm.generated.GlobalStreamId;
 import org.apache.storm.generated.Grouping;
 import org.apache.storm.generated.StormTopology;
+import org.apache.storm.state.InMemoryKeyValueState;
+import org.apache.storm.task.OutputCollector;
+import org.apache.storm.tuple.Tuple;
 import org.apache.storm.shade.net.minidev.json.JSONValue;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -43,6 +50,32 @@ class TopologiesTest {
         String serialized = new String(count.get_bolt_object().get_serialized_java(), java.nio.charset.StandardCharsets.ISO_8859_1);
         assertTrue(serialized.contains("org.apache.storm.topology.StatefulBoltExecutor"));
         assertTrue(topology.get_spouts().containsKey("$checkpointspout"));
+    }
+
+    @Test
+    void aCheckpointedCountSpendsItsCpuToo() {
+        WordCount.CheckpointedCount count = new WordCount.CheckpointedCount(5_000);
+        List<List<Object>> emitted = new ArrayList<>();
+        OutputCollector collector = new OutputCollector(null) {
+            @Override
+            public List<Integer> emit(Tuple anchor, List<Object> tuple) {
+                emitted.add(tuple);
+                return List.of();
+            }
+
+            @Override
+            public void ack(Tuple input) {
+            }
+        };
+        count.prepare(Map.of(), null, collector);
+        count.initState(new InMemoryKeyValueState<>());
+        Tuple word = (Tuple) Proxy.newProxyInstance(Tuple.class.getClassLoader(), new Class<?>[] {Tuple.class},
+            (proxy, method, arguments) -> method.getName().equals("getString") ? "storm" : null);
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        long before = threads.getCurrentThreadCpuTime();
+        count.execute(word);
+        assertTrue(threads.getCurrentThreadCpuTime() - before >= 5_000_000);
+        assertEquals(List.of(List.of("storm", 1L)), emitted);
     }
 
     @Test

@@ -113,7 +113,9 @@ class FakeKinds(OwnKinds):
     def patch_status(self, plural: str, namespace: str, name: str, status: Mapping[str, Any]) -> None:
         self._call("status", f"{namespace}/{name}", dict(status))
 
-    def annotate(self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None]) -> None:
+    def annotate(
+        self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None], version: str = ""
+    ) -> None:
         self._call("annotate", f"{namespace}/{name}", dict(annotations))
 
     def delete(self, plural: str, namespace: str, name: str) -> None:

@@ -7,6 +7,7 @@ executor's trouble (its thread just ended, the kernel refused) never keeps the o
 from __future__ import annotations
 
 import errno
+import hashlib
 import itertools
 import logging
 import threading
@@ -19,6 +20,8 @@ from storm_operator.agent.processes import is_thread_of
 from storm_operator.agent.worker_snapshot import WorkerSnapshot
 
 GROUP_PREFIX = "storm-executor"
+LONGEST_NAME = 255
+"""Bytes that Linux takes as the name of a folder; long names of topologies and pods together may have more."""
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +142,11 @@ class Enforcer:
 
     def _name(self, place: Place) -> str:
         executor = place.executor
-        return f"{self._prefix}{executor.topology_id}@{place.port}@{executor.task_start}-{executor.task_end}"
+        where = f"@{place.port}@{executor.task_start}-{executor.task_end}"
+        name = f"{self._prefix}{executor.topology_id}{where}"
+        if len(name.encode()) <= LONGEST_NAME:
+            return name
+        return f"{self._prefix}{hashlib.sha256(executor.topology_id.encode()).hexdigest()[:16]}{where}"
 
     def _create(self, place: Place, limit: ThreadLimit) -> None:
         name = self._name(place)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 
-from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.errors import Conflict, KubernetesError
 from storm_operator.adapters.kube.resources import REBALANCES, OwnKinds
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.plan_record import PlanState
@@ -40,10 +40,12 @@ def follow_asks(
             continue
         namespace, name = key_of(body)
         # Removed first: an ask that is carried out and then repeated would be worse than one that must be repeated.
-        removal = partial(kinds.annotate, REBALANCES, namespace, name, {ASK_ANNOTATION: None})
+        removal = Removal(kinds, body)
         if not concerns.attempt(Concern("AskNotRemoved", f"{namespace}/{name}"), removal, identity=str(ask)):
             continue
-        registry.put_rebalance(_without_ask(body))  # the watch may tell of it only after the next pass
+        if not removal.is_done:
+            continue
+        registry.replace_rebalance(body, _without_ask(body))  # the watch may tell of it only after the next pass
         answer = _carry_out(ask, body, loop)
         say(f"{name}: {ask}: {answer}")
         status = {"message": answer}
@@ -54,6 +56,23 @@ def follow_asks(
             kinds.patch_status(REBALANCES, namespace, name, status)
         except KubernetesError as error:
             say(f"{name}: the answer could not be shown: {error}")
+
+
+@dataclass(slots=True)
+class Removal:
+    """Takes the annotation away where it is still as seen: another ask, which came since, must not go with it."""
+
+    kinds: OwnKinds
+    body: Body
+    is_done: bool = False
+
+    def __call__(self) -> None:
+        version = str(self.body["metadata"].get("resourceVersion", ""))
+        try:
+            self.kinds.annotate(REBALANCES, *key_of(self.body), {ASK_ANNOTATION: None}, version)
+            self.is_done = True
+        except Conflict:  # the watch will tell of what has changed, and the next pass sees it
+            return
 
 
 def _without_ask(body: Body) -> Body:

@@ -63,9 +63,10 @@ class ClusterCare:
 
     def __post_init__(self) -> None:
         self.counts = ExecutorCounts(self._tell_of_counts, self.drift.expect_resize)
-        self.limits = PodLimits(self.pods, self.say, time.time, self.resize_asked)
-        self.concerns = Concerns(time.time, self.say)
-        self.news = ResizeNews(self.limits, self.tell, time.time)
+        # Not the time of day: set back, it would hold for hours what is to be tried again after minutes.
+        self.limits = PodLimits(self.pods, self.say, time.monotonic, self.resize_asked)
+        self.concerns = Concerns(time.monotonic, self.say)
+        self.news = ResizeNews(self.limits, self.tell, time.monotonic)
 
     def see(self, managed: tuple[Managed, ...]) -> None:
         """Read the supervisor pods: beside the resources, and in the namespace of the Nimbus service, if it is one.

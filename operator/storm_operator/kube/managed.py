@@ -83,6 +83,12 @@ class Managed:
         return not self.topology_id, self.spec is None, NAME_TAKEN in reasons, created, self.key
 
     @property
+    def birth(self) -> tuple[str, bool]:
+        """Of two resources of one name the one with the greater was made later: the name is free only after the end of
+        the other one."""
+        return str(self.body["metadata"].get("creationTimestamp", "")), not self.is_being_deleted
+
+    @property
     def _status(self) -> Body:
         return self.body.get("status") or {}
 
@@ -124,10 +130,12 @@ class Registry:
         self._unanswered: dict[str, float] = {}
 
     def put_topology(self, body: Body) -> Managed:
-        """Remember the resource as it is now."""
+        """Remember the resource as it is now, unless it has been made anew since: of that one may have heard before."""
         managed = managed_from(body, self._default_nimbus)
         with self._lock:
-            self._topologies[managed.key] = managed
+            known = self._topologies.get(managed.key)
+            if known is None or known.uid == managed.uid or known.birth <= managed.birth:
+                self._topologies[managed.key] = managed
         return managed
 
     def forget_topology(self, key: Key, uid: str) -> None:
@@ -184,6 +192,12 @@ class Registry:
                 known = self._rebalances.get(key_of(body))
                 if known is None or _version(known) < _version(body):
                     self._rebalances[key_of(body)] = body
+
+    def replace_rebalance(self, known: Body, body: Body) -> None:
+        """What was made of `known` here, unless the watch has told of something newer since."""
+        with self._lock:
+            if self._rebalances.get(key_of(known)) is known:
+                self._rebalances[key_of(known)] = body
 
     def forget_rebalance(self, key: Key) -> None:
         with self._lock:

@@ -268,7 +268,11 @@ class ClusterRunner:
         return self.assembly, self.lifecycle
 
     def _note_suspension(self, name: str, topology_id: str) -> None:
-        self.publisher.write_status(self.owners[name], {"topologyId": topology_id, "suspendedByOperator": True})
+        refused = self.publisher.write_status(
+            self.owners[name], {"topologyId": topology_id, "suspendedByOperator": True}
+        )
+        if refused:
+            raise KubernetesError(f"{name}: not suspended: its status cannot be written, and would have to tell of it")
 
     def _assembled(self) -> Assembly:
         connection = discover(self.nimbus, self.settings)

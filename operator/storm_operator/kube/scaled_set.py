@@ -35,8 +35,8 @@ def scaled_set(named: Collection[SetKey], pods: Collection[SupervisorPod], hosts
     own = [pod for pod in owned if any(pod.matches(host) for host in hosts)]
     if hosts and owned and not own:
         return (
-            f"{FIELD}: no supervisor pod that is seen is one of this Storm cluster's supervisors, which call themselves "
-            f"{', '.join(sorted(hosts)[:NAMED_HOSTS])}; pods are told by their names (storm.local.hostname)"
+            f"{FIELD}: no supervisor pod that is seen is one of this Storm cluster's supervisors, which call "
+            f"themselves {', '.join(sorted(hosts)[:NAMED_HOSTS])}; pods are told by their names (storm.local.hostname)"
         )
     wanted = sorted(set(named)) or sorted({_set_of(pod) for pod in own or owned})
     if len(wanted) > 1 and named:

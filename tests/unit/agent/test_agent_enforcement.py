@@ -142,6 +142,20 @@ def test_only_executors_with_a_thread_and_a_limit_get_a_group() -> None:
     assert cgroups.groups == {GROUP_2: (Bandwidth(10_000, 100_000), [20])}
 
 
+def test_executors_of_a_topology_with_a_long_name_get_groups_that_can_be_made(tmp_path: Path) -> None:
+    cgroups = FakeCgroups()
+    subject = Enforcer(cgroups, "pod-of-many-letters-" * 3, is_thread_of=lambda _pid, _tid: True)
+    for name in ("a" * 200, "b" * 200):
+        document = snapshot_document(topology_id=f"{name}-1-1767268800", executors=[executor_document(2, tid=20)])
+        executor = ExecutorKey(document["topology_id"], 2, 2)
+        subject.enforce([parse_worker_snapshot(json.dumps(document).encode())], {executor: 100.0})
+        (made,) = cgroups.groups
+        (tmp_path / made).mkdir()
+    assert len(list(tmp_path.iterdir())) == 2, "each topology has its own"
+    subject.enforce([], {})
+    assert cgroups.groups == {}
+
+
 def test_the_limit_is_there_before_the_thread_and_nothing_is_written_twice() -> None:
     cgroups = FakeCgroups()
     subject = enforcer(cgroups)

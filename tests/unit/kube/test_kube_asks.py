@@ -12,7 +12,7 @@ from kube_builders import NIMBUS, FakeKinds, managed, plan, rebalance, registry_
 from loop_scene import Scene as Loop
 from loop_scene import scene as loop_scene
 from loop_scene import with_mode
-from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.adapters.kube.errors import Conflict, KubernetesError
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
@@ -88,6 +88,30 @@ class TestAsk:
         (body,) = played.registry.rebalances()
         assert asked(body) is None
         assert body["metadata"]["annotations"] == {"other": "stays"}
+
+    def test_that_was_replaced_by_another_is_left_until_the_watch_tells_of_that(self) -> None:
+        """What is removed is what was read: `reject` came after it, and would have gone with it."""
+        played = Scene("approve")
+        played.kinds.error = Conflict("annotate: the object has been modified")
+        assert played.follow() == {}
+        played.kinds.error = None
+        (body,) = played.registry.rebalances()
+        annotations = {**body["metadata"]["annotations"], ASK_ANNOTATION: "reject"}
+        played.registry.put_rebalance({**body, "metadata": {**body["metadata"], "annotations": annotations}})
+        assert played.follow()["message"] == "rejected; its target is not proposed again"
+        assert len(played.said) == 1, "nothing was said, nor done, about what was replaced"
+
+    def test_is_not_remembered_as_it_was_before_what_the_watch_told_meanwhile(self) -> None:
+        played = Scene("approve")
+        (body,) = played.registry.rebalances()
+        newer = {**body, "metadata": {**body["metadata"], "resourceVersion": "1001", "annotations": {}}}
+
+        def told_meanwhile(*_: object) -> None:
+            played.registry.put_rebalance(newer)
+
+        played.kinds.annotate = told_meanwhile  # type: ignore[method-assign, assignment]
+        played.follow()
+        assert played.registry.rebalances() == (newer,)
 
     def test_of_another_cluster_is_left_to_its_loop(self) -> None:
         played = Scene("approve")

@@ -100,6 +100,11 @@ class TestOwnKinds:
         kinds.annotate(REBALANCES, "streams", "p-1", {"a": None})
         assert sent(api.patch_namespaced_custom_object) == {"metadata": {"annotations": {"a": None}}}
 
+    def test_annotation_is_changed_in_the_version_that_was_seen(self, api: Mock, kinds: OwnKinds) -> None:
+        kinds.annotate(REBALANCES, "streams", "p-1", {"a": None}, "41")
+        metadata = {"annotations": {"a": None}, "resourceVersion": "41"}
+        assert sent(api.patch_namespaced_custom_object) == {"metadata": metadata}
+
     def test_object_that_is_gone_is_let_go(self, api: Mock, kinds: OwnKinds) -> None:
         gone = api_refusal(404)
         api.patch_namespaced_custom_object_status.side_effect = gone

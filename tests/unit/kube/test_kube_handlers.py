@@ -107,6 +107,17 @@ class TestEvent:
         assert managed is not None
         assert managed.uid == "uid-anew"
 
+    def test_resource_that_was_made_anew_stays_when_the_old_one_is_heard_of_again(self) -> None:
+        played = Scene()
+        played.event("ADDED", topology_body(uid="uid-anew", creationTimestamp="2027-01-15T08:00:01Z"))
+        old = topology_body(creationTimestamp="2027-01-15T08:00:00Z")
+        leaving = topology_body(creationTimestamp="2027-01-15T08:00:01Z", deletionTimestamp="2027-01-15T08:00:01Z")
+        for kind, body in (("MODIFIED", old), ("MODIFIED", leaving), ("DELETED", leaving)):
+            played.event(kind, body)
+        managed = played.registry.topology(KEY)
+        assert managed is not None
+        assert managed.uid == "uid-anew"
+
 
 class TestDeletion:
     def test_waits_for_the_topology_to_be_seen_to(self) -> None:

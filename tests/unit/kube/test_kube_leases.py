@@ -18,32 +18,30 @@ NOW = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
 TERMS = LeaseTerms("storm", "storm-operator", "me")
 
 
-def seen(holder: str, seconds_ago: float | None, duration_seconds: int = 15) -> LeaseSeen:
-    renewed_at = None if seconds_ago is None else NOW - timedelta(seconds=seconds_ago)
-    return LeaseSeen(holder, renewed_at, duration_seconds)
+def seen(holder: str, renewed: bool = True, duration_seconds: int = 15) -> LeaseSeen:
+    return LeaseSeen(holder, NOW if renewed else None, duration_seconds)
 
 
 class TestMayTake:
     @pytest.mark.parametrize(
-        ("lease", "may"),
+        ("lease", "unchanged_seconds", "may"),
         [
-            (None, True),
-            (seen("", 1.0), True),
-            (seen("me", 1.0), True),
-            (seen("me", 100.0), True),
-            (seen("other", 15.1), True),
-            (seen("other", None), True),
-            (seen("other", 15.0), False),
-            (seen("other", 1.0), False),
-            (seen("other", -5.0), False),
+            (None, 0.0, True),
+            (seen(""), 1.0, True),
+            (seen("me"), 1.0, True),
+            (seen("me"), 100.0, True),
+            (seen("other"), 15.1, True),
+            (seen("other", renewed=False), 0.0, True),
+            (seen("other"), 15.0, False),
+            (seen("other"), 0.0, False),
         ],
-        ids=["absent", "free", "own", "own lapsed", "lapsed", "never renewed", "last moment", "held", "clock behind"],
+        ids=["absent", "free", "own", "own lapsed", "lapsed", "never renewed", "last moment", "held"],
     )
-    def test_only_what_nobody_else_holds(self, lease: LeaseSeen | None, may: bool) -> None:
-        assert may_take(lease, "me", NOW) is may
+    def test_only_what_nobody_else_holds(self, lease: LeaseSeen | None, unchanged_seconds: float, may: bool) -> None:
+        assert may_take(lease, "me", unchanged_seconds) is may
 
     def test_duration_is_that_of_the_holder(self) -> None:
-        assert not may_take(seen("other", 40.0, duration_seconds=60), "me", NOW)
+        assert not may_take(seen("other", duration_seconds=60), "me", 40.0)
 
 
 @pytest.fixture
@@ -86,15 +84,15 @@ class TestHold:
         assert spec["leaseDurationSeconds"] == 15
 
     def test_lease_that_was_deleted_is_its_holders_until_it_would_have_lapsed(self, api: Mock) -> None:
-        now = [NOW]
-        lease = Lease(cast("ApiClient", None), TERMS, lambda: now[0])
+        clock = [100.0]
+        lease = Lease(cast("ApiClient", None), TERMS, lambda: NOW, lambda: clock[0])
         api.read_namespaced_lease.return_value = stored("other")
         assert not lease.hold()
         api.read_namespaced_lease.side_effect = api_refusal(404)
-        now[0] += timedelta(seconds=14)
+        clock[0] += 15.0
         assert not lease.hold()
         api.create_namespaced_lease.assert_not_called()
-        now[0] += timedelta(seconds=1)
+        clock[0] += 0.1
         assert lease.hold()
 
     def test_holder_makes_a_lease_that_was_deleted_anew_at_once(self, api: Mock, lease: Lease) -> None:
@@ -104,8 +102,19 @@ class TestHold:
         assert lease.hold()
         api.create_namespaced_lease.assert_called_once()
 
-    def test_lapsed_lease_is_taken_over(self, api: Mock, lease: Lease) -> None:
-        api.read_namespaced_lease.return_value = stored("other", seconds_ago=16.0)
+    @pytest.mark.parametrize("seconds_ago", [3600.0, 16.0, -3600.0])
+    def test_lease_that_is_not_renewed_is_taken_over_whatever_its_holders_clock_said(
+        self, api: Mock, seconds_ago: float
+    ) -> None:
+        clock = [100.0]
+        lease = Lease(cast("ApiClient", None), TERMS, lambda: NOW, lambda: clock[0])
+        api.read_namespaced_lease.return_value = stored("other", seconds_ago)
+        assert not lease.hold(), "it may just have been renewed"
+        clock[0] += 10.0
+        api.read_namespaced_lease.return_value = stored("other", seconds_ago - 10.0)
+        clock[0] += 10.0
+        assert not lease.hold(), "it was"
+        clock[0] += 15.1
         assert lease.hold()
         body = written(api.replace_namespaced_lease)
         assert body["metadata"]["resourceVersion"] == "41"

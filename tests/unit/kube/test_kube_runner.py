@@ -13,7 +13,7 @@ import pytest
 
 from kube_builders import NIMBUS, NOW_SECONDS, managed, registry_of, topology_body
 from storm_operator.adapters.errors import NimbusUnreachable
-from storm_operator.adapters.kube.errors import Forbidden
+from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.kube import runner as runner_module
@@ -290,6 +290,20 @@ def test_suspension_is_written_down_before_spouts_are_stopped(monkeypatch: pytes
     deeds = [one for one in order.mock_calls if one[0] in ("kinds.patch_status", "storm.deactivate")]
     assert [one[0] for one in deeds] == ["kinds.patch_status", "storm.deactivate"]
     assert deeds[0].args[-1] == {"topologyId": "words-1-1", "suspendedByOperator": True}
+
+
+def test_nothing_is_suspended_that_cannot_be_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "go_on_where_it_ended", Mock())
+    storm = Mock()
+    storm.running.return_value = (RUNNING,)
+    start = Start(monkeypatch)
+    start.kinds.patch_status.side_effect = KubernetesError("status: down")
+    start.runner.registry.put_topology(topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "suspend": True}))
+    start.opened.lifecycle.side_effect = lambda say, submitter: LifecycleManager(storm, submitter, say)
+    start.opened.loop.being_moved = ()
+    _, lifecycle, _ = start.runner._follow_wishes()
+    storm.deactivate.assert_not_called()
+    assert lifecycle.progress["words"].message.startswith("words: not suspended: its status cannot be written")
 
 
 class Deletion:

@@ -54,8 +54,8 @@ def test_that_of_another_storm_cluster_is_none_at_all() -> None:
     """As where supervisors call themselves by address: of no pod is it known then whether executors are on it."""
     words = scaled_set((), (A0, A1), ("10.0.0.2", "10.0.0.1"))
     assert words == (
-        "spec.supervisors.statefulSet: no supervisor pod that is seen is one of this Storm cluster's supervisors, which "
-        "call themselves 10.0.0.1, 10.0.0.2; pods are told by their names (storm.local.hostname)"
+        "spec.supervisors.statefulSet: no supervisor pod that is seen is one of this Storm cluster's supervisors, "
+        "which call themselves 10.0.0.1, 10.0.0.2; pods are told by their names (storm.local.hostname)"
     )
     assert scaled_set({("storm", "sup")}, (A0, A1), ("10.0.0.2", "10.0.0.1")) == words
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from kubernetes.client import ApiClient, CoordinationV1Api
@@ -34,24 +35,36 @@ class LeaseSeen:
     duration_seconds: int
 
 
-def may_take(seen: LeaseSeen | None, identity: str, now: datetime) -> bool:
-    """Pure: whether `identity` may hold the lease: nobody does, it does already, or the holder has let it lapse."""
+def may_take(seen: LeaseSeen | None, identity: str, unchanged_seconds: float) -> bool:
+    """Pure: whether `identity` may hold the lease: nobody does, it does already, or the holder has let it lapse.
+
+    `unchanged_seconds`: for how long it has been seen to be as it is. The time that the holder has written is that of
+    another machine's clock, which may be an hour ahead of this one's, or behind.
+    """
     if seen is None or not seen.holder or seen.holder == identity or seen.renewed_at is None:
         return True
-    return now - seen.renewed_at > timedelta(seconds=seen.duration_seconds)
+    return unchanged_seconds > seen.duration_seconds
 
 
 class Lease:
-    """Tries to hold one Lease. `now` is the time with its zone.
+    """Tries to hold one Lease. `now` is the time with its zone; `clock` one that nobody sets, in seconds.
 
     A Lease that somebody deleted stays its last holder's until it would have lapsed: that one makes it anew.
     """
 
-    def __init__(self, client: ApiClient, terms: LeaseTerms, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        client: ApiClient,
+        terms: LeaseTerms,
+        now: Callable[[], datetime],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._api: Any = CoordinationV1Api(client)
         self._terms = terms
         self._now = now
+        self._clock = clock
         self._last_seen: LeaseSeen | None = None
+        self._changed_at = clock()
 
     def hold(self) -> bool:
         """Take or renew the lease; False while another holds it. Raises `KubernetesError`."""
@@ -59,15 +72,14 @@ class Lease:
         try:
             lease = self._read()
         except NotFound:
-            if not may_take(self._last_seen, terms.identity, now):
+            if not self._may_take(self._last_seen):
                 return False
             return self._write(None, self._body(now, transitions=0))
         spec = lease.spec
         if spec is None:  # made by the chart, and nobody has held it yet
             return self._write(lease.metadata.resource_version, self._body(now, transitions=0))
         seen = LeaseSeen(spec.holder_identity or "", spec.renew_time, spec.lease_duration_seconds or 0)
-        self._last_seen = seen
-        if not may_take(seen, terms.identity, now):
+        if not self._may_take(seen):
             return False
         transitions = (spec.lease_transitions or 0) + (seen.holder != terms.identity)
         acquired = spec.acquire_time if seen.holder == terms.identity else now
@@ -83,6 +95,11 @@ class Lease:
                 self._write(lease.metadata.resource_version, body)
         except KubernetesError:
             return
+
+    def _may_take(self, seen: LeaseSeen | None) -> bool:
+        if seen != self._last_seen:
+            self._last_seen, self._changed_at = seen, self._clock()
+        return may_take(seen, self._terms.identity, self._clock() - self._changed_at)
 
     def _read(self) -> Any:
         with api_errors(f"read lease {self._terms.namespace}/{self._terms.name}"):

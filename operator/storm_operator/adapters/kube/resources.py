@@ -43,10 +43,15 @@ class OwnKinds:
         with api_errors(f"status of {plural} {namespace}/{name}"):
             self._patch(self._api.patch_namespaced_custom_object_status, plural, namespace, name, {"status": status})
 
-    def annotate(self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations; None removes one."""
+    def annotate(
+        self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None], version: str = ""
+    ) -> None:
+        """Set annotations; None removes one. `Conflict` where a `version` is given, and the object is at another."""
         with api_errors(f"annotate {plural} {namespace}/{name}"):
-            body = {"metadata": {"annotations": dict(annotations)}}
+            metadata: dict[str, Any] = {"annotations": dict(annotations)}
+            if version:
+                metadata["resourceVersion"] = version
+            body = {"metadata": metadata}
             self._patch(self._api.patch_namespaced_custom_object, plural, namespace, name, body)
 
     def create(self, plural: str, namespace: str, body: Body) -> bool:

@@ -54,6 +54,8 @@ class FakeObserver:
     error: Exception | None = None
     gone: frozenset[str] = frozenset()
     """Supervisors that have died."""
+    silent: tuple[str, ...] = ()
+    """Supervisors whose agents do not answer."""
     capacity_millicores: float = 1000.0
     """Of each supervisor."""
     stopped: bool = False
@@ -89,6 +91,8 @@ class FakeObserver:
             bolt, spout = ExecutorLoad(100.0, RATE, RATE, RATE, self.queued, 0.0), ExecutorLoad(100.0, RATE, RATE, RATE)
             own = {executor: spout if executor.component == "spout" else bolt for executor in WORDS.executors}
             picture = replace(picture, loads=own, rates={"words": TopologyRates(0.0, 0.0, None)})
+        if self.silent:
+            picture = replace(picture, completeness=Completeness(5, (), 0.0, silent_supervisors=self.silent))
         if self.missing:
             executor = WORDS.executors[0]
             picture = replace(picture, completeness=Completeness(5, (executor,), 0.0, ("agent s1 is silent",)))

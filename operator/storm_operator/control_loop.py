@@ -19,6 +19,7 @@ from storm_operator.core.assumed_needs import with_assumed_needs
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.decide import decide, in_excluded_window
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
+from storm_operator.core.doubtful_supervisors import without_free_slots
 from storm_operator.core.groups import (
     Group,
     estimate_group_demand,
@@ -60,6 +61,13 @@ def unmeasured_topologies(decisions: Decisions) -> frozenset[str]:
     """Those that were held since too little is known of them."""
     held = (ids for ids, made in decisions if isinstance(made, Hold) and made.reason in UNTRUSTED)
     return frozenset(topology_id for ids in held for topology_id in ids)
+
+
+def _proposed(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
+    """What the policy proposes. To supervisors whose agent is silent nobody comes, unless there is no other place."""
+    policy, silent = policy_named(settings.scheduling.policy), snapshot.completeness.silent_supervisors
+    proposal = policy(without_free_slots(snapshot, silent), demand, settings)
+    return policy(snapshot, demand, settings) if silent and isinstance(proposal, Infeasible) else proposal
 
 
 @dataclass(slots=True)
@@ -246,7 +254,7 @@ class ControlLoop:
         )
         demand = with_assumed_needs(snapshot, demand, settings)
         asked = self.memory.missed_turns.made_up_for(group.topology_ids, snapshot)
-        proposal = policy_named(group.scheduling.policy)(asked, demand, settings)
+        proposal = _proposed(asked, demand, settings)
         now = self.clock.now()
 
         def judged(proposal: Assignment | Infeasible) -> Decision:

@@ -42,6 +42,22 @@ def test_plan_of_a_killed_topology_holds_it_until_it_has_finished() -> None:
     assert "old-1" not in played.cluster.limits
 
 
+@pytest.mark.parametrize("silent", ["s2", "s3", "s2 and s3"])
+def test_nobody_comes_to_a_supervisor_whose_agent_is_silent_unless_no_other_is_left(silent: str) -> None:
+    """What ran there would be measured by nobody, and held from then on."""
+    played = scene()
+    played.run()
+    (at,) = played.cluster.assignment.used_supervisors()
+    others = sorted({"s1", "s2", "s3"} - {at})
+    played.observer.gone = frozenset({at})
+    played.observer.silent = tuple(others) if silent == "s2 and s3" else (others[silent == "s3"],)
+    for _ in range(12):
+        played.run()
+    used = played.cluster.assignment.used_supervisors()
+    assert at not in used
+    assert silent == "s2 and s3" or not set(used) & set(played.observer.silent)
+
+
 def test_spread_topology_is_gathered_verified_and_left_alone() -> None:
     played = scene()
     decision = played.run()

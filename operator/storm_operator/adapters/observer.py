@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from storm_operator.adapters.metrics.source import MetricsSource
+from storm_operator.core.doubtful_supervisors import LastSeen, with_those_away
 from storm_operator.core.metrics_window import WINDOW_PERIODS
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
@@ -36,6 +37,7 @@ class SnapshotObserver:
     leaving: Callable[[], Collection[str]] = tuple
     clock: Callable[[], float] | None = None
     seen_at_seconds: float | None = None
+    last_seen: LastSeen | None = None
 
     def observe(
         self,
@@ -53,6 +55,7 @@ class SnapshotObserver:
         since_seconds = now_seconds - max(period_seconds, past_seconds or 0.0)
         window = self.metrics.read_window(now_seconds, window_seconds, since_seconds)
         self.seen_at_seconds = now_seconds
+        view, self.last_seen = with_those_away(view, window, self.last_seen, now_seconds)
         snapshot = build_snapshot(view, window, history, now_seconds, past_seconds)
         return with_supervisors_as_told(snapshot, self.capacities(), self.leaving())
 

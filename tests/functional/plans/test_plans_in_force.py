@@ -15,15 +15,19 @@ from eventually import eventually
 
 from functional.plans.conftest import PROBE_SECONDS
 from storm_operator.assembly import assemble
+from storm_operator.core.model import Executor, WorkerSlot
 from storm_operator.core.plan_json import plan_to_json, record_to_json
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod, Mode, SchedulingSettings
+from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.demo.recorder import Recorder
+from storm_operator.local.storm_config import ZOOKEEPER_SESSION_MS
 from storm_operator.standalone_command import connection_of
 
 pytestmark = pytest.mark.functional
 
 MESSAGE_TIMEOUT_SECONDS = 10.0
+PASS_SECONDS = 5.0
 
 
 def test_executors_are_where_the_plan_says_and_kept_workers_live_on(bench: Bench) -> None:
@@ -102,6 +106,42 @@ def test_executors_of_a_dead_supervisor_go_to_the_fallback_and_come_home(bench: 
         bench.cluster.start_supervisor(dead)
     eventually(lambda: bench.assignment().slot_of == target.slot_of, "the executors are home again")
     eventually(lambda: bench.pid_of(bench.layout(2).slot_of[min(lost)]) is not None, "their worker runs")
+
+
+def test_executors_stay_where_their_workers_run_on_while_a_supervisors_daemon_restarts(bench: Bench) -> None:
+    """ZooKeeper forgets the supervisor meanwhile: a plan of then would have healthy workers killed."""
+    target = bench.layout(2)
+    bench.apply(target)
+    observer, away = bench.assembly.loop.observer, bench.cluster.machines[2]
+    pids = {slot: bench.pid_of(slot) for slot in target.workers()}
+
+    def look() -> ClusterSnapshot:
+        time.sleep(PASS_SECONDS)
+        return observer.observe({}, (), time.time(), PASS_SECONDS)
+
+    def places(snapshot: ClusterSnapshot) -> dict[Executor, WorkerSlot]:
+        return {one: slot for one, slot in snapshot.assignment.slot_of.items() if one in target.slot_of}
+
+    eventually(lambda: not look().completeness.missing_executors, "all executors are measured", seconds=90.0)
+    bench.cluster.stop_supervisor(away.name, with_workers=False)
+    try:
+        for _ in range(ZOOKEEPER_SESSION_MS // 1000):
+            seen = look()
+            assert places(seen) == target.slot_of, seen.completeness.problems
+            if any("Storm has not seen the supervisor" in problem for problem in seen.completeness.problems):
+                break
+        else:
+            pytest.fail(f"ZooKeeper never forgot the supervisor: {seen.completeness.problems}")
+        (supervisor,) = [one for one in seen.supervisors if one.host == away.host]
+        assert set(supervisor.slots) <= set(target.workers()), "nobody else may come meanwhile"
+    finally:
+        bench.cluster.start_supervisor(away.name)
+    eventually(
+        lambda: not any("has not seen" in problem for problem in look().completeness.problems),
+        "Storm sees the supervisor again",
+        seconds=90.0,
+    )
+    assert {slot: bench.pid_of(slot) for slot in target.workers()} == pids
 
 
 CHILD = """

@@ -1,0 +1,103 @@
+"""Supervisors of which not all is known: those whose executors run there stay, and nobody else comes.
+
+Storm no longer sees a supervisor whose daemon restarts, though its workers run on, and lets them be for a while. Were
+they moved at once, healthy workers would be killed when the daemon is back. And of what runs beside no agent nobody
+knows what it does: the topology would be held from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from storm_operator.core.metrics_window import MetricsWindow
+from storm_operator.core.model import Assignment, Executor, Supervisor, WorkerSlot, in_order
+from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.snapshot_builder import ClusterView
+from storm_operator.core.window_readings import Place, WindowReadings
+
+PATIENCE_SECONDS = 60.0
+"""As Storm's own, `nimbus.supervisor.timeout.secs`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastSeen:
+    """The cluster as of the pass before, and by supervisor when Storm last knew of it."""
+
+    view: ClusterView
+    at_seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def with_those_away(
+    view: ClusterView, window: MetricsWindow, last: LastSeen | None, now_seconds: float
+) -> tuple[ClusterView, LastSeen]:
+    """`view` with the supervisors that Storm does not see now, but whose workers `window` shows at work; to remember.
+
+    They have no slots but those in use. Of what became of their executors Storm tells nothing: those that are placed
+    nowhere else are where they were.
+    """
+    seen_at = dict.fromkeys((supervisor.id for supervisor in view.supervisors), now_seconds)
+    if last is None:
+        return view, LastSeen(view, seen_at)
+    there = {*seen_at, *(supervisor.host for supervisor in view.supervisors)}
+    away, stay = [], dict(view.assignment.slot_of)
+    homeless = {
+        executor
+        for topology in view.topologies
+        for executor in topology.executors
+        if executor not in view.assignment.slot_of
+    }
+    for supervisor in last.view.supervisors:
+        since = last.at_seconds.get(supervisor.id, now_seconds)
+        if there & {supervisor.id, supervisor.host} or not 0.0 <= now_seconds - since <= PATIENCE_SECONDS:
+            continue
+        at_work = _at_work(supervisor, homeless, last.view.assignment, window)
+        if at_work:
+            away.append(_with_slots_in_use(supervisor, at_work.values()))
+            stay |= at_work
+            seen_at[supervisor.id] = since
+    if not away:
+        return view, LastSeen(view, seen_at)
+    problems = (
+        f"Storm has not seen the supervisor on {one.host} for {now_seconds - seen_at[one.id]:.0f} s; its workers run on"
+        for one in away
+    )
+    merged = ClusterView(
+        tuple(sorted((*view.supervisors, *away), key=lambda one: one.id)),
+        view.topologies,
+        Assignment(stay),
+        (*view.problems, *problems),
+    )
+    return merged, LastSeen(merged, seen_at)
+
+
+def without_free_slots(snapshot: ClusterSnapshot, supervisor_ids: Collection[str]) -> ClusterSnapshot:
+    """The snapshot in which nobody can come to these supervisors who is not in one of their workers already."""
+    if not supervisor_ids:
+        return snapshot
+    used = snapshot.assignment.workers()
+    return replace(
+        snapshot,
+        supervisors=tuple(
+            _with_slots_in_use(one, used) if one.id in supervisor_ids else one for one in snapshot.supervisors
+        ),
+    )
+
+
+def _at_work(
+    supervisor: Supervisor, homeless: Collection[Executor], before: Assignment, window: MetricsWindow
+) -> dict[Executor, WorkerSlot]:
+    """The executors that were there before, have no other place now, and were measured in all of the period."""
+    readings_in = WindowReadings(window)
+    return {
+        executor: slot
+        for executor, slot in ((one, before.slot_of.get(one)) for one in in_order(homeless))
+        if slot is not None
+        and slot.supervisor_id == supervisor.id
+        and not readings_in.executor(executor, Place(supervisor.host, slot.port), is_spout=False).missing
+    }
+
+
+def _with_slots_in_use(supervisor: Supervisor, used: Collection[WorkerSlot]) -> Supervisor:
+    ports = {slot.port for slot in used if slot.supervisor_id == supervisor.id}
+    return replace(supervisor, ports=tuple(port for port in supervisor.ports if port in ports))

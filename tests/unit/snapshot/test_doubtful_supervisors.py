@@ -1,0 +1,105 @@
+"""A supervisor whose daemon restarts keeps its executors; to one whose agent is silent nobody comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from builders import chain_topology, placed, snapshot, supervisors
+from storm_operator.core.doubtful_supervisors import (
+    PATIENCE_SECONDS,
+    LastSeen,
+    with_those_away,
+    without_free_slots,
+)
+from storm_operator.core.metrics_window import MetricsWindow
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.snapshot_builder import ClusterView
+from window_builder import Scrapes
+
+WORDS = chain_topology("words", ("spout", 1), ("count", 2))
+MACHINES = supervisors(3)
+HOSTS = {one.id: one.host for one in MACHINES}
+WHERE = placed(WORDS, {"spout": "s1", "count": ["s1", "s2"]})
+WHOLE = ClusterView(MACHINES, (WORDS,), Assignment(WHERE))
+NOW = 1000.0
+
+
+def without(supervisor: str, where: dict[Executor, WorkerSlot] = WHERE) -> ClusterView:
+    """As Nimbus and ZooKeeper tell while that supervisor's daemon is away."""
+    left = {executor: slot for executor, slot in where.items() if slot.supervisor_id != supervisor}
+    return ClusterView(tuple(one for one in MACHINES if one.id != supervisor), (WORDS,), Assignment(left))
+
+
+def metrics(*, dead: str = "") -> MetricsWindow:
+    scrapes = Scrapes(NOW)
+    scrapes.add_topology(WORDS, {e: slot for e, slot in WHERE.items() if slot.supervisor_id != dead}, HOSTS)
+    for executor, slot in WHERE.items():
+        if slot.supervisor_id != dead:
+            scrapes.add_executor(executor, HOSTS[slot.supervisor_id], slot.port)
+    return scrapes.window()
+
+
+def seen(view: ClusterView = WHOLE, seconds_ago: float = 10.0) -> LastSeen:
+    return LastSeen(view, {one.id: NOW - seconds_ago for one in view.supervisors})
+
+
+def test_what_all_are_seen_of_is_left_as_it_is() -> None:
+    view, last = with_those_away(WHOLE, metrics(), seen(), NOW)
+    assert view is WHOLE
+    assert last == LastSeen(WHOLE, {"s1": NOW, "s2": NOW, "s3": NOW})
+
+
+def test_executors_whose_workers_run_on_stay_while_the_daemon_is_away() -> None:
+    view, last = with_those_away(without("s2"), metrics(), seen(), NOW)
+    assert view.assignment == WHOLE.assignment
+    (away,) = [one for one in view.supervisors if one.id == "s2"]
+    assert away == replace(MACHINES[1], ports=(WHERE[WORDS.executors_of("count")[1]].port,))
+    assert view.problems == (f"Storm has not seen the supervisor on {HOSTS['s2']} for 10 s; its workers run on",)
+    assert last.at_seconds == {"s1": NOW, "s2": NOW - 10.0, "s3": NOW}
+    again, _ = with_those_away(without("s2"), metrics(), last, NOW)
+    assert again == view, "in the next pass, too"
+
+
+@pytest.mark.parametrize("seconds", [PATIENCE_SECONDS + 1.0, -1.0])
+def test_nobody_is_waited_for_longer_than_storm_waits(seconds: float) -> None:
+    gone = without("s2")
+    assert with_those_away(gone, metrics(), seen(seconds_ago=seconds), NOW)[0] is gone
+
+
+def test_a_supervisor_whose_workers_have_ended_is_gone() -> None:
+    gone = without("s2")
+    assert with_those_away(gone, metrics(dead="s2"), seen(), NOW)[0] is gone
+
+
+def test_a_supervisor_that_nobody_was_on_is_gone() -> None:
+    gone = without("s3")
+    assert with_those_away(gone, metrics(), seen(), NOW)[0] is gone
+
+
+def test_executors_that_are_placed_elsewhere_by_now_are_there() -> None:
+    moved = WORDS.executors_of("count")[1]
+    view = without("s2", {**WHERE, moved: WorkerSlot("s3", 6700)})
+    assert with_those_away(view, metrics(), seen(), NOW)[0] is view
+
+
+def test_executors_that_are_no_more_are_nowhere() -> None:
+    fewer = chain_topology("words", ("spout", 1), ("count", 1))
+    view = replace(without("s2"), topologies=(fewer,))
+    assert with_those_away(view, metrics(), seen(), NOW)[0] is view
+
+
+def test_a_supervisor_that_came_back_by_another_name_is_one_and_not_two() -> None:
+    gone = without("s2")
+    anew = replace(gone, supervisors=(*gone.supervisors, replace(MACHINES[1], id="s2-anew")))
+    assert with_those_away(anew, metrics(), seen(), NOW)[0] is anew
+
+
+def test_supervisors_without_free_slots_keep_those_in_use() -> None:
+    picture = snapshot((WORDS,), MACHINES, WHERE)
+    assert without_free_slots(picture, ()) is picture
+    shut = without_free_slots(picture, ("s2", "s3"))
+    used = WHERE[WORDS.executors_of("count")[1]].port
+    assert [one.ports for one in shut.supervisors] == [MACHINES[0].ports, (used,), ()]
+    assert shut.assignment == picture.assignment

@@ -122,8 +122,16 @@ class ControlLoop:
         try:
             report = self._pass(specs)
         except AdapterError as error:
-            report = PassReport(now, None, None, (((), Hold(HoldReason.CLUSTER_UNREACHABLE, str(error))),))
+            return self.tell_out_of_reach(error, now)
         report = replace(report, step_seconds=self.times.seconds())
+        self.listener.on_pass(report)
+        return report
+
+    def tell_out_of_reach(self, error: AdapterError, at_seconds: float | None = None) -> PassReport:
+        """The report of a pass that a peer was in the way of: what was decided before is of the past."""
+        began = self.clock.now() if at_seconds is None else at_seconds
+        hold = Hold(HoldReason.CLUSTER_UNREACHABLE, str(error))
+        report = PassReport(began, None, None, (((), hold),), step_seconds=self.times.seconds())
         self.listener.on_pass(report)
         return report
 

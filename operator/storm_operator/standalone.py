@@ -100,7 +100,7 @@ def _run_passes(
     begun = recovered = False
     obstacle = _Obstacle(say)
     while not stop.is_set():
-        started = time.monotonic()
+        started, report = time.monotonic(), None
         specs = folder.read()
         if specs:
             loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
@@ -119,7 +119,10 @@ def _run_passes(
             obstacle.last = ""
         except AdapterError as error:
             failed = True
-            obstacle.tell(str(error), f"waiting: {error}")
+            if recovered and report is None:
+                loop.tell_out_of_reach(error)
+            else:
+                obstacle.tell(str(error), f"waiting: {error}")
         except ManagedByAnother:
             raise
         except Exception as error:

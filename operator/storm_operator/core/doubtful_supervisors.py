@@ -59,8 +59,7 @@ def with_those_away(
     if not away:
         return view, LastSeen(view, seen_at)
     problems = (
-        f"Storm has not seen the supervisor on {one.host} for {now_seconds - seen_at[one.id]:.0f} s; its workers run on"
-        for one in away
+        f"Storm does not see the supervisor on {one.host}; its workers run on, and stay for now" for one in away
     )
     merged = ClusterView(
         tuple(sorted((*view.supervisors, *away), key=lambda one: one.id)),

@@ -205,12 +205,12 @@ class ClusterRunner:
 
     def run_pass(self) -> float:
         """One pass; returns the seconds from its beginning to that of the next."""
-        assembly, lifecycle, specs = self._follow_wishes()
-        if specs:
-            assembly.loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
-        self.care.see(self.registry.of_cluster(self.nimbus))
-        self.care.release()
-        follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say, self.care.concerns)
+        try:
+            assembly, lifecycle, specs = self._prepare_pass()
+        except AdapterError as error:
+            if self.assembly is not None:
+                self.assembly.loop.tell_out_of_reach(error)
+            raise
         assembly.loop.run_once(specs)
         if self.publisher.last_report is not None:
             self.manager.confirm()  # to observe and to search took long
@@ -218,6 +218,15 @@ class ClusterRunner:
             self.care.follow(specs, self.publisher.last_report, assembly)
         self._publish(lifecycle)
         return assembly.loop.period_seconds
+
+    def _prepare_pass(self) -> tuple[Assembly, LifecycleManager, Mapping[str, TopologySpec]]:
+        assembly, lifecycle, specs = self._follow_wishes()
+        if specs:
+            assembly.loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
+        self.care.see(self.registry.of_cluster(self.nimbus))
+        self.care.release()
+        follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say, self.care.concerns)
+        return assembly, lifecycle, specs
 
     def attend(self) -> None:
         """As much of a pass as needs no measurement: nobody waits a whole period for a submission to begin."""

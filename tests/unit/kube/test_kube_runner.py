@@ -292,6 +292,21 @@ def test_suspension_is_written_down_before_spouts_are_stopped(monkeypatch: pytes
     assert deeds[0].args[-1] == {"topologyId": "words-1-1", "suspendedByOperator": True}
 
 
+def test_a_peer_that_is_in_the_way_of_a_pass_is_told_to_all_who_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page, the history and `explain` would else go on with what was decided before."""
+    start = Start(monkeypatch)
+    runner, away = start.runner, NimbusUnreachable("Nimbus does not answer")
+    monkeypatch.setattr(ClusterRunner, "_follow_wishes", Mock(side_effect=away))
+    with pytest.raises(NimbusUnreachable):
+        runner.run_pass()
+    start.opened.loop.tell_out_of_reach.assert_not_called()
+    runner.assembly = start.opened
+    with pytest.raises(NimbusUnreachable):
+        runner.run_pass()
+    start.opened.loop.tell_out_of_reach.assert_called_once_with(away)
+    start.opened.loop.run_once.assert_not_called()
+
+
 def test_nothing_is_suspended_that_cannot_be_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_module, "go_on_where_it_ended", Mock())
     storm = Mock()

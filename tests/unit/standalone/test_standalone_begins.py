@@ -18,6 +18,7 @@ from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.assembly import assemble
 from storm_operator.cli import app
+from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.demo.recorder import Recorder
 from storm_operator.history.settings import HistorySettings
 from storm_operator.lifecycle_manager import LifecycleManager
@@ -176,6 +177,26 @@ def test_nothing_is_done_before_the_cluster_has_answered(answers_at: int | None,
     assert run_forever(folder, lifecycle, loop, stop, said.append, AroundPasses(begin)) is (answers_at is not None)
     assert len(tries) == (answers_at or 5)
     assert said == ([] if answers_at == 1 else ["waiting: no answer"])
+
+
+def test_a_nimbus_that_goes_away_later_is_the_decision_of_each_pass(tmp_path: Path) -> None:
+    """The page, the history and `explain` would else go on with what was decided before."""
+    said, stop, played = list[str](), threading.Event(), scene()
+    played.loop.period_seconds = 0.01
+
+    class Away:
+        def running(self) -> tuple[()]:
+            if len(played.audience.reports) == 2:
+                stop.set()
+                return ()
+            raise NimbusUnreachable("Nimbus does not answer")
+
+    lifecycle = LifecycleManager(Away(), None, said.append)  # type: ignore[arg-type]
+    assert run_forever(TopologyFolder(tmp_path, said.append), lifecycle, played.loop, stop, said.append, AroundPasses())
+    holds = [report.decisions[0][1] for report in played.audience.reports[:2]]
+    assert all(isinstance(hold, Hold) and hold.reason is HoldReason.CLUSTER_UNREACHABLE for hold in holds)
+    assert all(report.snapshot is None for report in played.audience.reports[:2])
+    assert said == [], "the listener says it"
 
 
 def test_a_pass_that_fails_unforeseen_is_told_once_and_the_next_is_tried(tmp_path: Path) -> None:

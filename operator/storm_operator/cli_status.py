@@ -129,7 +129,7 @@ def _get(url: str, path: str, query: Mapping[str, str]) -> Any:
         raise NotToBeHad(
             f"what answers at {url} is no storm-operator: --url must be where it serves its page"
         ) from error
-    except requests.RequestException as error:
+    except (requests.RequestException, ValueError) as error:  # the latter of a host that can be none
         raise NotToBeHad(
             f"no operator answers at {url}: start one (storm-operator standalone), forward its port (kubectl "
             f"port-forward deployment/storm-operator 8088), or say where it is with --url"

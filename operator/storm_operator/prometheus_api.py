@@ -57,7 +57,7 @@ def _ask(url: str, query: str, at_seconds: float, timeout_seconds: float) -> Any
         raise NoAnswer(f"did not answer within {timeout_seconds:g} s") from error
     except requests.JSONDecodeError as error:
         raise PrometheusError(f"answered {response.status_code} with something that is not JSON") from error
-    except requests.RequestException as error:
+    except (requests.RequestException, ValueError) as error:  # the latter of a host that can be none
         raise NoAnswer(f"did not answer: {type(error).__name__}") from error
     if not isinstance(answer, dict) or answer.get("status") != "success":
         reason = answer.get("error", answer) if isinstance(answer, dict) else answer

@@ -18,10 +18,17 @@ from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assem
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
 from storm_operator.control_loop import PassReport
-from storm_operator.core.server_url import checked_url
+from storm_operator.core.server_url import checked_url, is_host
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
-from storm_operator.history.settings import HistoryRecorder, HistorySettings, NoHistory, start_recorder
+from storm_operator.history.settings import (
+    MOST_DAYS,
+    MOST_GIGABYTES,
+    HistoryRecorder,
+    HistorySettings,
+    NoHistory,
+    start_recorder,
+)
 from storm_operator.http_listening import HttpServer
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
@@ -88,8 +95,10 @@ def standalone(
         str | None,
         typer.Option(help="Name of the cluster there and in --profile; else that of --local, or Nimbus' address."),
     ] = None,
-    history_days: Annotated[float, typer.Option(min=1.0, help="Recorded days that are kept.")] = 400.0,
-    history_gigabytes: Annotated[float, typer.Option(min=0.01, help="Recorded gigabytes that are kept.")] = 20.0,
+    history_days: Annotated[float, typer.Option(min=1.0, max=MOST_DAYS, help="Recorded days that are kept.")] = 400.0,
+    history_gigabytes: Annotated[
+        float, typer.Option(min=0.01, max=MOST_GIGABYTES, help="Recorded gigabytes that are kept.")
+    ] = 20.0,
     profile: Annotated[
         Path | None,
         typer.Option(
@@ -184,7 +193,10 @@ def _lock(
     connection: ClusterConnection, on_lost: Callable[[], None], say: Callable[[str], None]
 ) -> Iterator[ManagerLock]:
     """The cluster's lock, taken if that is possible now; ends the program where another has it, or gets it later."""
-    lock = manager_lock(connection, on_lost=on_lost)
+    try:
+        lock = manager_lock(connection, on_lost=on_lost)
+    except ValueError as error:
+        raise typer.BadParameter(f"--zookeeper: {connection.zookeeper!r} is no address of one: {error}") from error
     try:
         with suppress(AdapterError):  # the loop tries again, and says what is in the way
             lock.take()
@@ -266,7 +278,7 @@ def _refuse_beside_local(others: Mapping[str, object]) -> None:
 
 def _check_address(option: str, text: str, address: str, example: str) -> None:
     host, _, port = address.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+    if not is_host(host) or not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise typer.BadParameter(f"{option}: {text!r} must be HOST:PORT, such as {example}")
 
 

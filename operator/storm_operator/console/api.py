@@ -163,7 +163,7 @@ def _asked(body: bytes) -> Verdict:
     try:
         given = json.loads(body)
         return Verdict(given["verdict"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadRequest(f'the body must be {{"verdict": "{words}"}}') from error
 
 

@@ -166,7 +166,8 @@ class PageHandler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != JSON:  # no form of another site can send that without being asked
             return self._refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {JSON}")
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()) or int(length) > MOST_BODY_BYTES:
+        is_number = length.isascii() and length.isdigit() and len(length) <= len(str(MOST_BODY_BYTES))
+        if not is_number or int(length) > MOST_BODY_BYTES:
             return self._refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Content-Length must be up to {MOST_BODY_BYTES}")
         return None
 

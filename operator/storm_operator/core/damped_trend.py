@@ -15,6 +15,8 @@ LEVEL_WEIGHT = 0.5
 TREND_WEIGHT = 0.5
 """How much of the level's newest change the trend takes (beta)."""
 DAMPING = 0.5
+PERIODS_OF_A_TREND = 64
+"""After so many nothing is left of a trend. A clock that is set right may step over a hundred million of them."""
 """What a period leaves of the trend (phi)."""
 
 
@@ -42,7 +44,7 @@ def _periods(seconds: float, period_seconds: float) -> int:
 
 def _advance(level: float, trend: float, periods: int) -> tuple[float, float]:
     """Level and trend after so many periods in which nothing is measured."""
-    for _ in range(periods):
+    for _ in range(min(periods, PERIODS_OF_A_TREND)):
         trend *= DAMPING
         level += trend
     return level, trend

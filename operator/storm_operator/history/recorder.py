@@ -122,7 +122,7 @@ class Recorder:
     def _drop(self, made: Pass) -> None:
         self._collector.dropped += 1
         self.lost += 1
-        for record in made.records:  # what became of plans is told with the next pass
+        for record in made.records[-MOST_RECORDS_KEPT:]:  # what became of plans is told with the next pass
             self._collector.note(record)
         if not self._dropping:
             self._say(f"history: {self._queue.maxsize} periods wait to be written; periods are dropped until one is")

@@ -20,6 +20,11 @@ class HistoryRecorder(Listener, Protocol):
         """Write and publish what is left."""
 
 
+MOST_DAYS = 36_500.0
+MOST_GIGABYTES = 1e6
+"""What command lines take: longer, or more, is a slip."""
+
+
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
     """Where history is recorded (a folder or a URL), under which name of the cluster, and how much of it is kept.

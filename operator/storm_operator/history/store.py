@@ -130,10 +130,11 @@ class HistoryStore:
             self._held.clear()
             if self.survives_death:
                 unreadable = self._publish_run(self.run_id)
-            # A clock that jumped ahead would make all else old.
-            self.prune(min(max(self._dates), _date(self.clock())))
+        newest = max(self._dates, default=None)
         self._open_since_seconds, self._open_bytes = None, 0
         self._dates.clear()
+        if newest is not None:
+            self.prune(min(newest, _date(self.clock())))  # a clock that jumped ahead would make all else old
         _insist_on_all(unreadable)
 
     def prune(self, newest_date: str) -> int:
@@ -156,7 +157,10 @@ class HistoryStore:
         if self.limits.keep_days is None:
             return None
         newest = datetime.fromisoformat(newest_date).replace(tzinfo=UTC)
-        return f"{newest - timedelta(days=self.limits.keep_days):%Y-%m-%d}"
+        try:
+            return f"{newest - timedelta(days=self.limits.keep_days):%Y-%m-%d}"
+        except OverflowError:  # longer than there are dates
+            return None
 
     def _published(self) -> list[tuple[str, str, int]]:
         """(date, path, bytes) of all published files of this cluster, oldest date first, large tables last in it."""

@@ -22,7 +22,7 @@ from storm_operator.core.host_and_port import host_and_port
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.server_url import checked_url
 from storm_operator.core.topology_spec import ConfigMapKey
-from storm_operator.history.settings import HistorySettings
+from storm_operator.history.settings import MOST_DAYS, MOST_GIGABYTES, HistorySettings
 from storm_operator.http_listening import ALL_ADDRESSES
 from storm_operator.kube.canary import LOOK_SECONDS
 from storm_operator.kube.connecting import RunnerSettings
@@ -93,10 +93,16 @@ def run(
         typer.Option(envvar=env("HISTORY"), metavar="PATH", help="Record every period to this folder or s3:// prefix."),
     ] = None,
     history_days: Annotated[
-        float, typer.Option(envvar=env("HISTORY_DAYS"), min=1.0, help="Recorded days that are kept.")
+        float, typer.Option(envvar=env("HISTORY_DAYS"), min=1.0, max=MOST_DAYS, help="Recorded days that are kept.")
     ] = 400.0,
     history_gigabytes: Annotated[
-        float, typer.Option(envvar=env("HISTORY_GIGABYTES"), min=0.01, help="Recorded gigabytes kept of each cluster.")
+        float,
+        typer.Option(
+            envvar=env("HISTORY_GIGABYTES"),
+            min=0.01,
+            max=MOST_GIGABYTES,
+            help="Recorded gigabytes kept of each cluster.",
+        ),
     ] = 20.0,
     learned_profile: Annotated[
         str | None,

@@ -208,6 +208,13 @@ def test_nobody_there_is_one_clear_message() -> None:
     assert "Traceback" not in done.output
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_nobody_at_a_host_that_can_be_none_is_the_same_message(host: str) -> None:
+    done = RUNNER.invoke(app, ["status", "--url", f"http://{host}"])
+    assert done.exit_code == 1
+    assert f"no operator answers at http://{host}" in " ".join(done.output.split())
+
+
 @pytest.mark.parametrize("command", [("status",), ("explain", "words")])
 @pytest.mark.parametrize("url", ["127.0.0.1:8088", "localhost:8088", "operator", ""])
 def test_a_forgotten_scheme_is_not_told_as_an_operator_that_does_not_answer(command: tuple[str, ...], url: str) -> None:

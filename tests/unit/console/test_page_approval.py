@@ -92,13 +92,13 @@ class TestOverHttp:
         server = serve_page(api, "127.0.0.1", 0)
         port = server.server_address[1]
 
-        def ask(method: str = "POST", **headers: str) -> tuple[int, int]:
+        def ask(method: str = "POST", body: bytes = b'{"verdict": "approve"}', **headers: str) -> tuple[int, int]:
             """(status, verdicts taken)"""
             connection = HTTPConnection("127.0.0.1", int(port), timeout=10)
             given = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json"}
             given |= {name.replace("_", "-"): value for name, value in headers.items()}
-            body = b'{"verdict": "approve"}' if method == "POST" else None
-            connection.request(method, f"/api/v1/plans/{plan_id}/verdict", body, given)
+            sent = body if method == "POST" else None
+            connection.request(method, f"/api/v1/plans/{plan_id}/verdict", sent, given)
             status = connection.getresponse().status
             connection.close()
             return status, len(approver._verdicts)
@@ -132,6 +132,13 @@ class TestOverHttp:
 
     def test_nothing_large_is_read(self, asked: Any) -> None:
         assert asked(Content_Length="100000")[0] == 413
+
+    def test_a_length_of_more_digits_than_python_reads_is_refused_and_is_no_bug(self, asked: Any, capsys: Any) -> None:
+        assert asked(Content_Length="9" * 5000) == (413, 0)
+        assert capsys.readouterr().err == ""
+
+    def test_a_body_that_is_nested_too_deep_is_refused(self, asked: Any) -> None:
+        assert asked(body=b"[" * 1000) == (400, 0)
 
     def test_nothing_is_approved_by_looking(self, asked: Any) -> None:
         assert asked("GET") == (405, 0)

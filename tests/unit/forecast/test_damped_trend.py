@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import chain_topology, component_load, history
+from storm_operator.core import damped_trend as module
 from storm_operator.core.damped_trend import damped_trend
 from storm_operator.core.forecast import forecast_load
 from storm_operator.core.settings import Forecast
@@ -24,6 +25,13 @@ def test_by_hand() -> None:
 def test_a_missing_period_fades_the_trend_once_more() -> None:
     # Levels 100 -> 150 within two periods: trend 0.5 * 25 = 12.5; two periods ahead 12.5 / 2 + 12.5 / 4.
     assert damped_trend([(10, 100), (30, 200)], 50, 10) == pytest.approx(150 + 9.375)
+
+
+def test_a_clock_that_was_set_right_by_decades_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        module, "range", lambda count: range(count if count < 1000 else pytest.fail("too many")), raising=False
+    )
+    assert damped_trend([(10, 100), (20, 200)], 1.7e9, 10) == pytest.approx(175.0)
 
 
 def test_one_point_is_repeated_and_none_is_unknown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from storm_operator.core.history_rows import Columns
 from storm_operator.core.history_tables import FORECASTS, PERIODS, PLANS, SCHEMA_VERSION, TABLES, Table
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness
+from storm_operator.history import recorder as recorder_module
 from storm_operator.history.files import Files
 from storm_operator.history.recorder import DirectRecorder, Recorder
 from storm_operator.history.store import HistoryStore, Limits
@@ -146,6 +148,22 @@ def test_a_slow_disk_costs_periods_and_never_time(reports: list[PassReport], tmp
     assert kept[-1]["dropped_before"] == recorder.lost
     assert kept[-1]["sequence"] == len(reports) - 1
     assert len([words for words in said if "dropped" in words]) == 1
+
+
+def test_what_a_disk_that_hangs_keeps_in_memory_is_bounded(
+    reports: list[PassReport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder_module, "MOST_RECORDS_KEPT", 3)
+    store = SlowStore.at(str(tmp_path), "blue", "r1")
+    assert isinstance(store, SlowStore)
+    store.gate = threading.Event()
+    recorder = Recorder(store, lambda _: None, queued=1)
+    for number in range(20):
+        recorder.on_record(replace(plan_record(PlanState.SETTLING), message=f"{number}"))
+        recorder.on_pass(reports[0])
+    assert [record.message for record in recorder._collector._records] == ["17", "18", "19"]
+    store.gate.set()
+    recorder.close()
 
 
 @pytest.mark.parametrize("queued", [1, 100])
@@ -337,6 +355,14 @@ def test_the_oldest_days_make_room(tmp_path: Path) -> None:
     limit = Limits(keep_days=None, keep_bytes=sizes[1])
     assert HistoryStore.at(str(tmp_path), "blue", "x", limit).prune("2026-01-03") == 1
     assert [path.parent.name for path in tmp_path.rglob("*.parquet")] == ["date=2026-01-03"]
+
+
+@pytest.mark.parametrize("days", [1e6, math.inf])
+def test_what_is_kept_longer_than_there_are_dates_is_kept_for_ever(days: float, tmp_path: Path) -> None:
+    store = HistoryStore.at(str(tmp_path), "blue", "r1", Limits(keep_days=days, publish_after_seconds=1.0))
+    for day in (1, 2, 3):
+        _write_day(store, day)
+    assert len(rows(tmp_path, FORECASTS.name)) == 3
 
 
 def _write_day(store: HistoryStore, day: int) -> None:

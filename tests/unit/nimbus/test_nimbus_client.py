@@ -312,3 +312,8 @@ def test_addresses_of_ipv6_stand_in_brackets() -> None:
     assert NimbusAddress.parse("[fd00::7]") == NimbusAddress("fd00::7", 6627)
     assert NimbusAddress.parse("[fd00::7]:16627") == NimbusAddress("fd00::7", 16627)
     assert str(NimbusAddress("fd00::7", 16627)) == "[fd00::7]:16627"
+
+
+def test_a_host_that_can_be_none_is_one_that_does_not_answer() -> None:
+    with pytest.raises(ConnectionBroken):
+        ThriftConnection(NimbusAddress("storm..example", 6627), 1.0)

@@ -58,8 +58,6 @@ def test_executors_whose_workers_run_on_stay_while_the_daemon_is_away() -> None:
     assert away == replace(MACHINES[1], ports=(WHERE[WORDS.executors_of("count")[1]].port,))
     sentence = f"Storm does not see the supervisor on {HOSTS['s2']}; its workers run on, and stay for now"
     assert view.problems == (sentence,)
-        f"Storm does not see the supervisor on {HOSTS['s2']}; its workers run on, and stay for now",
-    )
     assert last.at_seconds == {"s1": NOW, "s2": NOW - 10.0, "s3": NOW}
     again, _ = with_those_away(without("s2"), metrics(), last, NOW)
     assert again == view, "in the next pass, too"

@@ -38,6 +38,9 @@ GOOD = {"--nimbus": "nimbus:6627", "--zookeeper": "zookeeper:2181"}
         ("--zookeeper", "bar", "zookeeper.example:2181"),
         ("--zookeeper", "one:2181,two", "zookeeper.example:2181"),
         ("--zookeeper", "bar/storm:1", "zookeeper.example:2181"),
+        ("--nimbus", "storm..example:6627", "nimbus.example:6627"),
+        ("--nimbus", f"{'x' * 64}.example:6627", "nimbus.example:6627"),
+        ("--zookeeper", ".example:2181", "zookeeper.example:2181"),
     ],
 )
 def test_address_without_a_port_is_refused_with_an_example(
@@ -86,6 +89,13 @@ def test_address_without_a_port_is_refused_with_an_example(
             [*(word for pair in GOOD.items() for word in pair), "--agent-port", "-1"],
             "should be greater than or equal to 1",
         ),
+        (["--nimbus", "a:1", "--zookeeper", "::1:2181"], "--zookeeper: '::1:2181' is no address of one: "),
+        (
+            [*(word for pair in GOOD.items() for word in pair), "--prometheus", "http://a..b:9090"],
+            "--prometheus is 'http://a..b:9090': expected a URL such as",
+        ),
+        (["--local", "local", "--history-days", "inf"], "Invalid value for '--history-days'"),
+        (["--local", "local", "--history-gigabytes", "inf"], "Invalid value for '--history-gigabytes'"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options: list[str], words: str, tmp_path: Path) -> None:

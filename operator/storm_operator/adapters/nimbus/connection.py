@@ -68,7 +68,7 @@ class ThriftConnection:
             framed = TCyFramedTransportFactory().get_transport(TSocket(sock=connected))  # type: ignore[no-untyped-call]
             protocol = TCyBinaryProtocolFactory().get_protocol(framed)  # type: ignore[no-untyped-call]
             self._client = TClient(storm_thrift.Nimbus, protocol)
-        except (OSError, TTransportException) as error:
+        except (OSError, TTransportException, UnicodeError) as error:  # the last of a host name that is none
             raise ConnectionBroken(str(error)) from error
 
     def call(self, method: str, *args: Any) -> Any:

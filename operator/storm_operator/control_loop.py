@@ -159,6 +159,7 @@ class ControlLoop:
         self.memory.demand = demand
         with self.times.step("verify"):
             is_taken_back = self.plans.verify_if_settled(snapshot, groups, now)
+            is_taken_back = is_taken_back or self.plans.go_back_again(snapshot, groups, now)
         with self.times.step("decide_and_apply"):
             decisions = self._decide_for_all(groups, snapshot, demand, priority, is_of_the_past=is_taken_back)
         with self.times.step("cpu_limits"):

@@ -12,7 +12,8 @@ from storm_operator.core.groups import Group
 from storm_operator.core.load_history import was_counted_since
 from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone
-from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
+from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
+from storm_operator.core.proposals import moved_away
 from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict
@@ -24,6 +25,7 @@ PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
 ENDED_BY_ANOTHER = "no longer in the journal: another storm-operator managed the cluster meanwhile, and ended it"
 TAKEN_BACK_BY = "plan {} takes it back"
+STANDS = "it did harm, and is in force all the same: its way back, plan {}, failed, which is tried again after a pause"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,8 @@ class PlanInHand:
         record = replace(record, measured=measured, failed_tuples=self._failed_in(record))
         if record.rollback_of:  # it would only be compared with what it leaves
             self._close(record, PlanState.VERIFIED, f"rolled back {record.rollback_of}")
+            words = TAKEN_BACK_BY.format(record.plan.id)
+            self._correct(record.rollback_of, PlanState.EXPIRED, PlanState.ROLLED_BACK, words)
             return False
         if not verdict.worse:
             self._close(record, PlanState.VERIFIED, verdict.message)
@@ -208,6 +212,55 @@ class PlanInHand:
         self.settle(way_back)
         return True
 
+    def go_back_again(self, snapshot: ClusterSnapshot, groups: tuple[Group, ...], now: float) -> bool:
+        """Try once more, after its pause, the way back that failed last; whether that was begun.
+
+        The plan that it was to take back did harm, and is in force: nobody else would propose to leave it.
+        """
+        found = None if self.pending is not None else self._way_back_that_failed()
+        if found is None:
+            return False
+        stands, failed = found
+        group = next((g for g in groups if set(failed.plan.topology_ids) <= set(g.topology_ids)), None)
+        is_ours = group is not None and group.scheduling.mode is not Mode.OBSERVE
+        waits = self.memory.decisions.setback_of(failed.plan.topology_ids, now) is not None
+        if not is_ours or waits or moved_away(failed, snapshot.assignment) or why_no_way_back(stands.plan, snapshot):
+            return False
+        again = way_back_from(stands, failed.before, self.new_plan_id(now), now)
+        try:
+            self.settle(self.applier.apply(again, self.save))
+        except OUT_OF_REACH:
+            raise
+        except AdapterError:
+            if self.pending is not None:
+                raise  # it was begun, and the next pass goes on with it
+            self.memory.decisions = self.memory.decisions.with_failure(again.plan, now)
+            return False
+        return True
+
+    def _way_back_that_failed(self) -> tuple[PlanRecord, PlanRecord] | None:
+        """The plan that stands although it did harm, and its way back; None where others came since."""
+        later: set[str] = set()
+        for record in reversed(self.memory.records):
+            is_way_back = record.state is PlanState.FAILED and record.rollback_of and record.approved_by == AUTO
+            stands = self._known(record.rollback_of)
+            if is_way_back and stands is not None and later.isdisjoint(record.plan.topology_ids):
+                return stands, record
+            later.update(record.plan.topology_ids)
+        return None
+
+    def _known(self, plan_id: str) -> PlanRecord | None:
+        return next((record for record in self.memory.records if record.plan.id == plan_id), None)
+
+    def _correct(self, plan_id: str, was: PlanState, state: PlanState, message: str) -> None:
+        """Tell of a plan that was over what is so since its way back has come to an end."""
+        known = self._known(plan_id)
+        if known is None or known.state is not was:
+            return
+        told = replace(known, state=state, message=message)
+        self.memory.records = tuple(told if record is known else record for record in self.memory.records)
+        self.listener.on_record(told)
+
     def _failed_in(self, record: PlanRecord) -> float | None:
         return failed_since(record.failures_before, self.applier.failures(record.plan))
 
@@ -241,6 +294,8 @@ class PlanInHand:
         self.memory.decisions = self.memory.decisions.with_record(record)
         if record.state is PlanState.FAILED:
             self.memory.decisions = self.memory.decisions.with_failure(record.plan, self.now())
+            words = STANDS.format(record.plan.id)
+            self._correct(record.rollback_of, PlanState.ROLLED_BACK, PlanState.EXPIRED, words)
 
     def settle(self, record: PlanRecord) -> None:
         """Remember what the applier made of a plan; one that failed is no longer in progress."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -13,7 +14,7 @@ from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable,
 from storm_operator.apply import Applier
 from storm_operator.control_loop import unmeasured_topologies
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
-from storm_operator.core.model import Assignment, Executor
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod, ExcludedWindow, Mode, Trigger
 from storm_operator.core.topology_spec import TopologySpec
@@ -40,6 +41,62 @@ def test_plan_of_a_killed_topology_holds_it_until_it_has_finished() -> None:
     played.cluster.finishing = set()
     played.run()
     assert "old-1" not in played.cluster.limits
+
+
+def harmful(played: Scene) -> None:
+    """A plan is in force that made things worse, and its way back has just failed."""
+    played.run()
+    played.observer.latency_ms = 80.0
+    played.cluster.rejects = True
+    for _ in range(3):
+        played.run()
+    worse, back = played.loop.memory.records[:2]
+    assert (worse.state, back.state, back.rollback_of) == (PlanState.EXPIRED, PlanState.FAILED, worse.plan.id)
+
+
+def test_a_way_back_that_failed_is_tried_again_ever_more_slowly_until_it_is_in_force() -> None:
+    played = scene()
+    harmful(played)
+    tries = []
+    for _ in range(30):
+        before = len(played.loop.memory.records)
+        played.run()
+        tries += [played.cluster.clock.seconds] * (len(played.loop.memory.records) - before)
+    pauses = [later - earlier for earlier, later in pairwise(tries)]
+    assert len(pauses) >= 2
+    assert pauses == sorted(pauses)
+    assert pauses[0] < pauses[-1]
+    worse = played.loop.memory.records[0]
+    assert worse.state is PlanState.EXPIRED
+    assert "is in force all the same: its way back" in worse.message
+    played.cluster.rejects = False
+    for _ in range(40):
+        played.run()
+    assert played.cluster.assignment.slot_of == SPREAD
+    worse, *backs = played.loop.memory.records
+    assert (worse.state, backs[-1].state) == (PlanState.ROLLED_BACK, PlanState.VERIFIED)
+    assert worse.message == f"plan {backs[-1].plan.id} takes it back"
+    assert all(back.state is PlanState.FAILED for back in backs[:-1])
+
+
+@pytest.mark.parametrize("why_not", ["mode is Observe", "somebody moved it", "its supervisors are gone"])
+def test_a_way_back_that_failed_is_not_tried_again_where_it_leads_nowhere(why_not: str) -> None:
+    played = scene()
+    harmful(played)
+    specs = SPECS
+    tried = len(played.loop.memory.records)
+    match why_not:
+        case "mode is Observe":
+            specs = with_mode(Mode.OBSERVE)
+        case "somebody moved it":
+            elsewhere = {executor: WorkerSlot(slot.supervisor_id, 6703) for executor, slot in SPREAD.items()}
+            played.cluster.assignment = Assignment(elsewhere)
+        case _:
+            played.observer.gone = frozenset({"s1", "s2", "s3"} - set(played.cluster.assignment.used_supervisors()))
+    for _ in range(30):
+        played.run(specs)
+    later = played.loop.memory.records[tried:]
+    assert [record for record in later if record.rollback_of == played.loop.memory.records[0].plan.id] == []
 
 
 @pytest.mark.parametrize("silent", ["s2", "s3", "s2 and s3"])

@@ -56,7 +56,12 @@ class SnapshotObserver:
         window = self.metrics.read_window(now_seconds, window_seconds, since_seconds)
         self.seen_at_seconds = now_seconds
         view, self.last_seen = with_those_away(view, window, self.last_seen, now_seconds)
-        snapshot = build_snapshot(view, window, history, now_seconds, past_seconds)
+        least_shares = {
+            topology.id: specs[topology.name].scheduling.minimum_completeness
+            for topology in view.topologies
+            if topology.name in specs
+        }
+        snapshot = build_snapshot(view, window, history, now_seconds, past_seconds, least_shares)
         return with_supervisors_as_told(snapshot, self.capacities(), self.leaving())
 
     def _seconds_since_seen(self, now_seconds: float, window_seconds: float) -> float | None:

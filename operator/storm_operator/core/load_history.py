@@ -12,6 +12,8 @@ from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPer
 KEPT_PERIODS = 60
 """As many as `spec.scheduling.historyPeriods` may ask for."""
 
+EVERY_EXECUTOR: Mapping[str, float] = {}
+
 KEPT_SECONDS = 600.0
 """Where periods are short, all those of this time are kept: policies may ask for how long a supervisor was full."""
 
@@ -22,18 +24,25 @@ def load_period(
     supervisor_cpu_millicores: Mapping[str, float],
     ended_at_seconds: float,
     period_seconds: float,
+    least_shares: Mapping[str, float] = EVERY_EXECUTOR,
 ) -> LoadPeriod | None:
     """The period that just ended, with the topologies of which `loads` has every executor; None when there is none.
 
-    A topology is in it whole or not at all: sums over some of its executors would look like a fall of the load.
-    `loads` holds completely measured executors only.
+    A topology is in it whole or not at all: sums over some of its executors would look like a fall of the load. Where
+    `least_shares` says, by topology id, that less than all of its executors will do, those that were not measured
+    count as the mean of their component's others; a component of which none was is not in it. `loads` holds completely
+    measured executors only.
     """
     components = {}
     for topology in topologies:
-        if topology.executors and all(executor in loads for executor in topology.executors):
-            for component in topology.components:
-                own = [loads[executor] for executor in topology.executors_of(component.name)]
-                components[topology.id, component.name] = _component_load(own)
+        measured = sum(executor in loads for executor in topology.executors)
+        if not measured or measured < least_shares.get(topology.id, 1.0) * len(topology.executors):
+            continue
+        for component in topology.components:
+            all_of_it = topology.executors_of(component.name)
+            own = [loads[executor] for executor in all_of_it if executor in loads]
+            if own:
+                components[topology.id, component.name] = _component_load(own, len(all_of_it) / len(own))
     if not components:
         return None
     return LoadPeriod(ended_at_seconds, period_seconds, components, supervisor_cpu_millicores)
@@ -48,13 +57,13 @@ def with_period(history: Sequence[LoadPeriod], period: LoadPeriod | None) -> tup
     return (*earlier, period)[-max(KEPT_PERIODS, young + 1) :]
 
 
-def _component_load(loads: Sequence[ExecutorLoad]) -> ComponentLoad:
+def _component_load(loads: Sequence[ExecutorLoad], times: float) -> ComponentLoad:
     return ComponentLoad(
-        arrived_per_second=math.fsum(load.arrived_per_second or 0.0 for load in loads),
-        executed_per_second=math.fsum(load.executed_per_second or 0.0 for load in loads),
-        emitted_per_second=math.fsum(load.emitted_per_second or 0.0 for load in loads),
-        queue_growth_per_second=math.fsum(load.queue_growth_per_second or 0.0 for load in loads),
-        cpu_millicores=math.fsum(load.cpu_millicores or 0.0 for load in loads),
+        arrived_per_second=times * math.fsum(load.arrived_per_second or 0.0 for load in loads),
+        executed_per_second=times * math.fsum(load.executed_per_second or 0.0 for load in loads),
+        emitted_per_second=times * math.fsum(load.emitted_per_second or 0.0 for load in loads),
+        queue_growth_per_second=times * math.fsum(load.queue_growth_per_second or 0.0 for load in loads),
+        cpu_millicores=times * math.fsum(load.cpu_millicores or 0.0 for load in loads),
     )
 
 

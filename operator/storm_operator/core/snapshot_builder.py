@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from storm_operator.core.latency_histogram import summarize_latency, upper_bound
-from storm_operator.core.load_history import load_period, with_period
+from storm_operator.core.load_history import EVERY_EXECUTOR, load_period, with_period
 from storm_operator.core.measured_distances import measured_distances
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
 from storm_operator.core.model import (
@@ -62,13 +62,15 @@ def build_snapshot(
     history: Sequence[LoadPeriod],
     now_seconds: float,
     period_seconds: float | None = None,
+    least_shares: Mapping[str, float] = EVERY_EXECUTOR,
 ) -> ClusterSnapshot:
     """Join `view` and `window` by host, port and executor.
 
     `period_seconds` is how long it is since the snapshot before; None: nobody knows, and what was counted longest
     stands for it. Its rates are of the readings' own time all the same, which scrapes by others make differ.
     `history` is that of the snapshot before (oldest first); the new one's ends with this period, if any topology
-    was measured completely in it, and keeps as many as `with_period` does.
+    was measured completely in it, or as much of it as `least_shares` say (see `load_period`), and keeps as many as
+    `with_period` does.
     """
     readings_in = WindowReadings(window)
     hosts = {supervisor.id: supervisor.host for supervisor in view.supervisors}
@@ -79,7 +81,8 @@ def build_snapshot(
     rates, traffic_problems = observe_traffic(view.topologies, window, located, counted_seconds)
     supervisor_cpu = _supervisor_cpu_millicores(view, readings_in)
     complete_loads = {executor: reading.load for executor, reading in complete.items()}
-    period = load_period(view.topologies, complete_loads, supervisor_cpu, now_seconds, counted_seconds)
+    for_history = {**complete_loads, **_never_busy(readings, least_shares)}
+    period = load_period(view.topologies, for_history, supervisor_cpu, now_seconds, counted_seconds, least_shares)
     histograms = _histograms_by_topology(window)
     problems = (
         *view.problems,
@@ -117,6 +120,18 @@ def _executor_readings(view: ClusterView, readings_in: WindowReadings, hosts: Ma
                 place = Place(hosts.get(slot.supervisor_id, ""), slot.port)
                 readings[executor] = readings_in.executor(executor, place, executor.component in spouts)
     return readings
+
+
+def _never_busy(readings: Readings, least_shares: Mapping[str, float]) -> dict[Executor, ExecutorLoad]:
+    """The executors whose thread nobody knows yet since no tuple has come, of topologies of which not all need to be
+    measured: what they do is nothing, and not what the others of their component do."""
+    return {
+        executor: reading.load
+        for executor, reading in readings.items()
+        if least_shares.get(executor.topology_id, 1.0) < 1.0
+        and reading.load.cpu_millicores is None
+        and reading.load.executed_per_second == reading.load.emitted_per_second == 0.0
+    }
 
 
 def _measured_supervisors(view: ClusterView, readings_in: WindowReadings) -> tuple[Supervisor, ...]:

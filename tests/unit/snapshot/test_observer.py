@@ -13,9 +13,10 @@ from storm_operator.adapters.metrics import scrape
 from storm_operator.adapters.observer import SnapshotObserver
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 from storm_operator.core.model import Assignment
+from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.snapshot_builder import ClusterView
-from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from window_builder import executor_labels
 
 PERIOD_SECONDS = 10.0
@@ -126,6 +127,19 @@ def test_a_pass_in_which_prometheus_failed_is_a_period_in_which_nothing_is_known
     assert blind.completeness.ratio == 0.0
     assert (blind.period_seconds, seen.period_seconds) == (10.0, 10.0)
     assert flow(seen) == pytest.approx(10.0 * RATE)
+
+
+@pytest.mark.parametrize(("least_share", "is_remembered"), [(1.0, False), (0.5, True)])
+def test_a_topology_says_itself_how_much_of_it_is_to_be_measured(least_share: float, is_remembered: bool) -> None:
+    class Partly(Scraped):
+        def samples(self, now_seconds: float) -> Mapping[SeriesKey, list[Sample]]:
+            known = super().samples(now_seconds)
+            return {key: found for key, found in known.items() if key.label("component") != "count"}
+
+    spec = TopologySpec(WORDS.name, AdoptSource(), scheduling=SchedulingSettings(minimum_completeness=least_share))
+    seen = SnapshotObserver(Cluster(), Partly(1.0)).observe({WORDS.name: spec}, (), BEGAN + 100.0, PERIOD_SECONDS)
+    assert seen.completeness.missing_executors == WORDS.executors_of("count")
+    assert bool(seen.history) is is_remembered
 
 
 def test_the_time_that_nimbus_lets_wait_makes_nobody_busier(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,16 +16,18 @@ from eventually import eventually
 from rich.console import Console
 from rich.table import Table
 
-from demo_load_step import load_step_table, rate_file, set_rate, summary, watch_load_rise
+from demo_load_step import load_step_table, passes_since, rate_file, set_rate, summary, watch_load_rise
 from kube_cluster import KubeCluster
 from kube_cluster.images import build_image
 from storm_on_node import NAMESPACE, StormOnNode, word_count
+from storm_operator.demo.settled import has_settled
 
 IMAGES = {"operator": "localhost/storm-operator:dev", "storm": "localhost/storm:dev"}
 MACHINES = 4
 FIGURES = ("latency p50, ms", "tuples between supervisors, per second", "throughput, tuples per second")
-SAMPLE_SECONDS = 5.0
+LOOK_SECONDS = 5.0
 STEADY_SECONDS = 30.0
+SETTLING_LIMIT_SECONDS = 180.0
 LOAD_STEP_SECONDS = 80.0
 """Enough for a plan, should one be needed, and for what its restarted workers take to be quick again."""
 NAMES = ("words", "more-words")
@@ -41,20 +43,30 @@ def main(output: Path = Path("build/demo-k8s"), minutes: float = 6.0) -> None:
     console = Console()
     measured_seconds = max(30.0, minutes * 60.0 / 5)
     with console.status("") as spinner:
-        archives = [build_image(target, tag, spinner.update) for target, tag in IMAGES.items()]
-        spinner.update("starting a Kubernetes node")
+
+        def say(what: str) -> None:
+            """As long as it lasts in a terminal, else on a line."""
+            if console.is_terminal:
+                spinner.update(what)
+            else:
+                console.print(what, soft_wrap=True)
+
+        archives = [build_image(target, tag, say) for target, tag in IMAGES.items()]
+        say("starting a Kubernetes node")
         with KubeCluster("demo-k8s", node=True) as kube:
             for archive in archives:
-                spinner.update(f"loading {archive.name}")
+                say(f"loading {archive.name}")
                 kube.load_image(archive)
-            spinner.update("helm install storm, helm install storm-operator")
+            say("helm install storm, helm install storm-operator")
             storm = StormOnNode(kube)
             storm.install(MACHINES)
-            report = _play(storm, measured_seconds, console, spinner.update)
+            report = _play(storm, measured_seconds, console, say)
             storm.uninstall()
     output.mkdir(parents=True, exist_ok=True)
     (output / "report.json").write_text(json.dumps(report, indent=2), encoding="utf-8")
     console.print(_table(report))
+    for note in report["notes"]:
+        console.print(note, soft_wrap=True)
     console.print(f"report: {output / 'report.json'}")
 
 
@@ -66,8 +78,8 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
         storm.apply(word_count(name, BASE_RATE, options, scheduling=scheduling))
     for name in NAMES:
         eventually(lambda name=name: storm.is_ready(name), f"{name} runs and is measured")  # type: ignore[misc]
-    time.sleep(STEADY_SECONDS)
-    baseline = _measure(storm, measured_seconds)
+    notes = _settle(storm, "Storm's own scheduler", say)
+    baseline = _measure(storm, measured_seconds, say)
     _show(storm, console, "under Storm's own scheduler")
 
     say("kubectl patch: mode Enforce; the operator takes over")
@@ -76,8 +88,8 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
         storm.patch(name, {"scheduling": {"mode": "Enforce"}})
     eventually(lambda: storm.rebalances("Verified"), "a plan is in force and verified")
     takeover_seconds = time.monotonic() - began
-    time.sleep(STEADY_SECONDS)
-    managed = _measure(storm, measured_seconds)
+    notes += _settle(storm, "storm-operator", say)
+    managed = _measure(storm, measured_seconds, say)
     _show(storm, console, "managed by storm-operator")
 
     say(f"kubectl exec: the load of {RISING} rises from {BASE_RATE} to {HIGH_RATE} sentences a second")
@@ -94,6 +106,7 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
         "baseline": baseline,
         "managed": managed,
         "ratio": {figure: managed[figure] / baseline[figure] for figure in FIGURES if baseline[figure]},
+        "notes": notes,
         "takeover_seconds": takeover_seconds,
         "load_step": summary(readings),
         "load_step_readings": [reading.as_json() for reading in readings],
@@ -103,27 +116,51 @@ def _play(storm: StormOnNode, measured_seconds: float, console: Console, say: An
     }
 
 
-def _measure(storm: StormOnNode, seconds: float) -> dict[str, float]:
-    """Medians over samples of the two topologies' statuses; latencies are those of the slower one."""
-    samples: list[tuple[float, ...]] = []
-    until = time.monotonic() + seconds
+def _settle(storm: StormOnNode, who: str, say: Any) -> list[str]:
+    """Wait until latency falls no more; where that takes too long, a sentence says so."""
+    say(f"{who}: waiting until latency falls no more")
+    time.sleep(STEADY_SECONDS)
+    began, until = _newest(storm), time.monotonic() + SETTLING_LIMIT_SECONDS
     while time.monotonic() < until:
-        statuses = [storm.status(name) for name in NAMES]
-        if all("latency" in status and "interSupervisorTuplesPerSecond" in status for status in statuses):
-            samples.append(
-                (
-                    max(status["latency"]["p50Milliseconds"] for status in statuses),
-                    sum(status["interSupervisorTuplesPerSecond"] for status in statuses),
-                    sum(status["throughputTuplesPerSecond"] for status in statuses),
-                )
-            )
-        time.sleep(SAMPLE_SECONDS)
-    if not samples:
+        time.sleep(LOOK_SECONDS)
+        if has_settled([point[0] if point else None for point in _points(storm, began)]):
+            return []
+    return [f"Latency was still falling when {who} was measured: it would have become less."]
+
+
+def _measure(storm: StormOnNode, seconds: float, say: Any) -> dict[str, float]:
+    """Medians over the operator's passes, which are measured anew each; latencies are those of the slower topology.
+
+    A status would not do: its figures are written once a minute at most.
+    """
+    say(f"measuring for {seconds:.0f} s")
+    began = _newest(storm)
+    time.sleep(seconds)
+    points = [point for point in _points(storm, began) if point is not None]
+    if not points:
         raise SystemExit(
             f"nothing was compared: in {seconds:.0f} s the operator never knew latency and traffic of both topologies, "
             "as on a machine that is too busy; try again with nothing beside it"
         )
-    return dict(zip(FIGURES, (statistics.median(column) for column in zip(*samples, strict=True)), strict=True))
+    return dict(zip(FIGURES, (statistics.median(column) for column in zip(*points, strict=True)), strict=True))
+
+
+def _newest(storm: StormOnNode) -> int:
+    """The number of the operator's last pass."""
+    return int(passes_since(storm)[-1]["number"])
+
+
+def _points(storm: StormOnNode, since: int) -> list[tuple[float, ...] | None]:
+    """`FIGURES` of each pass after that one; None where any is unknown."""
+    ids = [storm.status(name)["topologyId"] for name in NAMES]
+    found: list[tuple[float, ...] | None] = []
+    for one in passes_since(storm, since):
+        own = [one["topologies"].get(topology_id, {}) for topology_id in ids]
+        p50, acked = ([point.get(name) for point in own] for name in ("latency_p50_ms", "acked_per_second"))
+        between = one["between_supervisors_tuples_per_second"]
+        is_known = between is not None and None not in p50 and None not in acked
+        found.append((max(p50), between, sum(acked)) if is_known else None)
+    return found
 
 
 def _show(storm: StormOnNode, console: Console, title: str) -> None:

@@ -18,7 +18,7 @@ from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.demo.ended import Ended
 from storm_operator.demo.figures import PhaseFigures, conclusion, headline, nothing_compared, phase_figures
-from storm_operator.demo.recorder import Recorder
+from storm_operator.demo.recorder import Point, Recorder
 from storm_operator.demo.report import write_report
 from storm_operator.demo.scenario import (
     BASE,
@@ -33,6 +33,7 @@ from storm_operator.demo.scenario import (
     offered_per_second,
     specs,
 )
+from storm_operator.demo.settled import has_settled
 from storm_operator.demo.view import PlainLines, picture, render
 from storm_operator.local.build import plugin_jar, workloads_jar
 from storm_operator.local.cluster import LocalCluster
@@ -62,6 +63,8 @@ class Stage:
     next_pass_at: float = field(default_factory=time.time)
     told: Callable[[], None] = lambda: None
     """Called when the status has changed, and after each pass."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader of the figures is to know."""
 
     def enter(self, status: str) -> None:
         self.status = status
@@ -117,6 +120,16 @@ class Stage:
         window = self.assembly.metrics.read_window(now, now - started + PERIOD_SECONDS / 2)
         return phase_figures(build_snapshot(view, window, (), now), window)
 
+    def settle(self, who: str, limit_seconds: float) -> None:
+        """Wait until latency falls no more, since this phase began; where that takes too long, a note says so."""
+        if not self.run_until(self.has_settled, limit_seconds):
+            self.notes.append(f"Latency was still falling when {who} was measured: it would have become less.")
+
+    def has_settled(self) -> bool:
+        """Whether the slowest topology's latency has come to rest in this phase."""
+        began = self.recorder.phases[-1].started_at_seconds
+        return has_settled([_slowest(point) for point in self.recorder.points if point.at_seconds >= began])
+
     def is_complete(self) -> bool:
         """Whether the last pass had a reading of every executor."""
         return bool(self.recorder.points) and self.recorder.points[-1].inter_supervisor_per_second is not None
@@ -128,6 +141,11 @@ class Stage:
         """Whether the last plan was verified."""
         records = self.assembly.loop.memory.records
         return bool(records) and records[-1].state is PlanState.VERIFIED and self.is_complete()
+
+
+def _slowest(point: Point) -> float | None:
+    known = [value for value in point.latency_p50_ms.values() if value is not None]
+    return max(known) if known and len(known) == len(point.latency_p50_ms) else None
 
 
 def run_demo(minutes: float, output: Path, console: Console) -> Ended:
@@ -155,7 +173,7 @@ def run_demo(minutes: float, output: Path, console: Console) -> Ended:
     finally:
         with awaited(console, "stopping the cluster"):
             cluster.down()
-    _, page = write_report(output, recorder, *figures, notes=cluster.not_emulated)
+    _, page = write_report(output, recorder, *figures, notes=(*cluster.not_emulated, *stage.notes))
     for sentence in conclusion(recorder, *figures):
         console.print(sentence, markup=False, emoji=False, soft_wrap=True)
     (output / "view.svg").write_text(picture(recorder, headline(recorder, *figures)), encoding="utf-8")
@@ -177,6 +195,7 @@ def _play(stage: Stage, phases: Durations, console: Console) -> tuple[PhaseFigur
         stage.enter("warming up under Storm's own scheduler")
         stage.begin("warm-up")
         stage.run_for(phases.warm_up)
+        stage.settle("Storm's own scheduler", phases.settling_limit)
         baseline = stage.measure(EVEN, "Storm's own scheduler (Even); storm-operator only watches", phases.measured)
 
         stage.enter("storm-operator takes over: measures, plans, applies, verifies")
@@ -184,6 +203,7 @@ def _play(stage: Stage, phases: Durations, console: Console) -> tuple[PhaseFigur
         stage.mode = Mode.ENFORCE
         if not stage.run_until(stage.is_calm, phases.takeover_limit):
             stage.enter("no plan was verified in time; measuring what there is")
+        stage.settle("storm-operator", phases.settling_limit)
         managed = stage.measure(MANAGED, "managed by storm-operator, same load as under Even", phases.measured)
 
         stage.enter("the load steps up: a supervisor is overloaded")

@@ -55,6 +55,7 @@ class Durations:
     """Seconds of each phase, scaled from the six-minute demo."""
 
     warm_up: float
+    settling_limit: float
     measured: float
     takeover_limit: float
     peak: float
@@ -66,6 +67,7 @@ def durations(minutes: float) -> Durations:
     scale = minutes / NORMAL_MINUTES
     return Durations(
         warm_up=max(15.0, 20.0 * scale),
+        settling_limit=max(60.0, 90.0 * scale),
         measured=max(20.0, 50.0 * scale),
         takeover_limit=max(45.0, 60.0 * scale),
         peak=max(40.0, 50.0 * scale),

@@ -26,7 +26,10 @@ FIGURES: Mapping[str, str] = {
     "overloaded_millicores": "CPU beyond headroom, millicores",
     "complete_latency_ms": "complete latency, ms",
 }
-COST = "Cost: network usage, CPU beyond headroom and supervisors in use, all priced in tuple-ms/s."
+COST = (
+    "Cost: network usage, CPU beyond headroom and supervisors in use, all priced in tuple-ms/s. The CPU that executors "
+    "may come to need, which adaptive and optimal keep free, is not in it: --gap weighs that too."
+)
 
 
 def decision_document(decision: Decision, gap: Gap | None = None) -> dict[str, Any]:

@@ -89,6 +89,12 @@ def text(value: object, path: str) -> str:
     return value
 
 
+def rate_text(value: object, path: str) -> str:
+    """A plain number is one, too."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else text(value, path)
+
+
 def mapping(value: object, path: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise InvalidScenario(f"{path} is {in_words(value)}: a mapping is right")

@@ -32,6 +32,7 @@ from storm_operator.scenario_fields import (
     number,
     one_of,
     only,
+    rate_text,
     read,
     required,
     sequence,
@@ -255,7 +256,7 @@ def _topology(given: object, number_of_it: int) -> SimulatedTopology:
         if field in told
     }
     if "load" in told:
-        settings["load"] = _load(read(told, "load", text, None, where), where)
+        settings["load"] = _load(read(told, "load", rate_text, None, where), where)
     try:
         topology = WORKLOADS[workload](topology_id=f"{name}-{number_of_it}", name=name, **settings)
     except ValueError as error:

@@ -20,9 +20,12 @@ class _Figure:
     decimals: int
     value: Callable[[SimulationReport], float | None]
 
+    def shown(self, value: float) -> str:
+        return f"{value:,.{self.decimals}f}"
+
     def told(self, one: float, other: float) -> str:
         """E.g. `mean latency 354.0 ms rather than 9.6`."""
-        return f"{self.name} {one:,.{self.decimals}f}{self.unit} rather than {other:,.{self.decimals}f}"
+        return f"{self.name} {self.shown(one)}{self.unit} rather than {self.shown(other)}"
 
 
 FIGURES = (
@@ -43,6 +46,8 @@ def compared(one: SimulationReport, other: SimulationReport) -> str:
     for figure in FIGURES:
         now, before = figure.value(one), figure.value(other)
         if now is None or before is None or abs(now - before) <= ALIKE_SHARE * max(now, before):
+            continue
+        if figure.shown(now) == figure.shown(before):
             continue
         (better if now < before else worse).append(figure.told(now, before))
     return f"better: {_list(better)}; worse: {_list(worse)}."

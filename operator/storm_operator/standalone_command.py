@@ -39,6 +39,7 @@ from storm_operator.suspended_here import SuspendedHere
 from storm_operator.terminal import CountsTeller, TerminalListener, say_on_stdout
 from storm_operator.topology_folder import TopologyFolder
 
+NOBODY_CAN_APPROVE = "plans that wait can be approved on the page only, with --page-approval"
 ADDRESSES = {
     "--zookeeper-root": "storm_root",
     "--agent": "agents",
@@ -126,7 +127,7 @@ def standalone(
     say(f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends it")
     with ExitStack() as until_ended:
         lock = until_ended.enter_context(_lock(connection, stop.set, say))
-        listeners: list[Listener] = [TerminalListener(say)]
+        listeners: list[Listener] = [TerminalListener(say, "" if page_approval else NOBODY_CAN_APPROVE)]
         if history is not None:
             settings = HistorySettings(history, history_cluster or local, history_days, history_gigabytes)
             recorder = recorder_for(settings, connection.nimbus[0], say)

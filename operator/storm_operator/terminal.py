@@ -17,7 +17,7 @@ from storm_operator.core.decision import Hold
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.learned_profile import SEASONAL
-from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.said_once import SaidOnce
 
 KEPT_PLANS = 50
@@ -58,6 +58,8 @@ class TerminalListener:
     """Says each new decision and each step of a plan once."""
 
     say: Say
+    on_first_proposal: str = ""
+    """Said after the first plan that waits for a person, if not empty."""
     last_decisions: dict[tuple[str, ...], str] = field(default_factory=dict)
     last_problems: tuple[str, ...] = ()
     last_forecasters: dict[str, str] = field(default_factory=dict)
@@ -106,6 +108,9 @@ class TerminalListener:
             for past in tuple(self.last_words)[:-KEPT_PLANS]:
                 del self.last_words[past]
             self.say(f"plan {record.plan.id}: {record.state.value}: {record.plan.reason}{words}")
+            if record.state is PlanState.PROPOSED and not record.approved_by and self.on_first_proposal:
+                self.say(self.on_first_proposal)
+                self.on_first_proposal = ""
         elif known != now:
             self.say(f"plan {record.plan.id}: {now}")
 

@@ -37,6 +37,17 @@ def test_a_plan_that_waits_is_said_once_and_again_when_it_is_approved() -> None:
     assert said[1:] == [f"plan {plan.id}: Proposed; approved by ann; it begins with the next pass"]
 
 
+def test_how_to_approve_is_said_with_the_first_plan_that_waits() -> None:
+    played, said = scene(), list[str]()
+    played.loop.listener = TerminalListener(said.append, "nobody can")
+    plan = played.run(with_mode(Mode.RECOMMEND))
+    assert isinstance(plan, Plan)
+    played.loop.desk.withdraw(plan.id, "for a test")
+    played.run(with_mode(Mode.RECOMMEND))
+    assert said[1] == "nobody can"
+    assert said.count("nobody can") == 1
+
+
 def test_only_so_many_plans_are_remembered() -> None:
     played, said = scene(), list[str]()
     terminal = TerminalListener(said.append)

@@ -144,6 +144,9 @@ def _sentence(error: ValidationError) -> str:
     if error.validator == "enum":
         right = ", ".join(str(value) for value in cast("list[Any]", error.validator_value))
         return f"{path} is {error.instance!r}: one of {right} is right"
+    if error.validator == "pattern":
+        meaning = cast("Mapping[str, Any]", error.schema).get("description", f"text like {error.validator_value}")
+        return f"{path} is {error.instance!r}, and should be: {meaning}"
     if error.validator == "required":
         return f"{path}: {error.message}"
     if error.validator == "type":

@@ -21,7 +21,7 @@ from storm_operator.adapters.resource_schema import (
     with_defaults,
 )
 from storm_operator.adapters.resource_settings import parallelism_spec, resource_settings, scheduling_settings
-from storm_operator.adapters.yaml_text import InvalidYaml, yaml_document, yaml_documents
+from storm_operator.adapters.yaml_text import InvalidYaml, SeveralDocuments, yaml_document, yaml_documents
 from storm_operator.core.nimbus_name import with_nimbus_port
 from storm_operator.core.topology_spec import (
     AdoptSource,
@@ -94,6 +94,8 @@ def _parsed(path: Path, parse: Callable[[str], T]) -> T:
         raise UnreadableResource(f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InvalidResource(f"cannot be read: {error}") from error
+    except SeveralDocuments as error:
+        raise InvalidResource(f"{error}: give each a file of its own") from error
     except InvalidYaml as error:
         raise InvalidResource(f"not valid YAML: {error}") from error
 

@@ -14,9 +14,16 @@ class InvalidYaml(ValueError):
     """A text that is no YAML, or says one thing twice; the message says where and what."""
 
 
+class SeveralDocuments(InvalidYaml):
+    """A text that is YAML, and more than is wanted."""
+
+
 def yaml_document(text: str) -> Any:
-    """The one document in `text`. Raises `InvalidYaml`."""
-    return _strictly(lambda: yaml.load(text, _StrictLoader))  # noqa: S506 - it is a SafeLoader
+    """The one document in `text`. Raises `InvalidYaml`; `SeveralDocuments` where that is all that is wrong."""
+    documents = yaml_documents(text)
+    if len(documents) > 1:
+        raise SeveralDocuments(f"it has {len(documents)} documents (between lines of ---); one is right here")
+    return documents[0] if documents else None
 
 
 def yaml_documents(text: str) -> list[object]:

@@ -106,6 +106,8 @@ def estimate_group_demand(
 def _filled_fraction(groups: Sequence[Group], demand: Demand) -> float:
     """The groups' headroom, by what they need: a small topology that asks for much takes no room from all others."""
     headroom = {i: group.scheduling.headroom_fraction for group in groups for i in group.topology_ids}
+    if not headroom:
+        return 1.0  # nobody fills anything
     needs = {e: need for e, need in demand.of_now().room_millicores.items() if e.topology_id in headroom}
     total = math.fsum(needs.values())
     if total <= 0.0:

@@ -136,6 +136,7 @@ def _java(layout: ClusterLayout, kind: Jvm, conf_dir: Path, *arguments: str, log
         f"-Dstorm.home={home}",
         f"-Dstorm.log.dir={layout.logs_dir / log_dir}",
         f"-Dlogfile.name={kind}.log",
+        f"-Djava.io.tmpdir={layout.data_dir}",  # Nimbus unpacks a library there, and leaves it when it is killed
         f"-Dlog4j.configurationFile={home}/log4j2/cluster.xml",
         f"-Djava.library.path={home}/native",
         "-Dstorm.conf.file=",

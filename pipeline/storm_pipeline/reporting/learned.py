@@ -27,7 +27,9 @@ def _profile(known: Known) -> Section:
             error = {"type": "data", "array": whole[f"{column}_spread"].tolist()}
             figure = go.Figure(go.Bar(x=names, y=whole[column].tolist(), error_y=error))
             plots.append(named(figure, "component", unit))
-    words = "Medians over all periods; bars show the robust spread. Compare what is declared with what is used."
+    words = "Medians over all periods; bars show the robust spread."
+    if whole["used_share_of_declared"].notna().any():
+        words += " Compare what is declared with what is used."
     nothing = found.nothing("profile", "no executor was recorded with its CPU time")
     return Section("component-profile", "What components cost", words, plots, whole, nothing)
 
@@ -145,7 +147,10 @@ def _league(known: Known) -> Section:
 
 
 def _predictions(known: Known) -> Section:
-    words = "Predicted against measured after the plan; a positive bias predicts too much."
+    words = (
+        "Predicted against measured after the plan; a positive bias predicts too much. Latency is predicted as if "
+        "tuples went on to wait in queues as long as before: after a plan that relieved an overload it is far less."
+    )
     found = known["prediction_errors"]
     nothing = found.nothing("evaluate", "no plan was verified")
     return Section("prediction-errors", "How good predictions are", words, (), found.frame, nothing)

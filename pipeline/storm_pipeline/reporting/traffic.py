@@ -70,8 +70,8 @@ def _components(known: Known) -> Section:
     found = known["component_traffic"]
     frame = found.frame
     words = (
-        "Tuples from component to component over all that is recorded, in percent of all of the cluster: from the row "
-        "to the column. Where there is no figure nothing was measured."
+        "Tuples from component to component over all that is recorded: from the row to the column, in the picture in "
+        "percent of all of the cluster, in the table as shares. Where there is no figure nothing was measured."
     )
     if found.total > MOST_COMPONENTS:
         others = found.total - MOST_COMPONENTS
@@ -153,7 +153,8 @@ def _skew_over_time(known: Known) -> Section:
             figure.add_scatter(x=times, y=values, name=str(name), mode="lines+markers")
         figure.add_hline(y=EVEN, line_dash="dot").update_layout(showlegend=True)
         plots.append(named(figure, "time", "imbalance (1: even)"))
-    words = f"The {MOST_LINES} most uneven of them in windows of {_window_of(frame)}." + found.left_out(
+    edges = min(MOST_LINES, len(set(_edge_names(frame)))) if not frame.empty else MOST_LINES
+    words = f"The {edges} most uneven of them in windows of {_window_of(frame)}." + found.left_out(
         "newest", "windows of theirs"
     )
     nothing = found.nothing("traffic", NO_FIELDS)

@@ -45,6 +45,14 @@ def test_the_heading_counts_the_moves_that_the_table_lists() -> None:
     assert int(told[2]) == sum(host == "" for _, host, _ in listed) > 0
 
 
+@pytest.mark.parametrize("policy", ["adaptive", "liu", "even", "optimal"])
+def test_a_cluster_that_runs_nothing_is_a_hold(policy: str, tmp_path: Path) -> None:
+    idle = json.loads(EXAMPLE.read_text()) | {"topologies": [], "workers": [], "history": []}
+    (tmp_path / "idle.json").write_text(json.dumps(idle))
+    done = run_plan("--policy", policy, snapshot=tmp_path / "idle.json")
+    assert "no topology runs: there is nothing to place" in " ".join(done.output.split())
+
+
 def test_json_is_for_programs() -> None:
     done = run_plan("-o", "json")
     document = json.loads(done.output)

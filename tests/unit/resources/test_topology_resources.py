@@ -106,6 +106,24 @@ def test_yaml_that_is_none_names_the_file(tmp_path: Path) -> None:
         read_topology_file(file)
 
 
+def test_several_resources_in_a_file_are_told_as_that(tmp_path: Path) -> None:
+    file = tmp_path / "both.yaml"
+    file.write_text("a: 1\n---\nb: 2\n---\nc: 3\n")
+    with pytest.raises(InvalidResource) as refused:
+        read_topology_file(file)
+    assert str(refused.value) == (
+        "both.yaml: it has 3 documents (between lines of ---); one is right here: give each a file of its own"
+    )
+
+
+def test_a_text_that_is_written_wrong_is_answered_in_words() -> None:
+    with pytest.raises(InvalidResource) as refused:
+        parse_topology(document({"adopt": {}, "topologyName": "a/b"}))
+    assert str(refused.value).startswith(
+        "spec.topologyName is 'a/b', and should be: The topology's name in Storm, without dots, slashes and colons"
+    )
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [

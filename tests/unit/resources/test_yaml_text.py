@@ -17,7 +17,7 @@ from storm_operator.adapters.yaml_text import InvalidYaml, yaml_document, yaml_d
         ("a: \x00", "character 4: special characters are not allowed"),
         ("a: 2026-13-45", "month must be in 1..12"),
         ("[" * 3000, "nested too deeply"),
-        ("a: 1\n---\na: 1", "line 2, column 1: but found another document, expected a single document in the stream"),
+        ("a: 1\n---\na: 1", "it has 2 documents (between lines of ---); one is right here"),
     ],
 )
 def test_a_mistake_has_its_place(text: str, words: str) -> None:

@@ -76,6 +76,8 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
             {"topologies": [{"workload": "wordcount", "load": "300/s"}]},
             "^topologies\\[0\\]\\.load '300/s': steady:RATE",
         ),
+        ({"topologies": [{"workload": "wordcount", "load": -5}]}, "^topologies\\[0\\]\\.load"),
+        ({"topologies": [{"workload": "wordcount", "load": True}]}, "load is True: a text is right"),
         ({"topologies": [{"workload": "wordcount", "load": "step:1,2@x"}]}, "^topologies\\[0\\]\\.load step '2@x'"),
         ({"duration": 5}, "unknown field 'duration'"),
         ({"durationSeconds": -1}, "^durationSeconds is -1: a number of more than 0 is right"),

@@ -1,0 +1,28 @@
+"""Two runs in a sentence: what reads the same is neither better nor worse."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from storm_operator.simulation_comparison import compared
+
+
+def report(mean_ms: float, missing: float) -> Any:
+    sums = SimpleNamespace(
+        failed=0.0, unsent=0.0, under_provided_core_seconds=missing, over_provided_core_seconds=100.0
+    )
+    return cast(
+        "Any",
+        SimpleNamespace(sums=sums, mean_latency_ms=lambda: mean_ms, median_latency_ms=lambda **_: 5.0),
+    )
+
+
+def test_figures_that_are_shown_alike_are_alike() -> None:
+    words = compared(report(10.0, 1.14), report(20.0, 1.06))
+    assert words == "better: mean latency 10.0 ms rather than 20.0; worse: nothing by more than 1%."
+
+
+def test_figures_that_are_shown_otherwise_are_told() -> None:
+    words = compared(report(10.0, 1.2), report(10.0, 1.1))
+    assert words == "better: nothing by more than 1%; worse: CPU missing 1.2 core-seconds rather than 1.1."

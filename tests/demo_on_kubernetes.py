@@ -125,7 +125,7 @@ def _settle(storm: StormOnNode, who: str, say: Any) -> list[str]:
         time.sleep(LOOK_SECONDS)
         if has_settled([point[0] if point else None for point in _points(storm, began)]):
             return []
-    return [f"Latency was still falling when {who} was measured: it would have become less."]
+    return [f"Latency was still falling, or not known, when {who} was measured: it may be less."]
 
 
 def _measure(storm: StormOnNode, seconds: float, say: Any) -> dict[str, float]:

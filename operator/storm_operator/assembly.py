@@ -152,8 +152,8 @@ def assemble(
     store = PlanStore(nodes, connection.storm_root)
 
     def targets() -> Mapping[str, str]:
-        port = connection.agent_port
-        usual = {host: f"http://{host_and_port(host, port)}/metrics" for host in storm.supervisor_ids()}
+        port, hosts = connection.agent_port, {*storm.supervisor_ids(), *observer.hosts}
+        usual = {host: f"http://{host_and_port(host, port)}/metrics" for host in hosts}
         return {**usual, **connection.agents}
 
     source: MetricsSource

@@ -19,7 +19,6 @@ from storm_operator.core.assumed_needs import with_assumed_needs
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.decide import decide, in_excluded_window
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
-from storm_operator.core.doubtful_supervisors import without_free_slots
 from storm_operator.core.groups import (
     Group,
     estimate_group_demand,
@@ -31,7 +30,7 @@ from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.missed_turns import MissedTurns
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
-from storm_operator.core.placement.registry import policy_named, seconds_until_it_looks
+from storm_operator.core.placement.registry import proposed, seconds_until_it_looks
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.proposals import kept_if_as_good, proposed_record, why_a_person_must_approve
 from storm_operator.core.served_first import hidden_needs, serve_by_priority
@@ -61,13 +60,6 @@ def unmeasured_topologies(decisions: Decisions) -> frozenset[str]:
     """Those that were held since too little is known of them."""
     held = (ids for ids, made in decisions if isinstance(made, Hold) and made.reason in UNTRUSTED)
     return frozenset(topology_id for ids in held for topology_id in ids)
-
-
-def _proposed(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
-    """What the policy proposes. To supervisors whose agent is silent nobody comes, unless there is no other place."""
-    policy, silent = policy_named(settings.scheduling.policy), snapshot.completeness.silent_supervisors
-    proposal = policy(without_free_slots(snapshot, silent), demand, settings)
-    return policy(snapshot, demand, settings) if silent and isinstance(proposal, Infeasible) else proposal
 
 
 @dataclass(slots=True)
@@ -129,6 +121,8 @@ class ControlLoop:
 
     def tell_out_of_reach(self, error: AdapterError, at_seconds: float | None = None) -> PassReport:
         """The report of a pass that a peer was in the way of: what was decided before is of the past."""
+        if at_seconds is None:
+            self.times.clear()  # those of the last pass that was made
         began = self.clock.now() if at_seconds is None else at_seconds
         hold = Hold(HoldReason.CLUSTER_UNREACHABLE, str(error))
         report = PassReport(began, None, None, (((), hold),), step_seconds=self.times.seconds())
@@ -263,7 +257,7 @@ class ControlLoop:
         )
         demand = with_assumed_needs(snapshot, demand, settings)
         asked = self.memory.missed_turns.made_up_for(group.topology_ids, snapshot)
-        proposal = _proposed(asked, demand, settings)
+        proposal = proposed(asked, demand, settings)
         now = self.clock.now()
 
         def judged(proposal: Assignment | Infeasible) -> Decision:

@@ -169,9 +169,9 @@ class PlanInHand:
         verdict = judge(record, measured, group.scheduling.rollback_margin_percent)
         record = replace(record, measured=measured, failed_tuples=self._failed_in(record))
         if record.rollback_of:  # it would only be compared with what it leaves
-            self._close(record, PlanState.VERIFIED, f"rolled back {record.rollback_of}")
             words = TAKEN_BACK_BY.format(record.plan.id)
             self._correct(record.rollback_of, PlanState.EXPIRED, PlanState.ROLLED_BACK, words)
+            self._close(record, PlanState.VERIFIED, f"rolled back {record.rollback_of}")
             return False
         if not verdict.worse:
             self._close(record, PlanState.VERIFIED, verdict.message)
@@ -290,6 +290,10 @@ class PlanInHand:
 
     def _remember(self, record: PlanRecord) -> None:
         others = tuple(known for known in self.memory.records if known.plan.id != record.plan.id)
+        if record.rollback_of:  # of all tries one is remembered, beside the plan: however many they are, it goes on
+            stands = self._known(record.rollback_of)
+            others = tuple(one for one in others if one is not stands and one.rollback_of != record.rollback_of)
+            others = others if stands is None else (*others, stands)
         self.memory.records = (*others, record)[-KEPT_RECORDS:]
         self.memory.decisions = self.memory.decisions.with_record(record)
         if record.state is PlanState.FAILED:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from storm_operator.cli_output import give_up_stdout
 from storm_operator.control_loop import PassReport
-from storm_operator.core.decision import Hold
+from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.learned_profile import SEASONAL
@@ -81,6 +81,8 @@ class TerminalListener:
         for topology_ids, decision in report.decisions:
             if isinstance(decision, Hold):
                 key, sentence = decision.reason.value, f"hold, {decision.reason.value}: {decision.message}"
+                if decision.reason is HoldReason.CLUSTER_UNREACHABLE:
+                    key = sentence  # another peer in the way is news
                 told = False
             else:
                 key, sentence = assignment_hash(decision.target), f"plan {decision.id}: {decision.reason}"

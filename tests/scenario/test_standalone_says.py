@@ -72,3 +72,12 @@ def test_each_outage_is_said_and_that_it_is_over() -> None:
     played.run(with_mode(Mode.OBSERVE))
     watched, out = "hold, ObserveOnly: mode is Observe: measured, not planned", "hold, ClusterUnreachable: "
     assert said == [watched, f"{out}ZooKeeper does not answer", watched, f"{out}ZooKeeper does not answer", watched]
+
+
+def test_another_peer_in_the_way_is_said_too() -> None:
+    played, said = scene(), list[str]()
+    terminal = TerminalListener(said.append)
+    played.loop.listener = terminal
+    for words in ("Nimbus does not answer", "Nimbus does not answer", "ZooKeeper does not answer"):
+        played.loop.tell_out_of_reach(ZooKeeperUnreachable(words))
+    assert said == [f"hold, ClusterUnreachable: {words} does not answer" for words in ("Nimbus", "ZooKeeper")]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from storm_operator.adapters.metrics.source import MetricsSource
-from storm_operator.core.doubtful_supervisors import LastSeen, with_those_away
+from storm_operator.core.doubtful_supervisors import LastSeen, held_where_away, with_those_away
 from storm_operator.core.metrics_window import WINDOW_PERIODS
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
@@ -39,6 +39,12 @@ class SnapshotObserver:
     seen_at_seconds: float | None = None
     last_seen: LastSeen | None = None
 
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Of the supervisors that there were in the last pass. Storm may not see one now whose workers run on."""
+        supervisors = self.last_seen.view.supervisors if self.last_seen is not None else ()
+        return frozenset(supervisor.host for supervisor in supervisors)
+
     def observe(
         self,
         specs: Mapping[str, TopologySpec],
@@ -62,6 +68,7 @@ class SnapshotObserver:
             if topology.name in specs
         }
         snapshot = build_snapshot(view, window, history, now_seconds, past_seconds, least_shares)
+        snapshot = held_where_away(snapshot, self.last_seen.away(now_seconds))
         return with_supervisors_as_told(snapshot, self.capacities(), self.leaving())
 
     def _seconds_since_seen(self, now_seconds: float, window_seconds: float) -> float | None:

@@ -15,9 +15,9 @@ LEVEL_WEIGHT = 0.5
 TREND_WEIGHT = 0.5
 """How much of the level's newest change the trend takes (beta)."""
 DAMPING = 0.5
+"""What a period leaves of the trend (phi)."""
 PERIODS_OF_A_TREND = 64
 """After so many nothing is left of a trend. A clock that is set right may step over a hundred million of them."""
-"""What a period leaves of the trend (phi)."""
 
 
 def damped_trend(points: Sequence[tuple[float, float]], at_seconds: float, period_seconds: float) -> float | None:

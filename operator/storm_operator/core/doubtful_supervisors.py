@@ -1,4 +1,4 @@
-"""Supervisors of which not all is known: those whose executors run there stay, and nobody else comes.
+"""Supervisors of which not all is known: those whose executors run there stay, and no worker begins there.
 
 Storm no longer sees a supervisor whose daemon restarts, though its workers run on, and lets them be for a while. Were
 they moved at once, healthy workers would be killed when the daemon is back. And of what runs beside no agent nobody
@@ -26,6 +26,10 @@ class LastSeen:
 
     view: ClusterView
     at_seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def away(self, now_seconds: float) -> frozenset[str]:
+        """Ids of the supervisors of the view that Storm did not see in the pass at `now_seconds`."""
+        return frozenset(one.id for one in self.view.supervisors if self.at_seconds.get(one.id) != now_seconds)
 
 
 def with_those_away(
@@ -70,8 +74,25 @@ def with_those_away(
     return merged, LastSeen(merged, seen_at)
 
 
+def held_where_away(snapshot: ClusterSnapshot, supervisor_ids: Collection[str]) -> ClusterSnapshot:
+    """The snapshot in which what runs on these supervisors counts as unmeasured, though its loads are known.
+
+    Their topologies are held then: no plan of theirs could come into force before Storm sees the supervisor again.
+    """
+    if not supervisor_ids:
+        return snapshot
+    there = {one for one, slot in snapshot.assignment.slot_of.items() if slot.supervisor_id in supervisor_ids}
+    known = snapshot.completeness
+    completeness = replace(
+        known,
+        missing_executors=tuple(sorted({*known.missing_executors, *there})),
+        silent_supervisors=tuple(sorted({*known.silent_supervisors, *supervisor_ids})),
+    )
+    return replace(snapshot, completeness=completeness)
+
+
 def without_free_slots(snapshot: ClusterSnapshot, supervisor_ids: Collection[str]) -> ClusterSnapshot:
-    """The snapshot in which nobody can come to these supervisors who is not in one of their workers already."""
+    """The snapshot in which no worker can begin on these supervisors that does not run there already."""
     if not supervisor_ids:
         return snapshot
     used = snapshot.assignment.workers()

@@ -123,7 +123,7 @@ class Stage:
     def settle(self, who: str, limit_seconds: float) -> None:
         """Wait until latency falls no more, since this phase began; where that takes too long, a note says so."""
         if not self.run_until(self.has_settled, limit_seconds):
-            self.notes.append(f"Latency was still falling when {who} was measured: it would have become less.")
+            self.notes.append(f"Latency was still falling, or not known, when {who} was measured: it may be less.")
 
     def has_settled(self) -> bool:
         """Whether the slowest topology's latency has come to rest in this phase."""

@@ -229,7 +229,7 @@ class ClusterCare:
             ordinals = ", ".join(map(str, sorted(self.scale.leaving)))
             self._tell_all(specs, "Emptying", f"pods {ordinals} of StatefulSet {pods[0].stateful_set} are emptied")
         if step is not None and step.replicas < replicas:
-            obstacle = self._obstacle(pods, first + step.replicas, storm)
+            obstacle = self._obstacle(pods, first + step.replicas, storm, snapshot.assignment)
             if obstacle:
                 self._tell_all(specs, "ScaleHeld", f"StatefulSet {step.stateful_set} keeps its pods: {obstacle}")
                 return  # the passes that agreed no longer count: `scale_step` begins anew
@@ -243,15 +243,18 @@ class ClusterCare:
         for name in specs:
             self.tell(name, reason, words, False)
 
-    def _obstacle(self, pods: tuple[SupervisorPod, ...], lowest_to_go: int, storm: StormCluster) -> str:
+    def _obstacle(
+        self, pods: tuple[SupervisorPod, ...], lowest_to_go: int, storm: StormCluster, as_of_pass: Assignment
+    ) -> str:
         """Why the pods from that ordinal on must not go now; empty when they may.
 
-        The pass' snapshot is of the past, and a topology may have been submitted since: Storm is asked again.
+        The pass' snapshot is of the past, and a topology may have been submitted since: Storm is asked again. Of a
+        supervisor that is away for a moment Storm knows no executors, and the pass does.
         """
         topologies = storm.running()
         assignment = storm.read_assignment([topology.id for topology in topologies])
         hosts = self.hosts()
-        unseen = sorted(assignment.used_supervisors() - hosts.keys())
+        unseen = sorted({*as_of_pass.used_supervisors(), *assignment.used_supervisors()} - hosts.keys())
         if unseen:
             return f"supervisors {', '.join(unseen)} host executors, and which pods they are is not known now"
         still = sorted(ordinal for ordinal in self._used_ordinals(pods, assignment) if ordinal >= lowest_to_go)

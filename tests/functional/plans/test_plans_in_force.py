@@ -14,13 +14,14 @@ from cluster_bench import Bench
 from eventually import eventually
 
 from functional.plans.conftest import PROBE_SECONDS
-from storm_operator.assembly import assemble
+from storm_operator.assembly import DEFAULT_AGENT_PORT, assemble
 from storm_operator.core.model import Executor, WorkerSlot
 from storm_operator.core.plan_json import plan_to_json, record_to_json
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod, Mode, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.demo.recorder import Recorder
+from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.storm_config import ZOOKEEPER_SESSION_MS
 from storm_operator.standalone_command import connection_of
 
@@ -109,11 +110,18 @@ def test_executors_of_a_dead_supervisor_go_to_the_fallback_and_come_home(bench: 
     eventually(lambda: bench.pid_of(bench.layout(2).slot_of[min(lost)]) is not None, "their worker runs")
 
 
+def other_ports(cluster: LocalCluster) -> dict[str, str]:
+    """The agents that do not listen where they are looked for: all, where machines share one address."""
+    return {host: url for host, url in cluster.agent_urls.items() if f":{DEFAULT_AGENT_PORT}/" not in url}
+
+
 def test_executors_stay_where_their_workers_run_on_while_a_supervisors_daemon_restarts(bench: Bench) -> None:
     """ZooKeeper forgets the supervisor meanwhile: a plan of then would have healthy workers killed."""
     target = bench.layout(2)
     bench.apply(target)
-    observer, away = bench.assembly.loop.observer, bench.cluster.machines[2]
+    # As on Kubernetes: agents are looked for beside the supervisors that Storm knows.
+    assembly = assemble(replace(connection_of(bench.cluster), agents=other_ports(bench.cluster)), Recorder())
+    observer, away = assembly.loop.observer, bench.cluster.machines[2]
     pids = {slot: bench.pid_of(slot) for slot in target.workers()}
 
     def look() -> ClusterSnapshot:
@@ -130,6 +138,7 @@ def test_executors_stay_where_their_workers_run_on_while_a_supervisors_daemon_re
             seen = look()
             assert places(seen) == target.slot_of, seen.completeness.problems
             if any(AWAY in problem for problem in seen.completeness.problems):
+                assert seen.completeness.missing_executors, "its topology is held meanwhile"
                 break
         else:
             pytest.fail(f"ZooKeeper never forgot the supervisor: {seen.completeness.problems}")
@@ -143,6 +152,7 @@ def test_executors_stay_where_their_workers_run_on_while_a_supervisors_daemon_re
         seconds=90.0,
     )
     assert {slot: bench.pid_of(slot) for slot in target.workers()} == pids
+    assembly.close()
 
 
 CHILD = """

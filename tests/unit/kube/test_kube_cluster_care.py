@@ -260,6 +260,17 @@ def test_pods_stay_while_executors_are_on_a_supervisor_that_is_not_seen(scaled: 
     assert "supervisors s2 host executors, and which pods they are is not known now" in scaled.told[-1][1]
 
 
+def test_pods_stay_while_the_pass_saw_executors_where_storm_sees_no_supervisor(scaled: ScaledIn) -> None:
+    """Its daemon restarts: Storm knows of no executors there, and its workers run on."""
+    seen = scaled.care.hosts()
+    scaled.care.hosts = lambda: {key: value for key, value in seen.items() if key != "s2"}
+    scaled.storm.slot_of = {one: slot for one, slot in scaled.storm.slot_of.items() if slot.supervisor_id != "s2"}
+    for _ in range(2 * CALM_PASSES):
+        scaled.run_pass()
+    assert scaled.pods.asked == []
+    assert "supervisors s2 host executors, and which pods they are is not known now" in scaled.told[-1][1]
+
+
 def test_topology_that_is_placed_on_pods_that_stay_is_no_obstacle(scaled: ScaledIn) -> None:
     scaled.storm.submit(LATER, "s1")
     scaled.run_pass()

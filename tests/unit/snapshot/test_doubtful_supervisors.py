@@ -10,11 +10,12 @@ from builders import chain_topology, placed, snapshot, supervisors
 from storm_operator.core.doubtful_supervisors import (
     PATIENCE_SECONDS,
     LastSeen,
+    held_where_away,
     with_those_away,
     without_free_slots,
 )
 from storm_operator.core.metrics_window import MetricsWindow
-from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.model import Assignment, Executor, ExecutorLoad, WorkerSlot
 from storm_operator.core.snapshot_builder import ClusterView
 from window_builder import Scrapes
 
@@ -95,6 +96,20 @@ def test_a_supervisor_that_came_back_by_another_name_is_one_and_not_two() -> Non
     gone = without("s2")
     anew = replace(gone, supervisors=(*gone.supervisors, replace(MACHINES[1], id="s2-anew")))
     assert with_those_away(anew, metrics(), seen(), NOW)[0] is anew
+
+
+def test_what_runs_where_a_supervisor_is_away_counts_as_unmeasured_though_its_loads_are_known() -> None:
+    """No plan of it could come into force."""
+    _, last = with_those_away(without("s2"), metrics(), seen(), NOW)
+    assert last.away(NOW) == {"s2"}
+    assert last.away(NOW) == seen(seconds_ago=0.0).away(NOW) | {"s2"}
+    there = WORDS.executors_of("count")[1]
+    picture = snapshot((WORDS,), MACHINES, WHERE, loads={there: ExecutorLoad(100.0)})
+    held = held_where_away(picture, {"s2"})
+    assert held.completeness.missing_executors == (there,)
+    assert held.completeness.silent_supervisors == ("s2",)
+    assert held.loads == picture.loads
+    assert held_where_away(picture, ()) is picture
 
 
 def test_supervisors_without_free_slots_keep_those_in_use() -> None:

@@ -193,6 +193,8 @@ def test_a_nimbus_that_goes_away_later_is_the_decision_of_each_pass(tmp_path: Pa
     """The page, the history and `explain` would else go on with what was decided before."""
     said, stop, played = list[str](), threading.Event(), scene()
     played.loop.period_seconds = 0.01
+    played.run()
+    played.audience.reports.clear()
 
     class Away:
         def running(self) -> tuple[()]:
@@ -206,6 +208,7 @@ def test_a_nimbus_that_goes_away_later_is_the_decision_of_each_pass(tmp_path: Pa
     holds = [report.decisions[0][1] for report in played.audience.reports[:2]]
     assert all(isinstance(hold, Hold) and hold.reason is HoldReason.CLUSTER_UNREACHABLE for hold in holds)
     assert all(report.snapshot is None for report in played.audience.reports[:2])
+    assert all(report.step_seconds == {} for report in played.audience.reports[:2]), "no step was taken"
     assert said == [], "the listener says it"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
+from storm_operator.core.doubtful_supervisors import without_free_slots
+from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement import (
     aniello_offline,
     aniello_online,
@@ -97,6 +99,14 @@ def policy_named(name: str) -> PlacementPolicy:
     if name not in POLICIES:
         raise ValueError(f"scheduling.policy = {name!r}: no such policy; there are {', '.join(sorted(POLICIES))}")
     return POLICIES[name]
+
+
+def proposed(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:
+    """What the policy of `settings` proposes. On supervisors whose agent is silent no worker begins, unless there is no
+    other place."""
+    policy, silent = policy_named(settings.scheduling.policy), snapshot.completeness.silent_supervisors
+    proposal = policy(without_free_slots(snapshot, silent), demand, settings)
+    return policy(snapshot, demand, settings) if silent and isinstance(proposal, Infeasible) else proposal
 
 
 def parameters_of(name: str) -> Parameters:

@@ -15,7 +15,6 @@ from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.manager_lock import HolderAwaited, ManagedByAnother
 from storm_operator.assembly import Assembly, assemble
 from storm_operator.core.backoff import Retry, put_off
-from storm_operator.core.model import name_of_topology
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
 from storm_operator.kube.asks import follow_asks
@@ -23,13 +22,14 @@ from storm_operator.kube.calling_off import CallingOff
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
 from storm_operator.kube.letting_go import LettingGo
-from storm_operator.kube.managed import NAME_TAKEN, Managed, Registry, Wishes, rightful, wishes_of
+from storm_operator.kube.managed import Registry, Wishes, wishes_of
+from storm_operator.kube.owners import Owners
 from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher
 from storm_operator.kube.resize_news import resizes_pods
 from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS, SoleManager
-from storm_operator.kube.status import refused_status, status_of, trouble_status
+from storm_operator.kube.status import status_of
 from storm_operator.kube.submission import JobSubmitter
 from storm_operator.kube.topology_views import view_of
 from storm_operator.lifecycle_manager import LifecycleManager
@@ -52,8 +52,7 @@ class ClusterRunner:
     say: Callable[[str], None]
     gone: set[str]
     last_pass_at: float = field(default_factory=time.monotonic)
-    owners: dict[str, Managed] = field(default_factory=dict)
-    """By topology name."""
+    owners: Owners = field(init=False)
     assembly: Assembly | None = None
     lifecycle: LifecycleManager | None = None
     submitter: JobSubmitter | None = None
@@ -72,26 +71,27 @@ class ClusterRunner:
     told: ClusterMetrics = field(init=False)
 
     def __post_init__(self) -> None:
-        self.told = self.metrics.cluster(self.nimbus, self._namespace_of, resizes_pods=True)
+        self.owners = Owners(self.nimbus, self.registry, self.gone, lambda: self.publisher)
+        self.told = self.metrics.cluster(self.nimbus, self.owners.namespace_of, resizes_pods=True)
         self.manager = SoleManager(self.nimbus, self.say)
         self._know_nothing_yet()
 
     def _know_nothing_yet(self) -> None:
         """Of the cluster, as at the start, and after another has managed it."""
         self.publisher = Publisher(
-            self.kube.kinds, self.kube.events, self.registry, self._owner_of_id, self._hosts, self.say
+            self.kube.kinds, self.kube.events, self.registry, self.owners.of_id, self._hosts, self.say
         )
         self.care = ClusterCare(
             self.nimbus,
             self.kube.pods,
             self._hosts,
-            self._tell_owner,
+            self.owners.tell,
             self.say,
             self.told.resize_asked,
-            self._namespace_of,
-            lambda: any(map(resizes_pods, self._specs().values())),
+            self.owners.namespace_of,
+            lambda: any(map(resizes_pods, self.owners.specs().values())),
         )
-        self.submissions = CallingOff(self.care.concerns, self._tell_owner)
+        self.submissions = CallingOff(self.care.concerns, self.owners.tell)
         self.letting_go = LettingGo(self.gone, self.submissions, self.say)
 
     def run(self, stop: threading.Event) -> None:
@@ -112,7 +112,7 @@ class ClusterRunner:
 
     def _release(self) -> None:
         """Nobody asks for this cluster any more, and nobody watches it: no executor is held to what it once needed."""
-        self.owners = {}
+        self.owners.by_name = {}
         if self.assembly is not None:
             self.manager.confirm()
             self.care.release()
@@ -139,7 +139,7 @@ class ClusterRunner:
             self.say(f"{self.nimbus}: {''.join(traceback.format_exception(error))}")
             words = f"the operator failed ({type(error).__name__}: {error}); its log says where; please report it"
             with contextlib.suppress(Exception):  # it may be the telling that failed
-                self._tell_trouble(words, "OperatorFailed")
+                self.owners.tell_trouble(words, "OperatorFailed")
             return None
         self.unforeseen = None
         return period
@@ -156,7 +156,7 @@ class ClusterRunner:
         except AdapterError as error:
             self.say(f"{self.nimbus}: {error}")
             reason = "KubernetesRefused" if isinstance(error, KubernetesError) else "ClusterUnreachable"
-            self._tell_trouble(str(error), reason)
+            self.owners.tell_trouble(str(error), reason)
             return None
 
     def _leave_to(self, other: ManagedByAnother) -> None:
@@ -164,14 +164,14 @@ class ClusterRunner:
         if self.manager.has_lost:
             self._close_parts()
             self._know_nothing_yet()
-        self.manager.tell(self.owners.values(), self.publisher, other)
+        self.manager.tell(self.owners.by_name.values(), self.publisher, other)
 
     def _note_pass(self, seconds: float, period_seconds: float | None) -> None:
         """`period_seconds` None: a peer was in the pass' way."""
         report = self.publisher.last_report
         snapshot = report.snapshot if report is not None else None
         failed = period_seconds is None or snapshot is None
-        self.told.pass_ended(seconds, failed, len(self.owners), period_seconds or self._retry_seconds())
+        self.told.pass_ended(seconds, failed, len(self.owners.by_name), period_seconds or self._retry_seconds())
         if snapshot is not None:
             problems = self.care.limits.problems_of([supervisor.host for supervisor in snapshot.supervisors])
             self.told.resize_problems(map(problem_reason, problems.values()))
@@ -238,30 +238,21 @@ class ClusterRunner:
         """Submit, replace, suspend, kill: what the resources want. Returns the specs of those that are managed."""
         self.attended = self._wishes()
         self.registry.note_question(self.nimbus, time.time())
-        managed = self.registry.of_cluster(self.nimbus)
-        self.owners, late = rightful(managed + self.registry.left_on(self.nimbus))
-        for one in managed:
-            if one.key in late:
-                self._refuse_late(one, late[one.key])
+        self.owners.look()
         assembly, lifecycle = self._connect()
         self.registry.note_question(self.nimbus, time.time())  # anew, if it went on with a plan while it connected
-        owners = tuple(self.owners.values())
+        owners = tuple(self.owners.by_name.values())
         have_ended = self.submissions.follow_pauses(owners, self.submitter)
         if not self.letting_go.follow(owners, assembly, self.submitter) or not have_ended:
             self.attended = frozenset()  # a Job ends within seconds: it is looked at again before the next pass
-        specs = self._specs()
+        specs = self.owners.specs()
         for name in specs:
-            remind(lifecycle, name, self.owners[name])
+            remind(lifecycle, name, self.owners.by_name[name])
         lifecycle.step(specs, time.time(), assembly.loop.being_moved)
         for name, words in lifecycle.repairs.items():
-            self._tell_owner(name, "Drift", words, True)
+            self.owners.tell(name, "Drift", words, True)
         self.registry.note_answer(self.nimbus)
         return assembly, lifecycle, specs
-
-    def _specs(self) -> dict[str, TopologySpec]:
-        """By name, of those that are managed: neither paused nor about to go."""
-        active = {name: one for name, one in self.owners.items() if not one.is_being_deleted and not one.is_paused}
-        return {name: one.spec for name, one in active.items() if one.spec is not None}
 
     def _connect(self) -> tuple[Assembly, LifecycleManager]:
         """The parts, made at the first pass that finds Nimbus: it says where its ZooKeeper is."""
@@ -269,19 +260,12 @@ class ClusterRunner:
             with self.first_look.attempt():
                 self.assembly = self._assembled()
             self.submitter = JobSubmitter(
-                self.kube.jobs, self.settings.jobs, lambda name: self.owners[name], self.kube.config_map_text
+                self.kube.jobs, self.settings.jobs, lambda name: self.owners.by_name[name], self.kube.config_map_text
             )
             self.lifecycle = self.assembly.lifecycle(self.say, self.submitter)
-            self.lifecycle.before_suspending = self._note_suspension
+            self.lifecycle.before_suspending = self.owners.note_suspension
         self.manager.confirm()
         return self.assembly, self.lifecycle
-
-    def _note_suspension(self, name: str, topology_id: str) -> None:
-        refused = self.publisher.write_status(
-            self.owners[name], {"topologyId": topology_id, "suspendedByOperator": True}
-        )
-        if refused:
-            raise KubernetesError(f"{name}: not suspended: its status cannot be written, and would have to tell of it")
 
     def _assembled(self) -> Assembly:
         connection = discover(self.nimbus, self.settings)
@@ -300,7 +284,7 @@ class ClusterRunner:
         self.assembly = assembly  # to go on with a plan is to open pods, and to name hosts
         try:
             self.care.see(self.registry.of_cluster(self.nimbus))
-            namespaces = tuple({one.key[0] for one in self.owners.values()})
+            namespaces = tuple({one.key[0] for one in self.owners.by_name.values()})
             go_on_where_it_ended(assembly.loop, self.nimbus, self.registry, self.kube.kinds, namespaces)
         except BaseException:
             assembly.close()
@@ -310,43 +294,19 @@ class ClusterRunner:
 
     def _profiles(self) -> ProfileMaps:
         return ProfileMaps(
-            self.nimbus, self.kube.config_map_text, lambda name: self.owners[name].key[0], self.settings.learned_profile
+            self.nimbus,
+            self.kube.config_map_text,
+            lambda name: self.owners.by_name[name].key[0],
+            self.settings.learned_profile,
         )
 
     def _publish(self, lifecycle: LifecycleManager) -> None:
         agents = self.assembly.metrics.by_host if self.assembly is not None else {}
-        for name, one in self.owners.items():
+        for name, one in self.owners.by_name.items():
             if one.spec is not None:
                 view = view_of(name, one, self.publisher, self.care, lifecycle, self.submitter, agents)
                 self.publisher.write_status(one, status_of(view))
                 self.publisher.trim_history(one, one.spec.rebalance_history_limit)
-
-    def _refuse_late(self, one: Managed, owner: tuple[str, str]) -> None:
-        if one.is_being_deleted:
-            self.gone.add(one.uid)
-            return
-        words = (
-            f"topology {one.topology_name!r} belongs to StormTopology {owner[0]}/{owner[1]};"
-            " choose another topologyName, or delete that one"
-        )
-        status = refused_status(self.publisher.as_known(one), NAME_TAKEN, words, time.time())
-        self.publisher.write_status(one, {**status, "topologyId": None})
-
-    def _tell_trouble(self, words: str, reason: str) -> None:
-        for one in self.owners.values():
-            status = trouble_status(self.publisher.as_known(one), reason, words, time.time())
-            self.publisher.write_status(one, status)
-
-    def _tell_owner(self, name: str, reason: str, message: str, warning: bool) -> None:
-        if name in self.owners:
-            self.publisher.tell(self.owners[name], reason, message, warning)
-
-    def _namespace_of(self, name: str) -> str:
-        return self.owners[name].key[0] if name in self.owners else ""
-
-    def _owner_of_id(self, topology_id: str) -> Managed | None:
-        # Storm makes an id of the name, a counter and the time.
-        return self.owners.get(name_of_topology(topology_id))
 
     def _hosts(self) -> Mapping[str, str]:
         if self.assembly is None:

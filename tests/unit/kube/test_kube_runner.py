@@ -20,6 +20,7 @@ from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import RunnerSettings, remind
 from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, rightful
+from storm_operator.kube.owners import Owners
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
 from storm_operator.kube.status import status_of
 from storm_operator.kube.submission import JobSettings
@@ -185,7 +186,7 @@ def test_pass_that_comes_through_ends_what_nobody_foresaw(monkeypatch: pytest.Mo
 
 def test_loop_goes_on_although_not_even_its_trouble_could_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
-    monkeypatch.setattr(ClusterRunner, "_tell_trouble", Mock(side_effect=TypeError("a status that cannot be")))
+    monkeypatch.setattr(Owners, "tell_trouble", Mock(side_effect=TypeError("a status that cannot be")))
     monkeypatch.setattr(ClusterRunner, "run_pass", Mock(side_effect=[NimbusUnreachable("away"), ValueError("a"), 60.0]))
     assert start.rests_after(3) == [10.0, 20.0, 60.0]
 
@@ -206,7 +207,7 @@ def test_pods_are_resized_for_topologies_that_are_managed_and_want_it(
 ) -> None:
     runner = Scene(monkeypatch).runner
     body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"mode": "Enforce"}} | spec, **metadata)
-    runner.owners, _ = rightful(registry_of(body).of_cluster(NIMBUS))
+    runner.owners.by_name, _ = rightful(registry_of(body).of_cluster(NIMBUS))
     assert runner.care.resizes() is resizes
 
 
@@ -225,7 +226,7 @@ def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pyte
     start = Start(monkeypatch)
     start.runner.assembly, start.runner.care.limits, start.runner.manager.lock = start.opened, Mock(), Mock()
     start.opened.storm.supervisor_ids.return_value = {}
-    start.runner.owners, _ = rightful(start.runner.registry.of_cluster(NIMBUS))
+    start.runner.owners.by_name, _ = rightful(start.runner.registry.of_cluster(NIMBUS))
     if not is_named:  # its finalizer was taken away, or its spec is invalid now
         start.runner.registry.forget_topology(("streams", "words"), "uid-words")
     start.rests_after(0)
@@ -362,7 +363,7 @@ def test_name_of_a_topology_stays_with_the_resource_that_runs_it_though_that_is_
     status = {"topologyId": "words-1-1", "nimbus": NIMBUS}
     played.runner.registry.put_topology(topology_body("older", spec=spec, status=status))
     played.look()
-    assert played.runner.owners == {}
+    assert played.runner.owners.by_name == {}
     kinds: Any = played.runner.kube.kinds
     (_, namespace, name, written), _ = kinds.patch_status.call_args
     assert (namespace, name, written["topologyId"]) == ("streams", "words", None)

@@ -1,0 +1,77 @@
+"""Whose the topologies of one Storm cluster are, and what those resources are told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from storm_operator.adapters.kube.errors import KubernetesError
+from storm_operator.core.model import name_of_topology
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.kube.managed import NAME_TAKEN, Managed, Registry, rightful
+from storm_operator.kube.publisher import Publisher
+from storm_operator.kube.status import refused_status, trouble_status
+
+
+@dataclass(slots=True)
+class Owners:
+    """The resource that has each topology. `publisher` gives the present one: after another manager there is a new one.
+
+    `gone` collects the uids of resources whose topology no longer needs us.
+    """
+
+    nimbus: str
+    registry: Registry
+    gone: set[str]
+    publisher: Callable[[], Publisher]
+    by_name: dict[str, Managed] = field(default_factory=dict)
+    """By topology name."""
+
+    def look(self) -> None:
+        """Go by the resources that there are now; one that names a topology of another's is told so."""
+        managed = self.registry.of_cluster(self.nimbus)
+        self.by_name, late = rightful(managed + self.registry.left_on(self.nimbus))
+        for one in managed:
+            if one.key in late:
+                self._refuse_late(one, late[one.key])
+
+    def specs(self) -> dict[str, TopologySpec]:
+        """By name, of those that are managed: neither paused nor about to go."""
+        active = {name: one for name, one in self.by_name.items() if not one.is_being_deleted and not one.is_paused}
+        return {name: one.spec for name, one in active.items() if one.spec is not None}
+
+    def of_id(self, topology_id: str) -> Managed | None:
+        # Storm makes an id of the name, a counter and the time.
+        return self.by_name.get(name_of_topology(topology_id))
+
+    def namespace_of(self, name: str) -> str:
+        return self.by_name[name].key[0] if name in self.by_name else ""
+
+    def tell(self, name: str, reason: str, message: str, warning: bool) -> None:
+        """An event on the resource of topology `name`, if it has one."""
+        if name in self.by_name:
+            self.publisher().tell(self.by_name[name], reason, message, warning)
+
+    def tell_trouble(self, words: str, reason: str) -> None:
+        """What is in the way of all of them, in their statuses."""
+        for one in self.by_name.values():
+            status = trouble_status(self.publisher().as_known(one), reason, words, time.time())
+            self.publisher().write_status(one, status)
+
+    def note_suspension(self, name: str, topology_id: str) -> None:
+        """See `LifecycleManager.before_suspending`. Raises `KubernetesError`."""
+        note = {"topologyId": topology_id, "suspendedByOperator": True}
+        if self.publisher().write_status(self.by_name[name], note):
+            raise KubernetesError(f"{name}: not suspended: its status cannot be written, and would have to tell of it")
+
+    def _refuse_late(self, one: Managed, owner: tuple[str, str]) -> None:
+        if one.is_being_deleted:
+            self.gone.add(one.uid)
+            return
+        words = (
+            f"topology {one.topology_name!r} belongs to StormTopology {owner[0]}/{owner[1]};"
+            " choose another topologyName, or delete that one"
+        )
+        status = refused_status(self.publisher().as_known(one), NAME_TAKEN, words, time.time())
+        self.publisher().write_status(one, {**status, "topologyId": None})

@@ -76,9 +76,11 @@ def executor(model: ClusterModel, component: str, topology: int = 0) -> Executor
 
 
 def check_conservation(running: Engine) -> None:
-    """Every tuple is executed, waits or is lost; every tree is acked, failed or pending."""
+    """Every tuple is executed, waits or is lost; every tree is acked, failed, forgotten or pending."""
     totals, bolts = running.totals, ~running.wiring.is_spout
     gone = totals.executed + totals.lost + running.queue
     assert gone[bolts] == pytest.approx(totals.arrived[bolts], rel=1e-9, abs=1e-6)
     pending = running.trees.pending.count(len(running.topologies))
-    assert totals.acked + totals.failed + pending == pytest.approx(totals.emitted, rel=1e-9, abs=1e-6)
+    assert totals.acked + totals.failed + totals.forgotten + pending == pytest.approx(
+        totals.emitted, rel=1e-9, abs=1e-6
+    )

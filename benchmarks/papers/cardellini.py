@@ -137,7 +137,7 @@ def _common(run: Run) -> Figures:
     topologies = [one for point in settled for one in point.topologies.values()]
     medians = [one.latency_p50_ms for one in topologies if one.latency_p50_ms is not None]
     means = [one.latency_mean_ms for one in topologies if one.latency_mean_ms is not None]
-    figures = {"plans": float(len(run.report.plans)), "failed": run.report.sums.failed}
+    figures = {"plans": float(len(run.report.plans)), "failed": run.report.sums.unsuccessful}
     if medians:
         figures |= {"median_ms": statistics.median(medians), "mean_ms": statistics.fmean(means)}
     return figures

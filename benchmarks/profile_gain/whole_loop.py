@@ -165,6 +165,6 @@ def _row(stage: SimulatedStage, case: LoopCase) -> Row:
         "under": report.sums.under_provided_core_seconds,
         "over": report.sums.over_provided_core_seconds,
         "plans": len(late),
-        "failed_tuples": report.sums.failed,
+        "failed_tuples": report.sums.unsuccessful,
         "latency_p50_ms": report.median_latency_ms(),
     }

@@ -68,7 +68,7 @@ def play_hour(case: HourCase) -> Row:
         "plans_after_first": len(later),
         "later_restarts": sum(plan.restarted_workers for plan in later),
         "later_plans": [[plan.at_seconds, plan.reason] for plan in later],
-        "failed_tuples": round(report.sums.failed, 1),
+        "failed_tuples": round(report.sums.unsuccessful, 1),
     }
 
 
@@ -78,7 +78,7 @@ def figures(report: SimulationReport) -> Row:
     return {
         "over_core_seconds": round(sums.over_provided_core_seconds, 1),
         "under_core_seconds": round(sums.under_provided_core_seconds, 2),
-        "failed_tuples": round(sums.failed, 1),
+        "failed_tuples": round(sums.unsuccessful, 1),
         "plans": len(report.plans),
         "restarts": sum(plan.restarted_workers for plan in report.plans),
         "supervisors_used": round(report.mean_of("supervisors_used"), 2),

@@ -246,6 +246,7 @@ def _table(reports: list[tuple[str, SimulationReport]]) -> Table:
         "complete latency, p99 (ms)": lambda r: _figure(r.median_latency_ms(figure="latency_p99_ms")),
         "acked tuples": lambda r: f"{r.sums.acked:,.0f}",
         "failed tuples": lambda r: f"{r.sums.failed:,.0f}",
+        "forgotten, as their spout restarted": lambda r: f"{r.sums.forgotten:,.0f}",
         "offered, but never sent": lambda r: f"{r.sums.unsent:,.0f}",
         "tuples between supervisors (per second)": lambda r: _figure(r.mean_of("inter_supervisor_tuples_per_second")),
         "supervisors in use": lambda r: f"{r.mean_of('supervisors_used'):.2f}",

@@ -257,4 +257,5 @@ def _sums(began: Counted, ended: Counted) -> Sums:
         over_provided_core_seconds=float(counted.over_provided_ms.sum()) / MS_PER_SECOND,
         under_provided_core_seconds=float(counted.under_provided_ms.sum()) / MS_PER_SECOND,
         worker_restarts=ended.restarts - began.restarts,
+        forgotten=float(counted.forgotten.sum()),
     )

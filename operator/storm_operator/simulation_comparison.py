@@ -32,7 +32,7 @@ FIGURES = (
     _Figure("mean latency", " ms", 1, lambda report: report.mean_latency_ms()),
     _Figure("p50", " ms", 1, lambda report: report.median_latency_ms()),
     _Figure("p99", " ms", 1, lambda report: report.median_latency_ms(figure="latency_p99_ms")),
-    _Figure("failed tuples", "", 0, lambda report: report.sums.failed),
+    _Figure("failed or forgotten tuples", "", 0, lambda report: report.sums.unsuccessful),
     _Figure("tuples never sent", "", 0, lambda report: report.sums.unsent),
     _Figure("CPU missing", " core-seconds", 1, lambda report: report.sums.under_provided_core_seconds),
     _Figure("CPU reserved in vain", " core-seconds", 0, lambda report: report.sums.over_provided_core_seconds),

@@ -62,7 +62,10 @@ class PlanSummary:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Over the whole simulation (after its warm-up): counts of trees, core-seconds, restarts of workers."""
+    """Over the whole simulation (after its warm-up): counts of trees, core-seconds, restarts of workers.
+
+    `failed` are those that Storm calls so, `forgotten` those whose spout restarted while they were pending.
+    """
 
     offered: float
     acked: float
@@ -74,6 +77,12 @@ class Sums:
     over_provided_core_seconds: float
     under_provided_core_seconds: float
     worker_restarts: int
+    forgotten: float = 0.0
+
+    @property
+    def unsuccessful(self) -> float:
+        """Trees that were sent and of which nobody heard that they were complete."""
+        return self.failed + self.forgotten
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,8 @@ class Engine:
         self._records = [kept for kept in self._records if kept is not record]
 
     def lose(self, executors: frozenset[Executor]) -> None:
-        """What waited at `executors` is gone: the trees that it belonged to will fail."""
+        """The processes of `executors` are gone, with what waited in them: the trees that it belonged to will fail, but
+        for those whose spout is among them, which nobody waits for any longer."""
         if not executors:
             return
         rows = np.array([self.row_of[executor] for executor in sorted(executors) if executor in self.row_of])
@@ -113,6 +114,7 @@ class Engine:
         self.totals.lost[rows] += gone
         trees = gone / np.maximum(1.0, self.routing.visits[rows])
         self.trees.fail(total_by(self.wiring.topology_of[rows], trees, len(self.topologies)), self.now)
+        self.sources.replays += self.trees.forget(rows[self.wiring.is_spout[rows]], self.totals)
 
     def place(self, assignment: Assignment) -> None:
         """Put `assignment` in force now."""

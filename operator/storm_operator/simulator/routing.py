@@ -103,7 +103,8 @@ def _localised(wiring: Wiring, worker_of: Ints, supervisor_of: Ints) -> Floats:
     """Pair weights, with segments that prefer local targets narrowed to those that there are.
 
     Storm's shuffle (LoadAwareShuffleGrouping) begins with tasks of the own worker, else those of the own host, and
-    widens only when their queues are four fifths full; that widening is not modelled.
+    widens only when their queues are four fifths full; that widening is not modelled. localOrShuffle without it knows
+    the own worker alone.
     """
     weight = wiring.pair_weight
     if not wiring.segment_prefers_local.any():
@@ -114,9 +115,8 @@ def _localised(wiring: Wiring, worker_of: Ints, supervisor_of: Ints) -> Floats:
     same_host = supervisor_of[wiring.pair_source] == supervisor_of[wiring.pair_target]
     any_worker = np.add.reduceat(same_worker, starts) > 0
     any_host = np.add.reduceat(same_host, starts) > 0
-    prefers = wiring.segment_prefers_local
-    by_worker = np.repeat(prefers & any_worker, sizes)
-    by_host = np.repeat(prefers & ~any_worker & any_host, sizes)
+    by_worker = np.repeat(wiring.segment_prefers_local & any_worker, sizes)
+    by_host = np.repeat(wiring.segment_prefers_host & ~any_worker & any_host, sizes)
     eligible = np.where(by_worker, same_worker, np.where(by_host, same_host, True))
     narrowed = weight * eligible
     before, after = np.add.reduceat(weight, starts), np.add.reduceat(narrowed, starts)

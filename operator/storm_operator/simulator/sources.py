@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from storm_operator.core.arrays import Floats, Ints
+from storm_operator.core.arrays import NOWHERE, Floats, Ints
 from storm_operator.simulator.arrays import ratio, times, total_by
 from storm_operator.simulator.cluster import ClusterState
 from storm_operator.simulator.conditions import Conditions
+from storm_operator.simulator.cpu import fair_levels
 from storm_operator.simulator.heirs import Heirs
 from storm_operator.simulator.load import LoadShape
 from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, SimulatedTopology
@@ -28,7 +29,7 @@ class Sources:
         self._loads = self._spout_loads()
         tasks = total_by(wiring.topology_of, wiring.is_spout * wiring.tasks, len(topologies))
         self._most_pending = tasks * np.array([t.max_spout_pending or 0 for t in topologies])
-        self._limited = [n for n, topology in enumerate(topologies) if topology.max_spout_pending is not None]
+        self._limited = [n for n, t in enumerate(topologies) if t.max_spout_pending is not None and t.ackers > 0]
         self.backlog: Floats = np.zeros(wiring.size)
         self.replays: Floats = np.zeros(wiring.size)
         self.begun: Floats = np.zeros(len(topologies))
@@ -65,16 +66,23 @@ class Sources:
         begin: float,
         step: float,
     ) -> Floats:
-        """What spouts may emit of what they want to: pauses, back-pressure, max spout pending."""
+        """What spouts may emit of what they want to: pauses, back-pressure, max spout pending.
+
+        Back-pressure holds all spouts of a topology back for the same part of the time. Places under max spout pending
+        go to those who need few first. Who does not run takes nothing from the others.
+        """
         of, number = self._wiring.topology_of, len(self._topologies)
+        runs = ~conditions.is_down
         most = self._until_full(queue, routing, conditions, step)
         for at, topology in enumerate(self._topologies):
             if cluster.is_spout_paused(topology.id, begin):
                 most[at] = 0.0
         if self._limited:
-            free = self._free_pending(trees, routing, conditions, begin, step)
-            most[self._limited] = np.minimum(most, free)[self._limited]
-        total = total_by(of, wanted, number)
+            free = np.full(number, np.inf)
+            free[self._limited] = self._free_pending(trees, routing, conditions, begin, step)[self._limited]
+            spouts_of = np.where(self._wiring.is_spout & runs, of, NOWHERE)
+            wanted = np.minimum(wanted, fair_levels(wanted, spouts_of, free)[of])
+        total = total_by(of, wanted * runs, number)
         part = np.where(total > most, ratio(most, total, 1.0), 1.0)
         return np.asarray(wanted * part[of], dtype=np.float64)
 
@@ -132,8 +140,12 @@ class Sources:
         return most
 
     def _finishable(self, routing: Routing, conditions: Conditions, step: float) -> Floats:
-        """Trees of each topology that its executors and supervisors can finish in a step, others doing as before."""
-        most = self._trees_for(_executed_at_most(routing, conditions, step), routing)
+        """Trees of each topology that its executors and supervisors can finish in a step, others doing as before.
+
+        Executors that do not work at all bound nothing here: trees that come to them stay pending, a place each.
+        """
+        works = conditions.most_millicores > 0.0
+        most = self._trees_for(np.where(works, _executed_at_most(routing, conditions, step), np.inf), routing)
         of = routing.tree_cpu_ms
         left = (conditions.capacity_millicores - conditions.quota_idle_millicores) * step
         used = of.data * self.begun[of.col]

@@ -30,6 +30,8 @@ class Totals:
     """Offered, but neither emitted nor kept by the source."""
     acked: Floats
     failed: Floats
+    forgotten: Floats
+    """Pending when their spout's process ended: nobody hears what becomes of them."""
     replayed: Floats
 
     supervisor_cpu_ms: Floats
@@ -42,7 +44,7 @@ class Totals:
     @classmethod
     def zero(cls, executors: int, topologies: int, supervisors: int) -> Totals:
         counts = {"executor": executors, "topology": topologies, "supervisor": supervisors}
-        kinds = ["executor"] * len(BY_EXECUTOR) + ["topology"] * 6 + ["supervisor"] * 3
+        kinds = ["executor"] * len(BY_EXECUTOR) + ["topology"] * 7 + ["supervisor"] * 3
         return cls(*(np.zeros(counts[kind]) for kind in kinds))
 
     def copy(self) -> Totals:

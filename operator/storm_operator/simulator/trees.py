@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from storm_operator.core.arrays import Floats, Ints
+from storm_operator.core.arrays import Flags, Floats, Ints
 from storm_operator.simulator.arrays import ratio, total_by
 from storm_operator.simulator.heirs import Heirs
 from storm_operator.simulator.model import SimulatedTopology
@@ -88,10 +88,17 @@ class Trees:
         totals.acked += ended.count(number, complete)
         totals.failed += ended.count(number, ended.fails)
         finished = Finished(ended.topology[complete], ended.latency[complete], ended.trees[complete])
-        may = self._replays[ended.topology] & ~(self._replays_once[ended.topology] & ended.is_replay)
-        again = ended.fails & may
-        totals.replayed += ended.count(number, again)
-        return finished, total_by(ended.spout[again], ended.trees[again], self._wiring.size)
+        return finished, self._sent_again(ended, ended.fails, totals)
+
+    def forget(self, spouts: Ints, totals: Totals) -> Floats:
+        """The processes of spout executors `spouts` are gone, and what they knew of their pending trees with them.
+
+        These take no place any longer, and no answer is heard. Returns how many each spout executor sends again: a
+        source such as Kafka is read on from what was acknowledged.
+        """
+        gone = self.pending.take(np.isin(self.pending.spout, spouts))
+        totals.forgotten += gone.count(len(self._timeout))
+        return self._sent_again(gone, np.ones(len(gone.trees), dtype=bool), totals)
 
     def fail(self, lost: Floats, now: float) -> None:
         """`lost` of each topology's pending trees will not be complete after all."""
@@ -108,6 +115,13 @@ class Trees:
         failing.due = np.maximum(doomed.began + self._patience(doomed.topology), now)
         failing.fails = np.ones(len(share), dtype=bool)
         self.pending.add(failing)
+
+    def _sent_again(self, ended: Pending, unsuccessful: Flags, totals: Totals) -> Floats:
+        """By spout executor, those of the `unsuccessful` trees that its source sends again; counted in `totals`."""
+        again = unsuccessful & self._replays[ended.topology]
+        again &= ~(self._replays_once[ended.topology] & ended.is_replay)
+        totals.replayed += ended.count(len(self._timeout), again)
+        return total_by(ended.spout[again], ended.trees[again], self._wiring.size)
 
     def _draw_spouts(self, emitted: Floats, topology: Ints) -> Ints:
         """A spout executor of each topology, by what they emitted."""

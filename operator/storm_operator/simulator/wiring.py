@@ -52,6 +52,9 @@ class Wiring:
     segment_tuples: Floats
     segment_is_all: Flags
     segment_prefers_local: Flags
+    """Tasks of the own worker, where there are some."""
+    segment_prefers_host: Flags
+    """Else those of the own supervisor."""
     executor_segments: Ints
     """First segment of each executor, and the number of segments at the end."""
 
@@ -79,6 +82,7 @@ class _Pairs:
     segment_tuples: list[Floats]
     segment_is_all: list[Flags]
     segment_prefers_local: list[Flags]
+    segment_prefers_host: list[Flags]
 
 
 def wire(topologies: tuple[SimulatedTopology, ...]) -> Wiring:
@@ -92,7 +96,7 @@ def wire(topologies: tuple[SimulatedTopology, ...]) -> Wiring:
     component_of = np.array([number_of[e.topology_id, e.component] for e in executors], dtype=np.int64)
     topology_number = {topology.id: number for number, topology in enumerate(shown)}
     columns = _executor_columns(ordered, executors)
-    pairs = _Pairs([], [], [], [], [], [], [], [])
+    pairs = _Pairs([], [], [], [], [], [], [], [], [])
     for topology, visible in zip(ordered, shown, strict=True):
         rows = {c.name: _rows(visible, c.name, row_of) for c in visible.components}
         for edge in topology.edges:
@@ -182,6 +186,7 @@ def _add_edge(
     pairs.segment_is_all.append(np.full(count, edge.grouping is Grouping.ALL))
     local = edge.grouping is Grouping.LOCAL_OR_SHUFFLE or (edge.grouping is Grouping.SHUFFLE and topology.load_aware)
     pairs.segment_prefers_local.append(np.full(count, local))
+    pairs.segment_prefers_host.append(np.full(count, local and topology.load_aware))
 
 
 def _target_shares(topology: SimulatedTopology, edge: SimulatedEdge, targets: list[Executor]) -> Floats:
@@ -231,6 +236,7 @@ def _sorted_pairs(pairs: _Pairs, size: int) -> dict[str, Any]:
         "segment_tuples": _joined(pairs.segment_tuples)[order],
         "segment_is_all": _joined_flags(pairs.segment_is_all)[order],
         "segment_prefers_local": _joined_flags(pairs.segment_prefers_local)[order],
+        "segment_prefers_host": _joined_flags(pairs.segment_prefers_host)[order],
         "executor_segments": np.searchsorted(segment_sources[order], np.arange(size + 1)).astype(np.int64),
     }
 

@@ -98,6 +98,6 @@ def replay(recording: Recording, tried: Try, prices: Prices) -> Outcome:
     report = simulate(scenario, specs)
     sums, hourly = report.sums, 3600.0 / max(1.0, scenario.end_seconds - warm_up)
     under, over = sums.under_provided_core_seconds * hourly, sums.over_provided_core_seconds * hourly
-    failed, restarts = sums.failed * hourly, sums.worker_restarts * hourly
+    failed, restarts = sums.unsuccessful * hourly, sums.worker_restarts * hourly
     score = prices.under * under + over + prices.failed_tuple * failed + prices.restart * restarts
     return Outcome(tried, score, under, over, failed, restarts, len(report.plans))

@@ -10,7 +10,7 @@ from storm_operator.simulation_comparison import compared
 
 def report(mean_ms: float, missing: float) -> Any:
     sums = SimpleNamespace(
-        failed=0.0, unsent=0.0, under_provided_core_seconds=missing, over_provided_core_seconds=100.0
+        unsuccessful=0.0, unsent=0.0, under_provided_core_seconds=missing, over_provided_core_seconds=100.0
     )
     return cast(
         "Any",

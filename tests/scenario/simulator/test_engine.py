@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator_scene import all_on, check_conservation, cluster, engine, executor, played, spout_and_bolts
+from simulator_scene import all_on, check_conservation, cluster, engine, executor, machines, played, spout_and_bolts
 from storm_operator.core.model import Assignment, ComponentKind, WorkerSlot
 from storm_operator.simulated_loop import even_start
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.load import Constant, Noisy, Step
 from storm_operator.simulator.measure import Meter
-from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, Costs, SimulatedComponent, SimulatedEdge
+from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, Costs, Grouping, SimulatedComponent, SimulatedEdge
 from storm_operator.simulator.workloads import http_monitor, reference_chain, word_count
 
 
@@ -197,6 +197,28 @@ def test_max_spout_pending_bounds_what_is_on_its_way_and_costs_no_throughput_at_
     assert running.sources.backlog.sum() == pytest.approx(500.0 * 40.0 - running.totals.emitted.sum())
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_spout_that_needs_few_places_is_not_held_back_by_one_that_takes_all(keeps: bool) -> None:
+    calm = SimulatedComponent("calm", ComponentKind.SPOUT, 1, load=Constant(10.0))
+    idle = SimulatedComponent("idle", ComponentKind.BOLT, 1, cpu_ms_per_tuple=1.0)
+    topology = spout_and_bolts(5000.0, 2.0, max_spout_pending=100, source_keeps_backlog=keeps)
+    edges = (*topology.edges, SimulatedEdge("calm", "idle"))
+    topology = replace(topology, components=(*topology.components, calm, idle), edges=edges)
+    model = replace(cluster(topology), supervisors=machines(1, 4000.0))
+    running = engine(model)
+    running.advance_to(60.0)
+    sent = {name: running.totals.executed[running.row_of[executor(model, name)]] / 60.0 for name in ("calm", "spout")}
+    assert sent["calm"] == pytest.approx(10.0, rel=0.01)
+    assert sent["spout"] == pytest.approx(500.0, rel=0.05)
+
+
+def test_max_spout_pending_holds_nobody_back_where_nothing_is_tracked() -> None:
+    model = cluster(spout_and_bolts(2000.0, 2.0, max_spout_pending=50, ackers=0))
+    running = engine(model)
+    running.advance_to(10.0)
+    assert running.totals.emitted.sum() == pytest.approx(2000.0 * 10.0)
+
+
 def test_back_pressure_leaves_who_is_behind_no_time_to_idle() -> None:
     """A bolt that can do 50,000 a second, offered 70,000: its queue is full, and it does 50,000."""
     running, seen = played(
@@ -259,6 +281,27 @@ def test_hops_between_supervisors_cost_half_a_round_trip() -> None:
     assert latency is not None
     assert latency.mean_ms == pytest.approx(1.0 + 2 * 2.0, rel=0.03)  # there, and its ack back: 4 ms round trip
     assert snapshot.traffic.inter_supervisor(snapshot.assignment) == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize(
+    ("grouping", "load_aware", "near"),
+    [
+        (Grouping.LOCAL_OR_SHUFFLE, False, 50.0),
+        (Grouping.LOCAL_OR_SHUFFLE, True, 100.0),
+        (Grouping.SHUFFLE, False, 50.0),
+        (Grouping.SHUFFLE, True, 100.0),
+    ],
+)
+def test_only_load_aware_groupings_prefer_the_own_host(grouping: Grouping, load_aware: bool, near: float) -> None:
+    topology = spout_and_bolts(100.0, 1.0, load_aware=load_aware)
+    bolts = tuple(replace(c, executors=2) if c.name == "b1" else c for c in topology.components)
+    topology = replace(topology, components=bolts, edges=(SimulatedEdge("spout", "b1", grouping),))
+    model = cluster(topology, supervisors=2)
+    same_host, elsewhere = topology.as_topology().executors_of("b1")
+    start = {**all_on(model).slot_of, same_host: WorkerSlot("s1", 6701), elsewhere: WorkerSlot("s2", 6700)}
+    running = Engine(model, Assignment(start))
+    running.advance_to(10.0)
+    assert running.totals.executed[running.row_of[same_host]] / 10.0 == pytest.approx(near)
 
 
 def test_shuffle_prefers_the_own_worker_when_it_is_load_aware() -> None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator_scene import all_on, cluster, engine, executor, machines, spout_and_bolts
+from simulator_scene import all_on, check_conservation, cluster, engine, executor, machines, spout_and_bolts
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, WorkerSlot
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
 from storm_operator.simulator.model import (
     AvailabilityDrops,
     ClusterModel,
+    SimulatedTopology,
     SupervisorDies,
     SupervisorSlows,
     Timings,
@@ -68,6 +69,67 @@ def test_what_waited_in_a_worker_that_ends_is_lost_and_its_trees_fail() -> None:
     running.place(running.cluster.assignment.with_moves({executor(model, "b1"): WorkerSlot("s2", 6701)}))
     assert running.totals.lost.sum() == pytest.approx(waiting)
     assert running.trees.pending.trees[running.trees.pending.fails].sum() == pytest.approx(waiting, rel=0.1)
+
+
+def spouts_of_two_machines(model: ClusterModel) -> Assignment:
+    """Each spout with a bolt that it alone has, and an acker: the first ones on one machine, the second on another."""
+    topology = model.topologies[0].as_topology()
+    second = {topology.executors_of(name)[1] for name in ("spout", "b1")}
+    return Assignment({e: AWAY if e in second else HOME for e in topology.executors})
+
+
+def two_lines(per_second: float, cpu_ms: float = 1.0, **settings: object) -> SimulatedTopology:
+    topology = spout_and_bolts(per_second, cpu_ms, **settings)  # type: ignore[arg-type]
+    return replace(topology, components=tuple(replace(one, executors=2) for one in topology.components))
+
+
+@pytest.mark.parametrize("replays", [False, True])
+def test_a_spout_that_restarts_forgets_its_pending_trees_and_what_is_read_again_is_sent_at_once(replays: bool) -> None:
+    topology = spout_and_bolts(100.0, 20.0, source_keeps_backlog=True, replays_failed=replays)
+    model = cluster(topology, supervisors=2)
+    running = Engine(model, split_over_two(model))  # the bolt, at its limit, is not where spout and acker are
+    running.advance_to(10.0)
+    pending = running.trees.pending.count(1)[0]
+    assert pending > 400.0
+    spout = executor(model, "spout")
+    running.place(running.cluster.assignment.with_moves({spout: WorkerSlot("s1", 6701)}))
+    assert running.trees.pending.count(1)[0] == 0.0
+    assert running.totals.forgotten.sum() == pytest.approx(pending)
+    assert running.sources.replays.sum() == pytest.approx(pending if replays else 0.0)
+    acked = running.totals.acked.sum()
+    running.advance_to(15.0)
+    assert running.totals.acked.sum() == acked, "nobody listens while the spout starts"
+    running.advance_to(18.0)
+    assert running.sources.replays.sum() == 0.0
+    assert running.totals.failed.sum() == 0.0
+    check_conservation(running)
+
+
+def test_a_spout_that_lives_on_forgets_nothing() -> None:
+    topology = two_lines(200.0, 20.0)
+    model = cluster(topology, supervisors=2)
+    running = Engine(model, spouts_of_two_machines(model))
+    running.advance_to(10.0)
+    lives, restarts = (running.row_of[spout] for spout in topology.as_topology().executors_of("spout"))
+    pending, other_bolt = running.trees.pending, topology.as_topology().executors_of("b1")[1]
+    before = {row: pending.trees[pending.spout == row].sum() for row in (lives, restarts)}
+    assert min(before.values()) > 200.0
+    running.place(running.cluster.assignment.with_moves({other_bolt: WorkerSlot("s2", 6701)}))
+    assert running.totals.forgotten.sum() == pytest.approx(before[restarts]), "its worker had other executors before"
+    assert running.trees.pending.trees.sum() == pytest.approx(before[lives])
+
+
+@pytest.mark.parametrize("most", [None, 20, 100])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_spout_that_is_down_takes_nothing_from_one_that_lives(most: int | None, keeps: bool) -> None:
+    topology = two_lines(200.0, max_spout_pending=most, source_keeps_backlog=keeps)
+    model = cluster(topology, supervisors=2, faults=(SupervisorDies("s2", 20.0, None),))
+    running = Engine(model, spouts_of_two_machines(model))
+    living = running.row_of[topology.as_topology().executors_of("spout")[0]]
+    running.advance_to(22.0)
+    begun = running.totals.executed[living]
+    running.advance_to(40.0)
+    assert running.totals.executed[living] - begun == pytest.approx(100.0 * 18.0, rel=0.01)
 
 
 def test_state_is_restored_before_a_stateful_executor_works_again() -> None:

@@ -94,7 +94,9 @@ def check(running: Engine) -> None:
     accounted = (totals.executed + totals.lost + running.queue)[bolts]
     assert accounted == pytest.approx(totals.arrived[bolts], rel=1e-6, abs=1e-3)
     pending = running.trees.pending.count(len(running.topologies))
-    assert totals.acked + totals.failed + pending == pytest.approx(totals.emitted, rel=1e-6, abs=1e-3)
+    assert totals.acked + totals.failed + totals.forgotten + pending == pytest.approx(
+        totals.emitted, rel=1e-6, abs=1e-3
+    )
     kept = np.zeros(len(running.topologies))
     np.add.at(kept, running.wiring.topology_of, running.sources.backlog + running.sources.replays)
     offered = totals.offered + totals.replayed

@@ -32,13 +32,15 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     python3 -m pip --python /opt/venv/bin/python install --requirement direct-dependencies.txt --constraint requirements.lock
 
 
-# What the operator needs beside: recording history. Storm's image, which has agents and submissions only, goes without.
+# What the operator needs beside: recording history, and OR-Tools where somebody asks for `policy: optimal` ("history
+# optimum"). Storm's image, which has agents and submissions only, goes without.
 FROM dependencies AS operator-dependencies
-RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["history"], sep="\n")' \
-        > history-dependencies.txt
+ARG OPERATOR_EXTRAS=history
+RUN python3 -c 'import sys, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+        print(*(one for name in sys.argv[1:] for one in extras[name]), sep="\n")' $OPERATOR_EXTRAS > operator-dependencies.txt
 RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=pip_config,target=/etc/pip.conf \
-    python3 -m pip --python /opt/venv/bin/python install --requirement history-dependencies.txt --constraint requirements.lock
+    python3 -m pip --python /opt/venv/bin/python install --requirement operator-dependencies.txt --constraint requirements.lock
 
 
 # And what the data pipeline needs.

@@ -17,7 +17,7 @@ from storm_operator.core.decision import Decision
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.optimal import SolverMissing, gap_to_optimum
-from storm_operator.core.placement.registry import POLICIES, check_parameters, period_of, proposed
+from storm_operator.core.placement.registry import POLICIES, check_policy, period_of, proposed
 from storm_operator.core.placement.triggers import as_if_due
 from storm_operator.core.settings import PlacementSettings, Separation
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -59,7 +59,7 @@ def plan(
     overrides = [*(set_ or ()), *([f"separation={separation.value}"] if separation else ())]
     try:
         settings = override_settings(Settings(), [f"policy={policy}", *overrides])
-        check_parameters(settings.scheduling.policy, settings.scheduling.parameters)
+        check_policy(settings.scheduling.policy, settings.scheduling.parameters)
         picture = read_snapshot(snapshot)
         placed = propose(picture, settings)
         decision = decide_on(picture, placed)

@@ -11,7 +11,7 @@ from storm_operator.adapters.resource_rules import check_rules
 from storm_operator.adapters.resource_schema import InvalidResource, check_schema, topology_schema, with_defaults
 from storm_operator.core.cron import InvalidCron, parse_cron
 from storm_operator.core.excluded_windows import zone_named
-from storm_operator.core.placement.registry import check_parameters
+from storm_operator.core.placement.registry import check_policy
 from storm_operator.core.settings import (
     ApprovalMode,
     ApprovalSettings,
@@ -41,7 +41,7 @@ def scheduling_settings(given: Mapping[str, Any]) -> SchedulingSettings:
     """Raises `InvalidResource` for what no schema can tell: the policy's own numbers, cron and time zones."""
     settings = _settings(SchedulingSettings, given)
     try:
-        check_parameters(settings.policy, settings.parameters)
+        check_policy(settings.policy, settings.parameters)
     except ValueError as error:
         raise InvalidResource(f"spec.{error}") from error  # it begins with scheduling.policy or .parameters
     return settings

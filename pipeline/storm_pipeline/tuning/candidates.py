@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from storm_operator.core.placement.registry import check_parameters, policy_named
+from storm_operator.core.placement.registry import check_policy, policy_named
 from storm_operator.settings_overrides import InvalidOverride, Settings, key_and_value, override_settings
 
 Overrides = tuple[str, ...]
@@ -70,7 +70,7 @@ def settings_of(overrides: Overrides) -> Settings:
     settings = override_settings(Settings(), overrides)
     try:
         policy_named(settings.scheduling.policy)
-        check_parameters(settings.scheduling.policy, settings.scheduling.parameters)
+        check_policy(settings.scheduling.policy, settings.scheduling.parameters)
     except ValueError as error:
         raise InvalidOverride(str(error)) from error
     return settings

@@ -119,6 +119,17 @@ def test_a_spout_that_lives_on_forgets_nothing() -> None:
     assert running.trees.pending.trees.sum() == pytest.approx(before[lives])
 
 
+@pytest.mark.parametrize("step_seconds", [1.0, 0.1])
+def test_spouts_send_to_a_worker_that_is_down_as_ever_since_nothing_fills_up_there(step_seconds: float) -> None:
+    model = cluster(spout_and_bolts(80_000.0, 0.001), supervisors=2)
+    running = Engine(model, split_over_two(model), step_seconds=step_seconds)
+    running.advance_to(10.0)
+    running.place(running.cluster.assignment.with_moves({executor(model, "b1"): WorkerSlot("s2", 6701)}))
+    running.advance_to(16.0)
+    assert running.totals.unsent.sum() == 0.0
+    assert running.totals.lost.sum() == pytest.approx(80_000.0 * 6.0)
+
+
 @pytest.mark.parametrize("most", [None, 20, 100])
 @pytest.mark.parametrize("keeps", [False, True])
 def test_a_spout_that_is_down_takes_nothing_from_one_that_lives(most: int | None, keeps: bool) -> None:

@@ -7,6 +7,7 @@ effort comes with the bound that was reached: no assignment costs less. Needs OR
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
@@ -24,11 +25,24 @@ from storm_operator.core.placement.separation import ways_to_separate
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
+NAME = "optimal"
+
 USUAL_EFFORT = 20.0
 """CP-SAT's deterministic seconds for each way to separate; about as many real ones on an idle core."""
 
 TOO_MANY_PRODUCTS = 200_000
 """Programs beyond that would take minutes to write down alone; only the simplest bound is given."""
+
+
+WITHOUT_SOLVER = (
+    "needs OR-Tools, which is not installed: pip install '.[optimum]' in a clone of storm-operator, "
+    "or an operator's image built with --build-arg OPERATOR_EXTRAS='history optimum'"
+)
+
+
+def has_solver() -> bool:
+    """Whether OR-Tools is there, which is too large for the operator's image as it is built by default."""
+    return find_spec("ortools") is not None
 
 
 class SolverMissing(ImportError):
@@ -139,10 +153,7 @@ def _solve(model: ExactModel, best: Assignment, ceiling: float, effort: float, s
     try:
         solution = solver(model, known, ceiling, effort)
     except ImportError:
-        raise SolverMissing(
-            "policy optimal needs OR-Tools, which is not installed: "
-            "pip install '.[optimum]' in a clone of storm-operator"
-        ) from None
+        raise SolverMissing(f"the proven optimum {WITHOUT_SOLVER}") from None
     refuted = known is not None and model.objective(known) < solution.bound * (1.0 - PROOF_TOLERANCE)
     # A solver that claims more than a known assignment costs has lost its way in rounding: it has proven nothing.
     return Solution(known, least_cost(model)) if refuted else solution

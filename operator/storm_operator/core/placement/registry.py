@@ -31,7 +31,8 @@ from storm_operator.core.placement.aniello_offline import place_aniello_offline
 from storm_operator.core.placement.aniello_online import place_aniello_online
 from storm_operator.core.placement.even import place_even
 from storm_operator.core.placement.liu import place_liu
-from storm_operator.core.placement.optimal import place_optimal
+from storm_operator.core.placement.optimal import NAME as OPTIMAL
+from storm_operator.core.placement.optimal import WITHOUT_SOLVER, has_solver, place_optimal
 from storm_operator.core.placement.parameters import Ascending, Parameters, check_ascending, read_parameters
 from storm_operator.core.placement.signature import PlacementPolicy
 from storm_operator.core.placement.triggers import has_passed, seconds_until, someone_has_no_place
@@ -60,7 +61,7 @@ POLICIES: Mapping[str, PlacementPolicy] = MappingProxyType(
         shortest_job_first.NAME: shortest_job_first.place_shortest_job_first,
         t_storm.NAME: t_storm.place_t_storm,
         weighted_round_robin.NAME: weighted_round_robin.place_weighted_round_robin,
-        "optimal": place_optimal,
+        OPTIMAL: place_optimal,
     }
 )
 
@@ -136,7 +137,10 @@ def seconds_until_it_looks(snapshot: ClusterSnapshot, settings: PlacementSetting
     return None if at_once is not None and at_once(snapshot, settings) else seconds_until(snapshot, step)
 
 
-def check_parameters(name: str, given: Iterable[tuple[str, float]]) -> None:
-    """ValueError naming the field, the value and what would be right, for settings at the edge."""
+def check_policy(name: str, given: Iterable[tuple[str, float]]) -> None:
+    """ValueError naming the field, the value and what would be right, for settings at the edge: a policy that there is,
+    that can work where this runs, and numbers that it takes."""
     values = read_parameters(name, parameters_of(name), given)
+    if name == OPTIMAL and not has_solver():
+        raise ValueError(f"scheduling.policy = {name!r} {WITHOUT_SOLVER}")
     check_ascending(_ASCENDING.get(name, ()), values)

@@ -60,9 +60,12 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{/* Where history is recorded; empty where it is not. A path without a claim is the pod's own business, or a URL. */}}
+{{/* Where history is recorded; empty where it is not. A URL, or a folder of the claim: nothing else can be written to. */}}
 {{- define "operator.history" -}}
 {{- if .Values.history.path -}}
+{{- if and (hasPrefix "/" .Values.history.path) (not (and .Values.history.existingClaim (hasPrefix "/history/" (printf "%s/" .Values.history.path)))) -}}
+{{- fail (printf "history.path is %s, where the operator cannot write: /history or a folder below it, with history.existingClaim, is right, or a URL such as s3://bucket/prefix" .Values.history.path) -}}
+{{- end -}}
 {{ .Values.history.path }}
 {{- else if .Values.history.existingClaim -}}
 /history

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs one of Storm's daemons: `run-daemon.sh java ...`. Settings come from the environment:
-#   WAIT_FOR_PORT   host:port[,host:port...]: start the daemon once one of them accepts connections
+#   WAIT_FOR_PORT   host:port[,host:port...]: start the daemon, each time, once one of them accepts connections. Until then
+#                   there is a file /tmp/waiting, by which the pod's probes know that it is well all the same.
 #   KEEP_RUNNING    yes: start a daemon that died again. Storm's supervisors fail fast and count on that: their workers
 #                   go on, while the end of the container would be their end too. Quick deaths in a row end it all the same.
 #   DRAIN_SECONDS   told to end, end the daemon at once but stay for at most so long while workers run. They go on until
@@ -9,6 +10,7 @@ set -u
 
 QUICK_DEATH_SECONDS=10
 QUICK_DEATHS=5
+WAITING=${TMPDIR:-/tmp}/waiting
 
 # Nobody refuses a connection to the address that a deleted pod had: it would be tried for minutes.
 port_answers() {
@@ -22,9 +24,11 @@ port_answers() {
 wait_for_port() {
   port_answers || echo "waiting for $WAIT_FOR_PORT"
   until port_answers; do
-    [ -z "$ending" ] || exit 0
+    touch "$WAITING"
     pause 1
+    [ -z "$ending" ] || break
   done
+  rm -f "$WAITING"
 }
 
 # In the background, so that a signal is heard at once.
@@ -85,8 +89,9 @@ daemon=
 quick_deaths=0
 trap told_to_end TERM INT
 
-[ -n "${WAIT_FOR_PORT:-}" ] && wait_for_port
 while [ -z "$ending" ]; do
+  [ -z "${WAIT_FOR_PORT:-}" ] || wait_for_port
+  [ -z "$ending" ] || break
   started=$SECONDS
   run_once "$@"
   [ -n "$ending" ] && break

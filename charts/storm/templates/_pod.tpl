@@ -85,17 +85,22 @@ volumeClaimTemplates:
 {{- end }}
 {{- end -}}
 
-{{/* Probes of a daemon that is well while it accepts connections. */}}
+{{/*
+Probes of a daemon that is well while it accepts connections. While run-daemon.sh waits for ZooKeeper there is nothing to be
+gained by ending it, and a pod that is ended again and again is started ever more slowly, also once ZooKeeper is back.
+*/}}
 {{- define "storm.probes" -}}
+{{- $well := list "/bin/bash" "-c" (printf "[ -e /tmp/waiting ] || exec 3<>/dev/tcp/localhost/%d" (int .)) | toJson -}}
 startupProbe:
-  tcpSocket: {port: {{ . }}}
+  exec: {command: {{ $well }}}
   periodSeconds: 2
+  timeoutSeconds: 5
   failureThreshold: 90
 readinessProbe:
   tcpSocket: {port: {{ . }}}
   periodSeconds: 5
 livenessProbe:
-  tcpSocket: {port: {{ . }}}
+  exec: {command: {{ $well }}}
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6

@@ -128,8 +128,8 @@ class Sources:
     def _until_full(self, queue: Floats, routing: Routing, conditions: Conditions, step: float) -> Floats:
         """Trees that each topology may begin in a step before back-pressure stops it: no queue is over-full afterwards.
 
-        Spouts go on as soon as queues are no longer full: who drains them is never left without work. Who is down has no
-        queue that could fill: what is sent there is lost.
+        Spouts go on as soon as queues are no longer full: who drains them is never left without work. At who is down
+        nothing fills up: what is sent there is lost.
         """
         room = np.maximum(STORM_RECEIVE_QUEUE + _executed_at_most(routing, conditions, step) - queue, 0.0)
         return self._trees_for(np.where(conditions.is_down, np.inf, room), routing)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused, Rendered, container, options_of
+from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.cli import COMMANDS, PROGRAM
 from storm_operator.kube.submission_pod import parse_submission_pod
 from storm_operator.lazy_commands import load_command
@@ -128,6 +129,27 @@ def test_every_flag_of_run_can_be_set_and_no_other(helm: Helm) -> None:
     assert len(names) == len(set(names))
     # In a pod the kubeconfig is the ServiceAccount's.
     assert set(names) | {"--kubeconfig"} == options_of("run")
+
+
+@pytest.mark.parametrize("given", ["[fd00::1]:6627", "[fd00::1]", "storm-nimbus.streams", "10.0.0.7:6630"])
+def test_nimbus_is_written_as_in_a_resource(helm: Helm, given: str) -> None:
+    assert f"--nimbus={given}" in arguments(helm.template("storm-operator", f"nimbus={given}"))
+    assert NimbusAddress.parse(given).port in (6627, 6630)
+
+
+@pytest.mark.parametrize("given", ["fd00::1", "n:0", "n:65536", "[fd00::1:6627"])
+def test_nimbus_that_no_operator_would_start_with_is_refused(helm: Helm, given: str) -> None:
+    with pytest.raises(HelmRefused, match="nimbus"):
+        helm.template("storm-operator", f"nimbus={given}")
+
+
+def test_history_is_taken_only_where_the_operator_can_write_it(helm: Helm) -> None:
+    with pytest.raises(HelmRefused, match=r"history\.path is /data/history, where the operator cannot write"):
+        helm.template("storm-operator", "history.path=/data/history", "history.existingClaim=claim")
+    with pytest.raises(HelmRefused, match="where the operator cannot write"):
+        helm.template("storm-operator", "history.path=/history/blue")
+    below = ("history.path=/history/blue", "history.existingClaim=claim")
+    assert "--history=/history/blue" in arguments(helm.template("storm-operator", *below))
 
 
 def test_values_become_flags(helm: Helm) -> None:

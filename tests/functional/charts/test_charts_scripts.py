@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from functional.charts.chart_objects import CHARTS
+from functional.charts.chart_objects import CHARTS, Helm, container
 
 SCRIPTS = CHARTS / "storm" / "files"
 OWN_PROCESSES = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -114,6 +114,50 @@ def test_it_waits_for_the_first_of_several_ports_that_answers(start: Start) -> N
         assert daemon.status() == 0
     assert daemon.said().count("waiting") == 1
     assert daemon.said().endswith("started\n")
+
+
+def probe_says(helm: Helm, kind: str, folder: Path, port: int) -> bool:
+    """What the supervisor's probe answers, asked in this machine with `folder` as the container's /tmp."""
+    pod = helm.template("storm").one("StatefulSet", "storm-supervisor")["spec"]["template"]["spec"]
+    shell, option, words = container(pod, "supervisor")[kind]["exec"]["command"]
+    command = [shell, option, words.replace("/tmp/waiting", f"{folder}/waiting").replace("/6628", f"/{port}")]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_while_it_waits_it_is_well_and_afterwards_only_if_the_daemon_listens(
+    start: Start, helm: Helm, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        own_port = closed.getsockname()[1]
+    with socket.socket() as zookeeper:
+        zookeeper.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{zookeeper.getsockname()[1]}"
+        settings = {"WAIT_FOR_PORT": address, "TMPDIR": str(tmp_path)}
+        daemon = start("echo started; while [ ! -e go ]; do sleep 0.1; done", **settings)
+        daemon.says("waiting for")
+        eventually(lambda: probe_says(helm, "livenessProbe", tmp_path, own_port), "it is not well while it waits")
+        assert probe_says(helm, "startupProbe", tmp_path, own_port)
+        zookeeper.listen()
+        daemon.says("started")
+        assert not probe_says(helm, "livenessProbe", tmp_path, own_port)
+        with socket.create_server(("127.0.0.1", own_port)):
+            assert probe_says(helm, "livenessProbe", tmp_path, own_port)
+        (tmp_path / "go").touch()
+        assert daemon.status() == 0
+
+
+def test_a_daemon_that_is_kept_running_waits_again_each_time(start: Start, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as zookeeper:
+        address = f"127.0.0.1:{zookeeper.getsockname()[1]}"
+        settings = {"WAIT_FOR_PORT": address, "TMPDIR": str(tmp_path), "KEEP_RUNNING": "yes"}
+        daemon = start("echo started; while [ ! -e go ]; do sleep 0.1; done", **settings)
+        daemon.says("started")
+    (tmp_path / "go").touch()
+    daemon.says("waiting for")
+    assert (tmp_path / "waiting").exists()
+    daemon.tell_to_end()
+    assert daemon.status() == 0
+    assert daemon.said().count("started") == 1
 
 
 def test_told_to_end_while_it_waits_it_ends(start: Start) -> None:

@@ -313,7 +313,11 @@ def test_network_policies_cover_every_port_that_is_listened_on(helm: Helm) -> No
 
 @pytest.mark.parametrize(
     ("values", "peers"),
-    [(("supervisor.replicas=3",), "3"), (("supervisor.scaling.enabled=true", "supervisor.scaling.maxReplicas=7"), "7")],
+    [
+        (("supervisor.replicas=3",), "10"),
+        (("supervisor.replicas=12",), "12"),
+        (("supervisor.scaling.enabled=true", "supervisor.scaling.maxReplicas=7"), "7"),
+    ],
 )
 def test_agents_probe_all_supervisors_there_may_be(helm: Helm, values: tuple[str, ...], peers: str) -> None:
     agent = container(pod_of(helm.template("storm", *values), "supervisor"), "agent")
@@ -327,6 +331,12 @@ def test_the_helm_test_checks_this_very_cluster(helm: Helm) -> None:
     arguments = pod["spec"]["containers"][0]["args"]
     assert {"--supervisors=5", "--no-submit", "--timeout-seconds=180"} <= set(arguments)
     assert "--nimbus=storm-nimbus-0.storm-nimbus.streams.svc.cluster.local:6627" in arguments
+
+
+def test_the_helm_test_asks_for_no_supervisor_that_the_operator_may_have_taken_away(helm: Helm) -> None:
+    values = ("supervisor.replicas=5", "supervisor.scaling.enabled=true")
+    pod = helm.template("storm", *values).one("Pod", "storm-storm-test")
+    assert "--supervisors=1" in pod["spec"]["containers"][0]["args"]
 
 
 @pytest.mark.parametrize(("values", "cluster"), [((), "storm"), (("podMonitor.cluster=blue",), "blue")])

@@ -10,6 +10,8 @@ import pytest
 
 from optimum_cases import MOST_EXECUTORS, SHAPES, optimum_case
 from placement_cases import Case, burdened, large_case, measured_example, placed_or_fail, random_case
+from storm_operator.adapters.resource_schema import InvalidResource
+from storm_operator.adapters.resource_settings import scheduling_settings
 from storm_operator.core.model import Assignment, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of, prices_of
@@ -145,6 +147,16 @@ def test_without_ortools_the_policy_says_what_to_install(monkeypatch: pytest.Mon
     assert "pip install '.[optimum]' in a clone of storm-operator" in answer.reason
     with pytest.raises(SolverMissing, match="not installed"):
         solve_optimum(case.snapshot, case.demand, case.settings)
+
+
+def test_a_resource_that_asks_for_it_where_ortools_is_missing_is_refused_rather_than_given_more_supervisors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert scheduling_settings({"policy": "optimal"}).policy == "optimal"
+    monkeypatch.setattr("storm_operator.core.placement.optimal.find_spec", lambda _: None)
+    with pytest.raises(InvalidResource, match=r"spec\.scheduling\.policy = 'optimal' needs OR-Tools.*OPERATOR_EXTRAS"):
+        scheduling_settings({"policy": "optimal"})
+    assert scheduling_settings({"policy": "liu"}).policy == "liu"
 
 
 def test_a_solver_that_contradicts_a_known_assignment_proves_nothing() -> None:

@@ -82,6 +82,10 @@ def test_every_worker_is_used_and_slots_go_to_supervisors_in_turn() -> None:
     assert len(assignment.used_supervisors()) == 4
 
 
+def test_a_topology_that_asks_for_no_worker_gets_one() -> None:
+    assert len(place(case_of(reference_chain(3, 2, 0))).workers()) == 1
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.2, 0.5, 1.0])
 def test_no_slot_holds_more_than_m(alpha: float) -> None:
     assignment = place(case_of(reference_chain(6, 5, 8), machines=8, alpha=alpha))

@@ -14,7 +14,7 @@ from placement_cases import Case, placed_or_fail, random_case, workers_by_superv
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of, overloaded_millicores
-from storm_operator.core.placement.registry import POLICIES, check_parameters, parameters_of, policy_named
+from storm_operator.core.placement.registry import POLICIES, check_policy, parameters_of, policy_named
 from storm_operator.core.settings import Separation
 from storm_operator.core.traffic import TrafficMatrix
 
@@ -202,14 +202,14 @@ def test_an_unknown_policy_is_answered_with_the_names_that_there_are() -> None:
 
 def test_parameters_can_be_checked_without_a_snapshot() -> None:
     assert sorted(parameters_of("aniello-offline")) == ["alpha", "beta"]
-    check_parameters("aniello-online", [("alpha", 0.2), ("least_reduction_percent", 25.0)])
+    check_policy("aniello-online", [("alpha", 0.2), ("least_reduction_percent", 25.0)])
     says = "scheduling.parameters.alpha = 0.2: policy adaptive has no such parameter; it has none"
     with pytest.raises(ValueError, match=re.escape(says)):
-        check_parameters("adaptive", [("alpha", 0.2)])
+        check_policy("adaptive", [("alpha", 0.2)])
 
 
 @pytest.mark.parametrize(("policy", "name"), [("genetic", "seed"), ("ant-colony", "ants"), ("dqos", "moves_per_loop")])
 def test_what_is_counted_has_no_parts(policy: str, name: str) -> None:
-    check_parameters(policy, [(name, 2.0)])
+    check_policy(policy, [(name, 2.0)])
     with pytest.raises(ValueError, match=rf"scheduling.parameters.{name} = 2.5: must be a whole number \("):
-        check_parameters(policy, [(name, 2.5)])
+        check_policy(policy, [(name, 2.5)])

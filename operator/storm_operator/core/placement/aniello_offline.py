@@ -50,7 +50,7 @@ def place_aniello_offline(
         free = interleaved_free_slots(snapshot.supervisors, slot_of.values())
         if not free:
             return Infeasible(f"topology {topology.name} needs at least one free slot and there is none")
-        workers = min(topology.num_workers, len(topology.executors), len(free))
+        workers = min(max(1, topology.num_workers), len(topology.executors), len(free))
         slot_of.update(_fill(topology, free[:workers], values["alpha"], values["beta"]))
     return Assignment(slot_of)
 

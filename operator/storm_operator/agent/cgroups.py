@@ -77,6 +77,14 @@ class ExecutorCgroups(Protocol):
 
     def add_thread(self, name: str, tid: int) -> None: ...
 
+    def keep_only(self, name: str, tid: int) -> None:
+        """Moves all but thread `tid` back to the parent.
+
+        Threads and processes that a limited thread starts are born in its group. They are none of the executor: what
+        they use is not measured as its own, and the limit leaves them nothing.
+        """
+        ...
+
     def throttled_seconds(self, name: str) -> float | None: ...
 
     def remove(self, name: str) -> None:
@@ -122,13 +130,16 @@ class _Groups:
     def add_thread(self, name: str, tid: int) -> None:
         write_control(self._parent / name / self.threads_file, str(tid))
 
+    def keep_only(self, name: str, tid: int) -> None:
+        self._move_out(name, but=str(tid))
+
     def throttled_seconds(self, name: str) -> float | None:
         return throttled_seconds(self.version, self._parent / name)
 
     def remove(self, name: str) -> None:
         for attempt in range(REMOVE_ATTEMPTS):
             try:
-                self._empty(name)
+                self._move_out(name)
                 (self._parent / name).rmdir()
             except FileNotFoundError:
                 return
@@ -140,10 +151,11 @@ class _Groups:
             else:
                 return
 
-    def _empty(self, name: str) -> None:
+    def _move_out(self, name: str, but: str = "") -> None:
         for tid in (self._parent / name / self.threads_file).read_text().split():
-            with contextlib.suppress(ProcessLookupError):
-                write_control(self._parent / self.threads_file, tid)
+            if tid != but:
+                with contextlib.suppress(ProcessLookupError):
+                    write_control(self._parent / self.threads_file, tid)
 
 
 class CgroupV1(_Groups):

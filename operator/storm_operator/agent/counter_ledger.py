@@ -43,7 +43,7 @@ class CounterLedger:
         return series in self._entries
 
     def count_from_zero(self, incarnations: Iterable[Hashable]) -> None:
-        """Until the next call, a new series of these begins at zero, whatever its incarnation has counted so far."""
+        """Until the next call, what is read first of these adds nothing, however much they have counted so far."""
         self._from_zero = frozenset(incarnations)
 
     def total(self, series: Hashable, incarnation: Hashable, value: float, now_seconds: float) -> float:
@@ -65,7 +65,7 @@ class CounterLedger:
                 (each, max(counted, value) if each == incarnation else last) for each, last in entry.earlier
             )
         else:
-            entry.base += entry.last
+            entry.base += entry.last - (value if incarnation in self._from_zero else 0.0)
             entry.earlier = ((entry.incarnation, entry.last), *entry.earlier)[:EARLIER_KEPT]
             entry.incarnation, entry.last = incarnation, value
         entry.seen_at_seconds = now_seconds

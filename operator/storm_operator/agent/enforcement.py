@@ -108,7 +108,8 @@ class Enforcer:
                 self._remove_group(name)
 
     def enforce(self, workers: Iterable[WorkerSnapshot], limits: Limits) -> None:
-        """Brings the groups in line with who runs here and what the plan gives. Writes nothing when they are."""
+        """Brings the groups in line with who runs here and what the plan gives, with one thread in each. Writes nothing
+        when they are."""
         with self._lock:
             wanted = wanted_limits(workers, limits, self._cgroups.ceiling_millicores())
             todo = changes(self._applied, wanted)
@@ -118,6 +119,8 @@ class Enforcer:
                 self._create(place, wanted[place])
             for place in todo.adjust:
                 self._adjust(place, wanted[place])
+            for place in tuple(self._applied):
+                self._keep_alone(place)
             concerned = {self._name(place) for place in (*wanted, *self._applied)}
             self._complaints = {complaint for complaint in self._complaints if complaint[0] in concerned}
 
@@ -172,6 +175,14 @@ class Enforcer:
             self._complain(self._name(place), "change the limit of", error)
         else:
             self._applied[place] = limit
+
+    def _keep_alone(self, place: Place) -> None:
+        try:
+            self._cgroups.keep_only(self._name(place), self._applied[place].tid)
+        except FileNotFoundError:
+            self._forget(place)
+        except OSError as error:
+            self._complain(self._name(place), "move what an executor started out of", error)
 
     def _remove(self, place: Place) -> None:
         if self._remove_group(self._name(place)):

@@ -46,7 +46,7 @@ class EnforcementSwitch:
         if self._cgroup is not None and _inode(self._cgroup.path) != self._inode:
             self._lose(self._cgroup)
         if self._cgroup is None and (workers or self._given_cgroup) and now_seconds >= self._retry_at_seconds:
-            self._locate(workers[0].pid if workers else 0, now_seconds)
+            self._locate(tuple(worker.pid for worker in workers), now_seconds)
         if self.enforcer is not None:
             self.enforcer.enforce(workers, limits)
 
@@ -54,9 +54,9 @@ class EnforcementSwitch:
         if self.enforcer is not None:
             self.enforcer.close()
 
-    def _locate(self, worker_pid: int, now_seconds: float) -> None:
+    def _locate(self, worker_pids: tuple[int, ...], now_seconds: float) -> None:
         try:
-            cgroup = find_cgroup(worker_pid, self._given_cgroup)
+            cgroup = find_cgroup(worker_pids, self._given_cgroup)
             inode = _inode(cgroup.path)
             self._machine.adopt_cgroup(cgroup)
             enforcer = Enforcer(executor_cgroups(cgroup), self._host)

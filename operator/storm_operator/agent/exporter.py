@@ -27,8 +27,10 @@ from storm_operator.metric_contract import DEFAULT_PAIR_LIMIT, OTHER
 
 MILLICORES_PER_CORE = 1000.0
 MS_PER_SECOND = 1000.0
-FORGET_SECONDS = 24 * 3600.0
-FORGET_EVERY_SECONDS = 3600.0
+FORGET_SECONDS = 3600.0
+"""A worker that restarts, or comes back after a plan, goes on counting. Each submission of a topology brings series of
+its own: kept for a day, those of somebody who submits again and again fill the agent's memory."""
+FORGET_EVERY_SECONDS = 600.0
 TRAFFIC = "storm_traffic_tuples_total"
 
 
@@ -146,7 +148,8 @@ class AgentExporter:
         for spout_labels, buckets, sum_seconds in self._latency_series(worker, now_seconds):
             families.latency(spout_labels, buckets, sum_seconds)
         self._add_process(families, worker, now_seconds)
-        in_force = self._enforcement.enforcer.limits_in_force() if self._enforcement.enforcer else {}
+        enforcer = self._enforcement.enforcer  # read once: the loop that enforces may lose it meanwhile
+        in_force = enforcer.limits_in_force() if enforcer else {}
         for executor in worker.executors:
             self._add_thread(families, worker, executor, now_seconds)
             place = Place(ExecutorKey(worker.topology_id, executor.task_start, executor.task_end), worker.port)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from storm_operator.agent.machine_cgroup import (
     MILLICORES,
     CgroupError,
     MachineCgroup,
+    Mount,
     cgroup_of_process,
     describe_cgroup,
     parse_mounts,
@@ -32,15 +34,37 @@ class MachineUse:
     memory_bytes: float | None
 
 
-def find_cgroup(pid: int, given: Path | None) -> MachineCgroup:
-    """The cgroup at `given`, else the one that process `pid` is in; CgroupError when there is none."""
+def find_cgroup(worker_pids: Collection[int], given: Path | None) -> MachineCgroup:
+    """The supervisor's: the cgroup at `given`, else the one that its workers are in. CgroupError when there is none, or
+    each worker has its own: that of one says nothing of the others, and none of their threads may be moved into it."""
     mounts = parse_mounts(MOUNTS.read_text())
     if given is not None:
         return describe_cgroup(given, mounts)
+    found = {pid: _cgroup_of(pid, mounts) for pid in worker_pids}
+    first, *others = found.values()
+    if any(other.path != first.path for other in others) or any(
+        cgroup.path.name in _words_of(pid) for pid, cgroup in found.items()
+    ):
+        raise CgroupError(
+            f"workers are in cgroups of their own ({first.path}), as Storm's resource isolation makes them: "
+            "storm.resource.isolation.plugin.enable: false, or --no-enforce and --cgroup for the one above, is right"
+        )
+    return first
+
+
+def _cgroup_of(pid: int, mounts: tuple[Mount, ...]) -> MachineCgroup:
     try:
         return cgroup_of_process(Path(f"/proc/{pid}/cgroup").read_text(), mounts)
     except OSError as error:
         raise CgroupError(f"cannot read the cgroup of process {pid}: {error.strerror}") from error
+
+
+def _words_of(pid: int) -> tuple[str, ...]:
+    """Its command line. A worker's has its id, by which Storm calls the cgroup of one that is alone in it."""
+    try:
+        return tuple(Path(f"/proc/{pid}/cmdline").read_text().split("\0"))
+    except OSError:
+        return ()
 
 
 class Machine:

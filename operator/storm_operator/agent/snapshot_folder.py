@@ -206,9 +206,9 @@ def _incarnation(document: bytes) -> Incarnation | None:
     """Pid and start time: from the document's head if it is written in the contract's order, else by parsing it."""
     pid = PID_PATTERN.search(document, 0, HEAD_BYTES)
     started = STARTED_PATTERN.search(document, 0, HEAD_BYTES)
-    if pid and started:
-        return (int(pid[1]), float(started[1]))
     try:
+        if pid and started:
+            return (int(pid[1]), float(started[1]))
         return parse_worker_snapshot(document).incarnation
-    except SnapshotError:
+    except ValueError:  # SnapshotError is one; all that looks like digits and dots need not be a number
         return None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +15,10 @@ import pytest
 from agent_snapshots import executor_document, snapshot_document
 from functional.agent.agent_peers import BusyProcess, eventually
 from storm_operator.agent.cgroups import Bandwidth, CgroupV1, CgroupV2, bandwidth_for, write_control
+from storm_operator.agent.enforcement import Enforcer
 from storm_operator.agent.enforcement_switch import EnforcementSwitch
 from storm_operator.agent.limits import ExecutorKey
-from storm_operator.agent.machine import MOUNTS, Machine
+from storm_operator.agent.machine import MOUNTS, Machine, find_cgroup
 from storm_operator.agent.machine_cgroup import CgroupError, describe_cgroup, parse_mounts
 from storm_operator.agent.processes import thread_cpu_seconds
 from storm_operator.agent.worker_snapshot import parse_worker_snapshot
@@ -65,6 +69,79 @@ def test_limit_acts_on_one_thread_only(machine_v1: Path, busy_process: BusyProce
     assert str(busy_process.first_tid) in (machine_v1 / "tasks").read_text().split()
     unlimited, free, _ = use_while_second_uses(busy_process, 1.0)
     assert unlimited > 0.3 * free
+
+
+def start_child(shell: subprocess.Popen[str]) -> int:
+    """A process that `shell` starts, which is born where the shell's thread is."""
+    assert shell.stdin is not None
+    assert shell.stdout is not None
+    shell.stdin.write("sleep 1000 & echo $!\n")
+    shell.stdin.flush()
+    return int(shell.stdout.readline())
+
+
+@pytest.fixture
+def shell() -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        ["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        yield process
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_what_an_executor_starts_is_not_held_to_its_limit(machine_v1: Path, shell: subprocess.Popen[str]) -> None:
+    write_control(machine_v1 / "cgroup.procs", str(shell.pid))
+    executors = [executor_document(2, tid=shell.pid)]
+    worker = parse_worker_snapshot(json.dumps(snapshot_document(pid=shell.pid, executors=executors)).encode())
+    limits = {ExecutorKey(worker.topology_id, 2, 2): 200.0}
+    enforcer = Enforcer(version_1(machine_v1), "sup-1")
+    enforcer.start()
+    enforcer.enforce([worker], limits)
+    child = start_child(shell)
+    (group,) = machine_v1.glob("storm-executor*")
+    assert set((group / "tasks").read_text().split()) == {str(shell.pid), str(child)}
+    enforcer.enforce([worker], limits)
+    assert (group / "tasks").read_text().split() == [str(shell.pid)]
+    assert str(child) in (machine_v1 / "tasks").read_text().split()
+    enforcer.close()
+
+
+def test_version_2_moves_out_what_an_executor_starts(machine_v2: Path, shell: subprocess.Popen[str]) -> None:
+    write_control(machine_v2 / "cgroup.procs", str(shell.pid))
+    cgroups = version_2(machine_v2)
+    cgroups.create("one")
+    cgroups.add_thread("one", shell.pid)
+    child = start_child(shell)
+    assert str(child) in (machine_v2 / "one/cgroup.threads").read_text().split()
+    cgroups.keep_only("one", shell.pid)
+    assert (machine_v2 / "one/cgroup.threads").read_text().split() == [str(shell.pid)]
+    assert str(child) in (machine_v2 / "cgroup.threads").read_text().split()
+    cgroups.remove("one")
+
+
+@pytest.mark.parametrize(("names", "alone"), [(("first", "second"), False), (("a-worker-s-id",), True)])
+def test_the_cgroup_of_one_worker_is_not_taken_for_the_supervisors(
+    machine_v1: Path, names: tuple[str, ...], alone: bool
+) -> None:
+    workers = [subprocess.Popen(["bash", "-c", "sleep 1000; true", "a-worker-s-id"]) for _ in names]
+    try:
+        for name, process in zip(names, workers, strict=True):
+            (machine_v1 / name).mkdir()
+            write_control(machine_v1 / name / "cgroup.procs", str(process.pid))
+        pids = [process.pid for process in workers]
+        with pytest.raises(
+            CgroupError, match=r"workers are in cgroups of their own .*--cgroup for the one above"
+        ):
+            find_cgroup(pids, None)
+        assert find_cgroup(pids, machine_v1).path == machine_v1
+        if not alone:
+            assert find_cgroup(pids[:1], None).path == machine_v1 / "first"
+    finally:
+        for process in workers:
+            process.kill()
+            process.wait()
+        for name in names:
+            version_1(machine_v1).remove(name)
 
 
 def test_limit_is_changed_in_place(machine_v1: Path, busy_process: BusyProcess) -> None:

@@ -88,6 +88,15 @@ def test_series_of_a_worker_counted_from_zero_begin_there_and_never_fall() -> No
     assert ledger.total("b", 1, 5.0, 2.0) == 5.0
 
 
+def test_the_past_of_a_worker_counted_from_zero_adds_nothing_to_a_dead_ones_last_words() -> None:
+    ledger = CounterLedger()
+    ledger.count_from_zero([1, 2])
+    assert ledger.total("a", 1, 50.0, 0.0) == 0.0
+    assert ledger.total("a", 2, 1e9, 0.0) == 0.0
+    ledger.count_from_zero([])
+    assert ledger.total("a", 2, 1e9 + 7.0, 1.0) == 7.0
+
+
 @given(st.lists(st.lists(st.floats(0, 1e6), min_size=1), min_size=1))
 def test_never_falls_and_ends_at_the_sum_of_what_each_worker_last_showed(growth: list[list[float]]) -> None:
     ledger = CounterLedger()

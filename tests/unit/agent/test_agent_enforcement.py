@@ -64,6 +64,11 @@ class FakeCgroups:
         self._do("add", name)
         self.groups[name][1].append(tid)
 
+    def keep_only(self, name: str, tid: int) -> None:
+        if name not in self.groups:
+            raise FileNotFoundError(errno.ENOENT, "gone")
+        self.groups[name][1][:] = [tid]
+
     def throttled_seconds(self, name: str) -> float | None:
         return self.waited_seconds if name in self.groups else None
 
@@ -164,6 +169,26 @@ def test_the_limit_is_there_before_the_thread_and_nothing_is_written_twice() -> 
     assert cgroups.deeds == ["create", "limit", "add"]
 
 
+def test_what_a_limited_thread_starts_does_not_stay_in_its_group() -> None:
+    cgroups = FakeCgroups()
+    subject = enforcer(cgroups)
+    subject.enforce([worker({2: 20})], limits({2: 100}))
+    cgroups.groups[GROUP_2][1].extend((21, 22))
+    subject.enforce([worker({2: 20})], limits({2: 100}))
+    assert cgroups.groups[GROUP_2][1] == [20]
+
+
+def test_a_group_that_somebody_removed_is_made_anew() -> None:
+    cgroups = FakeCgroups()
+    subject = enforcer(cgroups)
+    subject.enforce([worker({2: 20})], limits({2: 100}))
+    cgroups.groups.clear()
+    subject.enforce([worker({2: 20})], limits({2: 100}))
+    assert subject.limits_in_force() == {}
+    subject.enforce([worker({2: 20})], limits({2: 100}))
+    assert cgroups.groups[GROUP_2][1] == [20]
+
+
 def test_limits_change_in_place() -> None:
     cgroups = FakeCgroups()
     subject = enforcer(cgroups)
@@ -231,7 +256,7 @@ def test_threads_that_a_crashed_agent_left_limited_are_freed_also_where_limits_a
     cgroups = FakeCgroups("storm-executor@sup-1@t@6700@2-2", "storm-executor@sup-2@t@6700@2-2", "other")
     monkeypatch.setattr(enforcement_switch, "executor_cgroups", lambda _: cgroups)
     cgroup = MachineCgroup(1, tmp_path, tmp_path, accounting=None)
-    monkeypatch.setattr(enforcement_switch, "find_cgroup", lambda _pid, _given: cgroup)
+    monkeypatch.setattr(enforcement_switch, "find_cgroup", lambda _pids, _given: cgroup)
     switch = EnforcementSwitch(Machine(None, began_at_seconds=0.0), "sup-1", None, declined)
     switch.step((worker({2: 12}),), limits({}), now_seconds=0.0)
     assert cgroups.names() == ("other", "storm-executor@sup-2@t@6700@2-2")
@@ -254,7 +279,7 @@ def test_a_cgroup_that_was_made_anew_at_its_old_place_is_prepared_like_the_first
     monkeypatch.setattr(enforcement_switch, "executor_cgroups", executor_cgroups)
     monkeypatch.setattr(enforcement_switch, "Enforcer", partial(Enforcer, is_thread_of=lambda _pid, _tid: True))
     cgroup = MachineCgroup(2, service, tmp_path, accounting=service)
-    monkeypatch.setattr(enforcement_switch, "find_cgroup", lambda _pid, _given: cgroup)
+    monkeypatch.setattr(enforcement_switch, "find_cgroup", lambda _pids, _given: cgroup)
     switch = EnforcementSwitch(Machine(None, began_at_seconds=0.0), "sup-1", None, "")
     switch.step((worker({2: 12}),), limits({2: 100}), now_seconds=0.0)
     switch.step((worker({2: 12}),), limits({2: 100}), now_seconds=1.0)

@@ -202,7 +202,7 @@ def test_malformed_file_is_said_once_and_comes_back_when_good(tmp_path: Path, ca
     folder = SnapshotFolder(tmp_path, Living(4711))
     file = tmp_path / "wordcount-1-1767268800@6700.json"
     with caplog.at_level(logging.WARNING):
-        for garbage in ("{", '{"version": 9}', "[]"):
+        for garbage in ("{", '{"version": 9}', "[]", '{"pid": 5, "started_at_ms": 1.2.3}'):
             file.write_text(garbage)
             assert folder.workers() == ()
     assert len(caplog.records) == 1

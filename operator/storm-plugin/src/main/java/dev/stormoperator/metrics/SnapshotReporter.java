@@ -126,12 +126,13 @@ public class SnapshotReporter implements StormReporter {
         try {
             writeSnapshot();
             failing = false;
-        } catch (IOException | RuntimeException | LinkageError e) {
-            if (!failing) {
+        } catch (Throwable e) { // a worker may outlive an OutOfMemoryError, too
+            boolean isNew = !failing;
+            failing = true;
+            if (isNew) {
                 LOG.warn("storm-operator: cannot write the snapshot of this worker (trying again each {} ms): {}",
                         settings.periodMs(), e.toString(), e);
             }
-            failing = true;
         }
     }
 

@@ -32,8 +32,9 @@ final class WorkerSnapshot {
     void advance(double secondsSinceLast) {
         for (TaskRecord task : tasks()) {
             int coarsest = task.gate().coarsestSinceLastAsked();
-            boolean hookIsFiner =
-                    !task.counts().isStopped() && (coarsest <= stormSamplingRate || !storm.areReadable());
+            boolean hookIsFiner = !task.counts().isStopped()
+                    && !task.gate().isClosed()
+                    && (coarsest <= stormSamplingRate || !storm.areReadable());
             margins.computeIfAbsent(task.id(), any -> new TaskMargins())
                     .advance(task.counts(), storm.countsOf(task.id(), worker.components()), hookIsFiner);
             task.gate().adapt(secondsSinceLast);

@@ -89,6 +89,29 @@ class SnapshotReporterTest {
         return context;
     }
 
+    /** Runs out of memory in its first two periods. */
+    public static class ShortOfMemory extends SnapshotReporter {
+        private int periods;
+
+        @Override
+        double shareOfTimeInUse() {
+            if (periods++ < 2) {
+                throw new OutOfMemoryError("twice");
+            }
+            return super.shareOfTimeInUse();
+        }
+    }
+
+    @Test
+    void goesOnWhenMemoryHadRunOut() throws Exception {
+        conf.put(Config.TOPOLOGY_METRICS_REPORTERS, List.of(Map.of("class", ShortOfMemory.class.getName())));
+        start();
+        TestTopology topology = new TestTopology(conf, PORT, registry);
+        TestTopology.emit(hookedTask(topology, 1), 2);
+        registry.gauge("receive-queue-population", () -> 0, "source", 1);
+        await(snapshot -> sent(snapshot, 1));
+    }
+
     @Test
     void writesWhatTheInterfaceSays() throws Exception {
         start();

@@ -56,7 +56,6 @@ WRONG_VALUES = [
     ("storm", "zookeeperRoot=storm", ("/zookeeperRoot", "'storm'")),
     ("storm", "fallbackScheduler=evenly", ("/fallbackScheduler", "'evenly'")),
     ("storm", "image.pullPolicy=Sometimes", ("/image/pullPolicy", "'Always', 'IfNotPresent', 'Never'")),
-    ("storm-operator", "nimbus=storm-nimbus", ("/nimbus", "'storm-nimbus'")),
     ("storm-operator", "nimbus=storm-nimbus:0", ("/nimbus", "'storm-nimbus:0'")),
     ("storm-operator", "nimbus=storm-nimbus:65536", ("/nimbus", "'storm-nimbus:65536'")),
     ("storm-operator", "replicas=0", ("/replicas", "want 1")),

@@ -154,7 +154,7 @@ def test_a_daemon_that_is_kept_running_waits_again_each_time(start: Start, tmp_p
         daemon.says("started")
     (tmp_path / "go").touch()
     daemon.says("waiting for")
-    assert (tmp_path / "waiting").exists()
+    eventually((tmp_path / "waiting").exists, "nobody can see that it waits")
     daemon.tell_to_end()
     assert daemon.status() == 0
     assert daemon.said().count("started") == 1

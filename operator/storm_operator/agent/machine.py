@@ -40,7 +40,14 @@ def find_cgroup(worker_pids: Collection[int], given: Path | None) -> MachineCgro
     mounts = parse_mounts(MOUNTS.read_text())
     if given is not None:
         return describe_cgroup(given, mounts)
-    found = {pid: _cgroup_of(pid, mounts) for pid in worker_pids}
+    found, unreadable = {}, CgroupError("no worker is there")
+    for pid in worker_pids:
+        try:
+            found[pid] = _cgroup_of(pid, mounts)
+        except CgroupError as error:  # it may just have ended
+            unreadable = error
+    if not found:
+        raise unreadable
     first, *others = found.values()
     if any(other.path != first.path for other in others) or any(
         cgroup.path.name in _words_of(pid) for pid, cgroup in found.items()

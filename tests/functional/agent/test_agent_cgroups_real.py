@@ -71,6 +71,10 @@ def test_limit_acts_on_one_thread_only(machine_v1: Path, busy_process: BusyProce
     assert unlimited > 0.3 * free
 
 
+NOBODY = 2**22 + 1
+"""No process has that id: Linux gives none above 2^22."""
+
+
 def start_child(shell: subprocess.Popen[str]) -> int:
     """A process that `shell` starts, which is born where the shell's thread is."""
     assert shell.stdin is not None
@@ -129,13 +133,13 @@ def test_the_cgroup_of_one_worker_is_not_taken_for_the_supervisors(
             (machine_v1 / name).mkdir()
             write_control(machine_v1 / name / "cgroup.procs", str(process.pid))
         pids = [process.pid for process in workers]
-        with pytest.raises(
-            CgroupError, match=r"workers are in cgroups of their own .*--cgroup for the one above"
-        ):
+        with pytest.raises(CgroupError, match=r"workers are in cgroups of their own .*--cgroup for the one above"):
             find_cgroup(pids, None)
         assert find_cgroup(pids, machine_v1).path == machine_v1
-        if not alone:
-            assert find_cgroup(pids[:1], None).path == machine_v1 / "first"
+        with pytest.raises(CgroupError, match=f"cannot read the cgroup of process {NOBODY}"):
+            find_cgroup((NOBODY,), None)
+        if not alone:  # a worker that has just ended says nothing
+            assert find_cgroup((NOBODY, *pids[:1]), None).path == machine_v1 / "first"
     finally:
         for process in workers:
             process.kill()

@@ -21,7 +21,7 @@ from storm_operator.console.server import DEFAULT_PORT
 from storm_operator.console.site import PageAddress, PageUnavailable
 from storm_operator.core.learned_profile import why_refused
 from storm_operator.core.learned_profile_json import load_profile
-from storm_operator.core.placement.registry import POLICIES
+from storm_operator.core.placement.registry import POLICIES, check_policy
 from storm_operator.core.schema_errors import InvalidDocument
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.topology_spec import TopologySpec
@@ -148,6 +148,12 @@ def _check_policies(names: Sequence[str], errors: Console) -> None:
     if unknown:
         errors.print(f"[red]--policy {escape(unknown[0])}:[/] there are {', '.join(sorted(POLICIES))}", soft_wrap=True)
         raise typer.Exit(2)
+    for name in names:
+        try:
+            check_policy(name, ())
+        except ValueError as error:
+            errors.print(f"[red]--policy {escape(name)}:[/] {escape(str(error))}", soft_wrap=True)
+            raise typer.Exit(2) from error
 
 
 @contextmanager

@@ -102,6 +102,7 @@ readinessProbe:
 livenessProbe:
   exec: {command: {{ $well }}}
   periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 6
+  # It runs under the CPU limit that a plan gave the pod, and a daemon that had to wait has passed its startup probe by that.
+  timeoutSeconds: 30
+  failureThreshold: 18
 {{- end -}}

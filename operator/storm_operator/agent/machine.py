@@ -40,14 +40,9 @@ def find_cgroup(worker_pids: Collection[int], given: Path | None) -> MachineCgro
     mounts = parse_mounts(MOUNTS.read_text())
     if given is not None:
         return describe_cgroup(given, mounts)
-    found, unreadable = {}, CgroupError("no worker is there")
-    for pid in worker_pids:
-        try:
-            found[pid] = _cgroup_of(pid, mounts)
-        except CgroupError as error:  # it may just have ended
-            unreadable = error
+    found = {pid: cgroup for pid in worker_pids if (cgroup := _cgroup_of(pid, mounts)) is not None}
     if not found:
-        raise unreadable
+        raise CgroupError(f"cannot read the cgroup of process {', '.join(map(str, worker_pids))}: it has ended")
     first, *others = found.values()
     if any(other.path != first.path for other in others) or any(
         cgroup.path.name in _words_of(pid) for pid, cgroup in found.items()
@@ -59,17 +54,19 @@ def find_cgroup(worker_pids: Collection[int], given: Path | None) -> MachineCgro
     return first
 
 
-def _cgroup_of(pid: int, mounts: tuple[Mount, ...]) -> MachineCgroup:
+def _cgroup_of(pid: int, mounts: tuple[Mount, ...]) -> MachineCgroup | None:
+    """None where the process has just ended; CgroupError where its cgroup is of no use."""
     try:
-        return cgroup_of_process(Path(f"/proc/{pid}/cgroup").read_text(), mounts)
-    except OSError as error:
-        raise CgroupError(f"cannot read the cgroup of process {pid}: {error.strerror}") from error
+        described = Path(f"/proc/{pid}/cgroup").read_text()
+    except OSError:
+        return None
+    return cgroup_of_process(described, mounts)
 
 
 def _words_of(pid: int) -> tuple[str, ...]:
     """Its command line. A worker's has its id, by which Storm calls the cgroup of one that is alone in it."""
     try:
-        return tuple(Path(f"/proc/{pid}/cmdline").read_text().split("\0"))
+        return tuple(Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0"))
     except OSError:
         return ()
 

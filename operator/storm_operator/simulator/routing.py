@@ -68,7 +68,7 @@ def route(wiring: Wiring, assignment: Assignment, where: Places, costs: Costs, e
     amount = np.concatenate([weight, wiring.ack_weight])
     leaves = worker_of[source] != worker_of[target]
     levels, feedback = _by_level(wiring, source, target, amount)
-    visits = _visits(levels, emission_share)
+    visits = visits_of(levels, emission_share)
     cpu_ms = _executor_cpu_ms(wiring, costs, source, amount, leaves)
     network_cpu_ms = _network_cpu_ms(wiring, where, supervisor_of, source, target, amount * leaves, costs)
     own_cpu_ms = cpu_ms * (1.0 + costs.worker_cpu_share)
@@ -162,7 +162,8 @@ def _by_level(
     return tuple(levels), feedback
 
 
-def _visits(levels: tuple[tuple[Ints, Matrix], ...], emission_share: Floats) -> Floats:
+def visits_of(levels: tuple[tuple[Ints, Matrix], ...], emission_share: Floats) -> Floats:
+    """Tuples that each executor executes for each tree, where executors begin `emission_share` of the trees."""
     visits = emission_share.copy()
     for members, brings in levels:
         visits += times(brings, visits[members])

@@ -12,7 +12,7 @@ from storm_operator.simulator.cpu import fair_levels
 from storm_operator.simulator.heirs import Heirs
 from storm_operator.simulator.load import LoadShape
 from storm_operator.simulator.model import STORM_RECEIVE_QUEUE, SimulatedTopology
-from storm_operator.simulator.routing import Routing
+from storm_operator.simulator.routing import Routing, visits_of
 from storm_operator.simulator.totals import Totals
 from storm_operator.simulator.trees import Trees
 from storm_operator.simulator.wiring import Wiring
@@ -115,7 +115,8 @@ class Sources:
         """Trees that each topology may begin in this step under its max spout pending (which counts per spout task).
 
         Those that stay pending take a place each; others are begun and finished within the step, as far as latency
-        (Little's law: a spout cannot begin more than pending / latency per second) and CPU allow.
+        (Little's law: a spout cannot begin more than pending / latency per second) and CPU allow. Trees that come to an
+        executor that does not work stay, whatever the last ones took.
         """
         number = len(self._topologies)
         stay = trees.pending.count(number, trees.pending.due > begin + step)
@@ -123,7 +124,19 @@ class Sources:
         free = np.maximum(self._most_pending - stay, 0.0)
         by_latency = free / np.clip(trees.mean_seconds / step, 1e-6, 1.0)
         beyond = np.maximum(self._finishable(routing, conditions, step) - ending, 0.0)
-        return np.asarray(np.minimum(by_latency, free + beyond), dtype=np.float64)
+        most = np.minimum(by_latency, free + beyond)
+        share_that_stays = self._share_that_stays(routing, conditions)
+        return np.asarray(np.minimum(most, free / np.maximum(share_that_stays, 1e-9)), dtype=np.float64)
+
+    def _share_that_stays(self, routing: Routing, conditions: Conditions) -> Floats:
+        """The part of the trees that each topology begins now that comes to an executor that does not work."""
+        of, number = self._wiring.topology_of, len(self._topologies)
+        works = conditions.most_millicores > 0.0
+        if works.all():
+            return np.zeros(number)
+        begun = np.where(works, self.shares_of_trees(), 0.0)
+        stuck = visits_of(routing.levels, begun) * ~works
+        return np.minimum(ratio(total_by(of, stuck, number), total_by(of, begun, number), 0.0), 1.0)
 
     def _until_full(self, queue: Floats, routing: Routing, conditions: Conditions, step: float) -> Floats:
         """Trees that each topology may begin in a step before back-pressure stops it: no queue is over-full afterwards.

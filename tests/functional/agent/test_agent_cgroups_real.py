@@ -127,7 +127,7 @@ def test_version_2_moves_out_what_an_executor_starts(machine_v2: Path, shell: su
 def test_the_cgroup_of_one_worker_is_not_taken_for_the_supervisors(
     machine_v1: Path, names: tuple[str, ...], alone: bool
 ) -> None:
-    workers = [subprocess.Popen(["bash", "-c", "sleep 1000; true", "a-worker-s-id"]) for _ in names]
+    workers = [subprocess.Popen(["bash", "-c", "sleep 1000; true", "a-worker-s-id", b"caf\xe9"]) for _ in names]
     try:
         for name, process in zip(names, workers, strict=True):
             (machine_v1 / name).mkdir()

@@ -301,6 +301,13 @@ def test_the_command_plays_a_scenario_and_keeps_its_reports(tmp_path: Path) -> N
     assert (tmp_path / "as-it-starts.json").exists()
 
 
+def test_a_policy_that_cannot_work_here_is_refused_before_anything_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storm_operator.core.placement.optimal.find_spec", lambda _: None)
+    told = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--policy", "optimal"])
+    assert told.exit_code == 2
+    assert "needs OR-Tools, which is not installed" in told.output
+
+
 def test_a_learned_profile_is_played_beside_whatever_its_age_and_cluster(tmp_path: Path) -> None:
     document = yaml.safe_load(EXAMPLE.read_text()) | {"durationSeconds": 60, "warmUpSeconds": 0, "faults": []}
     (tmp_path / "short.yaml").write_text(yaml.safe_dump(document))

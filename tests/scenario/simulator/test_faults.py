@@ -133,14 +133,31 @@ def test_spouts_send_to_a_worker_that_is_down_as_ever_since_nothing_fills_up_the
 @pytest.mark.parametrize("most", [None, 20, 100])
 @pytest.mark.parametrize("keeps", [False, True])
 def test_a_spout_that_is_down_takes_nothing_from_one_that_lives(most: int | None, keeps: bool) -> None:
-    topology = two_lines(200.0, max_spout_pending=most, source_keeps_backlog=keeps)
+    topology = two_lines(600.0, max_spout_pending=most, source_keeps_backlog=keeps)
     model = cluster(topology, supervisors=2, faults=(SupervisorDies("s2", 20.0, None),))
     running = Engine(model, spouts_of_two_machines(model))
     living = running.row_of[topology.as_topology().executors_of("spout")[0]]
     running.advance_to(22.0)
     begun = running.totals.executed[living]
     running.advance_to(40.0)
-    assert running.totals.executed[living] - begun == pytest.approx(100.0 * 18.0, rel=0.01)
+    assert running.totals.executed[living] - begun == pytest.approx(300.0 * 18.0, rel=0.01)
+
+
+@pytest.mark.parametrize("most", [20, 100])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_no_more_trees_are_pending_than_may_be_when_a_bolt_goes_down(most: int, keeps: bool) -> None:
+    topology = spout_and_bolts(1000.0, 0.5, max_spout_pending=most, source_keeps_backlog=keeps)
+    model = cluster(topology, supervisors=2)
+    running = Engine(model, split_over_two(model))
+    running.advance_to(10.0)
+    running.place(running.cluster.assignment.with_moves({executor(model, "b1"): WorkerSlot("s2", 6701)}))
+    for at in np.arange(10.5, 20.0, 0.5):
+        running.advance_to(float(at))
+        assert running.trees.pending.trees.sum() <= 1.05 * most
+    assert running.totals.failed.sum() == 0.0, "they wait for the timeout"
+    running.advance_to(80.0)
+    assert running.totals.failed.sum() <= 1.05 * most
+    check_conservation(running)
 
 
 def test_state_is_restored_before_a_stateful_executor_works_again() -> None:

@@ -130,9 +130,17 @@ public class SnapshotReporter implements StormReporter {
             boolean isNew = !failing;
             failing = true;
             if (isNew) {
-                LOG.warn("storm-operator: cannot write the snapshot of this worker (trying again each {} ms): {}",
-                        settings.periodMs(), e.toString(), e);
+                warn(e);
             }
+        }
+    }
+
+    private void warn(Throwable failure) {
+        try {
+            LOG.warn("storm-operator: cannot write the snapshot of this worker (trying again each {} ms): {}",
+                    settings.periodMs(), failure.toString(), failure);
+        } catch (Throwable again) {
+            // There is no memory to say it with.
         }
     }
 

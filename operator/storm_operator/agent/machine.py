@@ -55,11 +55,13 @@ def find_cgroup(worker_pids: Collection[int], given: Path | None) -> MachineCgro
 
 
 def _cgroup_of(pid: int, mounts: tuple[Mount, ...]) -> MachineCgroup | None:
-    """None where the process has just ended; CgroupError where its cgroup is of no use."""
+    """None where the process has just ended; CgroupError where its cgroup cannot be read or is of no use."""
     try:
         described = Path(f"/proc/{pid}/cgroup").read_text()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
+    except OSError as error:
+        raise CgroupError(f"cannot read the cgroup of process {pid}: {error.strerror}") from error
     return cgroup_of_process(described, mounts)
 
 

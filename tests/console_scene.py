@@ -11,6 +11,7 @@ from storm_operator.console.api import Api
 from storm_operator.console.documents import unsqueezed
 from storm_operator.console.messages import Request, Response
 from storm_operator.console.watcher import Watcher
+from storm_operator.loop_ports import Audience
 
 
 @dataclass
@@ -35,6 +36,16 @@ def page_scene(passes: int = 1) -> PageScene:
     played.loop.listener = watcher
     for _ in range(passes):
         played.run(SPECS)
+    return PageScene(played, watcher, Api(lambda: {"nimbus:6627": watcher}))
+
+
+def reborn(page: PageScene) -> PageScene:
+    """The next life of that operator before its first pass, on the same cluster and with the same journal."""
+    played, watcher, killed = scene(), Watcher(), page.played
+    played.cluster = played.observer.cluster = killed.cluster
+    loop = played.loop
+    loop.applier, loop.clock, loop.journal = killed.loop.applier, killed.cluster.clock, killed.journal
+    loop.listener = Audience((watcher, played.audience), print)
     return PageScene(played, watcher, Api(lambda: {"nimbus:6627": watcher}))
 
 

@@ -45,6 +45,7 @@ from storm_operator.loop_ports import (
     Observer,
     PassReport,
     ProfileSource,
+    report_of_unseen,
 )
 from storm_operator.plan_in_hand import PlanInHand
 from storm_operator.step_times import StepTimes
@@ -115,17 +116,19 @@ class ControlLoop:
             report = self._pass(specs)
         except AdapterError as error:
             return self.tell_out_of_reach(error, now)
-        report = replace(report, step_seconds=self.times.seconds())
-        self.listener.on_pass(report)
-        return report
+        return self._told(report)
 
     def tell_out_of_reach(self, error: AdapterError, at_seconds: float | None = None) -> PassReport:
         """The report of a pass that a peer was in the way of: what was decided before is of the past."""
         if at_seconds is None:
             self.times.clear()  # those of the last pass that was made
         began = self.clock.now() if at_seconds is None else at_seconds
-        hold = Hold(HoldReason.CLUSTER_UNREACHABLE, str(error))
-        report = PassReport(began, None, None, (((), hold),), step_seconds=self.times.seconds())
+        return self._told(report_of_unseen(began, str(error)))
+
+    def _told(self, report: PassReport) -> PassReport:
+        pending = self.plans.pending
+        open_plans = self.memory.proposals.waiting if pending is None else (*self.memory.proposals.waiting, pending)
+        report = replace(report, step_seconds=self.times.seconds(), open_plans=open_plans)
         self.listener.on_pass(report)
         return report
 
@@ -159,10 +162,10 @@ class ControlLoop:
         with self.times.step("cpu_limits"):
             served = serve_by_priority(snapshot, demand, groups, priority)
             self.memory.served = served.remembering(self.memory.served, snapshot)
-            self._follow_cpu_limits(snapshot, groups, served.limits, unmeasured_topologies(decisions))
+            in_force = self._follow_cpu_limits(snapshot, groups, served.limits, unmeasured_topologies(decisions))
             self._lift_limits_of_unmanaged(managed)
         limited = self.memory.limited
-        return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, limits_millicores=served.limits)
+        return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, limits_millicores=in_force)
 
     def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
         snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)
@@ -326,9 +329,10 @@ class ControlLoop:
         groups: tuple[Group, ...],
         limits: Mapping[Executor, float],
         unmeasured: AbstractSet[str],
-    ) -> None:
+    ) -> Mapping[Executor, float]:
         """Limits follow demand in every period, plan or no plan: they cost no restart. Of `unmeasured` topologies they
-        stay: demand is unknown."""
+        stay: demand is unknown. Those in force then."""
+        in_force: dict[Executor, float] = {}
         running = frozenset(executor for topology in snapshot.topologies for executor in topology.executors)
         pending = self.plans.pending
         unsettled = frozenset(pending.plan.topology_ids) if pending is not None else frozenset()
@@ -337,14 +341,17 @@ class ControlLoop:
         for group in groups:
             enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
             for topology_id in group.topology_ids:
-                if topology_id in unsettled:
-                    if enforced and topology_id not in unmeasured:
-                        self.applier.limits.rise(topology_id, limits)
-                    continue  # else its limits are those of the plan
-                if enforced:
-                    self.memory.limited |= {topology_id}
-                    if topology_id not in unmeasured:
-                        self.applier.limits.follow(topology_id, limits, running)
-                else:
+                settles = topology_id in unsettled  # its limits are those of the plan, or more
+                if not enforced and not settles:
                     self.applier.limits.lift(topology_id)
                     self.memory.limited -= {topology_id}
+                    continue
+                if not settles:
+                    self.memory.limited |= {topology_id}
+                if not enforced or topology_id in unmeasured:
+                    in_force |= self.applier.limits.in_force(topology_id)
+                elif settles:
+                    in_force |= self.applier.limits.rise(topology_id, limits)
+                else:
+                    in_force |= self.applier.limits.follow(topology_id, limits, running)
+        return in_force

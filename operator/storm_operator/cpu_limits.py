@@ -29,33 +29,35 @@ class CpuLimits:
         except MalformedDocument:
             return True
 
-    def _in_force(self, topology_id: str) -> Mapping[Executor, float]:
+    def in_force(self, topology_id: str) -> Mapping[Executor, float]:
         """None where they cannot be read: they are written anew as a whole, and nothing else must wait for them."""
         try:
             return self.documents.read_cpu_limits(topology_id)
         except MalformedDocument:
             return {}
 
-    def follow(self, topology_id: str, limits: Mapping[Executor, float], running: Collection[Executor]) -> bool:
-        """Between plans: write `limits` where they differ from those in force; whether anything was written.
+    def follow(
+        self, topology_id: str, limits: Mapping[Executor, float], running: Collection[Executor]
+    ) -> Mapping[Executor, float]:
+        """Between plans: write `limits` where they differ from those in force. Those in force then.
 
         Of those `running`, one that `limits` does not name (its demand is unknown) keeps the limit that it has. One
         that has ended keeps none: it may come back with other tuples, as where numbers of executors fall and rise.
         """
-        in_force = self._in_force(topology_id)
+        in_force = self.in_force(topology_id)
         own = {executor: limit for executor, limit in limits.items() if executor.topology_id == topology_id}
         wanted = {**{executor: limit for executor, limit in in_force.items() if executor in running}, **own}
-        if wanted == dict(in_force):
-            return False
-        self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, wanted)
-        return True
+        if wanted != dict(in_force):
+            self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, wanted)
+        return wanted
 
-    def rise(self, topology_id: str, limits: Mapping[Executor, float]) -> None:
-        """While a plan settles its limits stand, but whoever needs more has it at once."""
-        in_force = self._in_force(topology_id)
+    def rise(self, topology_id: str, limits: Mapping[Executor, float]) -> Mapping[Executor, float]:
+        """While a plan settles its limits stand, but whoever needs more has it at once. Those in force then."""
+        in_force = self.in_force(topology_id)
         higher = {executor: max(limit, limits.get(executor, 0.0)) for executor, limit in in_force.items()}
         if higher != dict(in_force):
             self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, higher)
+        return higher
 
     def lift(self, topology_id: str) -> None:
         """Nobody is to be held to a limit any more."""
@@ -65,7 +67,7 @@ class CpuLimits:
     def raise_for(self, plan: Plan) -> None:
         """Limits rise before a move: nobody may starve while both old and new place need CPU."""
         for topology_id in plan.topology_ids:
-            old = self._in_force(topology_id)
+            old = self.in_force(topology_id)
             new = _limits_of(plan, topology_id)
             # An executor without a limit so far is not given one by a move that is not finished.
             raised = {executor: max(millicores, new.get(executor, 0.0)) for executor, millicores in old.items()}
@@ -76,14 +78,14 @@ class CpuLimits:
 
         Once the plan is verified the limits follow demand (`follow`).
         """
-        settling = settling_limits(plan)
+        settling = _settling_limits(plan)
         for topology_id in plan.topology_ids:
             limits = {executor: settling[executor] for executor in _limits_of(plan, topology_id)}
             self.documents.write_cpu_limits(topology_id, plan.id, limits)
 
 
-def settling_limits(plan: Plan) -> dict[Executor, float]:
-    """The limits while the plan settles. Pure."""
+def _settling_limits(plan: Plan) -> dict[Executor, float]:
+    """The limits with which the plan begins to settle. Pure."""
     restarted = frozenset(plan.restarted_workers)
     return {
         executor: limit * (WARM_UP_FACTOR if plan.target.slot_of.get(executor) in restarted else 1.0)

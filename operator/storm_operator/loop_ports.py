@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from storm_operator.core.decision import Decision
+from storm_operator.core.decision import Decision, Hold, HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.learned_profile import ProfileReading
@@ -87,7 +87,15 @@ class PassReport:
     limited: frozenset[str] = frozenset()
     """Ids of the topologies whose executors are held to their CPU limits."""
     limits_millicores: Mapping[Executor, float] = field(default_factory=dict)
-    """What executors of these are held to between plans."""
+    """What executors of these are held to, as it is kept for the agents: between plans, and while one settles."""
+    open_plans: tuple[PlanRecord, ...] = ()
+    """Those that wait for a person or are in hand as the pass ends, whoever made them: an earlier life of the operator
+    told its own listeners."""
+
+
+def report_of_unseen(at_seconds: float, why: str) -> PassReport:
+    """Of a pass that could not see the cluster; `why` in words."""
+    return PassReport(at_seconds, None, None, (((), Hold(HoldReason.CLUSTER_UNREACHABLE, why)),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,19 +34,15 @@ class Given:
     limited: frozenset[str] = frozenset()
 
 
-def view_of_pass(report: PassReport, before: PassView, plan_limits: Mapping[Executor, float]) -> PassView:
-    """The view of `report`; of the pass `before`, where this one could not see the cluster.
-
-    `plan_limits` are those of the plan that settles, if one does: they hold until it is verified.
-    """
+def view_of_pass(report: PassReport, before: PassView) -> PassView:
+    """The view of `report`; of the pass `before`, where this one could not see the cluster."""
     decisions = tuple(decision_view(ids, decision) for ids, decision in report.decisions)
     if report.snapshot is None:
         return replace(before, at_seconds=report.at_seconds, decisions=decisions)
     demand = report.demand.millicores if report.demand else {}
-    limited = report.limited | {executor.topology_id for executor in plan_limits}
-    limits = {e: limit for e, limit in {**report.limits_millicores, **plan_limits}.items() if e.topology_id in limited}
     managed = frozenset(topology_id for ids, _ in report.decisions for topology_id in ids)
-    seen = view_of_snapshot(report.snapshot, Given(demand, limits, limited), managed)
+    given = Given(demand, report.limits_millicores, report.limited)
+    seen = view_of_snapshot(report.snapshot, given, managed)
     return replace(seen, at_seconds=report.at_seconds, decisions=decisions)
 
 

@@ -16,10 +16,8 @@ from storm_operator.console.plan_view import PlanView, scene_of_plan, view_of_pl
 from storm_operator.console.traffic_view import NO_TRAFFIC
 from storm_operator.console.views import DecisionView, PassView
 from storm_operator.core.forecast import ComponentKey, LoadForecast
-from storm_operator.core.model import Executor
 from storm_operator.core.parallelism import HeldResize
-from storm_operator.core.plan_record import PlanRecord, PlanState
-from storm_operator.cpu_limits import settling_limits
+from storm_operator.core.plan_record import PlanRecord
 from storm_operator.loop_ports import PassReport
 
 KEPT_PLANS = 50
@@ -125,11 +123,13 @@ class Watcher:
     def on_pass(self, report: PassReport) -> None:
         with self._lock:
             before = self.seen
-            view = view_of_pass(report, before.view, _limits_of_settling(before))
+            for record in report.open_plans:
+                before = _having(before, record)
+            view = view_of_pass(report, before.view)
             loads: tuple[LoadView, ...] = ()
             if report.snapshot is not None:
                 loads = load_views(report.snapshot, report.forecasts, self._forecasts)
-                self._forecasts = report.forecasts
+            self._forecasts = report.forecasts  # none where nothing was seen: those of before are not of this period
             number = before.passes + 1
             kept = _kept(number, view, loads, report.snapshot is not None)
             self.seen = replace(
@@ -143,11 +143,7 @@ class Watcher:
 
     def on_record(self, record: PlanRecord) -> None:
         with self._lock:
-            known = self.seen.plan(record.plan.id)
-            fresh = KnownPlan(record) if known is None else replace(known, record=record)
-            others = tuple(one for one in self.seen.plans if one is not known)
-            plans = sorted((*others, fresh), key=lambda one: (one.record.plan.created_at_seconds, one.record.plan.id))
-            self.seen = replace(self.seen, plans=tuple(plans[-KEPT_PLANS:]), plan_changes=self.seen.plan_changes + 1)
+            self.seen = _having(self.seen, record)
 
     def on_held_resizes(self, held: Mapping[str, HeldResize]) -> None:
         """See `executor_counts.ExecutorCounts`: after a pass, beside what its report says."""
@@ -155,6 +151,20 @@ class Watcher:
             if held != self.seen.held_resizes:
                 changes = self.seen.held_changes + 1
                 self.seen = replace(self.seen, held_resizes=dict(held), held_changes=changes)
+
+
+def _having(seen: Seen, record: PlanRecord) -> Seen:
+    """With `record` among the last plans; of those that are over the oldest go, of those that wait none."""
+    known = seen.plan(record.plan.id)
+    if known is not None and known.record == record:
+        return seen
+    fresh = KnownPlan(record) if known is None else replace(known, record=record)
+    others = (one for one in seen.plans if one is not known)
+    plans = sorted((*others, fresh), key=lambda one: (one.record.plan.created_at_seconds, one.record.plan.id))
+    over = [one for one in plans if one.record.state.is_final]
+    surplus = {one.record.plan.id for one in over[: max(0, len(plans) - KEPT_PLANS)]}
+    kept = tuple(one for one in plans if one.record.plan.id not in surplus)
+    return replace(seen, plans=kept, plan_changes=seen.plan_changes + 1)
 
 
 def _kept(number: int, view: PassView, loads: tuple[LoadView, ...], is_measured: bool) -> KeptPass:
@@ -198,15 +208,3 @@ def _with_scene(known: KnownPlan, report: PassReport) -> KnownPlan:
     if snapshot.assignment.restricted_to(plan.topology_ids).slot_of != plan.base.slot_of:
         return known
     return replace(known, scene=squeezed(to_bytes(scene_of_plan(plan, snapshot))))
-
-
-def _limits_of_settling(seen: Seen) -> Mapping[Executor, float]:
-    """Of the plan that is being applied or settles: until it is verified its limits hold, not those of demand.
-
-    There is one at most; plans that wait for a person may have been made after it.
-    """
-    records = (known.record for known in reversed(seen.plans))
-    record = next((one for one in records if one.state in (PlanState.APPLYING, PlanState.SETTLING)), None)
-    if record is None or not record.enforce_cpu:
-        return {}
-    return settling_limits(record.plan) if record.state is PlanState.SETTLING else record.plan.cpu_limits_millicores

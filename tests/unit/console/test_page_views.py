@@ -7,15 +7,17 @@ from dataclasses import replace
 import pytest
 
 from builders import chain_topology, even_traffic, placed, same_demand, snapshot, supervisors
-from console_scene import page_scene, unseen
-from loop_scene import RATE, SPREAD, WORDS
+from console_scene import PageScene, page_scene, reborn, unseen
+from loop_scene import RATE, SPREAD, WORDS, with_mode
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.console.documents import document
 from storm_operator.console.pass_view import NOTHING_SEEN, Given, view_of_pass, view_of_snapshot
 from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
 from storm_operator.console.views import TrafficView
+from storm_operator.console.watcher import KEPT_PLANS
 from storm_operator.core.model import ExecutorLoad
 from storm_operator.core.plan_record import PlanState
+from storm_operator.core.settings import Mode
 from storm_operator.loop_ports import PassReport
 from storm_operator.operator_metrics import ClusterMetrics
 from storm_operator.operator_metrics.durations import Durations
@@ -180,7 +182,7 @@ def test_who_is_held_to_less_than_it_needs_is_shown_with_what_it_has() -> None:
     report = PassReport(
         1.0, PICTURE, same_demand((WORDS,), 200.0), (), limited=frozenset({"words"}), limits_millicores=held
     )
-    shown = view_of_pass(report, NOTHING_SEEN, {}).executors[0]
+    shown = view_of_pass(report, NOTHING_SEEN).executors[0]
     assert (shown.tasks, shown.demand_millicores, shown.limit_millicores) == (first.label, 200.0, 30.0)
 
 
@@ -206,6 +208,30 @@ def test_limits_of_a_plan_that_settles_are_shown_also_when_another_has_been_prop
     assert page.get("plans")["plans"][0]["state"] == "Proposed"
     shown = {one["tasks"]: one["limit_millicores"] for one in page.get("view")["executors"]}
     assert shown == {executor.label: limit for executor, limit in in_force.items()}
+
+
+def shown_limits(page: PageScene) -> dict[str, float | None]:
+    """In millicores, by tasks."""
+    return {one["tasks"]: one["limit_millicores"] for one in page.get("view")["executors"]}
+
+
+def test_limits_that_have_risen_while_a_plan_settles_are_shown_as_they_are() -> None:
+    page = page_scene(passes=1)
+    page.played.cluster.limits["words"] = dict.fromkeys(WORDS.executors, 1.0)
+    page.played.run()
+    in_force = page.played.cluster.limits["words"]
+    assert page.get("plans")["plans"][0]["state"] == "Settling"
+    assert min(in_force.values()) > 1.0, "load needs more than that"
+    assert shown_limits(page) == {executor.label: limit for executor, limit in in_force.items()}
+
+
+def test_executors_whose_need_is_not_known_are_shown_with_the_limit_that_they_keep() -> None:
+    page = page_scene(passes=6)
+    page.played.cluster.limits["words"] = dict.fromkeys(WORDS.executors, 77.0)
+    page.played.observer.missing = True
+    page.played.run()
+    assert page.get("view")["decisions"][0]["reason"] == "MetricsIncomplete"
+    assert shown_limits(page) == {executor.label: 77.0 for executor in WORDS.executors}
 
 
 def test_a_cluster_that_cannot_be_seen_is_shown_as_it_was_with_its_age() -> None:
@@ -262,3 +288,54 @@ def test_forecast_and_actual_are_of_the_same_period() -> None:
     assert {name: one["forecast_per_second"] for name, one in loads.items()} == {
         one["component"]: one["next_per_second"] for one in first["components"]
     }
+
+
+def test_after_a_pass_that_saw_nothing_no_forecast_is_compared_with_what_arrived() -> None:
+    """It was made for the period in which nobody looked."""
+    page = page_scene(passes=3)
+    unseen(page.played, AdapterError("no Nimbus answers"))
+    page.played.run()
+    page.played.run()
+    *_, blind, following = page.get("forecasts")["passes"]
+    assert {one["forecast_per_second"] for one in blind["components"]} == {None}
+    assert None not in {one["arrived_per_second"] for one in blind["components"]}
+    assert None not in {one["forecast_per_second"] for one in following["components"]}
+
+
+def test_a_plan_that_waits_is_known_to_the_next_life_of_the_operator() -> None:
+    """Taken up again, and not told of again: whoever listens to the new life has not heard of it."""
+    recommend, before = with_mode(Mode.RECOMMEND), page_scene(passes=0)
+    before.played.run(recommend)
+    (waiting,) = before.played.loop.memory.proposals.waiting
+    page = reborn(before)
+    page.played.loop.desk.take_up(waiting)
+    page.played.run(recommend)
+    (decision,) = page.get("view")["decisions"]
+    (plan,) = page.get("plans")["plans"]
+    assert (plan["id"], plan["waits_for_approval"]) == (decision["plan_id"], True)
+    assert page.ask(f"plans/{plan['id']}/scene").status == 200
+    assert page.played.audience.records == []
+
+
+def test_a_plan_that_settles_is_known_to_the_next_life_of_the_operator() -> None:
+    before = page_scene(passes=1)
+    page = reborn(before)
+    page.played.loop.recover()
+    page.played.run()
+    (plan,) = page.get("plans")["plans"]
+    assert (plan["id"], plan["state"]) == (before.played.loop.memory.records[-1].plan.id, "Settling")
+    explained = page.get("topologies/words/explanation")["parts"]
+    assert next(part["sentences"][0] for part in explained if part["title"] == "Last plan").startswith(plan["id"])
+
+
+def test_a_plan_that_waits_is_kept_however_many_come_after_it() -> None:
+    page = page_scene(passes=1)
+    record = page.played.loop.memory.records[-1]
+    for number in range(KEPT_PLANS + 10):
+        made = replace(record.plan, id=f"q-{number}", created_at_seconds=record.plan.created_at_seconds + number)
+        state = PlanState.VERIFIED if number else PlanState.PROPOSED
+        page.watcher.on_record(replace(record, plan=made, state=state, approved_by=""))
+    plans = page.get("plans")["plans"]
+    assert len(plans) == KEPT_PLANS
+    assert [plan["id"] for plan in plans if plan["waits_for_approval"]] == ["q-0"]
+    assert plans[0]["id"] == f"q-{KEPT_PLANS + 9}"

@@ -80,16 +80,15 @@ class SnapshotObserver:
 def with_supervisors_as_told(
     snapshot: ClusterSnapshot, capacities: Mapping[str, float], leaving: Collection[str]
 ) -> ClusterSnapshot:
-    """The snapshot with these capacities, and without the supervisors that leave."""
+    """The snapshot with these capacities, and with the supervisors that leave apart from the others."""
     if not capacities and not leaving:
         return snapshot
-    stay = (supervisor for supervisor in snapshot.supervisors if supervisor.id not in leaving)
+    told = tuple(
+        replace(supervisor, cpu_capacity_millicores=capacities.get(supervisor.id, supervisor.cpu_capacity_millicores))
+        for supervisor in snapshot.supervisors
+    )
     return replace(
         snapshot,
-        supervisors=tuple(
-            replace(
-                supervisor, cpu_capacity_millicores=capacities.get(supervisor.id, supervisor.cpu_capacity_millicores)
-            )
-            for supervisor in stay
-        ),
+        supervisors=tuple(supervisor for supervisor in told if supervisor.id not in leaving),
+        leaving=tuple(supervisor for supervisor in told if supervisor.id in leaving),
     )

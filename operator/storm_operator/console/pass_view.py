@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from storm_operator.console.traffic_view import NO_TRAFFIC, topology_rates, traffic_view
@@ -17,7 +17,7 @@ from storm_operator.console.views import (
     WorkerView,
 )
 from storm_operator.core.decision import Decision, Hold
-from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot, in_order
+from storm_operator.core.model import Assignment, Executor, Supervisor, Topology, WorkerSlot, in_order
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
 from storm_operator.loop_ports import PassReport
 
@@ -42,7 +42,8 @@ def view_of_pass(report: PassReport, before: PassView) -> PassView:
     demand = report.demand.millicores if report.demand else {}
     managed = frozenset(topology_id for ids, _ in report.decisions for topology_id in ids)
     given = Given(demand, report.limits_millicores, report.limited)
-    seen = view_of_snapshot(report.snapshot, given, managed)
+    hosts = {supervisor.id: supervisor.host for supervisor in before.supervisors}
+    seen = view_of_snapshot(report.snapshot, given, managed, hosts=hosts)
     return replace(seen, at_seconds=report.at_seconds, decisions=decisions)
 
 
@@ -51,17 +52,21 @@ def view_of_snapshot(
     given: Given,
     managed: frozenset[str] = frozenset(),
     assignment: Assignment | None = None,
+    hosts: Mapping[str, str] | None = None,
 ) -> PassView:
     """The cluster without decisions; under `assignment` in place of the one in force, where one is given.
 
-    Supervisors come by host: their ids tell people nothing.
+    Supervisors come by host: their ids tell people nothing. `hosts` by id are those of before, for whom Storm no longer
+    sees.
     """
-    by_host = tuple(sorted(snapshot.supervisors, key=lambda supervisor: (supervisor.host, supervisor.id)))
-    snapshot = replace(snapshot, supervisors=by_host)
     assignment = snapshot.assignment if assignment is None else assignment
+    staying = {supervisor.id for supervisor in snapshot.supervisors}
+    everywhere = _supervisors_in_use(snapshot, assignment, hosts or {})
+    by_host = tuple(sorted(everywhere, key=lambda supervisor: (supervisor.host, supervisor.id)))
+    snapshot = replace(snapshot, supervisors=by_host, leaving=())
     executors = tuple(in_order(e for topology in snapshot.topologies for e in topology.executors))
     positions = {supervisor.id: at for at, supervisor in enumerate(snapshot.supervisors)}
-    workers = {slot: held for slot, held in assignment.workers().items() if slot.supervisor_id in positions}
+    workers = assignment.workers()
     worker_at = {slot: at for at, slot in enumerate(workers)}
     place = [worker_at.get(slot) if (slot := assignment.slot_of.get(e)) else None for e in executors]
     return PassView(
@@ -71,7 +76,7 @@ def view_of_snapshot(
         completeness=snapshot.completeness.ratio,
         age_seconds=snapshot.completeness.known_age_seconds,
         problems=snapshot.completeness.problems,
-        supervisors=_supervisors(snapshot, workers),
+        supervisors=_supervisors(snapshot, workers, staying),
         workers=tuple(_worker(slot, held, positions, snapshot) for slot, held in workers.items()),
         executors=tuple(_executor(e, at, snapshot, given) for e, at in zip(executors, place, strict=True)),
         topologies=_topologies(snapshot, assignment, given, managed),
@@ -88,8 +93,21 @@ def decision_view(topology_ids: tuple[str, ...], decision: Decision) -> Decision
     return DecisionView(topology_ids, "plan", "", decision.reason, decision.id, decision.gain_percent)
 
 
+def _supervisors_in_use(
+    snapshot: ClusterSnapshot, assignment: Assignment, hosts: Mapping[str, str]
+) -> tuple[Supervisor, ...]:
+    """Those that Storm sees or that leave, and what else executors are placed on, in force or by `assignment`."""
+    known = (*snapshot.supervisors, *snapshot.leaving)
+    ports: dict[str, set[int]] = {}
+    for slot in {*snapshot.assignment.slot_of.values(), *assignment.slot_of.values()}:
+        ports.setdefault(slot.supervisor_id, set()).add(slot.port)
+    unseen = ports.keys() - {supervisor.id for supervisor in known}
+    gone = (Supervisor(one, hosts.get(one, one), tuple(sorted(ports[one])), availability=0.0) for one in unseen)
+    return (*known, *gone)
+
+
 def _supervisors(
-    snapshot: ClusterSnapshot, workers: Mapping[WorkerSlot, Sequence[Executor]]
+    snapshot: ClusterSnapshot, workers: Mapping[WorkerSlot, Sequence[Executor]], staying: Collection[str]
 ) -> tuple[SupervisorView, ...]:
     used = Counter(slot.supervisor_id for slot in workers)
     held = Counter({slot.supervisor_id: 0 for slot in workers})
@@ -105,6 +123,7 @@ def _supervisors(
             cpu_used_millicores=snapshot.supervisor_cpu_millicores.get(one.id),
             cpu_capacity_millicores=one.cpu_capacity_millicores,
             availability=one.availability,
+            is_leaving=one.id not in staying,
         )
         for one in snapshot.supervisors
     )

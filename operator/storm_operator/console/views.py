@@ -11,7 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SupervisorView:
-    """One machine. `slots` is how many workers it has room for, `workers` and `executors` what it runs."""
+    """One machine. `slots` is how many workers it has room for, `workers` and `executors` what it runs.
+
+    `is_leaving`: it is being emptied, or Storm no longer sees it (its `host` is its id where that was never seen).
+    Nothing is placed there.
+    """
 
     id: str
     host: str
@@ -21,6 +25,7 @@ class SupervisorView:
     cpu_used_millicores: float | None
     cpu_capacity_millicores: float | None
     availability: float
+    is_leaving: bool
 
 
 @dataclass(frozen=True, slots=True)

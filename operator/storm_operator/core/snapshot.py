@@ -121,6 +121,9 @@ class ClusterSnapshot:
     history: tuple[LoadPeriod, ...] = ()
     unheard_seconds: float = 0.0
     """For so long before this period the policy that is asked was not heard (`missed_turns`)."""
+    leaving: tuple[Supervisor, ...] = ()
+    """Supervisors that are to be emptied, none of `supervisors`: nothing may be placed there, and what runs there is to
+    move. Told by who scales them, and so in no file."""
 
     def __post_init__(self) -> None:
         for name in ("loads", "supervisor_cpu_millicores", "rates", "worker_pids"):

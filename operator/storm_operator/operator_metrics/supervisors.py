@@ -15,14 +15,15 @@ PAIRS = "supervisor_traffic_tuples_per_second"
 def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Iterator[Reading]:
     """Series carry the supervisor's host, as agents do.
 
-    Where two have the same (one that was lost is known for a while beside the one in its place), it has one series.
+    Those that are being emptied are there until they have gone. Where two have the same host (one that was lost is
+    known for a while beside the one in its place), it has one series.
     """
     needs = None if demand is None else demand.of_now()
     by_supervisor: dict[str, dict[Executor, WorkerSlot]] = {}
     for executor, slot in snapshot.assignment.slot_of.items():
         by_supervisor.setdefault(slot.supervisor_id, {})[executor] = slot
     by_host: dict[str, list[Supervisor]] = {}
-    for supervisor in snapshot.supervisors:
+    for supervisor in (*snapshot.supervisors, *snapshot.leaving):
         by_host.setdefault(supervisor.host, []).append(supervisor)
     for host, supervisors in by_host.items():
         there = {e: slot for one in supervisors for e, slot in by_supervisor.get(one.id, {}).items()}
@@ -52,7 +53,7 @@ def pair_readings(snapshot: ClusterSnapshot) -> Iterator[Reading]:
     """Tuples per second by ordered pair of supervisors, over the topologies whose figures are complete."""
     incomplete = snapshot.completeness.incomplete_topologies
     complete = [topology.id for topology in snapshot.topologies if topology.id not in incomplete]
-    hosts = {supervisor.id: supervisor.host for supervisor in snapshot.supervisors}
+    hosts = {supervisor.id: supervisor.host for supervisor in (*snapshot.supervisors, *snapshot.leaving)}
     flows = snapshot.traffic.by_supervisor(snapshot.assignment.restricted_to(complete))
     by_hosts: dict[tuple[str, str], float] = {}
     for (a, b), tuples in flows.items():

@@ -106,6 +106,19 @@ def status_of(page: PageScene) -> str:
     return console.export_text()
 
 
+def test_a_supervisor_that_is_being_emptied_is_told() -> None:
+    page = page_scene(passes=8)
+    view = page.get("view")
+    free = [one for one in view["supervisors"] if not one["workers"]]
+    for supervisor in free:
+        supervisor["is_leaving"] = True
+    console = Console(width=120, record=True, file=StringIO(), highlight=False)
+    console.print(status_view("nimbus:6627", view, []))
+    rows = [line for line in console.export_text().splitlines() if "(leaving)" in line]
+    assert len(rows) == len(free) > 0
+    assert all("empty" in row and "slots" not in row for row in rows)
+
+
 def test_figures_of_a_cluster_that_could_not_be_seen_are_not_told_as_those_of_now() -> None:
     page = page_scene(passes=2)
     seen_at = page.get("view")["at_seconds"]

@@ -10,12 +10,13 @@ from builders import chain_topology, even_traffic, placed, same_demand, snapshot
 from console_scene import PageScene, page_scene, reborn, unseen
 from loop_scene import RATE, SPREAD, WORDS, with_mode
 from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.observer import with_supervisors_as_told
 from storm_operator.console.documents import document
 from storm_operator.console.pass_view import NOTHING_SEEN, Given, view_of_pass, view_of_snapshot
 from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
 from storm_operator.console.views import TrafficView
 from storm_operator.console.watcher import KEPT_PLANS
-from storm_operator.core.model import ExecutorLoad
+from storm_operator.core.model import Assignment, ExecutorLoad
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.loop_ports import PassReport
@@ -154,6 +155,28 @@ def test_an_executor_without_a_place_has_no_worker_and_its_traffic_no_level() ->
     assert view.executors[0].worker is None
     levels = levels_of(view.traffic)
     assert levels["between_supervisors"] + levels["between_workers"] == pytest.approx(RATE)
+
+
+def test_what_runs_on_a_supervisor_that_is_being_emptied_has_its_place_and_its_traffic() -> None:
+    emptied = with_supervisors_as_told(PICTURE, {}, {"s3"})
+    assert [supervisor.id for supervisor in emptied.supervisors] == ["s1", "s2"]
+    seen, whole = view_of_snapshot(emptied, Given()), view_of_snapshot(PICTURE, Given())
+    assert [(one.id, one.is_leaving) for one in seen.supervisors] == [("s1", False), ("s2", False), ("s3", True)]
+    staying = tuple(replace(one, is_leaving=False) for one in seen.supervisors)
+    assert replace(seen, supervisors=staying) == whole
+
+
+def test_a_supervisor_that_storm_no_longer_sees_is_shown_for_as_long_as_executors_are_placed_there() -> None:
+    lost = replace(PICTURE, supervisors=PICTURE.supervisors[:2])
+    before = view_of_pass(PassReport(1.0, PICTURE, None, ()), NOTHING_SEEN)
+    for known, host in ((before, before.supervisors[2].host), (NOTHING_SEEN, "s3")):
+        seen = view_of_pass(PassReport(2.0, lost, None, ()), known)
+        (gone,) = [one for one in seen.supervisors if one.is_leaving]
+        assert (gone.id, gone.host, gone.executors, gone.cpu_capacity_millicores) == ("s3", host, 2, None)
+        assert None not in {one.worker for one in seen.executors}
+        assert sum(levels_of(seen.traffic).values()) == pytest.approx(PICTURE.traffic.total())
+    moved = {e: slot for e, slot in SPREAD.items() if slot.supervisor_id != "s3"}
+    assert len(view_of_snapshot(replace(lost, assignment=Assignment(moved)), Given()).supervisors) == 2
 
 
 def test_of_very_many_flows_the_heaviest_are_shown_and_the_others_counted() -> None:

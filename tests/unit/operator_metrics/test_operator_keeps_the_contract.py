@@ -8,11 +8,15 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from builders import even_traffic, snapshot, supervisors
 from history_scene import small_scenario, specs_of
 from kube_builders import NOW_SECONDS, plan, plan_record
+from loop_scene import RATE, SPREAD, WORDS
+from storm_operator.adapters.observer import with_supervisors_as_told
 from storm_operator.adapters.peer_calls import CallOutcome, Peer
 from storm_operator.core.direct_plan import reverse_plan
 from storm_operator.core.plan_record import PlanState
+from storm_operator.loop_ports import PassReport
 from storm_operator.metric_contract import BY_NAME, OPERATOR_METRICS, Kind
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
 from storm_operator.operator_metrics.plans import last_plan_readings
@@ -99,6 +103,19 @@ def test_traffic_by_level_adds_up(played: Played) -> None:
     assert found["inter_supervisor_traffic_ratio"]["wordcount",] == pytest.approx(
         levels["inter_supervisor"] / sum(levels.values())
     )
+
+
+def test_a_supervisor_that_is_being_emptied_is_told_by_its_host_until_it_has_gone() -> None:
+    cpu = dict.fromkeys(("s1", "s2", "s3"), 100.0)
+    picture = snapshot((WORDS,), supervisors(3), SPREAD, rates=even_traffic(WORDS, RATE), supervisor_cpu=cpu)
+    told = []
+    for seen in (picture, with_supervisors_as_told(picture, {}, {"s2"})):
+        operator = OperatorMetrics(RunMode.KUBERNETES)
+        operator.cluster(NIMBUS).on_pass(PassReport(NOW_SECONDS, seen, None, ()))
+        told.append(series(operator))
+    whole, emptied = told
+    for name in ("supervisor_traffic_tuples_per_second", "supervisor_executors", "supervisor_cpu_used_cores"):
+        assert emptied[name] == whole[name]
 
 
 def test_the_plan_is_told_with_what_it_promised_and_what_came(played: Played) -> None:

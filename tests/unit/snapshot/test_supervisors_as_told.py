@@ -39,6 +39,12 @@ def test_capacity_is_what_can_be_given_not_what_is() -> None:
     assert told.supervisors[1] == picture().supervisors[1]
 
 
+def test_a_supervisor_that_is_to_be_emptied_is_kept_apart_with_its_capacity() -> None:
+    told = with_supervisors_as_told(picture(), {"s2": 4000.0}, {"s2"})
+    assert [supervisor.id for supervisor in told.supervisors] == ["s1"]
+    assert [(one.id, one.cpu_capacity_millicores) for one in told.leaving] == [("s2", 4000.0)]
+
+
 def test_executors_of_a_supervisor_that_is_to_be_emptied_move_at_once() -> None:
     told = with_supervisors_as_told(picture(), {}, {"s2"})
     settings, demand = placement_settings([LINE]), same_demand([LINE], 100)

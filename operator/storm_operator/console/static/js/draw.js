@@ -53,7 +53,7 @@ function drawSupervisor(context, box, { view }, { colours, transform }, crossing
   }
   drawCpu(context, box.x + 13, box.y + 32, box.wide - 26, supervisor.cpu_used_millicores, supervisor.cpu_capacity_millicores, colours);
   if (!supervisor.workers && transform.scale > 0.4) {
-    text(context, `empty · ${supervisor.slots} free slots`, box.x + box.wide / 2, box.y + box.high / 2 + 16, `12.5px ${FONT}`, colours.soft, "center");
+    text(context, supervisor.is_leaving ? "empty" : `empty · ${supervisor.slots} free slots`, box.x + box.wide / 2, box.y + box.high / 2 + 16, `12.5px ${FONT}`, colours.soft, "center");
   }
   context.globalAlpha = 1;
 }
@@ -63,7 +63,8 @@ function drawSupervisorName(context, box, { view }, { colours, transform }) {
   const supervisor = view.supervisors[box.at];
   const size = Math.min(22, Math.max(13.5, 9.5 / transform.scale));
   const used = supervisor.cpu_used_millicores, all = supervisor.cpu_capacity_millicores;
-  const right = used === undefined ? "" : used === null || !all ? "CPU unknown" : `${Math.round((100 * used) / all)}%`;
+  const cpu = used === undefined ? "" : used === null || !all ? "CPU unknown" : `${Math.round((100 * used) / all)}%`;
+  const right = [supervisor.is_leaving && "leaving", cpu].filter(Boolean).join(" · ");
   const font = `650 ${size}px ${FONT}`, halo = colours.card;
   text(context, right, box.x + box.wide - 13, box.y + 19, `600 ${size - 1}px ${FONT}`, colours.soft, "right", halo);
   const room = box.wide - 34 - context.measureText(right).width;

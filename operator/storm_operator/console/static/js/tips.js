@@ -33,6 +33,7 @@ function factsOfSupervisor(view, one, at) {
     ["sends to others", `${figure(sum((flow) => flow.source === at))}/s`],
     ["gets from others", `${figure(sum((flow) => flow.target === at))}/s`],
     ["availability", `${figure(100 * one.availability)}%`],
+    ...(one.is_leaving ? [["leaving", "nothing is placed here any more"]] : []),
   ];
 }
 

@@ -44,22 +44,28 @@ class NothingManaged(NotToBeHad):
 
 
 def status(url: Url = DEFAULT_URL, cluster: Cluster = None, output: Form = Output.TABLE) -> None:
-    """Topologies, how they fare, what was decided last, and where everything runs. Asks a running operator."""
+    """Topologies, how they fare, what was decided last, and where everything runs. Asks a running operator.
+
+    Ends with 1 where it cannot tell of one of the clusters, after it has told of the others.
+    """
     try:
-        found = [_status_of(url, name) for name in _cluster_names(url, cluster)]
+        names = _cluster_names(url, cluster)
     except NothingManaged as error:
         if output is Output.TABLE:
             _fail("status", str(error))
-        found = []
+        names = []
     except NotToBeHad as error:
         _fail("status", str(error))
+    found, troubles = _all_statuses(url, names)
     with written_out("status"):
         if output is Output.JSON:
             typer.echo(json.dumps({"version": VERSION, "clusters": found}, indent=2))
-            return
-        console = _console()
-        for one in found:
-            console.print(status_view(one["name"], one["view"], one["plans"]))
+        else:
+            console = _console()
+            for one in found:
+                console.print(status_view(one["name"], one["view"], one["plans"]))
+    if troubles:
+        _fail("status", "; ".join(troubles))
 
 
 def explain(
@@ -83,6 +89,17 @@ def explain(
 def _console() -> Console:
     """Not `markup`: names are the users' own, and may have brackets in them."""
     return Console(highlight=False, markup=False, emoji=False)
+
+
+def _all_statuses(url: str, clusters: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Of each cluster that the operator can tell of; and why it cannot of the others, by name."""
+    found, troubles = [], []
+    for cluster in clusters:
+        try:
+            found.append(_status_of(url, cluster))
+        except NotToBeHad as error:
+            troubles.append(f"{cluster}: {error}")
+    return found, troubles
 
 
 def _status_of(url: str, cluster: str) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from storm_operator.adapters.errors import AdapterError
@@ -39,6 +40,8 @@ class AroundPasses:
     before: Callable[[], None] = lambda: None
     after: Callable[[Mapping[str, TopologySpec], PassReport], object] = lambda *_: None
     ended: PassEnded = lambda *_: None
+    waits: Callable[[AdapterError], None] = lambda _: None
+    """Told at each try why nothing has begun yet: there is no pass that would say it."""
 
 
 def run_forever(
@@ -89,6 +92,16 @@ class _Obstacle:
             self.say(sentence)
 
 
+@contextmanager
+def _telling(waits: Callable[[AdapterError], None]) -> Iterator[None]:
+    """What is in the way goes on to whoever handles it."""
+    try:
+        yield
+    except AdapterError as error:
+        waits(error)
+        raise
+
+
 def _run_passes(
     folder: TopologyFolder,
     lifecycle: LifecycleManager,
@@ -105,12 +118,13 @@ def _run_passes(
         if specs:
             loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
         try:
-            if not begun:
-                around.begin()
-                begun = True
-            if not recovered:
-                loop.recover()  # before anything else: a plan half in force must not meet another plan
-                recovered = True
+            with _telling(around.waits):
+                if not begun:
+                    around.begin()
+                    begun = True
+                if not recovered:
+                    loop.recover()  # before anything else: a plan half in force must not meet another plan
+                    recovered = True
             lifecycle.step(specs, time.time(), loop.being_moved)
             around.before()
             report = loop.run_once(specs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -32,7 +33,7 @@ from storm_operator.history.settings import (
 from storm_operator.http_listening import HttpServer
 from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
-from storm_operator.loop_ports import Audience, Listener
+from storm_operator.loop_ports import Audience, Listener, report_of_unseen
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
 from storm_operator.standalone import AroundPasses, run_forever, stop_on_signals
 from storm_operator.suspended_here import SuspendedHere
@@ -181,6 +182,7 @@ def standalone(
             before=before,
             after=after,
             ended=told.pass_ended,
+            waits=lambda error: page.watcher.on_pass(report_of_unseen(time.time(), str(error))),
         )
         begun = run_forever(followed, lifecycle, loop, stop, say, around)
     if begun:

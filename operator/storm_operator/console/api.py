@@ -15,7 +15,10 @@ from storm_operator.console.documents import to_bytes, unsqueezed
 from storm_operator.console.explain import held_view
 from storm_operator.console.messages import BadRequest, Request, Response, tag_of
 from storm_operator.console.routes import matched
+from storm_operator.console.views import PassView
 from storm_operator.console.watcher import Seen, Watcher
+
+NOTHING_YET = "no pass has been made yet: ask again in a moment"
 
 
 @dataclass(slots=True)
@@ -72,7 +75,7 @@ class Api:
         at = _number(request, "at")
         kept = seen.history.newest if at is None else seen.history.at(at)
         if kept is None:
-            raise BadRequest("no pass has been made yet: ask again in a moment", HTTPStatus.SERVICE_UNAVAILABLE)
+            raise BadRequest(NOTHING_YET, HTTPStatus.SERVICE_UNAVAILABLE)
         found = kept
         return self._unless_known(request, f"{seen.life}-{found.number}", lambda: found.view, is_gzip=True)
 
@@ -111,6 +114,8 @@ class Api:
     def _explanation(self, request: Request, values: Mapping[str, str]) -> Response:
         seen = self._cluster(request)
         found = seen.explain(values["topology"])
+        if found is None and seen.view.measured_at_seconds is None:
+            raise BadRequest(_why_never_seen(seen.view), HTTPStatus.SERVICE_UNAVAILABLE)
         if found is None:
             names = ", ".join(sorted(one.name for one in seen.view.topologies)) or "none at all"
             raise BadRequest(
@@ -143,6 +148,12 @@ class Api:
         if request.known_tag == quoted:
             return Response(HTTPStatus.NOT_MODIFIED, b"", tag=quoted)
         return Response(HTTPStatus.OK, make(), tag=quoted, is_gzip=is_gzip)
+
+
+def _why_never_seen(view: PassView) -> str:
+    """Which topologies there are nobody knows."""
+    told = [decision.message for decision in view.decisions]
+    return f"the cluster has not been seen yet: {'; '.join(told)}" if told else NOTHING_YET
 
 
 def _number(request: Request, name: str) -> float | None:

@@ -14,6 +14,7 @@ from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.manager_lock import HolderAwaited, ManagedByAnother
 from storm_operator.assembly import Assembly, assemble
+from storm_operator.console.watcher import Watcher
 from storm_operator.core.backoff import Retry, put_off
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.history.settings import HistoryRecorder, recorder_or_none
@@ -28,12 +29,12 @@ from storm_operator.kube.pod_limits import problem_reason
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher
 from storm_operator.kube.resize_news import resizes_pods
-from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS, SoleManager
+from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS, SoleManager, describe
 from storm_operator.kube.status import status_of
 from storm_operator.kube.submission import JobSubmitter
 from storm_operator.kube.topology_views import view_of
 from storm_operator.lifecycle_manager import LifecycleManager
-from storm_operator.loop_ports import Audience, Listener
+from storm_operator.loop_ports import Audience, Listener, report_of_unseen
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
 
 LONGEST_RETRY_SECONDS = 10.0
@@ -96,6 +97,7 @@ class ClusterRunner:
 
     def run(self, stop: threading.Event) -> None:
         """Until `stop`. Topologies are left running under the plans in force, with limits while anybody asks."""
+        self._watcher()  # from now on the page lists the cluster, whether it can be reached or not
         while not stop.is_set():
             started = time.monotonic()
             self.manager.awaits = False
@@ -151,13 +153,25 @@ class ClusterRunner:
         except HolderAwaited:  # most often a dead operator's session, which ends in some seconds
             return None
         except ManagedByAnother as error:
+            self._tell_page(describe(error.holder, self.nimbus))
             self._leave_to(error)
             return None
         except AdapterError as error:
+            if self.assembly is None:
+                self._tell_page(str(error))
             self.say(f"{self.nimbus}: {error}")
             reason = "KubernetesRefused" if isinstance(error, KubernetesError) else "ClusterUnreachable"
             self.owners.tell_trouble(str(error), reason)
             return None
+
+    def _watcher(self) -> Watcher | None:
+        return self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
+
+    def _tell_page(self, why: str) -> None:
+        """That the cluster is not seen, where there is no loop that could tell."""
+        watcher = self._watcher()
+        if watcher is not None:
+            watcher.on_pass(report_of_unseen(time.time(), why))
 
     def _leave_to(self, other: ManagedByAnother) -> None:
         """Once that one has gone, this loop begins as after a restart."""
@@ -272,7 +286,7 @@ class ClusterRunner:
         self.registry.note_answer(self.nimbus)
         self.manager.take(connection, self.settings.pod)
         self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
-        watcher = self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
+        watcher = self._watcher()
         if watcher is not None:
             self.care.counts.onlooker = watcher.on_held_resizes
         onlookers: tuple[Listener | None, ...] = (self.publisher, self.told, self.recorder, watcher)

@@ -214,6 +214,19 @@ def test_one_that_runs_on_two_clusters_must_be_told_apart(operator: Operator) ->
         del operator.clusters["other:6627"]
 
 
+def test_a_cluster_of_which_nothing_is_known_yet_hides_none_of_the_others(operator: Operator) -> None:
+    operator.clusters["another:6627"] = page_scene(passes=0).watcher
+    try:
+        done = RUNNER.invoke(app, ["status", "--url", operator.url], env={"COLUMNS": "200"})
+        assert (done.exit_code, done.stdout.count("Placement")) == (1, 1)
+        assert done.stderr == "storm-operator status: another:6627: no pass has been made yet: ask again in a moment\n"
+        for_programs = RUNNER.invoke(app, ["status", "-o", "json", "--url", operator.url])
+        assert [one["name"] for one in json.loads(for_programs.stdout)["clusters"]] == ["nimbus:6627"]
+        assert for_programs.exit_code == 1
+    finally:
+        del operator.clusters["another:6627"]
+
+
 def test_nobody_there_is_one_clear_message() -> None:
     done = RUNNER.invoke(app, ["status", "--url", "http://127.0.0.1:9"])
     assert done.exit_code == 1

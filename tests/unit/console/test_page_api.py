@@ -10,7 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from console_scene import PageScene, page_scene
+from console_scene import PageScene, page_scene, unseen
+from storm_operator.adapters.errors import AdapterError
 from storm_operator.console.api import Api
 from storm_operator.console.messages import Request
 from storm_operator.console.openapi import openapi_document, openapi_text
@@ -132,6 +133,19 @@ def test_before_the_first_pass_there_is_nothing_to_see() -> None:
     nobody = Api(dict, trouble=lambda: "this replica waits to lead")
     answer = nobody.answer(Request("GET", "/api/v1/view"))
     assert (answer.status, json.loads(answer.body)["message"]) == (503, "this replica waits to lead")
+
+
+def test_of_a_cluster_that_was_never_seen_nobody_knows_which_topologies_there_are() -> None:
+    page = page_scene(passes=0)
+    answer = page.ask("topologies/words/explanation")
+    assert (answer.status, b"no pass has been made yet" in answer.body) == (503, True)
+    unseen(page.played, AdapterError("no Nimbus answers"))
+    answer = page.ask("topologies/words/explanation")
+    assert answer.status == 503
+    assert json.loads(answer.body)["message"] == "the cluster has not been seen yet: no Nimbus answers"
+    page.played.run()
+    assert page.ask("topologies/words/explanation").status == 200
+    assert page.ask("topologies/none/explanation").status == 404
 
 
 def test_names_in_paths_may_hold_anything() -> None:

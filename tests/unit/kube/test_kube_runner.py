@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,18 +16,25 @@ from kube_builders import NIMBUS, NOW_SECONDS, managed, registry_of, topology_bo
 from storm_operator.adapters.errors import NimbusUnreachable
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import SupervisorPod
+from storm_operator.adapters.manager_lock import Holder, HolderAwaited, ManagedByAnother
+from storm_operator.console.documents import unsqueezed
+from storm_operator.console.messages import Request
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import RunnerSettings, remind
 from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, rightful
 from storm_operator.kube.owners import Owners
+from storm_operator.kube.page import KubePage
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
 from storm_operator.kube.status import status_of
 from storm_operator.kube.submission import JobSettings
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
 Act = Callable[[Registry], object]
+
+
+SETTINGS = RunnerSettings(JobSettings("storm"), 9464)
 
 
 class Scene:
@@ -36,7 +44,7 @@ class Scene:
         self.registry = registry_of(topology_body())
         kube: Any = SimpleNamespace(kinds=Mock(), events=Mock(), pods=Mock())
         self.said: list[str] = []
-        self.runner = ClusterRunner(NIMBUS, self.registry, kube, cast("Any", None), self.said.append, set())
+        self.runner = ClusterRunner(NIMBUS, self.registry, kube, SETTINGS, self.said.append, set())
         self.runner.lifecycle = Mock()
         self.runner.attended = self.runner._wishes()
         self.attended_at: list[int] = []
@@ -308,6 +316,48 @@ def test_a_peer_that_is_in_the_way_of_a_pass_is_told_to_all_who_listen(monkeypat
     start.opened.loop.run_once.assert_not_called()
 
 
+def shown(start: Start, path: str) -> tuple[int, Any]:
+    """Status and document that the page's API answers."""
+    answer = start.page.api(lambda: {NIMBUS: start.runner}, None).answer(Request("GET", f"/api/v1/{path}"))
+    return int(answer.status), json.loads(unsqueezed(answer.body) if answer.is_gzip else answer.body)
+
+
+@pytest.mark.parametrize("error", [NimbusUnreachable("away"), Forbidden("list stormrebalances: forbidden")])
+def test_a_cluster_that_no_pass_could_begin_for_is_listed_on_the_page_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    start = Start(monkeypatch)
+    monkeypatch.setattr(runner_module, "discover", Mock(side_effect=error))
+    start.rests_after(2)
+    (listed,) = shown(start, "clusters")[1]["clusters"]
+    assert (listed["name"], listed["passes"]) == (NIMBUS, 2)
+    (decision,) = shown(start, "view")[1]["decisions"]
+    assert decision["reason"] == "ClusterUnreachable"
+    assert str(error) in decision["message"]
+    status, answer = shown(start, "topologies/words/explanation")
+    assert status == 503
+    assert str(error) in answer["message"]
+
+
+def test_a_cluster_that_another_manages_is_listed_on_the_page_with_who_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(monkeypatch)
+    other = ManagedByAnother("taken", Holder("elsewhere", 7, 5, "another kernel"))
+    monkeypatch.setattr(runner_module, "discover", Mock(side_effect=other))
+    start.rests_after(1)
+    status, answer = shown(start, "topologies/words/explanation")
+    assert (status, "standalone manages the Storm cluster" in answer["message"]) == (503, True)
+
+
+def test_a_cluster_is_listed_on_the_page_while_it_is_not_known_whether_it_can_be_managed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Start(monkeypatch)
+    monkeypatch.setattr(runner_module, "discover", Mock(side_effect=HolderAwaited("its session may end")))
+    start.rests_after(3)
+    assert [one["passes"] for one in shown(start, "clusters")[1]["clusters"]] == [0]
+    assert shown(start, "topologies/words/explanation")[0] == 503
+
+
 def test_nothing_is_suspended_that_cannot_be_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_module, "go_on_where_it_ended", Mock())
     storm = Mock()
@@ -469,7 +519,8 @@ class Start:
         kube: Any = SimpleNamespace(
             kinds=self.kinds, events=Mock(), pods=self.pods, jobs=Mock(), config_map_text=Mock(return_value="")
         )
-        settings = RunnerSettings(JobSettings("storm"), 9464)
+        self.page = KubePage(leads=True)
+        settings = replace(SETTINGS, page=self.page)
         body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": 60}})
         self.said: list[str] = []
         self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, settings, self.said.append, set())

@@ -18,6 +18,7 @@ from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.assembly import assemble
 from storm_operator.cli import app
+from storm_operator.control_loop import ControlLoop
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.demo.recorder import Recorder
 from storm_operator.history.settings import HistorySettings
@@ -187,6 +188,28 @@ def test_nothing_is_done_before_the_cluster_has_answered(answers_at: int | None,
     assert run_forever(folder, lifecycle, loop, stop, said.append, AroundPasses(begin)) is (answers_at is not None)
     assert len(tries) == (answers_at or 5)
     assert said == ([] if answers_at == 1 else ["waiting: no answer"])
+
+
+@pytest.mark.parametrize("fails", ["begin", "recover"])
+def test_why_nothing_begins_is_told_at_each_try(fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no pass yet that would tell the page."""
+    stop, heard, played = threading.Event(), list[str](), scene()
+    played.loop.period_seconds = 0.01
+
+    def away() -> None:
+        raise NimbusUnreachable("Nimbus does not answer")
+
+    def waits(error: Exception) -> None:
+        heard.append(str(error))
+        if len(heard) == 2:
+            stop.set()
+
+    monkeypatch.setattr(ControlLoop, "recover", lambda _: away())
+    around = AroundPasses(begin=away if fails == "begin" else lambda: None, waits=waits)
+    lifecycle = LifecycleManager(NothingRuns(stop.set), None, heard.append)  # type: ignore[arg-type]
+    run_forever(TopologyFolder(tmp_path, lambda _: None), lifecycle, played.loop, stop, lambda _: None, around)
+    assert heard == ["Nimbus does not answer"] * 2
+    assert played.audience.reports == []
 
 
 def test_a_nimbus_that_goes_away_later_is_the_decision_of_each_pass(tmp_path: Path) -> None:

@@ -119,11 +119,11 @@ class ApprovalDesk:
         self.listener.on_record(approved)
         return True
 
-    def reject(self, plan_id: str, message: str) -> None:
-        """Forget a proposal; its target is not proposed again."""
-        known = self.memory.proposals.named(plan_id)
+    def reject(self, plan: Plan, message: str) -> None:
+        """Its target is not proposed again, also where `plan` itself no longer waits; forget it where it does."""
+        self.memory.decisions = self.memory.decisions.with_known_bad(plan.target)
+        known = self.memory.proposals.named(plan.id)
         if known is not None:
-            self.memory.decisions = self.memory.decisions.with_known_bad(known.plan.target)
             self._drop(known, PlanState.REJECTED, message)
 
     def withdraw(self, plan_id: str, message: str) -> None:

@@ -40,7 +40,9 @@ def play_beside_page(
     while not stage.is_over and not pace.stop.is_set():
         page.carry_out(stage.loop.desk)
         stage.run_period(specs)
-        pace.rest()
+        if not stage.is_over:
+            pace.rest()
+    page.end()
     return stage
 
 

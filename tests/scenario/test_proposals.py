@@ -369,7 +369,7 @@ def test_proposal_of_a_topology_that_is_gone_expires() -> None:
 def test_rejected_target_is_not_proposed_again() -> None:
     played = scene()
     plan = proposed(played)
-    played.loop.desk.reject(plan.id, "rejected by annotation")
+    played.loop.desk.reject(plan, "rejected by annotation")
     assert told(played, plan.id).state is PlanState.REJECTED
     assert told(played, plan.id).message == "rejected by annotation"
     held = played.run(RECOMMEND)

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Protocol
 
 from storm_operator.approval_desk import ApprovalDesk
+from storm_operator.core.decision import Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.proposals import Proposals
 
@@ -42,6 +43,9 @@ APPROVED = "approved; it begins with the next pass"
 REJECTED = "rejected; its target is not proposed again"
 
 
+HAS_ENDED = "the loop has ended: nothing is carried out any more"
+
+
 def not_waiting(plan_id: str) -> Answer:
     return Answer(HTTPStatus.CONFLICT, f"plan {plan_id} does not wait for a person: it may be begun, or outdated")
 
@@ -55,23 +59,36 @@ class LoopApprover:
 
     proposals: Callable[[], Proposals]
     needs_token: bool = False
-    _verdicts: list[tuple[str, Verdict]] = field(default_factory=list)
+    _verdicts: dict[str, tuple[Verdict, Plan]] = field(default_factory=dict)
+    """By plan id. With the plan itself: it may be superseded until the verdict is carried out."""
+    _has_ended: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, plan_id: str, verdict: Verdict, token: str) -> Answer:
-        known = self.proposals().named(plan_id)
-        if known is None or known.state is not PlanState.PROPOSED or known.approved_by:
-            return not_waiting(plan_id)
         with self._lock:
-            self._verdicts.append((plan_id, verdict))
+            if self._has_ended:
+                return Answer(HTTPStatus.CONFLICT, HAS_ENDED)
+            if plan_id in self._verdicts:
+                said, _ = self._verdicts[plan_id]
+                words = f"somebody has said {said} to plan {plan_id} already: that is carried out before the next pass"
+                return Answer(HTTPStatus.CONFLICT, words)
+            known = self.proposals().named(plan_id)
+            if known is None or known.state is not PlanState.PROPOSED or known.approved_by:
+                return not_waiting(plan_id)
+            self._verdicts[plan_id] = verdict, known.plan
         return Answer(HTTPStatus.ACCEPTED, APPROVED if verdict is Verdict.APPROVE else REJECTED)
 
     def carry_out(self, desk: ApprovalDesk) -> None:
         """To be called between passes, by who runs them."""
         with self._lock:
-            verdicts, self._verdicts = self._verdicts, []
-        for plan_id, verdict in verdicts:
-            if verdict is Verdict.APPROVE:
-                desk.approve(plan_id, "the operator's page")
-            else:
-                desk.reject(plan_id, "rejected on the operator's page")
+            for plan_id, (verdict, plan) in self._verdicts.items():
+                if verdict is Verdict.APPROVE:
+                    desk.approve(plan_id, "the operator's page")
+                else:
+                    desk.reject(plan, "rejected on the operator's page")
+            self._verdicts.clear()
+
+    def end(self) -> None:
+        """To be called after the last pass: nobody carries anything out any more."""
+        with self._lock:
+            self._has_ended = True

@@ -72,3 +72,7 @@ class SinglePage:
     def carry_out(self, desk: ApprovalDesk) -> None:
         """What people said on the page since the last time; to be called between passes."""
         self.approver.carry_out(desk)
+
+    def end(self) -> None:
+        """The last pass is over: what people say on the page from now on is refused."""
+        self.approver.end()

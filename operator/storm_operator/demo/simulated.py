@@ -163,6 +163,7 @@ def play_beside_page(minutes: float, output: Path, console: Console, port: int, 
     demo.after_period = between_periods
     with shown_page(page, PageAddress(port), console.print):
         figures = play(demo, durations(minutes))
+        page.end()
         _, report_page = write_report(output, demo.recorder, *figures, notes=(NOTE,), subject=SUBJECT)
         _conclude(demo, figures, console)
         console.print("the demo has ended; the page stays until Ctrl-C")

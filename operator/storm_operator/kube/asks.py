@@ -92,18 +92,18 @@ def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop) -> str:
         return f"{ASK_ANNOTATION}: {ask!r} is not understood; it may be {WORDS}"
     if ask is Ask.ROLLBACK:
         return _roll_back(body, loop)
-    waits = loop.memory.proposals.named(name) is not None
+    waiting = loop.memory.proposals.named(name)
     # An approved one may wait for the end of an excluded window, while people think again.
-    may_be_unsaid = state == APPROVED and waits and ask is not Ask.APPROVE
+    may_be_unsaid = state == APPROVED and waiting is not None and ask is not Ask.APPROVE
     if state != PlanState.PROPOSED.value and not may_be_unsaid:
         return f"it is {state}: only a Proposed plan can be asked to {ask}"
-    if not waits:
+    if waiting is None:
         return GONE
     if ask is Ask.APPROVE:
         loop.desk.approve(name, annotated_by(body))
         return WILL_BEGIN
     if ask is Ask.REJECT:
-        loop.desk.reject(name, "rejected by annotation")
+        loop.desk.reject(waiting.plan, "rejected by annotation")
         return "rejected; its target is not proposed again"
     loop.desk.withdraw(name, "refresh was asked for; the next pass proposes anew")
     return "withdrawn; the next pass proposes anew"

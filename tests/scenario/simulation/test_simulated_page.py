@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from page_stage import words_scenario
 from storm_operator.console.api import Api
+from storm_operator.console.approval import HAS_ENDED, Verdict
 from storm_operator.console.messages import Request
 from storm_operator.console.site import PageAddress, SinglePage
-from storm_operator.core.settings import SchedulingSettings
+from storm_operator.core.settings import Mode, SchedulingSettings
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_page import Pace, play_beside_page, show_simulation
 
@@ -24,6 +25,15 @@ def test_every_period_of_the_scenario_is_seen() -> None:
     stage = play_beside_page(SHORT, SPECS, page, Pace(10.0, FAST))
     assert page.watcher.seen.passes == len(stage.points) == 20
     assert page.watcher.seen.plans
+
+
+def test_after_the_scenario_nobody_is_told_that_a_plan_will_begin() -> None:
+    recommend = {"wordcount": replace(SPECS["wordcount"], scheduling=SchedulingSettings(mode=Mode.RECOMMEND))}
+    page = SinglePage("sim", may_approve=True)
+    stage = play_beside_page(SHORT, recommend, page, Pace(10.0, FAST))
+    (waiting,) = stage.loop.memory.proposals.waiting
+    answer = page.approver.take(waiting.plan.id, Verdict.APPROVE, "")
+    assert (answer.status, answer.message) == (409, HAS_ENDED)
 
 
 def test_the_pace_rests_after_each_period_and_can_be_stopped() -> None:

@@ -18,6 +18,7 @@ from storm_operator.console.messages import Request
 from storm_operator.console.server import serve_page
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage, open_page
 from storm_operator.core.plan_record import PlanState
+from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.settings import Mode
 
 RECOMMEND = with_mode(Mode.RECOMMEND)
@@ -70,6 +71,37 @@ def test_what_does_not_wait_cannot_be_approved() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"verdict": "maybe"}', b"[]", b"\xff"])
+@pytest.mark.parametrize(("first", "second"), [("reject", "approve"), ("approve", "reject"), ("approve", "approve")])
+def test_of_two_people_who_answer_before_the_next_pass_the_second_is_told_of_the_first(first: str, second: str) -> None:
+    played, api, approver, plan_id = proposed()
+    assert said(api, plan_id, f'{{"verdict": "{first}"}}'.encode())[0] == 202
+    status, message = said(api, plan_id, f'{{"verdict": "{second}"}}'.encode())
+    assert (status, f"somebody has said {first} to plan {plan_id} already" in message) == (409, True)
+    approver.carry_out(played.loop.desk)
+    told = json.loads(api.answer(Request("GET", "/api/v1/plans")).body)["plans"][0]
+    assert (told["state"], bool(told["approved_by"])) == (
+        ("Rejected", False) if first == "reject" else ("Proposed", True)
+    )
+
+
+def test_a_plan_that_is_superseded_while_it_is_rejected_is_not_proposed_again_either() -> None:
+    played, api, approver, plan_id = proposed()
+    (waiting,) = played.loop.memory.proposals.waiting
+    assert said(api, plan_id, b'{"verdict": "reject"}') == (202, "rejected; its target is not proposed again")
+    played.loop.desk.withdraw(plan_id, "superseded by plan p-other")
+    approver.carry_out(played.loop.desk)
+    held = played.run(RECOMMEND)
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.KNOWN_BAD
+    assert played.loop.memory.decisions.known_bad_like(waiting.plan.target, 0.0, exactly=True) is not None
+
+
+def test_once_the_loop_has_ended_nobody_is_told_that_a_plan_will_begin() -> None:
+    _, api, approver, plan_id = proposed()
+    approver.end()
+    assert said(api, plan_id, b'{"verdict": "approve"}') == (409, "the loop has ended: nothing is carried out any more")
+
+
 def test_a_verdict_is_one_of_two_words(body: bytes) -> None:
     _, api, _, plan_id = proposed()
     assert said(api, plan_id, body) == (400, 'the body must be {"verdict": "approve or reject"}')

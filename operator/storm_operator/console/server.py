@@ -145,6 +145,7 @@ class PageHandler(BaseHTTPRequestHandler):
         headers = {"Content-Type": response.content_type, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         headers |= {"ETag": response.tag} if response.tag else {}
         headers |= {"Content-Encoding": encoding} if encoding else {}
+        headers |= {"Connection": "close"} if self.close_connection else {}
         for name, value in (headers | SAFETY).items():
             self.send_header(name, value)
         if response.status is not HTTPStatus.NOT_MODIFIED:
@@ -158,6 +159,8 @@ class PageHandler(BaseHTTPRequestHandler):
         host = self.headers.get("Host", "")
         if self.site.checks_host and not is_own_name(host):
             return self._refused(HTTPStatus.MISDIRECTED_REQUEST, f"Host is {host!r}: ask by address or localhost")
+        if self._has_unread_body():
+            return self._refused(HTTPStatus.BAD_REQUEST, "a body comes with POST alone, and with one Content-Length")
         if self.command != "POST":
             return None
         origin = self.headers.get("Origin")
@@ -170,6 +173,13 @@ class PageHandler(BaseHTTPRequestHandler):
         if not is_number or int(length) > MOST_BODY_BYTES:
             return self._refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Content-Length must be up to {MOST_BODY_BYTES}")
         return None
+
+    def _has_unread_body(self) -> bool:
+        """Whether something would follow that nobody reads as this request's: it would be taken for the next one's."""
+        lengths = self.headers.get_all("Content-Length", [])
+        if "Transfer-Encoding" in self.headers or len(lengths) > 1:
+            return True
+        return self.command != "POST" and lengths not in ([], ["0"])
 
     def _refused(self, status: HTTPStatus, words: str) -> Response:
         self.close_connection = True  # the body, if there is one, is not read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import replace
 from http import HTTPStatus
 from http.client import HTTPConnection
@@ -17,8 +18,8 @@ from storm_operator.console.approval import Answer, Approver, LoopApprover, Verd
 from storm_operator.console.messages import Request
 from storm_operator.console.server import serve_page
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage, open_page
-from storm_operator.core.plan_record import PlanState
 from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 
 RECOMMEND = with_mode(Mode.RECOMMEND)
@@ -70,7 +71,6 @@ def test_what_does_not_wait_cannot_be_approved() -> None:
     assert said(api, plan_id, b'{"verdict": "reject"}')[0] == 409
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b'{"verdict": "maybe"}', b"[]", b"\xff"])
 @pytest.mark.parametrize(("first", "second"), [("reject", "approve"), ("approve", "reject"), ("approve", "approve")])
 def test_of_two_people_who_answer_before_the_next_pass_the_second_is_told_of_the_first(first: str, second: str) -> None:
     played, api, approver, plan_id = proposed()
@@ -102,6 +102,7 @@ def test_once_the_loop_has_ended_nobody_is_told_that_a_plan_will_begin() -> None
     assert said(api, plan_id, b'{"verdict": "approve"}') == (409, "the loop has ended: nothing is carried out any more")
 
 
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"verdict": "maybe"}', b"[]", b"\xff"])
 def test_a_verdict_is_one_of_two_words(body: bytes) -> None:
     _, api, _, plan_id = proposed()
     assert said(api, plan_id, body) == (400, 'the body must be {"verdict": "approve or reject"}')
@@ -171,6 +172,33 @@ class TestOverHttp:
 
     def test_a_body_that_is_nested_too_deep_is_refused(self, asked: Any) -> None:
         assert asked(body=b"[" * 1000) == (400, 0)
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            "GET /api/v1/clusters HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n",
+            "HEAD / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "POST /api/v1/plans/p/verdict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            "Content-Length: 0\r\nContent-Length: {length}\r\n\r\n",
+            "POST /api/v1/plans/p/verdict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ],
+        ids=["get", "head", "chunked", "two lengths", "chunked post"],
+    )
+    def test_what_is_hidden_in_a_body_is_not_answered_as_a_request(self, asked: Any, head: str) -> None:
+        """A proxy would hand the second answer to somebody else, whose connection this is, too."""
+        hidden = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", asked.port), timeout=10) as connection:
+            connection.sendall(head.format(length=len(hidden)).encode() + hidden)
+            connection.shutdown(socket.SHUT_WR)
+            answers = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert answers.startswith(b"HTTP/1.1 400 ")
+        assert answers.count(b"HTTP/1.1 ") == 1
+        assert b"Connection: close" in answers
+
+    def test_a_request_that_says_that_it_has_no_body_is_answered(self, asked: Any) -> None:
+        assert asked("GET", Content_Length="0") == (405, 0)
 
     def test_nothing_is_approved_by_looking(self, asked: Any) -> None:
         assert asked("GET") == (405, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from storm_operator.core.parallelism import HeldResize
 
 MOST_NAMED = 3
 LEAST_PER_SECOND = 1e-6
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ def _measured(topology: TopologyView, view: PassView) -> tuple[str, ...]:
         *_cpu(topology, view),
     ]
     if view.completeness < 1.0:
-        sentences.append(f"Only {100 * view.completeness:.0f}% of executors have measurements.")
+        whole = math.floor(100 * view.completeness + ROUNDING)  # never up: where one is missing it is not 100%
+        sentences.append(f"Only {whole}% of executors have measurements.")
     sentences += [f"{problem[:1].upper()}{problem[1:]}." for problem in view.problems[:MOST_NAMED]]
     if view.measured_at_seconds is not None and view.measured_at_seconds < view.at_seconds - view.period_seconds:
         old = view.at_seconds - view.measured_at_seconds
@@ -190,14 +193,20 @@ def _proposed(decision: DecisionView | None) -> tuple[str, ...]:
     if decision is None:
         return ()
     if decision.kind == "plan":
-        gain = "" if decision.gain_percent is None else f" It lowers the cost by {decision.gain_percent:.0f}%."
+        gain = "" if decision.gain_percent is None else f" It {_change_of_cost(decision.gain_percent, 0)}."
         return (f"{decision.message[:1].upper()}{decision.message[1:]}.{gain}",)
     if decision.gain_percent is None and not HOLD_RULES[HoldReason(decision.reason)].looked:
         return ("The policy was not asked: the rule below comes first.",)
     if decision.reason == HoldReason.NO_CHANGE:
         return ("The assignment in force.",)
-    gain = "" if decision.gain_percent is None else f" It would lower the cost by {decision.gain_percent:.1f}%."
+    gain = "" if decision.gain_percent is None else f" It {_change_of_cost(decision.gain_percent, 1, 'would ')}."
     return (f"{decision.message[:1].upper()}{decision.message[1:]}.{gain}",)
+
+
+def _change_of_cost(gain_percent: float, digits: int, would: str = "") -> str:
+    """What relieves an overload, or has to leave a supervisor, may cost more than what is in force."""
+    verb = "lower" if gain_percent >= 0.0 else "raise"
+    return f"{would}{verb}{'' if would else 's'} the cost by {abs(gain_percent):.{digits}f}%"
 
 
 def _rule(decision: DecisionView | None) -> tuple[str, ...]:

@@ -87,6 +87,32 @@ def test_what_is_missing_is_named() -> None:
     assert found["headline"].startswith("Hold (MetricsIncomplete)")
 
 
+@pytest.mark.parametrize(("missing", "of", "percent"), [(5, 2000, 99), (1, 5, 80), (71, 100, 29), (2000, 2000, 0)])
+def test_where_a_measurement_is_missing_nobody_reads_that_all_are_there(missing: int, of: int, percent: int) -> None:
+    seen = page_scene(passes=1).watcher.seen
+    found = explain_topology("words", replace(seen.view, completeness=1.0 - missing / of), (), ())
+    assert found is not None
+    assert f"Only {percent}% of executors have measurements." in found.parts[0].sentences
+
+
+@pytest.mark.parametrize(
+    ("kind", "gain", "sentence"),
+    [
+        ("plan", -12.0, "Because. It raises the cost by 12%."),
+        ("plan", 12.0, "Because. It lowers the cost by 12%."),
+        ("hold", -3.25, "Because. It would raise the cost by 3.2%."),
+        ("hold", 3.25, "Because. It would lower the cost by 3.2%."),
+    ],
+)
+def test_what_costs_more_than_what_is_in_force_is_not_told_as_a_saving(kind: str, gain: float, sentence: str) -> None:
+    seen = page_scene(passes=1).watcher.seen
+    reason = "" if kind == "plan" else HoldReason.PAYBACK_TOO_LONG.value
+    decision = DecisionView(("words",), kind, reason, "because", "p-1" if kind == "plan" else None, gain)
+    found = explain_topology("words", replace(seen.view, decisions=(decision,)), (), ())
+    assert found is not None
+    assert {part.title: part.sentences for part in found.parts}["Proposed"] == (sentence,)
+
+
 def test_numbers_of_executors_that_wait_are_told_with_their_reason() -> None:
     page = page_scene(passes=1)
     assert page.get("topologies/words/explanation")["held_resize"] is None

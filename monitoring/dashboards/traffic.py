@@ -127,12 +127,14 @@ def _between() -> tuple[AnyPanel, ...]:
 
 
 def _component_of(task: str, component: str) -> str:
-    """1 for each executor, with its first task as the label `task` and its component as the label `component`."""
+    """1 for each task that exchanges tuples, which is the label `task`; its component is the label `component` where it
+    is the first task of its executor: of the others no series tells the component."""
     executors = (
         f'label_replace(storm_executor_executed_tuples_total{{{AGENTS}}}, "{task}", "$1", "executor", "(.*)-.*")'
     )
     named = f'label_replace({executors}, "{component}", "$1", "component", "(.*)")'
-    return f"(max by (topology_id, {task}, {component}) ({named}) * 0 + 1)"
+    nameless = f"max by (topology_id, {task}) (storm_traffic_tuples_total{{{AGENTS}}}) * 0 + 1"
+    return f"(max by (topology_id, {task}, {component}) ({named}) * 0 + 1 or on (topology_id, {task}) {nameless})"
 
 
 def _executors() -> tuple[AnyPanel, ...]:
@@ -142,8 +144,8 @@ def _executors() -> tuple[AnyPanel, ...]:
     return (
         rows(
             "Heaviest pairs of tasks",
-            "The 20 pairs that exchange most, wherever they live. Heavy pairs belong into one worker. An executor of "
-            "several tasks is named by its first one.",
+            "The 20 pairs that exchange most, wherever they live. Heavy pairs belong into one worker. Of the tasks of "
+            "one executor only the first is told with its component.",
             (
                 Column("topology_id", "Topology's id"),
                 Column("supervisor", "Sender on"),
@@ -154,8 +156,7 @@ def _executors() -> tuple[AnyPanel, ...]:
                 Column("Value", "Rate", "suffix: tuples/s", decimals=1),
             ),
             f"topk(20, {rate}) * on (topology_id, source_task) group_left (sender) {sender}"
-            f" * on (topology_id, target_task) group_left (receiver) {receiver}"
-            f" or on (topology_id, source_task, target_task) topk(20, {rate})",
+            f" * on (topology_id, target_task) group_left (receiver) {receiver}",
             width=14,
             height=10,
             sort_by="Rate",

@@ -13,12 +13,19 @@ from dashboards.all_of_them import documents
 from dashboards.frame import Uid
 from prometheus_server import program
 
+CHOSEN = {"$__rate_interval": "1m", "$topology_id": ".+"}
+"""Grafana's variables, and what they are where scrapes come every 15 s and all topologies are looked at."""
 
-def shown(uid: Uid, title: str, series: Mapping[str, str], expected: float, folder: Path) -> None:
-    """Raises CalledProcessError unless the figure is `expected` a minute after the series began."""
+
+def shown(uid: Uid, title: str, series: Mapping[str, str], expected: Mapping[str, float], folder: Path) -> None:
+    """Raises CalledProcessError unless the values are `expected`, by labels, a minute after the series began."""
     panels = [one for panel in documents()[uid.value]["panels"] for one in (panel, *panel.get("panels", ()))]
     (target,) = next(panel["targets"] for panel in panels if panel["title"] == title)
-    asked = {"expr": target["expr"], "eval_time": "1m", "exp_samples": [{"labels": "{}", "value": expected}]}
+    samples = [{"labels": labels, "value": value} for labels, value in expected.items()]
+    expression = target["expr"]
+    for variable, value in CHOSEN.items():
+        expression = expression.replace(variable, value)
+    asked = {"expr": expression, "eval_time": "1m", "exp_samples": samples}
     played = [{"series": name, "values": values} for name, values in series.items()]
     test = {"interval": "15s", "input_series": played, "promql_expr_test": [asked]}
     case = folder / "case.yml"
@@ -41,4 +48,25 @@ def shown(uid: Uid, title: str, series: Mapping[str, str], expected: float, fold
 )
 def test_of_each_operators_replicas_one_leads(leaders: Mapping[str, str], figure: int, tmp_path: Path) -> None:
     series = {f"storm_operator_leader{{{labels}}}": values for labels, values in leaders.items()}
-    shown(Uid.OPERATOR, "Leading", series, figure, tmp_path)
+    shown(Uid.OPERATOR, "Leading", series, {"{}": figure}, tmp_path)
+
+
+def test_a_pair_of_tasks_is_told_with_what_is_known_of_either(tmp_path: Path) -> None:
+    """Tasks 4 and 5 are of one executor, and of the second of them no series tells the component."""
+    own = 'topology_id="t-1",supervisor="a"'
+    executors = {"1-1": "spout", "4-5": "split", "6-7": "count"}
+    series = {
+        f'storm_executor_executed_tuples_total{{{own},executor="{executor}",component="{component}"}}': "0+9x8"
+        for executor, component in executors.items()
+    }
+    pairs = {("1", "4"): 400, ("1", "5"): 300, ("5", "6"): 200, ("5", "7"): 100}
+    for (source, target), rate in pairs.items():
+        labels = f'{own},stream="default",source_task="{source}",target_task="{target}"'
+        series[f"storm_traffic_tuples_total{{{labels}}}"] = f"0+{15 * rate}x8"
+    names = {"1": "spout", "4": "split", "6": "count"}
+    expected = {}
+    for (source, target), rate in pairs.items():
+        sender = f',sender="{names[source]}"' if source in names else ""
+        receiver = f',receiver="{names[target]}"' if target in names else ""
+        expected[f'{{{own},source_task="{source}",target_task="{target}"{sender}{receiver}}}'] = float(rate)
+    shown(Uid.TRAFFIC, "Heaviest pairs of tasks", series, expected, tmp_path)

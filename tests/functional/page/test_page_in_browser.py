@@ -409,7 +409,7 @@ def test_a_plan_is_approved(browser: Browser, by: str) -> None:
             if by == "click":
                 approve.click()
             else:
-                tab_to(visitor, "approve")
+                tab_to(visitor, f"approve-{stage.stage.loop.memory.proposals.waiting[0].plan.id}")
                 visitor.page.keyboard.press("Enter")
             visitor.wait_for(".verdict", "it begins with the next pass")
             stage.passes(2)
@@ -418,6 +418,45 @@ def test_a_plan_is_approved(browser: Browser, by: str) -> None:
             assert visitor.troubles == []
         finally:
             visitor.close()
+
+
+def test_a_newer_plan_does_not_come_in_place_of_the_one_that_is_looked_at(browser: Browser) -> None:
+    """Nor under the cursor, nor with the focus, nor with what was said of the other."""
+    with PageStage(words_scenario(), Mode.RECOMMEND).served() as stage:
+        stage.until_planned()
+        (waiting,) = stage.stage.loop.memory.proposals.waiting
+        visitor = Visitor(browser, stage.url)
+        try:
+            visitor.page.keyboard.press("2")
+            tab_to(visitor, f"approve-{waiting.plan.id}")
+            at = waiting.plan.created_at_seconds + 1.0
+            newer = replace(waiting, plan=replace(waiting.plan, id="p-newer", created_at_seconds=at))
+            stage.page.watcher.on_record(newer)
+            eventually(lambda: visitor.page.locator(".plans ol li").count() == 2, "the list has both")
+            assert waiting.plan.id in visitor.text(".plan")
+            focused = "() => document.activeElement.dataset.key"
+            assert visitor.page.evaluate(focused) == f"approve-{waiting.plan.id}"
+            visitor.page.keyboard.press("Enter")
+            visitor.wait_for(".verdict", "it begins with the next pass")
+            visitor.page.locator(".plans ol li button").first.click()
+            visitor.wait_for(".plan", "p-newer")
+            assert visitor.text(".verdict [role=status]") == ""
+            visitor.page.keyboard.press("1")
+            visitor.page.keyboard.press("2")
+            visitor.wait_for(".plan", "p-newer")
+            assert [trouble for trouble in visitor.troubles if "404" not in trouble] == []  # it has no picture yet
+        finally:
+            visitor.close()
+
+
+def test_what_was_not_measured_is_not_told_as_what_was_predicted(visitor: Visitor, stage: PageStage) -> None:
+    record = stage.stage.loop.memory.records[-1]
+    unknown = replace(record.before, inter_supervisor_tuples_per_second=None)
+    stage.page.watcher.on_record(replace(record, before=unknown))
+    visitor.page.keyboard.press("2")
+    figures = visitor.page.locator(".plan .lower table").first.locator("tbody tr")
+    expect(figures.nth(0).locator("td").nth(1)).to_have_text("unknown")
+    assert figures.nth(3).locator("td").nth(1).inner_text() == str(record.plan.before.supervisors_used)
 
 
 def tab_to(visitor: Visitor, key: str) -> None:
@@ -487,6 +526,30 @@ def test_an_operator_that_does_not_answer_is_said_and_what_was_seen_stays(visito
     visitor.wait_for("#trouble", "the operator does not answer")
     assert visitor.seen("state.view.supervisors.length") == 4
     visitor.context.set_offline(False)
+    expect(visitor.page.locator("#trouble")).to_be_hidden()
+    visitor.troubles.clear()  # the browser's own words about the network
+
+
+def test_an_operator_that_never_ends_its_answer_is_one_that_does_not_answer(visitor: Visitor) -> None:
+    """As one that hangs, or a forwarded port whose other end is gone."""
+    held = list[Route]()
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    visitor.page.evaluate(
+        """() => {
+          const timeout = AbortSignal.timeout.bind(AbortSignal);
+          AbortSignal.timeout = () => timeout(50);
+          window.patientAgain = () => (AbortSignal.timeout = timeout);
+        }"""
+    )
+    visitor.page.route("**/api/**", hold)
+    visitor.wait_for("#trouble", "the operator does not answer")
+    expect(visitor.page.locator("#live")).to_have_text("no answer")
+    assert held != []
+    visitor.page.evaluate("() => window.patientAgain()")
+    visitor.page.unroute("**/api/**")
     expect(visitor.page.locator("#trouble")).to_be_hidden()
     visitor.troubles.clear()  # the browser's own words about the network
 
@@ -577,6 +640,62 @@ def test_a_cluster_that_is_managed_again_is_shown_from_its_new_beginning(browser
     finally:
         visitor.close()
         server.shutdown()
+
+
+def is_blank(visitor: Visitor) -> bool:
+    """Whether nothing is drawn on the map."""
+    return bool(
+        visitor.page.evaluate(
+            """() => {
+              const canvas = document.getElementById("map");
+              const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+              return pixels.every((part) => part === 0);
+            }"""
+        )
+    )
+
+
+def test_once_no_cluster_is_managed_nothing_of_it_is_shown_as_live(browser: Browser) -> None:
+    stage = PageStage(words_scenario())
+    stage.passes(3)
+    clusters = {"sim:6627": stage.page.watcher}
+    server, where = open_page(Api(lambda: clusters), PageAddress(0))
+    visitor = Visitor(browser, where.url)
+    try:
+        assert not is_blank(visitor)
+        clusters.clear()
+        expect(visitor.page.locator(".empty")).to_have_text("No Storm cluster is managed here.")
+        expect(visitor.page.locator("#live")).to_have_text("no cluster")
+        assert visitor.seen("[state.view, map.scene(), state.points.length]") == [None, None, 0]
+        assert is_blank(visitor)
+        assert visitor.page.locator("#figures div").count() == 0
+        visitor.page.locator("#map").dispatch_event("mousemove", {"clientX": 50, "clientY": 50})
+        clusters["sim:6627"] = stage.page.watcher
+        expect(visitor.page.locator("#live")).to_have_text("● live")
+        eventually(lambda: not is_blank(visitor), "it is shown again")
+        assert visitor.troubles == []
+    finally:
+        visitor.close()
+        server.shutdown()
+        server.server_close()
+
+
+def test_of_a_cluster_without_a_pass_no_map_of_another_one_is_shown(browser: Browser) -> None:
+    stage, other = PageStage(words_scenario()), PageStage(words_scenario(supervisors=3))
+    stage.passes(1)
+    api = Api(lambda: {"first:6627": stage.page.watcher, "second:6627": other.page.watcher})
+    server, where = open_page(api, PageAddress(0))
+    visitor = Visitor(browser, where.url)
+    try:
+        visitor.page.locator("#cluster").select_option("second:6627")
+        expect(visitor.page.locator(".empty")).to_have_text("Waiting for the first pass of the loop…")
+        assert visitor.seen("map.scene()") is None
+        assert is_blank(visitor)
+        assert visitor.troubles == []
+    finally:
+        visitor.close()
+        server.shutdown()
+        server.server_close()
 
 
 def test_the_past_of_a_cluster_is_there_once_though_it_was_asked_for_twice(browser: Browser) -> None:

@@ -2,6 +2,9 @@
 
 const known = new Map();
 const MOST_KNOWN = 40;
+const PATIENCE_MS = 10_000;
+const VERDICT_PATIENCE_MS = 60_000; // the operator asks Kubernetes several times
+const SILENT = "the operator does not answer";
 
 export class ApiError extends Error {
   constructor(message, status) {
@@ -27,20 +30,22 @@ export async function decide(plan, verdict, cluster, token) {
   const headers = { "Content-Type": "application/json" };
   if (token) headers.Authorization = `Bearer ${token}`;
   const address = `api/v1/plans/${encodeURIComponent(plan)}/verdict?${new URLSearchParams({ cluster })}`;
-  return read(await asked(address, { method: "POST", headers, body: JSON.stringify({ verdict }) }));
+  return read(await asked(address, { method: "POST", headers, body: JSON.stringify({ verdict }) }, VERDICT_PATIENCE_MS));
 }
 
-async function asked(address, options) {
+/** Who is connected to nobody any more, as by a forwarded port, would wait for ever. */
+async function asked(address, options, patience = PATIENCE_MS) {
   try {
-    return await fetch(address, { cache: "no-store", ...options });
+    return await fetch(address, { cache: "no-store", signal: AbortSignal.timeout(patience), ...options });
   } catch {
-    throw new ApiError("the operator does not answer", 0);
+    throw new ApiError(SILENT, 0);
   }
 }
 
 async function read(answer) {
-  const document = await answer.json().catch(() => ({ message: `answered ${answer.status}` }));
-  if (!answer.ok) throw new ApiError(document.message, answer.status);
+  const document = await answer.json().catch(() => null);
+  if (!answer.ok) throw new ApiError(document?.message ?? `answered ${answer.status}`, answer.status);
+  if (document === null) throw new ApiError(SILENT, 0); // in the middle of its answer
   return document;
 }
 

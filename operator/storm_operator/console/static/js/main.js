@@ -8,7 +8,7 @@ import { clockTime, figure, percent } from "./format.js";
 import { makeMap } from "./map.js";
 import { renderPlans } from "./plans.js";
 import { renderSide } from "./side.js";
-import { changed, chooseCluster, follow, goTo, onChange, showTab, state } from "./state.js";
+import { changed, chooseCluster, follow, goTo, hasNoCluster, onChange, showTab, state } from "./state.js";
 import { renderTable } from "./table.js";
 import { makeTimeline } from "./timeline.js";
 
@@ -53,7 +53,7 @@ function renderHead() {
   trouble.hidden = !words;
   trouble.textContent = words;
   const live = document.getElementById("live");
-  const [kind, said] = state.lost ? ["bad", "no answer"] : state.at !== null ? ["warn", "past"] : state.quietSince ? ["warn", "no new pass"] : ["good", "● live"];
+  const [kind, said] = state.lost ? ["bad", "no answer"] : hasNoCluster() ? ["warn", "no cluster"] : state.at !== null ? ["warn", "past"] : state.quietSince ? ["warn", "no new pass"] : ["good", "● live"];
   live.className = `pill ${kind}`;
   live.textContent = said;
   live.title = state.quietSince ? `The loop has made no pass since ${clockTime(state.quietSince / 1000)}, by this machine's clock.` : "";

@@ -5,7 +5,7 @@ import { boxOf, drawMap } from "./draw.js";
 import { lineAt, linesOf, linesToDraw, MOST_LINES } from "./flows.js";
 import { centreOf, fitted, layOut, under } from "./layout.js";
 import { looksOf, theme } from "./palette.js";
-import { goTo, onChange, select, state, topologyNames } from "./state.js";
+import { goTo, hasNoCluster, onChange, select, state, topologyNames } from "./state.js";
 import { firstInside, holderOf, nextTo } from "./steps.js";
 import { nameOf, tipFor, tipForLine } from "./tips.js";
 import { clockTime } from "./format.js";
@@ -26,7 +26,7 @@ export function makeMap(view, speak) {
   const asof = h("button", { class: "asof primary", hidden: true, onclick: () => goTo(null) });
   const fold = h("button", { title: "Fold or unfold all workers (f)", onclick: toggleAll }, "Fold workers");
   const tools = h("div", { class: "tools" }, fold, button("+", "Zoom in (+)", () => zoom(1.25)), button("−", "Zoom out (-)", () => zoom(0.8)), button("⤢", "Show everything (0)", reset));
-  const empty = h("div", { class: "empty" }, "Waiting for the first pass of the loop…");
+  const empty = h("div", { class: "empty" }, "");
   const folded = new Map(); // worker "supervisor:port" -> by hand
   let foldAll = null, zoomed = null, scene = null, frame = 0, shape = "";
 
@@ -55,8 +55,9 @@ export function makeMap(view, speak) {
   function relayOut() {
     const seen = state.view;
     empty.hidden = Boolean(seen?.supervisors.length);
-    if (!seen || !canvas.clientWidth) return;
-    if (seen.measured_at_seconds !== null && !seen.supervisors.length) empty.textContent = "No supervisor is alive.";
+    empty.textContent = seen && seen.measured_at_seconds !== null ? "No supervisor is alive." : hasNoCluster() ? "No Storm cluster is managed here." : "Waiting for the first pass of the loop…";
+    if (!seen) return forget();
+    if (!canvas.clientWidth) return;
     const layout = layOut(seen, (at) => isFolded(seen, at), canvas.clientWidth / Math.max(1, canvas.clientHeight - TOOLS_HIGH));
     scene = { view: seen, layout, lines: linesOf(seen, layout), looks: looksOf(seen), names: topologyNames() };
     if (state.selected && !boxOf(layout, state.selected)) state.selected = null;
@@ -69,6 +70,15 @@ export function makeMap(view, speak) {
     const left = scene.lines.length - linesToDraw(scene, null).length;
     note.textContent = left > 0 ? `The ${MOST_LINES} heaviest flows between supervisors are drawn. Select a worker or supervisor to see all of its own; the table lists them.` : "";
     draw();
+  }
+
+  /** What was drawn is of another cluster. */
+  function forget() {
+    [scene, zoomed, shape] = [null, null, ""];
+    tip.hidden = asof.hidden = true;
+    note.textContent = "";
+    const { context, width, height } = sharp(canvas);
+    context.clearRect(0, 0, width, height);
   }
 
   function draw() {
@@ -89,7 +99,7 @@ export function makeMap(view, speak) {
   }
 
   function transform() {
-    return zoomed ?? fitted(scene.layout, canvas.clientWidth, canvas.clientHeight, TOOLS_HIGH);
+    return zoomed ?? (scene ? fitted(scene.layout, canvas.clientWidth, canvas.clientHeight, TOOLS_HIGH) : { scale: 1, x: 0, y: 0 });
   }
 
   function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {

@@ -8,7 +8,8 @@ import { changed, state, topologyNames } from "./state.js";
 
 const PILL = { Verified: "good", RolledBack: "bad", Failed: "bad", Proposed: "warn", Rejected: "warn", Applying: "accent", Settling: "accent" };
 let token = ""; // in memory only: it is gone when the page is closed
-let said = "";
+const said = new Map(); // by plan: what became of a verdict
+let pinned = null; // what is looked at stays until somebody chooses: a newer plan must not come under the cursor
 
 export function renderPlans(view) {
   const plans = state.plans;
@@ -16,7 +17,10 @@ export function renderPlans(view) {
     refill(view, h("div", { class: "view" }, h("h2", {}, "Plans"), h("p", { class: "soft" }, "No plan has been made yet. The decisions say why.")));
     return;
   }
-  const shown = plans.find((plan) => plan.id === state.plan) ?? plans[0];
+  if (!view.querySelector(".plans")) pinned = null; // it is only being opened
+  const named = (id) => plans.find((plan) => plan.id === id);
+  const shown = named(state.plan) ?? named(pinned) ?? plans[0];
+  pinned = shown.id;
   refill(view, h("div", { class: "view plans" }, h("div", {}, h("h2", {}, "Plans"), h("ol", {}, plans.map((plan) => entry(plan, plan === shown)))), detail(shown)));
   showScene(view, shown);
 }
@@ -27,7 +31,7 @@ function entry(plan, isShown) {
     {},
     h(
       "button",
-      { "aria-current": isShown ? "true" : null, "data-key": `entry-${plan.id}`, onclick: () => { state.plan = plan.id; said = ""; changed("plans"); } },
+      { "aria-current": isShown ? "true" : null, "data-key": `entry-${plan.id}`, onclick: () => { state.plan = plan.id; changed("plans"); } },
       h("div", { class: "top" }, h("b", {}, dayAndTime(plan.created_at_seconds)), statePill(plan)),
       h("div", { class: "small soft" }, `${count(plan.restarted_workers, "restart")}, ${count(plan.moves.length, "new slot")}${plan.gain_percent === null ? "" : `, cost ${change(-plan.gain_percent)}`}`),
     ),
@@ -73,7 +77,7 @@ function course(plan) {
 function verdict(plan) {
   const field = state.approval === "token" && h("input", { type: "password", placeholder: "Kubernetes token", "aria-label": "Kubernetes token", autocomplete: "off", "data-key": "token", value: token, oninput: (event) => (token = event.target.value) });
   const answer = async (kind) => {
-    said = await decide(plan.id, kind, state.cluster, token).then((found) => found.message, (error) => error.message);
+    said.set(plan.id, await decide(plan.id, kind, state.cluster, token).then((found) => found.message, (error) => error.message));
     changed("plans");
   };
   return h(
@@ -81,9 +85,9 @@ function verdict(plan) {
     { class: "verdict" },
     h("b", {}, "Waits for a person."),
     field,
-    h("button", { class: "primary", "data-key": "approve", onclick: () => answer("approve") }, "Approve"),
-    h("button", { "data-key": "reject", onclick: () => answer("reject") }, "Reject"),
-    h("span", { role: "status" }, said),
+    h("button", { class: "primary", "data-key": `approve-${plan.id}`, onclick: () => answer("approve") }, "Approve"),
+    h("button", { "data-key": `reject-${plan.id}`, onclick: () => answer("reject") }, "Reject"),
+    h("span", { role: "status" }, said.get(plan.id) ?? ""),
   );
 }
 
@@ -118,7 +122,7 @@ function figures(plan) {
     h("caption", {}, "What it brings"),
     h("thead", {}, h("tr", {}, h("th", {}, ""), ["measured before", "predicted", "measured after"].map((name) => h("th", { class: "number" }, name)))),
     h("tbody", {}, ROWS.map(([caption, predicted, measured, better]) => {
-      const before = value(plan.measured_before, measured) ?? value(plan.predicted_before, predicted);
+      const before = measured ? plan.measured_before[measured] : value(plan.predicted_before, predicted);
       return h("tr", {}, h("td", {}, caption), cell(undefined, before, better), cell(before, value(plan.predicted_after, predicted), better), cell(before, plan.measured_after ? value(plan.measured_after, measured) : undefined, better));
     })),
   );

@@ -69,15 +69,14 @@ async function step() {
 
 async function look() {
   const answer = await get("clusters");
-  if (answer.instance !== state.instance) forget();
   const names = answer.clusters.map((cluster) => cluster.name);
-  if (!names.includes(state.cluster)) {
-    forget();
-    state.cluster = names[0] ?? null;
-  }
-  const news = state.instance !== answer.instance || state.trouble !== answer.trouble || names.join() !== state.clusters.join();
-  Object.assign(state, { instance: answer.instance, clusters: names, approval: answer.approval, trouble: answer.trouble });
-  if (news) changed("clusters");
+  const cluster = names.includes(state.cluster) ? state.cluster : names[0] ?? null;
+  const another = answer.instance !== state.instance || cluster !== state.cluster;
+  const news = state.trouble !== answer.trouble || names.join() !== state.clusters.join();
+  if (another) forget();
+  Object.assign(state, { instance: answer.instance, clusters: names, cluster, approval: answer.approval, trouble: answer.trouble });
+  if (another) changed("clusters", "view", "points", "plans");
+  else if (news) changed("clusters");
   const entry = answer.clusters.find((cluster) => cluster.name === state.cluster);
   if (entry) {
     if (entry.life !== state.life) beginAnew(entry.life);
@@ -152,7 +151,7 @@ function trimmed(points) {
 }
 
 function forget() {
-  Object.assign(state, { live: null, view: null, at: null, points: [], loads: [], plans: [], heldResizes: {}, passes: 0, planChanges: -1, selected: null, plan: null });
+  Object.assign(state, { quietSince: null, live: null, view: null, at: null, points: [], loads: [], plans: [], heldResizes: {}, passes: 0, planChanges: -1, selected: null, plan: null });
 }
 
 export function chooseCluster(name) {
@@ -191,6 +190,11 @@ export function select(selected) {
 export function showTab(tab) {
   state.tab = tab;
   changed("tab");
+}
+
+/** The operator has answered, and has none. */
+export function hasNoCluster() {
+  return state.instance !== null && state.cluster === null;
 }
 
 export function topologyNames() {

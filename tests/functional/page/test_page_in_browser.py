@@ -647,9 +647,10 @@ def is_blank(visitor: Visitor) -> bool:
     return bool(
         visitor.page.evaluate(
             """() => {
-              const canvas = document.getElementById("map");
-              const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-              return pixels.every((part) => part === 0);
+              const canvas = document.getElementById("map"); // of which Chromium complains where it is read twice
+              const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
+              copy.drawImage(canvas, 0, 0);
+              return copy.getImageData(0, 0, canvas.width, canvas.height).data.every((part) => part === 0);
             }"""
         )
     )

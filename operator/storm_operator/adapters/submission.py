@@ -37,10 +37,11 @@ LOG_TAIL_LINES = 25
 LOG_TAIL_BYTES = 200_000
 STOP_GRACE_SECONDS = 5.0
 ALREADY_ALIVE = re.compile(
-    r"Topology name (?P<name>\S+) is either not allowed or it already exists|AlreadyAliveException"
+    r"Topology name (?P<name>.+) is either not allowed or it already exists|AlreadyAliveException"
 )
 THROWN = re.compile(r'Exception in thread "main" (?P<thrown>.*?)(?=\n\s+at |\Z)', re.DOTALL)
-SUBMITTED = re.compile(r"Finished submitting topology: (?P<name>\S+)")
+SUBMITTED = re.compile(r"Finished submitting topology: (?P<name>.*\S)")
+"""Storm takes names with spaces."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,9 +74,12 @@ def test_options_survive_commas_spaces_and_quotes() -> None:
     assert storm_options({"b": [1, "x,y"], "a": "c d"}) == "a%3D%22c+d%22,b%3D%5B1%2C+%22x%2Cy%22%5D"
 
 
-def test_what_was_submitted_is_read_from_the_log(jar: Path, home: StormClientHome) -> None:
-    home = with_java(home, "print('x INFO StormSubmitter - Finished submitting topology: words')")
-    assert submit_jar(JarSubmission(jar, "Words"), home).topology_names == ("words",)
+@pytest.mark.parametrize("name", ["words", "count of words"])
+def test_what_was_submitted_is_read_from_the_log(jar: Path, home: StormClientHome, name: str) -> None:
+    home = with_java(
+        home, f"print('x INFO StormSubmitter - Finished submitting topology: {name} \\nx INFO Words - done')"
+    )
+    assert submit_jar(JarSubmission(jar, "Words"), home).topology_names == (name,)
 
 
 def test_a_main_class_that_submits_nothing_has_failed(jar: Path, home: StormClientHome) -> None:
@@ -133,6 +136,11 @@ def _runs(pid: str) -> bool:
             "already exists on the cluster\n\tat x",
             TopologyAlreadyAlive,
             "a topology words runs already",
+        ),
+        (
+            "Topology name count of words is either not allowed or it already exists on the cluster",
+            TopologyAlreadyAlive,
+            "a topology count of words runs already",
         ),
         ("Caused by: AlreadyAliveException(msg:words)", TopologyAlreadyAlive, "runs already"),
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.errors import AdapterError, NimbusUnreachable, RebalanceInProgress, ZooKeeperUnreachable
+from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, RebalanceInProgress
 from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.backoff import Retry, may_try, put_off
 from storm_operator.core.decision import Hold, HoldReason
@@ -50,7 +50,7 @@ class ExecutorCounts:
     ) -> bool:
         """Whether anything is being changed. Not while a plan is on its way: it names executors that would end.
 
-        What Nimbus refuses is told, and asked for again ever more slowly. Raises `NimbusUnreachable`.
+        What Nimbus refuses is told, and asked for again ever more slowly. Raises `OUT_OF_REACH`.
         """
         if report.snapshot is None or report.demand is None or loop.has_pending_plan:
             return False
@@ -117,7 +117,7 @@ class ExecutorCounts:
             # Perhaps it is what was asked for a pass ago; the next pass asks again, if that is still needed.
             self.resizes(topology.id)
             return True
-        except (NimbusUnreachable, ZooKeeperUnreachable):
+        except OUT_OF_REACH:
             raise
         except AdapterError as error:
             self.refused[key] = Refusal(topology.name, str(error), put_off(last, identity, now))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.errors import AdapterError, NimbusUnreachable, ZooKeeperUnreachable
+from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError
 from storm_operator.core.backoff import SLOWEST_RETRY_SECONDS, Retry, may_try, put_off
 
 Tell = Callable[[str, str], None]
@@ -49,14 +49,14 @@ class Concerns:
     ) -> bool:
         """Whether `act` was done. Not tried while it is put off, unless `identity`, what it would do, is another.
 
-        Raises `NimbusUnreachable` and `ZooKeeperUnreachable`: without those nothing else is possible either.
+        Raises `OUT_OF_REACH`: who gives no answer has refused nothing, and without that peer nothing else is possible.
         """
         known = self.troubles.get(concern.key)
         if not may_try(known.retry if known else None, identity, self.now()):
             return False
         try:
             act()
-        except (NimbusUnreachable, ZooKeeperUnreachable):
+        except OUT_OF_REACH:
             raise
         except AdapterError as error:
             self.fail(concern, str(error), tell, identity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storm_operator.adapters.errors import NimbusUnreachable
+from storm_operator.adapters.errors import AdapterError, NimbusUnreachable, NotLeader, ZooKeeperUnreachable
 from storm_operator.adapters.kube.errors import Forbidden
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS, SLOWEST_RETRY_SECONDS
 from storm_operator.kube.concerns import Concern, Concerns
@@ -80,9 +80,10 @@ def test_only_what_is_still_wanted_is_kept() -> None:
     assert played.shown() == []
 
 
-def test_nimbus_that_is_away_is_no_concern_of_its_own() -> None:
+@pytest.mark.parametrize("away", [NimbusUnreachable("away"), NotLeader("no leader"), ZooKeeperUnreachable("away")])
+def test_peer_that_gives_no_answer_is_no_concern_of_its_own(away: AdapterError) -> None:
     played = Scene()
-    played.error = NimbusUnreachable("away")
-    with pytest.raises(NimbusUnreachable):
+    played.error = away
+    with pytest.raises(type(away)):
         played.attempt()
     assert played.concerns.troubles == {}

@@ -8,7 +8,13 @@ from dataclasses import replace
 import pytest
 
 from loop_scene import SETTINGS, SPECS, Scene, scene
-from storm_operator.adapters.errors import NimbusUnreachable, RebalanceInProgress, RebalanceRefused
+from storm_operator.adapters.errors import (
+    AdapterError,
+    NimbusUnreachable,
+    NotLeader,
+    RebalanceInProgress,
+    RebalanceRefused,
+)
 from storm_operator.core.decision import HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import ApprovalMode, ApprovalSettings, Mode, SchedulingSettings
@@ -183,12 +189,13 @@ def test_refusal_is_forgotten_once_nobody_asks_for_it(played: Played) -> None:
     assert played.counts.obstacles("words") == ()
 
 
-def test_nimbus_that_is_away_ends_it(played: Played) -> None:
+@pytest.mark.parametrize("why", [NimbusUnreachable("away"), NotLeader("no leader")])
+def test_nimbus_that_is_away_or_leaderless_ends_it(played: Played, why: AdapterError) -> None:
     def away(_: Mapping[str, int]) -> bool:
-        raise NimbusUnreachable("away")
+        raise why
 
     played.refuse = away
-    with pytest.raises(NimbusUnreachable):
+    with pytest.raises(type(why)):
         played.run(AUTO)
     assert (played.told, played.counts.refused) == ([], {})
 

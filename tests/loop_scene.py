@@ -64,6 +64,8 @@ class FakeObserver:
     """What is acked, and how fast."""
     counted_seconds: float = PERIOD_SECONDS
     """What lies between the two readings that figures are made of."""
+    problems: tuple[str, ...] = ()
+    """What could not be read, though all executors were measured."""
     queued: float | None = None
     """Nothing is ever acked: so many tuples wait for each bolt."""
 
@@ -91,6 +93,8 @@ class FakeObserver:
             bolt, spout = ExecutorLoad(100.0, RATE, RATE, RATE, self.queued, 0.0), ExecutorLoad(100.0, RATE, RATE, RATE)
             own = {executor: spout if executor.component == "spout" else bolt for executor in WORDS.executors}
             picture = replace(picture, loads=own, rates={"words": TopologyRates(0.0, 0.0, None)})
+        if self.problems:
+            picture = replace(picture, completeness=Completeness(5, (), 0.0, self.problems))
         if self.silent:
             picture = replace(picture, completeness=Completeness(5, (), 0.0, silent_supervisors=self.silent))
         if self.missing:

@@ -27,6 +27,7 @@ from storm_operator.core.plan_progress import (
 )
 from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
+from storm_operator.core.wording import first_of
 from storm_operator.cpu_limits import CpuLimits
 
 IN_FORCE_TIMEOUT_SECONDS = 60.0
@@ -248,6 +249,6 @@ class Applier:
 def _caveats(missing: tuple[Executor, ...], undrained: str) -> str:
     caveats = [undrained] if undrained else []
     if missing:
-        names = ", ".join(f"{executor.component}[{executor.label}]" for executor in missing)
+        names = first_of([f"{executor.component}[{executor.label}]" for executor in missing])
         caveats.append(f"in force, but after {RUNNING_TIMEOUT_SECONDS:.0f} s not seen to run: {names}")
     return "; ".join(caveats)

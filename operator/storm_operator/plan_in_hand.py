@@ -18,6 +18,7 @@ from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict
 from storm_operator.core.way_back import way_back_from, why_no_way_back
+from storm_operator.core.wording import first_of
 from storm_operator.loop_ports import Journal, Listener, LoopMemory
 
 KEPT_RECORDS = 50
@@ -148,7 +149,8 @@ class PlanInHand:
         if not unclear:
             return self._conclude(record, measured, group, snapshot)
         if now >= self._patience_ends(running_at, now, group.scheduling.settling_seconds):
-            why = "; ".join((*snapshot.completeness.problems, unclear))
+            problems = first_of(snapshot.completeness.problems, "; ")
+            why = "; ".join(filter(None, (problems, unclear)))
             self._close(record, PlanState.EXPIRED, f"in force, but could not be verified: {why}")
         return False  # unknown is not a verdict yet: ask again next period
 

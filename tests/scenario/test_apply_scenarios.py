@@ -67,6 +67,20 @@ def test_plan_gets_in_force_and_the_kept_worker_is_counted(method: ApplyMethod) 
     assert saved[-1] == done
 
 
+def test_of_many_executors_that_were_not_seen_to_run_the_first_are_named() -> None:
+    wide = chain_topology("words", ("spout", 7))
+    base, target = (Assignment(placed(wide, {"spout": slot})) for slot in ("s1:6700", "s2:6700"))
+    moves = tuple(Move(one, base.slot_of[one], target.slot_of[one]) for one in wide.executors)
+    restarted = tuple(sorted(target.workers()))
+    moved = replace(plan(), base=base, target=target, moves=moves, restarted_workers=restarted, kept_workers=())
+    cluster = FakeCluster(base, FakeClock(), hidden=True)
+    done = applier_for(cluster).apply(replace(record(ApplyMethod.REBALANCE), plan=moved), lambda _: None)
+    assert done.state is PlanState.SETTLING
+    assert done.message.endswith(
+        "not seen to run: spout[1-1], spout[2-2], spout[3-3], spout[4-4], spout[5-5] and 2 more"
+    )
+
+
 def test_limits_rise_before_the_move_and_fall_after_it() -> None:
     cluster = FakeCluster(BASE, FakeClock())
     cluster.limits["words"] = {COUNT: 300.0, SPLIT: 200.0}

@@ -316,6 +316,19 @@ def test_plan_of_which_all_readings_reach_back_to_before_its_workers_ran_expires
     assert "reaches back to before its workers ran" in played.loop.memory.records[-1].message
 
 
+def test_plan_that_could_not_be_verified_names_the_first_of_many_problems_and_why() -> None:
+    played = scene()
+    played.run()
+    played.observer.counted_seconds = 1000.0
+    played.observer.problems = tuple(f"agent s{n} is silent" for n in range(300))
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    assert played.loop.memory.records[-1].message == (
+        "in force, but could not be verified: agent s0 is silent; agent s1 is silent; agent s2 is silent; "
+        "agent s3 is silent; agent s4 is silent; and 295 more; what was measured reaches back to before its workers ran"
+    )
+
+
 def test_what_was_counted_while_executors_were_not_seen_to_run_is_neither_load_nor_verdict() -> None:
     """They are given 90 s: readings of a minute that are taken just after that are for the most part of that time."""
     played = scene()

@@ -14,8 +14,7 @@ from storm_operator.core.demand import executors_without_demand
 from storm_operator.core.model import Demand, Executor
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
-
-NAMED_EXECUTORS = 5
+from storm_operator.core.wording import first_of
 
 
 def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Hold | None:
@@ -53,7 +52,7 @@ def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:
     if silent:
         return Hold(
             HoldReason.METRICS_INCOMPLETE,
-            f"no agent speaks for {', '.join(silent)}, where executors run; {unmeasured}",
+            f"no agent speaks for {first_of(silent)}, where executors run; {unmeasured}",
         )
     return Hold(HoldReason.WARMING_UP, unmeasured)
 
@@ -72,13 +71,13 @@ def _incomplete(
     snapshot: ClusterSnapshot, unknown: Iterable[Executor], known_share: float, settings: PlacementSettings
 ) -> str:
     names = [f"{executor.component} {executor.label} of {executor.topology_id}" for executor in sorted(unknown)]
-    more = f" and {len(names) - NAMED_EXECUTORS} more" if len(names) > NAMED_EXECUTORS else ""
     needed = settings.scheduling.minimum_completeness
     return (
         f"{100 * known_share:.0f}% of executors have metrics, {100 * needed:.0f}% are "
-        f"needed; unknown: {', '.join(names[:NAMED_EXECUTORS])}{more}{_problems(snapshot)}"
+        f"needed; unknown: {first_of(names)}{_problems(snapshot)}"
     )
 
 
 def _problems(snapshot: ClusterSnapshot) -> str:
-    return "".join(f"; {problem}" for problem in snapshot.completeness.problems)
+    problems = snapshot.completeness.problems
+    return f"; {first_of(problems, '; ')}" if problems else ""

@@ -34,6 +34,7 @@ from storm_operator.core.window_readings import (
     WindowReadings,
     problems_of_values,
 )
+from storm_operator.core.wording import first_of
 
 LATENCY_BUCKET = "storm_complete_latency_seconds_bucket"
 LATENCY_SUM = "storm_complete_latency_seconds_sum"
@@ -219,14 +220,9 @@ def _problems_of_executors(view: ClusterView, readings: Readings, hosts: Mapping
             place = f"{hosts.get(slot.supervisor_id, slot.supervisor_id)}:{slot.port}"
             groups.setdefault((names[executor.topology_id], place, slot, reason), []).append(executor.label)
     return [
-        f"worker {place} of {name}, executors {_some(labels)}: {reason}"
+        f"worker {place} of {name}, executors {first_of(labels, most=NAMED_EXECUTORS)}: {reason}"
         for (name, place, _, reason), labels in groups.items()
     ]
-
-
-def _some(labels: Sequence[str]) -> str:
-    more = f" and {len(labels) - NAMED_EXECUTORS} more" if len(labels) > NAMED_EXECUTORS else ""
-    return ", ".join(labels[:NAMED_EXECUTORS]) + more
 
 
 def _rates(

@@ -1,8 +1,18 @@
-"""How messages put numbers."""
+"""How messages put numbers, and lists that may be long."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def counted(number: int, noun: str) -> str:
     """E.g. `1 executor`, `2 executors`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first_of(names: Sequence[str], separator: str = ", ", most: int = 5) -> str:
+    """The first `most` of `names`, and how many more there are: people read it, and the API server bounds messages."""
+    if len(names) <= most:
+        return separator.join(names)
+    joint = " and " if separator == ", " else f"{separator}and "
+    return f"{separator.join(names[:most])}{joint}{len(names) - most} more"

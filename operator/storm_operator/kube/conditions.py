@@ -12,7 +12,7 @@ from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.wording import counted
+from storm_operator.core.wording import counted, first_of
 from storm_operator.kube.enforced import EnforcedPlace, verdict
 from storm_operator.kube.managed import Body, Managed
 from storm_operator.kube.rebalances import timestamp
@@ -149,7 +149,7 @@ def _measured(view: TopologyView) -> Condition:
         return _unknown("MetricsReady", view, "none of its executors is placed yet")
     own = [e for e in view.snapshot.completeness.missing_executors if e.topology_id == topology_id_of(view)]
     if own:
-        problems = "; ".join(view.snapshot.completeness.problems[:3])
+        problems = first_of(view.snapshot.completeness.problems, "; ")
         return Condition(
             "MetricsReady", False, "Incomplete", f"{counted(len(own), 'executor')} not measured: {problems}"
         )

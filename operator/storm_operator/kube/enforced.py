@@ -9,6 +9,7 @@ from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION
 from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.settings import Enforcement
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.wording import first_of
 from storm_operator.kube.pod_limits import PodLimits, problem_reason
 
 NAMED = 3
@@ -108,6 +109,4 @@ def _why_not(places: tuple[EnforcedPlace, ...]) -> str:
 
 
 def _named(names: Iterable[str]) -> str:
-    found = sorted(names)
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return ", ".join(found[:NAMED]) + more
+    return first_of(sorted(names), most=NAMED)

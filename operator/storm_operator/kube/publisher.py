@@ -17,7 +17,7 @@ from storm_operator.kube.concerns import Concern, Concerns
 from storm_operator.kube.managed import Body, Managed, Registry
 from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state
 from storm_operator.kube.rebalances import FINAL_STATES, rebalance_body, surplus
-from storm_operator.kube.status import has_figures, is_due, is_news
+from storm_operator.kube.status import has_figures, is_due, is_news, with_short_messages
 
 WATCH_PATIENCE_SECONDS = 30.0
 """What was written is believed for so long; after that what the watch says counts, whoever wrote that."""
@@ -96,6 +96,7 @@ class Publisher:
         present = self.registry.topology(managed.key)
         if present is None or present.uid != managed.uid:
             return False  # a status is written by name: another resource may have that by now
+        status = with_short_messages(status)
         old: Body = self.as_known(managed).body.get("status") or {}
         figures_age_seconds = self.clock() - self.figures_at.get(managed.uid, -math.inf)
         if not is_due(old, status, figures_age_seconds):
@@ -147,10 +148,11 @@ class Publisher:
         if known is None and owner is None:
             return
         if known is None and owner is not None:
-            self.kinds.create(REBALANCES, owner.key[0], rebalance_body(record, owner, self.hosts()))
+            body = with_short_messages(rebalance_body(record, owner, self.hosts()))
+            self.kinds.create(REBALANCES, owner.key[0], body)
             known = owner.key[0], {}
         namespace, before = known or ("", {})
-        status = rebalance_status(record, before, time.time())
+        status = with_short_messages(rebalance_status(record, before, time.time()))
         if is_news(before, status):
             self.kinds.patch_status(REBALANCES, namespace, plan.id, status)
         self.rebalances[plan.id] = namespace, {**before, **status}

@@ -28,6 +28,11 @@ NEWS_FRACTION = 0.1
 FIGURES_SECONDS = 60.0
 """Of a topology that nothing else happens to, figures are written so often at most, those in sentences too."""
 
+LONGEST_MESSAGE = 32_768
+"""Characters, by the CRDs."""
+
+MESSAGES = frozenset({"message", "reason"})
+
 NUMBER = re.compile(r"\d+(\.\d+)?")
 
 MEASURED = frozenset({"latency", "throughputTuplesPerSecond", "interSupervisorTuplesPerSecond", "percentOfBest"})
@@ -132,6 +137,20 @@ def without_numbers(value: Any) -> Any:
             for name, one in value.items()
         }
     return [without_numbers(one) for one in value] if isinstance(value, list) else value
+
+
+def with_short_messages(value: Any) -> Any:
+    """The same with no message that is longer than the CRDs allow: the API server would refuse all of it."""
+    if isinstance(value, Mapping):
+        return {
+            name: _shortened(one) if name in MESSAGES and isinstance(one, str) else with_short_messages(one)
+            for name, one in value.items()
+        }
+    return [with_short_messages(one) for one in value] if isinstance(value, list) else value
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."
 
 
 def _differs(old: Any, new: Any) -> bool:

@@ -22,7 +22,7 @@ from storm_operator.core.decide import decide
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.measurement_check import check_measurements
-from storm_operator.core.model import Assignment, Executor
+from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.settings import PlacementSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness
 
@@ -122,6 +122,32 @@ def test_what_is_unknown_is_told_by_share_and_name() -> None:
     named = ", ".join(f"{e.component} {e.label} of {e.topology_id}" for e in five)
     assert unknown_of(*five) == f"38% of executors have metrics, 90% are needed; unknown: {named}"
     assert unknown_of(*six) == f"25% of executors have metrics, 90% are needed; unknown: {named} and 1 more"
+
+
+def test_of_many_problems_the_first_are_told_and_the_others_counted() -> None:
+    """All of them, as of a large cluster whose agents are silent, would be more than a status can hold."""
+    problems = tuple(f"the agent of s{n} did not answer" for n in range(400))
+    told = f"; {'; '.join(problems[:5])}; and 395 more"
+    unknown = Completeness(8, WORDS.executors, 0.0, problems)
+    for seen in (
+        picture(unknown),
+        picture(Completeness(8, age_seconds=40.0, problems=problems)),
+        replace(picture(Completeness(8, problems=problems)), history=()),
+    ):
+        held = check_measurements(seen, DEMAND, placement_settings([WORDS]))
+        assert held is not None
+        assert held.message.endswith(told)
+
+
+def test_of_many_hosts_without_an_agent_the_first_are_named_and_the_others_counted() -> None:
+    machines, wide = supervisors(30), chain_topology("words", ("spout", 30))
+    where = {executor: WorkerSlot(s.id, s.ports[0]) for executor, s in zip(wide.executors, machines, strict=True)}
+    silent = Completeness(30, wide.executors, silent_supervisors=tuple(s.id for s in machines))
+    seen = replace(snapshot((wide,), machines, where), completeness=silent, history=())
+    held = check_measurements(seen, DEMAND, placement_settings([wide]))
+    named = ", ".join(sorted(s.host for s in machines)[:5])
+    assert held is not None
+    assert held.message.startswith(f"no agent speaks for {named} and 25 more, where executors run; ")
 
 
 def test_where_no_topology_runs_nothing_is_waited_for() -> None:

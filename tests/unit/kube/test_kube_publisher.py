@@ -32,7 +32,7 @@ from storm_operator.core.plan_record import AUTO, PlanState
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.publisher import WATCH_PATIENCE_SECONDS, Publisher, decision_for
 from storm_operator.kube.rebalance_status import rebalance_status
-from storm_operator.kube.status import FIGURES_SECONDS
+from storm_operator.kube.status import FIGURES_SECONDS, LONGEST_MESSAGE
 
 NAME = f"streams/{plan().id}"
 VERIFIED = plan_record(PlanState.VERIFIED, approved_by=AUTO, in_force_at_seconds=NOW_SECONDS)
@@ -164,6 +164,34 @@ class TestStatus:
         played.now += FIRST_RETRY_SECONDS
         played.publisher.write_status(managed(), {"phase": "Running"})
         assert played.kinds.verbs() == ["status"]
+
+
+class TestLongMessages:
+    """The API server refuses a status of which one message is too long, all of it."""
+
+    @staticmethod
+    def lengths(written: Any) -> set[int]:
+        if isinstance(written, dict):
+            own = {len(text) for name, text in written.items() if name in {"message", "reason"}}
+            return own.union(*map(TestLongMessages.lengths, written.values()))
+        return set().union(*map(TestLongMessages.lengths, written)) if isinstance(written, list) else set()
+
+    def test_of_a_status_are_cut_and_written_once(self) -> None:
+        played, long = Scene(), "an agent is silent; " * 2000
+        condition = {"type": "Ready", "status": "False", "reason": "MetricsIncomplete", "message": long}
+        status = {"message": long, "conditions": [condition], "lastHold": {"message": long}}
+        for _ in range(2):
+            played.publisher.write_status(managed(), status)
+        (written,) = played.kinds.statuses()
+        assert self.lengths(written) == {LONGEST_MESSAGE, len("MetricsIncomplete")}
+        assert written["message"].startswith("an agent is silent; ")
+        played.publisher.write_status(managed(status=written), status)
+        assert len(played.kinds.calls) == 1
+
+    def test_of_a_plan_are_cut(self) -> None:
+        played, long = Scene(), "an executor moves; " * 2000
+        played.publisher.on_record(plan_record(PlanState.EXPIRED, of=plan(reason=long), message=long))
+        assert max(map(max, (self.lengths(what) for _, _, what in played.kinds.calls))) == LONGEST_MESSAGE
 
 
 class TestRecord:

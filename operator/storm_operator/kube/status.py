@@ -78,9 +78,12 @@ FIGURES = (
     "workersUsed",
 )
 
+OF_MANAGED_ALONE = (*FIGURES, "percentOfBest", "lastHold", "heldResize")
+"""What is known only of a topology that somebody measures and plans for."""
+
 
 def refused_status(managed: Managed, reason: str, message: str, now_seconds: float) -> dict[str, Any]:
-    """The status of a resource that nothing can be done for, and why."""
+    """The status of a resource that nothing can be done for, and why; nobody measures what may run for it."""
     conditions = [
         Condition("Submitted", False, reason, message),
         Condition("Ready", False, reason, message),
@@ -91,6 +94,7 @@ def refused_status(managed: Managed, reason: str, message: str, now_seconds: flo
         "phase": "Failed",
         "message": message,
         "conditions": with_times(conditions, managed.body.get("status") or {}, now_seconds, managed.generation),
+        **dict.fromkeys(OF_MANAGED_ALONE),
     }
 
 

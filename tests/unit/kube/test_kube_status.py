@@ -550,6 +550,18 @@ class TestRefusedAndAccepted:
         assert judged(status, "Degraded") == ("True", "InvalidSpec")
         assert judged(status, "Ready") == ("False", "InvalidSpec")
 
+    def test_refused_resource_keeps_nothing_of_what_was_measured_and_decided_before(self) -> None:
+        """As one that is paused: its topology may run on, and nobody looks at it."""
+        last = {"latency": {"p50Milliseconds": 7.1}, "supervisorsUsed": 3, "percentOfBest": 99.0}
+        before = {**status_of(view(held_resize=HeldResize({"count": 4}, NO_CHANGE))), **last}
+        invalid = managed(spec={"adopt": {}, "scheduling": {"periodSeconds": "soon"}}, status=before)
+        refused = refused_status(invalid, "InvalidSpec", invalid.problem, NOW_SECONDS)
+        paused = status_of(view(managed=with_status(before, **PAUSED), progress=None, decision=None, held_resize=None))
+        gone = {name for name, value in paused.items() if value is None and before[name] is not None}
+        assert {"latency", "throughputTuplesPerSecond", "lastHold", "heldResize", "percentOfBest"} <= gone
+        assert {name for name, value in refused.items() if value is None} >= gone
+        assert refused.get("topologyId", before["topologyId"]) == TOPOLOGY_ID
+
     def test_accepted_resource_waits_for_the_next_pass(self) -> None:
         status = accepted_status(managed(), NOW_SECONDS)
         assert (status["phase"], status["nimbus"]) == ("Pending", NIMBUS)

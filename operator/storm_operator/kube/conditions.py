@@ -82,6 +82,8 @@ class TopologyView:
     """Reason and message of what else could not be done for it."""
     trouble_reason: str = "ClusterUnreachable"
     held_resize: HeldResize | None = None
+    plan_end: Body | None = None
+    """The status of the StormRebalance of the plan that the status named last as under way, if that is over by now."""
 
 
 @dataclass(frozen=True, slots=True)

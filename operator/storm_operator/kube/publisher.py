@@ -91,6 +91,14 @@ class Publisher:
         self.written.pop(managed.uid, None)
         return managed
 
+    def end_of(self, plan_id: str) -> Body | None:
+        """The status of the plan's StormRebalance, whoever wrote it, where that plan is over; else None."""
+        if not plan_id:
+            return None
+        _, written = self.rebalances.get(plan_id, ("", {}))
+        _, found = self._found(plan_id) or ("", {})
+        return next((status for status in (written, found) if status.get("state") in FINAL_STATES), None)
+
     def write_status(self, managed: Managed, status: Mapping[str, Any]) -> bool:
         """Write the status if it says anything new, and the resource is still there; whether that was refused."""
         present = self.registry.topology(managed.key)

@@ -19,7 +19,7 @@ from storm_operator.kube.conditions import (
 )
 from storm_operator.kube.managed import Body, Managed
 from storm_operator.kube.rebalance_status import shown_state
-from storm_operator.kube.rebalances import timestamp
+from storm_operator.kube.rebalances import FINAL_STATES, timestamp
 from storm_operator.lifecycle_manager import Stage
 
 NEWS_FRACTION = 0.1
@@ -273,11 +273,21 @@ def _percent_of_best(view: TopologyView) -> float | None:
     return None if gain is None else round(100.0 - max(0.0, gain), 1)
 
 
+def unfinished_plan(managed: Managed) -> str:
+    """Id of the plan that the status names as the last one, under way or waiting; empty where that is over."""
+    last = (managed.body.get("status") or {}).get("lastPlan") or {}
+    return "" if last.get("state") in FINAL_STATES else str(last.get("id", ""))
+
+
 def _last_plan(view: TopologyView, old: Body) -> Any:
+    """A plan may end with its topology, or in another life: what is known of it then is what its resource says."""
     record = view.record
+    before = old.get("lastPlan") or {}
+    if record is None and view.plan_end is not None:
+        told = {name: view.plan_end[name] for name in ("state", "message") if name in view.plan_end}
+        return {**before, **told, "time": timestamp(view.now_seconds)}
     if record is None:
         return old.get("lastPlan")
-    before = old.get("lastPlan") or {}
     same = before.get("id") == record.plan.id and before.get("state") == shown_state(record)
     return {
         "id": record.plan.id,

@@ -10,6 +10,7 @@ from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.publisher import Publisher, decision_for
+from storm_operator.kube.status import unfinished_plan
 from storm_operator.kube.submission import JobSubmitter
 from storm_operator.lifecycle_manager import LifecycleManager
 
@@ -28,12 +29,15 @@ def view_of(
     topology_id = progress.topology_id if progress else ""
     report = publisher.last_report
     snapshot = report.snapshot if report else None
+    known = publisher.as_known(one)
+    record = publisher.last_record.get(topology_id)
     return TopologyView(
-        managed=publisher.as_known(one),
+        managed=known,
         progress=progress,
         snapshot=snapshot,
         decision=decision_for(report, topology_id) if not one.is_paused else None,
-        record=publisher.last_record.get(topology_id),
+        record=record,
+        plan_end=publisher.end_of(unfinished_plan(known)) if record is None else None,
         now_seconds=time.time(),
         job=submitter.last.get(name) if submitter else None,
         retry_at_seconds=retry.not_before_seconds if retry else None,

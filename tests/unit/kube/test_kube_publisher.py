@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -33,6 +34,8 @@ from storm_operator.kube.managed import Managed
 from storm_operator.kube.publisher import WATCH_PATIENCE_SECONDS, Publisher, decision_for
 from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.kube.status import FIGURES_SECONDS, LONGEST_MESSAGE
+from storm_operator.kube.topology_views import view_of
+from storm_operator.lifecycle_manager import Progress, Stage
 
 NAME = f"streams/{plan().id}"
 VERIFIED = plan_record(PlanState.VERIFIED, approved_by=AUTO, in_force_at_seconds=NOW_SECONDS)
@@ -376,6 +379,32 @@ class TestMemory:
         played.publisher.on_record(plan_record(state))
         self.end_pass(played, WORDS)
         assert list(played.publisher.rebalances) == [plan().id] * is_kept
+
+
+class TestEndOfAPlan:
+    def test_is_known_after_its_topology_has_gone(self) -> None:
+        played = Scene(rebalance("Settling"))
+        played.publisher.on_record(plan_record(PlanState.SETTLING))
+        assert played.publisher.end_of(plan().id) is None
+        played.publisher.on_record(plan_record(PlanState.EXPIRED, message="words-1 no longer runs"))
+        TestMemory.end_pass(played)
+        assert played.publisher.last_record == {}
+        end = played.publisher.end_of(plan().id)
+        assert end is not None
+        assert (end["state"], end["message"]) == ("Expired", "words-1 no longer runs")
+        one = managed(status={"lastPlan": {"id": plan().id, "state": "Settling"}})
+        lifecycle = Mock(progress={"words": Progress(Stage.RUNNING, "", "words-2-1")}, retries={}, suspended={})
+        care = Mock(obstacles=lambda _: (), counts=Mock(held={}), places=lambda *_: ())
+        assert view_of("words", one, played.publisher, care, lifecycle, None, {}).plan_end == end
+
+    def test_is_what_the_watch_tells_of_a_plan_that_was_closed_as_lost(self) -> None:
+        played = Scene(rebalance("Expired", message="the journal in ZooKeeper does not know it"))
+        end = played.publisher.end_of(plan().id)
+        assert end is not None
+        assert end["message"] == "the journal in ZooKeeper does not know it"
+
+    def test_is_unknown_of_one_that_nobody_knows(self) -> None:
+        assert Scene().publisher.end_of(plan().id) is Scene().publisher.end_of("") is None
 
 
 class TestDecisionFor:

@@ -39,6 +39,7 @@ from storm_operator.kube.status import (
     is_news,
     refused_status,
     status_of,
+    unfinished_plan,
 )
 from storm_operator.lifecycle_manager import BEING_WITHDRAWN, NEVER_SUBMITTED, Progress, Stage
 
@@ -365,6 +366,15 @@ class TestLastPlanAndHold:
 
     def test_plan_of_an_earlier_life_stays(self) -> None:
         assert status_of(view(managed=with_status({"lastPlan": {"id": "p-1"}})))["lastPlan"] == {"id": "p-1"}
+
+    def test_plan_that_ended_with_its_topology_or_in_another_life_is_shown_as_its_resource_says(self) -> None:
+        settling = with_status(status_of(view(record=plan_record(PlanState.SETTLING))))
+        assert unfinished_plan(settling) == plan().id
+        end = {"state": "Expired", "reason": "Expired", "message": "words-1 no longer runs", "workersKept": 2}
+        after = status_of(view(managed=settling, plan_end=end, now_seconds=LATER_SECONDS))
+        name, words = plan().id, "words-1 no longer runs"
+        assert after["lastPlan"] == {"id": name, "rebalance": name, "state": "Expired", "message": words, "time": LATER}
+        assert unfinished_plan(with_status(after)) == unfinished_plan(managed()) == ""
 
     def test_hold_is_told_since_when(self) -> None:
         before = with_status(status_of(view()))

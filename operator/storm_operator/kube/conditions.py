@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from storm_operator.core.decision import Decision, Hold, HoldReason
+from storm_operator.core.decision import NOTHING_BETTER, Decision, Hold, HoldReason
 from storm_operator.core.forecast import ComponentKey, LoadForecast
 from storm_operator.core.parallelism import HeldResize
-from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.plan_record import AUTO, PlanRecord, PlanState
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.wording import counted, first_of
@@ -44,6 +44,11 @@ FINE_HOLDS = frozenset(
     }
 )
 """Reasons not to act that are nobody's fault: the topology is as ready as without them."""
+
+NOTHING_LEFT_TO_DO = frozenset(
+    {*NOTHING_BETTER, HoldReason.TOO_LITTLE_CAPACITY, HoldReason.KNOWN_BAD, HoldReason.OBSERVE_ONLY}
+)
+"""Reasons not to act that are given once it was looked what else could be done, and nothing is put off."""
 
 
 def is_fine(hold: Hold, topology_id: str) -> bool:
@@ -193,11 +198,23 @@ def _degraded(view: TopologyView) -> Condition:
         return Condition("Degraded", True, "SubmissionFailed", view.progress.message)
     if isinstance(view.decision, Hold) and not is_fine(view.decision, topology_id_of(view)):
         return Condition("Degraded", True, view.decision.reason.value, without_figures(view.decision))
-    if view.record is not None and view.record.state in (PlanState.FAILED, PlanState.ROLLED_BACK):
+    if view.record is not None and _still_degrades(view.record, view.decision):
         return Condition("Degraded", True, f"Plan{view.record.state.value}", view.record.message)
     if view.obstacles:
         return Condition("Degraded", True, view.obstacles[0][0], "; ".join(words for _, words in view.obstacles))
     return Condition("Degraded", False, "AsExpected", "")
+
+
+def _still_degrades(record: PlanRecord, since: Decision | None) -> bool:
+    """Whether a plan that went wrong keeps its topology from being well; `since` is the decision after it.
+
+    Once nothing is left to do the topology is as well as any that nothing is done for: `lastPlan` tells of the plan.
+    Not of a way back that failed: what did harm is in force, and the way back is tried again.
+    """
+    if record.state not in (PlanState.FAILED, PlanState.ROLLED_BACK):
+        return False
+    is_tried_again = bool(record.rollback_of) and record.approved_by == AUTO
+    return is_tried_again or not (isinstance(since, Hold) and since.reason in NOTHING_LEFT_TO_DO)
 
 
 def with_times(conditions: list[Condition], old: Body, now_seconds: float, generation: int) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Assignment
 from storm_operator.core.parallelism import HeldResize
-from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.plan_record import AUTO, PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, TopologyRates
 from storm_operator.kube.conditions import FINE_HOLDS, TopologyView
 from storm_operator.kube.enforced import EnforcedPlace
@@ -215,9 +215,26 @@ class TestConditions:
 
     @pytest.mark.parametrize("state", [PlanState.FAILED, PlanState.ROLLED_BACK])
     def test_plan_that_went_wrong_degrades(self, state: PlanState) -> None:
-        status = status_of(view(record=plan_record(state, message="rejected by the scheduler")))
-        assert judged(status, "Degraded") == ("True", f"Plan{state.value}")
-        assert condition(status, "Degraded")["message"] == "rejected by the scheduler"
+        gone_wrong = plan_record(state, message="rejected by the scheduler")
+        for since in (plan(), Hold(HoldReason.COOL_DOWN, "the next may follow in 9 s")):
+            status = status_of(view(record=gone_wrong, decision=since))
+            assert judged(status, "Degraded") == ("True", f"Plan{state.value}")
+            assert condition(status, "Degraded")["message"] == "rejected by the scheduler"
+
+    @pytest.mark.parametrize("reason", [HoldReason.NO_CHANGE, HoldReason.GAIN_TOO_SMALL, HoldReason.OBSERVE_ONLY])
+    def test_plan_that_went_wrong_degrades_no_more_once_nothing_is_left_to_do(self, reason: HoldReason) -> None:
+        """Else who waits for condition Ready would wait until the operator is started anew."""
+        failed = plan_record(PlanState.FAILED, message="not in force after 60 s")
+        status = status_of(view(record=failed, decision=Hold(reason, "as it is")))
+        assert judged(status, "Degraded") == ("False", "AsExpected")
+        assert judged(status, "Ready") == ("True", "Running")
+        assert status["lastPlan"]["state"] == "Failed"
+
+    def test_way_back_that_failed_and_is_tried_again_degrades_on(self) -> None:
+        failed = plan_record(PlanState.FAILED, rollback_of="p-bad", approved_by=AUTO)
+        assert judged(status_of(view(record=failed)), "Degraded") == ("True", "PlanFailed")
+        asked_for = replace(failed, approved_by="annotation")
+        assert judged(status_of(view(record=asked_for)), "Degraded") == ("False", "AsExpected")
 
     def test_measurements_that_cannot_be_trusted_make_no_plan(self) -> None:
         assert judged(status_of(view(decision=Hold(HoldReason.WARMING_UP, ""))), "Planned") == ("False", "WarmingUp")

@@ -150,8 +150,11 @@ def _submitted(view: TopologyView) -> Condition:
 
 
 def _measured(view: TopologyView) -> Condition:
-    if view.snapshot is None or not topology_id_of(view):
+    if not topology_id_of(view):
         return _unknown("MetricsReady", view, "it does not run yet")
+    if view.snapshot is None:
+        why = view.decision.message if isinstance(view.decision, Hold) else "no pass has measured it yet"
+        return _unknown("MetricsReady", view, why)
     if not is_placed(view):
         return _unknown("MetricsReady", view, "none of its executors is placed yet")
     own = [e for e in view.snapshot.completeness.missing_executors if e.topology_id == topology_id_of(view)]

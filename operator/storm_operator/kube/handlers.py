@@ -124,9 +124,11 @@ def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
 
 def _why_let_go(watched: Watched, nimbus: str, waited_seconds: float, patience_seconds: float) -> str:
     """Why nobody is waited for any more; empty while somebody is."""
-    asked_since = watched.registry.unanswered_since(nimbus)
-    unanswered = 0.0 if asked_since is None else min(waited_seconds, watched.now().timestamp() - asked_since)
-    if unanswered > patience_seconds:
+    asked = watched.registry.unanswered(nimbus)
+    unanswered = 0.0 if asked is None else min(waited_seconds, watched.now().timestamp() - asked.since_seconds)
+    if asked is not None and unanswered > patience_seconds:
+        if asked.why:
+            return f"nobody could see to it on Nimbus {nimbus} for {unanswered:.0f} s: {asked.why}"
         return f"Nimbus {nimbus} did not answer for {unanswered:.0f} s"
     if waited_seconds > IDLE_LIMIT_SECONDS + patience_seconds:
         return f"nobody could see to it on Nimbus {nimbus} for {waited_seconds:.0f} s"

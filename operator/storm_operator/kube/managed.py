@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from storm_operator.adapters.resources import InvalidResource, parse_topology
@@ -118,6 +118,14 @@ def managed_from(body: Body, default_nimbus: str | None) -> Managed:
     return Managed(body, spec, "", default_nimbus)
 
 
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Since when a loop asks what becomes of its topologies, and what was last in its way; `why` empty: not known."""
+
+    since_seconds: float
+    why: str = ""
+
+
 class Registry:
     """All StormTopology and StormRebalance resources that the operator watches."""
 
@@ -127,7 +135,7 @@ class Registry:
         self._lock = threading.Lock()
         self._topologies: dict[Key, Managed] = {}
         self._rebalances: dict[Key, Body] = {}
-        self._unanswered: dict[str, float] = {}
+        self._unanswered: dict[str, Unanswered] = {}
 
     def put_topology(self, body: Body) -> Managed:
         """Remember the resource as it is now, unless it has been made anew since: of that one may have heard before."""
@@ -169,15 +177,21 @@ class Registry:
     def note_question(self, nimbus: str, at_seconds: float) -> None:
         """The loop of that cluster begins to ask what becomes of its topologies."""
         with self._lock:
-            self._unanswered.setdefault(nimbus, at_seconds)
+            self._unanswered.setdefault(nimbus, Unanswered(at_seconds))
+
+    def note_obstacle(self, nimbus: str, why: str) -> None:
+        """Why the loop of that cluster got no answer to what it asked, if it still waits for one."""
+        with self._lock:
+            if nimbus in self._unanswered:
+                self._unanswered[nimbus] = replace(self._unanswered[nimbus], why=why)
 
     def note_answer(self, nimbus: str) -> None:
         """All was answered that was asked. While the loop does something else it asks nothing."""
         with self._lock:
             self._unanswered.pop(nimbus, None)
 
-    def unanswered_since(self, nimbus: str) -> float | None:
-        """When the loop of that cluster began to ask without an answer; None: it was answered, or has not asked yet."""
+    def unanswered(self, nimbus: str) -> Unanswered | None:
+        """What the loop of that cluster asks without an answer; None: it was answered, or has not asked yet."""
         with self._lock:
             return self._unanswered.get(nimbus)
 

@@ -140,6 +140,7 @@ class ClusterRunner:
             self.unforeseen = put_off(self.unforeseen, "", time.monotonic())
             self.say(f"{self.nimbus}: {''.join(traceback.format_exception(error))}")
             words = f"the operator failed ({type(error).__name__}: {error}); its log says where; please report it"
+            self.registry.note_obstacle(self.nimbus, words)
             with contextlib.suppress(Exception):  # it may be the telling that failed
                 self.owners.tell_trouble(words, "OperatorFailed")
             return None
@@ -150,19 +151,23 @@ class ClusterRunner:
         """What `act` returns; None when a peer is in its way, which the resources' statuses then say."""
         try:
             return act()
-        except HolderAwaited:  # most often a dead operator's session, which ends in some seconds
+        except (ManagedByAnother, AdapterError) as error:
+            self.registry.note_obstacle(self.nimbus, str(error))
+            self._tell_obstacle(error)
             return None
-        except ManagedByAnother as error:
+
+    def _tell_obstacle(self, error: ManagedByAnother | AdapterError) -> None:
+        if isinstance(error, HolderAwaited):
+            return  # most often a dead operator's session, which ends in some seconds
+        if isinstance(error, ManagedByAnother):
             self._tell_page(describe(error.holder, self.nimbus))
             self._leave_to(error)
-            return None
-        except AdapterError as error:
-            if self.assembly is None:
-                self._tell_page(str(error))
-            self.say(f"{self.nimbus}: {error}")
-            reason = "KubernetesRefused" if isinstance(error, KubernetesError) else "ClusterUnreachable"
-            self.owners.tell_trouble(str(error), reason)
-            return None
+            return
+        if self.assembly is None:
+            self._tell_page(str(error))
+        self.say(f"{self.nimbus}: {error}")
+        reason = "KubernetesRefused" if isinstance(error, KubernetesError) else "ClusterUnreachable"
+        self.owners.tell_trouble(str(error), reason)
 
     def _watcher(self) -> Watcher | None:
         return self.settings.page.watcher_of(self.nimbus) if self.settings.page else None

@@ -180,6 +180,15 @@ class TestDeletion:
         played.delete(seconds_ago=DELETION_PATIENCE_SECONDS + 30.0, loop_is_busy=True)
         assert "did not answer for 100 s" in played.told[0][2]
 
+    def test_names_who_was_in_the_way_and_blames_nimbus_for_nobody_else(self) -> None:
+        played = Scene()
+        played.registry.note_obstacle(NIMBUS, "of another time")
+        played.registry.note_question(NIMBUS, NOW.timestamp() - 24 * 3600.0)
+        played.registry.note_obstacle(NIMBUS, "ZooKeeper zk:2181 did not answer")
+        played.delete(seconds_ago=DELETION_PATIENCE_SECONDS + 10.0)
+        words = f"nobody could see to it on Nimbus {NIMBUS} for 100 s: ZooKeeper zk:2181 did not answer"
+        assert played.told == [("words", "LetGo", f"{words}; the topology may still run there", True)]
+
     def test_is_patient_with_a_topology_that_takes_long_to_kill(self) -> None:
         slow = {"adopt": {}, "deletionPolicy": "Kill", "killWaitSeconds": 300}
         with pytest.raises(kopf.TemporaryError):

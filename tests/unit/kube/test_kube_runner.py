@@ -13,7 +13,7 @@ from unittest.mock import Mock, patch
 import pytest
 
 from kube_builders import NIMBUS, NOW_SECONDS, managed, registry_of, topology_body
-from storm_operator.adapters.errors import NimbusUnreachable
+from storm_operator.adapters.errors import NimbusUnreachable, ZooKeeperUnreachable
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.adapters.manager_lock import Holder, HolderAwaited, ManagedByAnother
@@ -23,7 +23,7 @@ from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import RunnerSettings, remind
-from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, rightful
+from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, Unanswered, rightful
 from storm_operator.kube.owners import Owners
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
@@ -245,8 +245,8 @@ def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pyte
 
 def test_going_on_with_a_plan_at_the_start_is_no_waiting_for_nimbus(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
-    seen: list[float | None] = []
-    going_on = Mock(side_effect=lambda *_: seen.append(start.runner.registry.unanswered_since(NIMBUS)))
+    seen: list[Unanswered | None] = []
+    going_on = Mock(side_effect=lambda *_: seen.append(start.runner.registry.unanswered(NIMBUS)))
     monkeypatch.setattr(runner_module, "go_on_where_it_ended", going_on)
     start.opened.lifecycle.return_value = Mock(repairs={})
     start.runner._follow_wishes()
@@ -470,10 +470,23 @@ class TestDeletion:
         played.assembly.storm.running.side_effect = NimbusUnreachable("away")
         with pytest.raises(NimbusUnreachable):
             played.look()
-        assert played.runner.registry.unanswered_since(NIMBUS) is not None
+        assert played.runner.registry.unanswered(NIMBUS) is not None
         played.assembly.storm.running.side_effect = tuple
         assert played.look()
-        assert played.runner.registry.unanswered_since(NIMBUS) is None
+        assert played.runner.registry.unanswered(NIMBUS) is None
+
+    def test_who_was_in_its_way_is_kept_until_all_was_answered(self) -> None:
+        """Nimbus is well, and the event on a resource that is let go is not to blame it."""
+        played = Deletion()
+        silent = ZooKeeperUnreachable("ZooKeeper zk:2181 did not answer")
+        played.runner.manager.lock = Mock(is_lost=False, take=Mock(side_effect=silent))
+        played.runner._whatever_happens(played.runner.attend)
+        asked = played.runner.registry.unanswered(NIMBUS)
+        assert asked is not None
+        assert asked.why == "ZooKeeper zk:2181 did not answer"
+        played.runner.manager.lock.take.side_effect = None
+        assert played.look()
+        assert played.runner.registry.unanswered(NIMBUS) is None
 
 
 class TestPause:

@@ -175,7 +175,7 @@ def test_while_another_manages_nothing_is_done_and_who_it_is_is_told(
     assert {post.args[1:] for post in ours.events.post.call_args_list} == {("ManagedByAnother", message, True)}
     assert ours.said[1:] == [f"{NIMBUS}: {message}"]
     assert ours.opened.mock_calls == [], "no recover, no pass, no limit is lifted"
-    assert ours.runner.registry.unanswered_since(NIMBUS) is None, "Nimbus answers: no finalizer is given up soon"
+    assert ours.runner.registry.unanswered(NIMBUS) is None, "Nimbus answers: no finalizer is given up soon"
     assert ours.runner.unforeseen is None
 
     theirs.close()

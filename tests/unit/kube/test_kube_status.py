@@ -143,6 +143,14 @@ class TestConditions:
         assert judged(status, "Ready") == ("False", "Unknown")
         assert status["workersUsed"] is status["supervisorsUsed"] is None
 
+    def test_topology_that_runs_and_that_a_pass_could_not_look_at_is_not_said_not_to_run(self) -> None:
+        away = Hold(HoldReason.CLUSTER_UNREACHABLE, "Nimbus failed in getTopologyInfoWithOpts")
+        status = status_of(view(snapshot=None, decision=away))
+        assert judged(status, "MetricsReady") == ("Unknown", "Unknown")
+        assert condition(status, "MetricsReady")["message"] == "Nimbus failed in getTopologyInfoWithOpts"
+        before = status_of(view(snapshot=None, decision=None))
+        assert condition(before, "MetricsReady")["message"] == "no pass has measured it yet"
+
     def test_topology_without_a_worker_is_not_ready(self) -> None:
         status = status_of(view(snapshot=replace(picture(), assignment=Assignment({}))))
         assert judged(status, "Ready") == ("False", "Unknown")

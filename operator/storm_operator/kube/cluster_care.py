@@ -53,6 +53,8 @@ class ClusterCare:
     concerns: Concerns = field(init=False)
     news: ResizeNews = field(init=False)
     namespaces: tuple[str, ...] = ()
+    left_open: frozenset[str] = frozenset()
+    """Ids of the supervisors whose pods are not held: executors there are of a topology that wants none resized."""
     sees_pods: bool = False
     """Whether `limits.present` is of this pass: else pods may be there that it does not know."""
     scale: ScaleState = ScaleState()
@@ -92,7 +94,7 @@ class ClusterCare:
         self, topology_id: str, snapshot: ClusterSnapshot, agents: Mapping[str, AgentEnforcement]
     ) -> tuple[EnforcedPlace, ...]:
         """The supervisors that the topology's executors run on, and whether CPU limits are in force there."""
-        return places_of(topology_id, snapshot, self.limits, agents)
+        return places_of(topology_id, snapshot, self.limits, agents, self.left_open)
 
     def obstacles(self, topology: str) -> tuple[tuple[str, str], ...]:
         """Reason and message of what could not be done for the topology of that name."""
@@ -165,7 +167,10 @@ class ClusterCare:
         if enforcing:
             headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
             used = snapshot.supervisor_cpu_millicores
-            self.limits.follow(snapshot.supervisors, snapshot.assignment, demand, headroom, used)
+            self.left_open = _hosting_those_not_to_be_held(specs, snapshot)
+            held = tuple(one for one in snapshot.supervisors if one.id not in self.left_open)
+            self.limits.follow(held, snapshot.assignment, demand, headroom, used)
+            self.limits.leave_open([one.host for one in snapshot.supervisors if one.id in self.left_open])
 
     def _scale_if_possible(
         self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot, storm: StormCluster
@@ -269,3 +274,9 @@ class ClusterCare:
         used = assignment.used_supervisors()
         hosts = [host for supervisor_id, host in self.hosts().items() if supervisor_id in used]
         return frozenset(pod.ordinal for pod in pods for host in hosts if pod.matches(host))
+
+
+def _hosting_those_not_to_be_held(specs: Specs, snapshot: ClusterSnapshot) -> frozenset[str]:
+    """Ids of the supervisors with executors of a managed topology that is only planned for, or only measured."""
+    unheld = [one.id for one in snapshot.topologies if one.name in specs and not resizes_pods(specs[one.name])]
+    return frozenset(snapshot.assignment.restricted_to(unheld).used_supervisors())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION
@@ -21,7 +21,8 @@ class EnforcedPlace:
     """One supervisor that hosts executors of a topology.
 
     `pod` is empty where none of the pods seen is its, `agent` None where that said nothing. `problem` is why the
-    pod does not have the limit that it should have, and empty when it does.
+    pod does not have the limit that it should have, and empty when it does. `is_left_open`: it is not
+    held to what executors need, since some of them are of topologies that want no pod resized.
     """
 
     host: str
@@ -29,6 +30,7 @@ class EnforcedPlace:
     has_capacity: bool
     problem: str
     agent: AgentEnforcement | None
+    is_left_open: bool = False
 
 
 Verdict = tuple[bool | None, str, str]
@@ -36,17 +38,25 @@ Verdict = tuple[bool | None, str, str]
 
 
 def places_of(
-    topology_id: str, snapshot: ClusterSnapshot, limits: PodLimits, agents: Mapping[str, AgentEnforcement]
+    topology_id: str,
+    snapshot: ClusterSnapshot,
+    limits: PodLimits,
+    agents: Mapping[str, AgentEnforcement],
+    left_open: Collection[str] = (),
 ) -> tuple[EnforcedPlace, ...]:
-    """The supervisors that host executors of the topology, sorted by host."""
+    """The supervisors that host executors of the topology, sorted by host; `left_open` are ids of supervisors."""
     used = {slot.supervisor_id for slot in snapshot.assignment.restricted_to([topology_id]).slot_of.values()}
     found = []
-    for host in sorted(supervisor.host for supervisor in snapshot.supervisors if supervisor.id in used):
+    for supervisor in sorted(snapshot.supervisors, key=lambda one: one.host):
+        if supervisor.id not in used:
+            continue
+        host = supervisor.host
         pod = limits.of_host(host)
         name = pod.name if pod is not None else ""
         has_capacity = pod is not None and pod.capacity_millicores is not None
         problem = limits.problems.get((pod.namespace, pod.name), "") if pod is not None else ""
-        found.append(EnforcedPlace(host, name, has_capacity, problem, agents.get(host)))
+        is_left_open = supervisor.id in left_open
+        found.append(EnforcedPlace(host, name, has_capacity, problem, agents.get(host), is_left_open))
     return tuple(found)
 
 
@@ -89,6 +99,9 @@ def _of_pods(places: tuple[EnforcedPlace, ...]) -> Verdict | None:
             "NoCapacity",
             f"no annotation {CAPACITY_ANNOTATION} on {_named(bare)}: their limits are left alone",
         )
+    shared = [place.pod for place in places if place.is_left_open]
+    if shared:
+        return False, "Shared", f"{_named(shared)} host executors, too, of topologies that are not to be held"
     return None
 
 

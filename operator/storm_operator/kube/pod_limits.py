@@ -180,12 +180,12 @@ class PodLimits:
         Those of `hosts` also if an earlier life of the operator held them. To be called again and again: what could not
         be done is tried once more.
         """
-        own = (pod for pod in map(self.of_host, hosts) if pod is not None)
-        self.held |= {key_of(pod) for pod in own if pod.is_resized}
-        held = [pod for pod in self.present if key_of(pod) in self.held and pod.capacity_millicores is not None]
-        narrow = [pod for pod in held if is_worth_a_resize(pod.wanted_millicores, pod.capacity_millicores or 0.0)]
-        self.held = frozenset(map(key_of, narrow))
-        self._open_all(narrow)
+        self._note_resized(hosts)
+        self._give_back(self.present)
+
+    def leave_open(self, hosts: Collection[str]) -> None:
+        """As `release`, for the pods of `hosts` alone, while others are held."""
+        self._give_back(self._note_resized(hosts))
 
     def follow(
         self,
@@ -213,6 +213,18 @@ class PodLimits:
                 self._hold(pod, wanted, pod.capacity_millicores)
             elif self.any_demand_was_known:
                 self._open(pod, pod.capacity_millicores)
+
+    def _note_resized(self, hosts: Collection[str]) -> tuple[SupervisorPod, ...]:
+        """The pods of `hosts`; those that an earlier life of the operator held are known as held from now on."""
+        own = tuple(pod for pod in map(self.of_host, hosts) if pod is not None)
+        self.held |= {key_of(pod) for pod in own if pod.is_resized}
+        return own
+
+    def _give_back(self, pods: Collection[SupervisorPod]) -> None:
+        held = [pod for pod in pods if key_of(pod) in self.held and pod.capacity_millicores is not None]
+        narrow = [pod for pod in held if is_worth_a_resize(pod.wanted_millicores, pod.capacity_millicores or 0.0)]
+        self.held = self.held.difference(map(key_of, pods)).union(map(key_of, narrow))
+        self._open_all(narrow)
 
     def _note_ceiling(self, pod: SupervisorPod) -> None:
         """While the kubelet cannot give it more a pod has a ceiling; with what it has got since that rises."""

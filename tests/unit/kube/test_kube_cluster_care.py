@@ -20,6 +20,7 @@ from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.direct_plan import direct_plan
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot
+from storm_operator.core.settings import Enforcement, Mode, ResourceSettings, SchedulingSettings
 from storm_operator.core.topology_spec import (
     AdoptSource,
     ComponentParallelism,
@@ -124,6 +125,31 @@ def test_limits_are_changed_only_while_somebody_wants_pods_resized() -> None:
     seen.limits.held = frozenset({("storm", "storm-supervisor-0")})
     seen.release()
     assert cast("FakePods", seen.pods).resized == [1000, 1000]
+
+
+@pytest.mark.parametrize(
+    "unheld",
+    [
+        {"scheduling": SchedulingSettings(mode=Mode.OBSERVE)},
+        {"scheduling": SchedulingSettings(mode=Mode.RECOMMEND)},
+        {"resources": ResourceSettings(enforcement=Enforcement.NONE)},
+    ],
+    ids=["observed", "recommended", "not enforced"],
+)
+def test_pods_with_executors_of_a_topology_that_wants_none_resized_are_not_held(unheld: dict[str, Any]) -> None:
+    """Whatever the others of the cluster want: one that is only measured, or only planned for, is not throttled."""
+    held, free = chain_topology("held-1-1", ("spout", 2)), chain_topology("free-1-1", ("spout", 2))
+    hosts = {f"s{number + 1}": host("storm", number) for number in range(3)}
+    of_s3 = replace(pod("storm", 2), is_resized=True)
+    seen = care("n.storm:6627", {"storm": (pod("storm", 0), pod("storm", 1), of_s3)}, hosts)
+    seen.see((resource("storm"),))
+    machines = tuple(replace(machine, host=hosts[machine.id]) for machine in supervisors(3))
+    where = {**placed(held, {"spout": ["s1", "s2"]}), **placed(free, {"spout": ["s2", "s3"]})}
+    picture = snapshot((held, free), machines, where)
+    specs = {held.name: TopologySpec("held", AdoptSource()), free.name: TopologySpec("free", AdoptSource(), **unheld)}
+    seen._follow_limits(specs, picture, same_demand([held, free], 100.0))
+    assert cast("FakePods", seen.pods).resized == [320, 1000], "what s1 needs; all that was once taken from s3"
+    assert [place.is_left_open for place in seen.places(held.id, picture, {})] == [False, True]
 
 
 def test_supervisors_of_pods_that_are_emptied_leave() -> None:

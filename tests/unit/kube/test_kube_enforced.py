@@ -31,6 +31,8 @@ POD, EXECUTOR = Enforcement.POD, Enforcement.EXECUTOR
         (EXECUTOR, replace(OTHER, has_capacity=False), True, "ExecutorOnly", "by agents alone"),
         (EXECUTOR, replace(OTHER, has_capacity=False, agent=LOOKS_ON), False, "NoCapacity", "on sup-1"),
         (EXECUTOR, replace(OTHER, has_capacity=False, agent=None), False, "NoCapacity", "on sup-1"),
+        (POD, replace(OTHER, is_left_open=True), False, "Shared", "sup-1 host executors, too, of topologies"),
+        (EXECUTOR, replace(OTHER, is_left_open=True), True, "ExecutorOnly", "by agents alone: sup-1 host executors"),
         (POD, replace(OTHER, pod="", has_capacity=False), False, "NoPod", "for s2"),
         (EXECUTOR, replace(OTHER, problem="Infeasible: 1 CPU"), False, "ResizeRefused", "sup-1: Infeasible: 1 CPU"),
         (POD, replace(OTHER, problem="resize pod a/sup-1: quota"), False, "ResizeRefused", "quota"),

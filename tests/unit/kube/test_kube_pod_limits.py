@@ -251,6 +251,17 @@ class TestRelease:
         assert self.release(played) == []
 
 
+def test_pods_that_are_left_open_while_others_are_held_get_back_what_was_taken_from_them() -> None:
+    held = [replace(pod(ordinal, wanted=300.0), is_resized=True) for ordinal in range(2)]
+    played = scene(*held, pod(2, wanted=300.0))
+    played.limits.held = frozenset({("storm", "sup-0")})
+    for _ in range(2):
+        played.limits.see(("storm",))
+        played.limits.leave_open([S2.host, "sup-2.sup.storm.svc.cluster.local"])
+    assert played.pods.resizes == [("sup-1", 2000)], "nobody took anything from sup-2"
+    assert played.limits.held == {("storm", "sup-0")}
+
+
 def test_pod_that_is_open_already_is_not_asked_again() -> None:
     played = scene(pod(0, wanted=2000.0))
     played.limits.open_up([S1.host])

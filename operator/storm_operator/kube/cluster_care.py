@@ -25,13 +25,14 @@ from storm_operator.kube.managed import Managed
 from storm_operator.kube.pod_limits import PodLimits
 from storm_operator.kube.resize_news import ResizeNews, resizes_pods
 from storm_operator.kube.scaled_set import ScaledSet, scaled_set
-from storm_operator.kube.scaling import ScaleState, merged_limits, scale_step
+from storm_operator.kube.scaling import ScaleState, beyond_maximum, merged_limits, scale_step
 
 Specs = Mapping[str, TopologySpec]
 
 PODS_NOT_LISTED = "PodsNotListed"
 NO_SCALE_TARGET = "NoScaleTarget"
 SCALE_REFUSED = "ScaleRefused"
+MAXIMUM_EXCEEDED = "MaximumExceeded"
 """Reasons that condition `Degraded`, and events, have for what care could not do."""
 
 
@@ -180,7 +181,7 @@ class ClusterCare:
         Not by pods as they once were: executors on one that has come since would be on none.
         """
         asking = {name: spec.supervisors for name, spec in specs.items() if spec.supervisors is not None}
-        for reason in (NO_SCALE_TARGET, SCALE_REFUSED):
+        for reason in (NO_SCALE_TARGET, SCALE_REFUSED, MAXIMUM_EXCEEDED):
             self.concerns.keep(reason, ("",) if asking else ())
         if not asking or not self.sees_pods:
             return
@@ -226,10 +227,9 @@ class ClusterCare:
         is_from_zero = any(pod.ordinal == 0 for pod in pods)
         first = 0 if is_from_zero else self.pods.first_ordinal(pods[0].namespace, pods[0].stateful_set)
         decisions = [decision for _, decision in report.decisions]
-        before = self.scale.leaving
-        step, self.scale = scale_step(
-            limits, pods, replicas, self._used_ordinals(pods, snapshot.assignment), decisions, self.scale, first
-        )
+        before, used = self.scale.leaving, self._used_ordinals(pods, snapshot.assignment)
+        self._tell_of_maximum(beyond_maximum(limits, replicas, used), specs)
+        step, self.scale = scale_step(limits, pods, replicas, used, decisions, self.scale, first)
         if self.scale.leaving and self.scale.leaving != before:
             ordinals = ", ".join(map(str, sorted(self.scale.leaving)))
             self._tell_all(specs, "Emptying", f"pods {ordinals} of StatefulSet {pods[0].stateful_set} are emptied")
@@ -243,6 +243,14 @@ class ClusterCare:
             words = f"StatefulSet {step.stateful_set} from {replicas} to {step.replicas} pods: {step.reason}"
             self.say(words)
             self._tell_all(specs, "Scaled", words)
+
+    def _tell_of_maximum(self, words: str, specs: Specs) -> None:
+        names = frozenset(name for name, spec in specs.items() if spec.supervisors is not None)
+        exceeded = Concern(MAXIMUM_EXCEEDED, "", names)
+        if words:
+            self.concerns.fail(exceeded, words, self._tell_each(names))
+        else:
+            self.concerns.settle(exceeded)
 
     def _tell_all(self, specs: Specs, reason: str, words: str) -> None:
         for name in specs:

@@ -80,6 +80,21 @@ def wanted_replicas(
     return replicas, ""
 
 
+def beyond_maximum(limits: ScaleLimits, replicas: int, used_ordinals: Collection[int]) -> str:
+    """Why there are more pods than the maximum, and stay; empty where there are not, or where those beyond it will go.
+
+    Nobody can tell before whether what runs on them fits on fewer: a plan that brings it there may overload these, and
+    the next would bring it back.
+    """
+    used = len(set(used_ordinals))
+    if min(replicas, used) <= limits.maximum:
+        return ""
+    return (
+        f"spec.supervisors.maximum is {limits.maximum}, and executors are on {used} of {counted(replicas, 'pod')}: none"
+        " is added, and none that is used is taken away; raise it, have fewer executors, or scale the set by hand"
+    )
+
+
 def scale_step(
     limits: ScaleLimits | None,
     pods: tuple[SupervisorPod, ...],

@@ -404,6 +404,18 @@ class TestWhatIsRefused:
         played.run_pass()
         assert (played.told[0][0], played.pods.asked) == ("NoScaleTarget", [])
 
+    def test_more_used_pods_than_the_maximum_are_shown_until_there_are_no_more(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.where = placed(WORDS, {"spout": "s1", "count": ["s2", "s3"]})
+        played.limits = ScaleLimits(1, 2)
+        played.run_pass()
+        ((reason, words),) = played.care.obstacles("words-1-1")
+        assert (reason, words) in played.told
+        assert (reason, words[:55]) == ("MaximumExceeded", "spec.supervisors.maximum is 2, and executors are on 3 o")
+        played.limits = ScaleLimits(1, 3)
+        played.run_pass()
+        assert played.care.obstacles("words-1-1") == ()
+
     def test_who_no_longer_asks_for_pods_is_told_no_more(self, scaled: ScaledIn) -> None:
         played = self.scene(scaled)
         played.pods.refusal = Forbidden("no")

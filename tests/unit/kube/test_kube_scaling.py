@@ -16,6 +16,7 @@ from storm_operator.kube.scaling import (
     PATIENT_PASSES,
     ScaleState,
     ScaleStep,
+    beyond_maximum,
     merged_limits,
     scale_step,
     wanted_replicas,
@@ -205,6 +206,20 @@ class TestWhose:
     @pytest.mark.parametrize("other", [pods(2, stateful_set="b"), pods(2, namespace="elsewhere")])
     def test_of_two_that_could_be_meant_none_is_touched(self, other: tuple[SupervisorPod, ...]) -> None:
         assert scale_step(LIMITS, (*pods(2), *other), 2, {0}, [INFEASIBLE], ScaleState())[0] is None
+
+
+class TestBeyondTheMaximum:
+    def test_pods_that_are_in_use_stay_and_it_is_said_why(self) -> None:
+        limits = ScaleLimits(1, 3)
+        assert after_passes(PATIENT_PASSES, 5, range(5), limits=limits) is None
+        words = beyond_maximum(limits, 5, range(5))
+        assert words.startswith(
+            "spec.supervisors.maximum is 3, and executors are on 5 of 5 pods: none is added, and none"
+        )
+
+    @pytest.mark.parametrize(("replicas", "used"), [(3, range(3)), (5, range(3)), (5, ()), (3, range(5))])
+    def test_nothing_is_said_where_those_beyond_it_are_not_used(self, replicas: int, used: Collection[int]) -> None:
+        assert beyond_maximum(ScaleLimits(1, 3), replicas, used) == ""
 
 
 def test_nothing_is_wanted_when_all_fits() -> None:

@@ -1,4 +1,5 @@
-"""What people ask of StormRebalances by annotation, carried to the loop; and proposals kept over a restart."""
+"""What people ask of StormRebalances by annotation, or by deleting one, carried to the loop; and proposals kept over a
+restart."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ from storm_operator.kube.rebalances import (
 from storm_operator.plan_in_hand import TAKEN_BACK_BY
 
 WORDS = ", ".join(Ask)
+DELETED = "its StormRebalance was deleted; the next pass proposes anew if that is due"
 
 
 def follow_asks(
@@ -32,8 +34,11 @@ def follow_asks(
 ) -> None:
     """Carry out each annotation once: it is removed, and the status says what came of it.
 
-    One that cannot be removed is not carried out, and tried again slowly.
+    One that cannot be removed is not carried out, and tried again slowly. A proposal whose StormRebalance was deleted
+    is withdrawn: as long as it waited nobody could answer it, and no other would be shown.
     """
+    for plan_id in sorted(registry.take_deleted_proposals(nimbus)):
+        loop.desk.withdraw(plan_id, DELETED)
     for body in registry.rebalances():
         ask = asked(body)
         if ask is None or cluster_of(body) != nimbus:

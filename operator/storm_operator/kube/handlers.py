@@ -12,6 +12,7 @@ import kopf
 from storm_operator.adapters.kube.resources import GROUP, REBALANCES, TOPOLOGIES, VERSION
 from storm_operator.kube.kopf_storage import NothingCompared, ProgressInMemory
 from storm_operator.kube.managed import Body, Managed, Registry, key_of
+from storm_operator.kube.rebalances import WAITING_STATES, cluster_of, state_of
 from storm_operator.kube.runners import IDLE_LIMIT_SECONDS
 from storm_operator.kube.status import accepted_status, is_news, refused_status
 
@@ -65,7 +66,7 @@ def build_registry(watched: Watched) -> kopf.OperatorRegistry:
     @kopf.on.event(GROUP, VERSION, REBALANCES, registry=handlers)
     async def rebalance_seen(type: str | None, body: kopf.Body, **_: Any) -> None:  # noqa: A002 - kopf's name
         if type == "DELETED":
-            watched.registry.forget_rebalance(key_of(body))
+            on_rebalance_end(watched.registry, dict(body))
         else:
             watched.registry.put_rebalance(dict(body))
 
@@ -99,6 +100,13 @@ def on_topology_end(registry: Registry, gone: set[str], body: Body) -> None:
     uid = str(body["metadata"]["uid"])
     registry.forget_topology(key_of(body), uid)
     gone.discard(uid)
+
+
+def on_rebalance_end(registry: Registry, body: Body) -> None:
+    """A plan that waits for a person can no longer be answered: its loop hears of that."""
+    registry.forget_rebalance(key_of(body))
+    if state_of(body) in WAITING_STATES:
+        registry.note_deleted_proposal(cluster_of(body), key_of(body)[1])
 
 
 def on_deletion(watched: Watched, body: dict[str, Any]) -> None:

@@ -135,6 +135,7 @@ class Registry:
         self._lock = threading.Lock()
         self._topologies: dict[Key, Managed] = {}
         self._rebalances: dict[Key, Body] = {}
+        self._deleted_proposals: dict[str, frozenset[str]] = {}
         self._unanswered: dict[str, Unanswered] = {}
 
     def put_topology(self, body: Body) -> Managed:
@@ -216,6 +217,16 @@ class Registry:
     def forget_rebalance(self, key: Key) -> None:
         with self._lock:
             self._rebalances.pop(key, None)
+
+    def note_deleted_proposal(self, nimbus: str, plan_id: str) -> None:
+        """The StormRebalance of a plan for that cluster is gone, and the plan had not begun."""
+        with self._lock:
+            self._deleted_proposals[nimbus] = self._deleted_proposals.get(nimbus, frozenset()) | {plan_id}
+
+    def take_deleted_proposals(self, nimbus: str) -> frozenset[str]:
+        """Ids of the plans of `note_deleted_proposal`; each is given once."""
+        with self._lock:
+            return self._deleted_proposals.pop(nimbus, frozenset())
 
     def rebalances(self) -> tuple[Body, ...]:
         """All of them, oldest first: their names begin with the time of their plan."""

@@ -153,22 +153,23 @@ class Publisher:
         plan = record.plan
         owner = next((o for o in map(self.owner_of, plan.topology_ids) if o is not None), None)
         known = self.rebalances.get(plan.id) or self._found(plan.id)
-        if known is None and owner is None:
-            return
-        if known is None and owner is not None:
+        if known is None and owner is not None and not _came_to_nothing(record):
             body = with_short_messages(rebalance_body(record, owner, self.hosts()))
             self.kinds.create(REBALANCES, owner.key[0], body)
             known = owner.key[0], {}
-        namespace, before = known or ("", {})
-        status = with_short_messages(rebalance_status(record, before, time.time()))
-        if is_news(before, status):
-            self.kinds.patch_status(REBALANCES, namespace, plan.id, status)
-        self.rebalances[plan.id] = namespace, {**before, **status}
-        if record.rollback_of and record.state is PlanState.VERIFIED:
-            self._mark_rolled_back(namespace, record)
+        if known is not None:
+            self._write_step(record, *known)
         if owner is not None:
             words = f"plan {plan.id}: {record.message or plan.reason}"
             self.events.post(owner.body, f"Plan{shown_state(record)}", words, record.state in WARNING_STATES)
+
+    def _write_step(self, record: PlanRecord, namespace: str, before: dict[str, Any]) -> None:
+        status = with_short_messages(rebalance_status(record, before, time.time()))
+        if is_news(before, status):
+            self.kinds.patch_status(REBALANCES, namespace, record.plan.id, status)
+        self.rebalances[record.plan.id] = namespace, {**before, **status}
+        if record.rollback_of and record.state is PlanState.VERIFIED:
+            self._mark_rolled_back(namespace, record)
 
     def _mark_rolled_back(self, namespace: str, record: PlanRecord) -> None:
         """The plan that `record` undid points to it."""
@@ -183,6 +184,11 @@ class Publisher:
             if body["metadata"]["name"] == plan_id:
                 return body["metadata"]["namespace"], dict(body.get("status") or {})
         return None
+
+
+def _came_to_nothing(record: PlanRecord) -> bool:
+    """Whether the plan ended before it was in force. Where its resource was deleted it gets no other."""
+    return record.state is PlanState.EXPIRED and record.in_force_at_seconds is None
 
 
 def decision_for(report: PassReport | None, topology_id: str) -> Any:

@@ -30,6 +30,7 @@ MOST_SHOWN = 1_000
 """Of moves and limits: nobody reads more, and all of them would be more than Kubernetes stores of one resource."""
 PACKED = "gzip+base64:"
 """What the text of a plan begins with that would be too long as plain JSON."""
+WAITING_STATES = frozenset({PlanState.PROPOSED.value, APPROVED})
 FINAL_STATES = frozenset(state.value for state in PlanState if state.is_final)
 
 
@@ -154,7 +155,7 @@ def _plan_of_text(text: str) -> Any:
 def proposal_record(body: Body) -> PlanRecord | None:
     """A proposal of an earlier life of the operator, as the loop kept it; None when it waits no more."""
     plan = plan_of(body)
-    if plan is None or state_of(body) not in (PlanState.PROPOSED.value, APPROVED):
+    if plan is None or state_of(body) not in WAITING_STATES:
         return None
     status = body.get("status") or {}
     rollback_of = str(status.get("rollbackOf", ""))

@@ -19,6 +19,7 @@ from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
 from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
 from storm_operator.kube.concerns import Concerns
+from storm_operator.kube.handlers import on_rebalance_end
 from storm_operator.kube.managed import Registry
 from storm_operator.kube.rebalances import ASK_ANNOTATION, asked, plan_of
 
@@ -52,6 +53,9 @@ class Scene:
     def approved_by(self) -> str:
         (waiting,) = self.loop.loop.memory.proposals.waiting
         return waiting.approved_by
+
+    def waiting(self) -> list[str]:
+        return [record.plan.id for record in self.loop.loop.memory.proposals.waiting]
 
     def states(self) -> list[PlanState]:
         return [record.state for record in self.loop.audience.records if record.plan.id == self.plan.id]
@@ -205,6 +209,31 @@ def test_refresh_makes_the_next_pass_propose_anew() -> None:
     again = played.loop.run(RECOMMEND)
     assert isinstance(again, Plan)
     assert again.id != played.plan.id
+
+
+@pytest.mark.parametrize("state", ["Proposed", "Approved"])
+def test_proposal_whose_resource_was_deleted_is_withdrawn_and_the_next_pass_proposes_anew(state: str) -> None:
+    """It would wait for ever: nobody could approve it, and as long as it waits no other is shown."""
+    played = Scene(state=state)
+    (shown,) = played.registry.rebalances()
+    on_rebalance_end(played.registry, shown)
+    played.follow()
+    assert played.waiting() == []
+    assert played.loop.audience.records[-1].message.startswith("its StormRebalance was deleted")
+    anew = played.loop.run(RECOMMEND)
+    assert isinstance(anew, Plan)
+    assert anew.id != played.plan.id
+    played.follow()
+    assert played.waiting() == [anew.id], "the watch has not told of its resource yet"
+
+
+def test_deletion_of_a_plan_of_another_cluster_is_left_to_its_loop() -> None:
+    played = Scene()
+    on_rebalance_end(played.registry, played.registry.rebalances()[0])
+    played.follow("other.storm:6627")
+    assert played.waiting() == [played.plan.id]
+    played.follow()
+    assert played.waiting() == []
 
 
 class TestRollback:

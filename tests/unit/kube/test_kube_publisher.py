@@ -193,7 +193,7 @@ class TestLongMessages:
 
     def test_of_a_plan_are_cut(self) -> None:
         played, long = Scene(), "an executor moves; " * 2000
-        played.publisher.on_record(plan_record(PlanState.EXPIRED, of=plan(reason=long), message=long))
+        played.publisher.on_record(plan_record(PlanState.FAILED, of=plan(reason=long), message=long))
         assert max(map(max, (self.lengths(what) for _, _, what in played.kinds.calls))) == LONGEST_MESSAGE
 
 
@@ -280,6 +280,12 @@ class TestRecord:
         played.kinds.error = None
         played.publisher.on_record(plan_record(PlanState.SETTLING))
         assert played.kinds.verbs() == ["create", "status"]
+
+    def test_proposal_whose_resource_an_earlier_life_made_and_somebody_deleted_gets_no_other(self) -> None:
+        played = Scene()
+        played.publisher.on_record(plan_record(PlanState.EXPIRED, message="its StormRebalance was deleted"))
+        assert played.kinds.calls == []
+        assert played.events.posted == [("PlanExpired", f"plan {plan().id}: its StormRebalance was deleted", False)]
 
     def test_way_back_that_is_verified_marks_what_it_undid(self) -> None:
         played = Scene()

@@ -41,6 +41,16 @@ def _host(host: str, namespace: str) -> str:
     return name
 
 
+def means_the_same_everywhere(host: str) -> bool:
+    """Whether `host` is no other in a pod than where it was written: no loopback, and no word of which a pod's own
+    namespace may have a Service."""
+    name = host.lower().rstrip(".")
+    if _is_ip_address(name):
+        address = ipaddress.ip_address(name)
+        return not (address.is_loopback or address.is_unspecified)
+    return "." in name and not name.startswith("localhost.") and not name.endswith(".localhost")
+
+
 def _is_ip_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.kube.errors import KubernetesError
@@ -16,6 +17,7 @@ from storm_operator.assembly import ClusterConnection
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.backoff import Retry, put_off
 from storm_operator.core.host_and_port import host_and_port
+from storm_operator.core.nimbus_name import NIMBUS_PORT, means_the_same_everywhere, nimbus_name
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.asks import close_lost, seed_proposals
@@ -25,6 +27,7 @@ from storm_operator.kube.submission import JobSettings
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
 CONNECT_PATIENCE_SECONDS = 10.0
+NIMBUS_NAMED_BY = "spec.nimbus (or --nimbus)"
 UNDER_WAY = frozenset({Stage.SUBMITTING, Stage.REPLACING, Stage.WAITING})
 """A topology that was left so is expected to be another, or gone: that is nobody else's doing."""
 
@@ -78,7 +81,7 @@ class FirstLook:
 
 def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:
     """Where the parts of the cluster are, as its Nimbus has it. Raises `NimbusError`."""
-    client = NimbusClient((nimbus,), patience_seconds=CONNECT_PATIENCE_SECONDS)
+    client = NimbusClient((nimbus,), patience_seconds=CONNECT_PATIENCE_SECONDS, named_by=NIMBUS_NAMED_BY)
     try:
         conf = client.nimbus_conf()
     finally:
@@ -86,13 +89,27 @@ def discover(nimbus: str, settings: RunnerSettings) -> ClusterConnection:
     port = conf.get("storm.zookeeper.port", 2181)
     servers = conf.get("storm.zookeeper.servers") or ()
     return ClusterConnection(
-        nimbus=(nimbus,),
+        nimbus=(nimbus, *other_nimbuses(nimbus, conf)),
         zookeeper=",".join(host_and_port(str(server), port) for server in servers),
         storm_root=str(conf.get("storm.zookeeper.root") or DEFAULT_STORM_ROOT),
         agent_port=settings.agent_port,
         prometheus=settings.prometheus,
         match=settings.match,
+        nimbus_named_by=NIMBUS_NAMED_BY,
     )
+
+
+def other_nimbuses(nimbus: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
+    """Pure: where others may lead when `nimbus` is away, by its own `conf`; asked only while it does not answer.
+
+    None where it is the only one: its seed is then another name of `nimbus`. None, too, that is another host elsewhere.
+    """
+    seeds = conf.get("nimbus.seeds")
+    port = conf.get("nimbus.thrift.port", NIMBUS_PORT)
+    if not isinstance(seeds, list) or len(seeds) < 2:
+        return ()
+    addresses = (host_and_port(str(seed), port) for seed in seeds if means_the_same_everywhere(str(seed)))
+    return tuple(one for one in dict.fromkeys(addresses) if nimbus_name(one, "") != nimbus)
 
 
 def go_on_where_it_ended(

@@ -57,6 +57,8 @@ class ClusterRunner:
     assembly: Assembly | None = None
     lifecycle: LifecycleManager | None = None
     submitter: JobSubmitter | None = None
+    other_nimbuses: tuple[str, ...] = ()
+    """Where another may lead, as of the last connection."""
     recorder: HistoryRecorder | None = None
     first_look: FirstLook = field(default_factory=FirstLook)
     publisher: Publisher = field(init=False)
@@ -279,7 +281,11 @@ class ClusterRunner:
             with self.first_look.attempt():
                 self.assembly = self._assembled()
             self.submitter = JobSubmitter(
-                self.kube.jobs, self.settings.jobs, lambda name: self.owners.by_name[name], self.kube.config_map_text
+                self.kube.jobs,
+                self.settings.jobs,
+                lambda name: self.owners.by_name[name],
+                self.kube.config_map_text,
+                self.other_nimbuses,
             )
             self.lifecycle = self.assembly.lifecycle(self.say, self.submitter)
             self.lifecycle.before_suspending = self.owners.note_suspension
@@ -289,6 +295,7 @@ class ClusterRunner:
     def _assembled(self) -> Assembly:
         connection = discover(self.nimbus, self.settings)
         self.registry.note_answer(self.nimbus)
+        self.other_nimbuses = connection.nimbus[1:]
         self.manager.take(connection, self.settings.pod)
         self.recorder = self.recorder or recorder_or_none(self.settings.history, self.nimbus, self.say)
         watcher = self._watcher()

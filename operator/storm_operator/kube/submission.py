@@ -55,6 +55,8 @@ class JobSubmitter:
     settings: JobSettings
     owner_of: Callable[[str], Managed]
     read_config_map: Callable[[str, str, str], str]
+    other_nimbuses: tuple[str, ...] = ()
+    """Where another may lead when the cluster's own address is away: see `connecting.other_nimbuses`."""
     last: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By topology: the last Job's name and the fingerprint of what it submits."""
 
@@ -67,7 +69,7 @@ class JobSubmitter:
             return "adopted"
         flux_text = self._flux_text(spec)
         wanted = fingerprint(spec, flux_text or "")
-        _as_variable(submission_request(spec, wanted, self.owner_of(spec.name).nimbus, flux_text))
+        _as_variable(self._request(spec, wanted, flux_text))
         return wanted
 
     def submit(self, spec: TopologySpec, wanted: str) -> bool:
@@ -82,7 +84,7 @@ class JobSubmitter:
             return False
         outcome = self.jobs.outcome(namespace, name)
         if outcome.phase is JobPhase.ABSENT:
-            request = submission_request(spec, wanted, owner.nimbus, self._flux_text(spec))
+            request = self._request(spec, wanted, self._flux_text(spec))
             self.jobs.create(namespace, job_body(owner, name, spec, request, self.settings))
             return False
         if outcome.phase is JobPhase.RUNNING:
@@ -107,6 +109,9 @@ class JobSubmitter:
             self.jobs.delete(namespace, job, pods_first=True)
         return not names
 
+    def _request(self, spec: TopologySpec, wanted: str, flux_text: str | None) -> dict[str, Any]:
+        return submission_request(spec, wanted, self.owner_of(spec.name).nimbus, flux_text, self.other_nimbuses)
+
     def _flux_text(self, spec: TopologySpec) -> str | None:
         source = spec.source
         if not isinstance(source, FluxSource):
@@ -123,13 +128,16 @@ def job_name(resource: str, wanted: str, nimbus: str) -> str:
     return f"{resource[:40].rstrip('-.')}-submit-{what}".replace(".", "-")
 
 
-def submission_request(spec: TopologySpec, wanted: str, nimbus: str, flux_text: str | None) -> dict[str, Any]:
+def submission_request(
+    spec: TopologySpec, wanted: str, nimbus: str, flux_text: str | None, other_nimbuses: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """What `storm-operator submit` reads in the Job; see `submit_command`."""
     source = spec.source
     request: dict[str, Any] = {
         "topology": spec.name,
         "nimbus": nimbus,
         "conf": submission_conf(spec, wanted),
+        **({"otherNimbuses": list(other_nimbuses)} if other_nimbuses else {}),
     }
     if isinstance(source, FluxSource):
         request |= {"jar": _jar_in_job(source, source.jar), "flux": flux_text}

@@ -7,7 +7,7 @@ import json
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,7 +69,7 @@ def _log_and_reason(error: Exception) -> str:
 
 def carry_out(wanted: Mapping[str, Any], storm_home: Path, folder: Path) -> Submitted:
     """Submit what the request describes; `folder` is for temporary files. Raises the adapters' errors."""
-    home = StormClientHome(storm_home, _write_conf(wanted["nimbus"], folder))
+    home = StormClientHome(storm_home, _write_conf(wanted["nimbus"], wanted.get("otherNimbuses", ()), folder))
     jar = _jar(wanted["jar"], folder)
     if wanted.get("flux") is not None:
         done = submit_flux(FluxSubmission(jar, wanted["flux"], wanted["conf"]), home)
@@ -87,9 +87,11 @@ def carry_out(wanted: Mapping[str, Any], storm_home: Path, folder: Path) -> Subm
     return done
 
 
-def _write_conf(nimbus: str, folder: Path) -> Path:
+def _write_conf(nimbus: str, others: Sequence[str], folder: Path) -> Path:
+    """Storm has one port for all seeds."""
     address = NimbusAddress.parse(nimbus)
-    conf = {"nimbus.seeds": [address.host], "nimbus.thrift.port": address.port}
+    seeds = [address, *(other for other in map(NimbusAddress.parse, others) if other.port == address.port)]
+    conf = {"nimbus.seeds": [seed.host for seed in seeds], "nimbus.thrift.port": address.port}
     (folder / "storm.yaml").write_text(yaml.safe_dump(conf), encoding="utf-8")
     return folder
 

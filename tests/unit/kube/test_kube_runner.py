@@ -17,6 +17,7 @@ from storm_operator.adapters.errors import NimbusUnreachable, ZooKeeperUnreachab
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.adapters.manager_lock import Holder, HolderAwaited, ManagedByAnother
+from storm_operator.assembly import ClusterConnection
 from storm_operator.console.documents import unsqueezed
 from storm_operator.console.messages import Request
 from storm_operator.core.lifecycle import RunningTopology
@@ -157,6 +158,14 @@ def test_what_kubernetes_refuses_at_the_start_is_told_and_tried_ever_more_slowly
     start.runner._connect()
     assert start.runner.assembly is start.opened
     assert start.runner._retry_seconds() == LONGEST_RETRY_SECONDS
+
+
+def test_topologies_are_submitted_to_whichever_nimbus_of_the_cluster_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(monkeypatch)
+    start.kinds.list.return_value = []
+    start.runner._connect()
+    assert start.runner.submitter is not None
+    assert start.runner.submitter.other_nimbuses == ("nimbus2.example.com:6627",)
 
 
 def test_nimbus_that_is_away_after_a_refusal_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -537,7 +546,8 @@ class Start:
         body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": 60}})
         self.said: list[str] = []
         self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, settings, self.said.append, set())
-        monkeypatch.setattr(runner_module, "discover", Mock())
+        connection = ClusterConnection((NIMBUS, "nimbus2.example.com:6627"), "zookeeper:2181")
+        monkeypatch.setattr(runner_module, "discover", Mock(return_value=connection))
         monkeypatch.setattr(runner_module, "assemble", Mock(return_value=self.opened))
         monkeypatch.setattr("storm_operator.kube.sole_manager.manager_lock", Mock(return_value=Mock(is_lost=False)))
         monkeypatch.setattr("storm_operator.kube.connecting.close_lost", Mock())

@@ -133,6 +133,13 @@ class TestJobSubmitter:
         assert not played.submit()
         assert len(played.jobs.bodies) == 1
 
+    def test_names_the_other_nimbuses_of_the_cluster_where_there_are_any(self) -> None:
+        for others in ((), ("nimbus2.example.com:6627",)):
+            played = Submission()
+            replace(played.submitter, other_nimbuses=others).submit(played.spec, WANTED)
+            (body,) = played.jobs.bodies.values()
+            assert request_in(body).get("otherNimbuses", []) == list(others)
+
     def test_is_called_off_once_all_its_pods_have_ended(self) -> None:
         played = Submission()
         played.submit()

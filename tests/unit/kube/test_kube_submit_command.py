@@ -94,6 +94,13 @@ class TestCarryOut:
         assert given == JarSubmission(Path("/opt/words.jar"), "a.Words", ("--rate", "5"), {"topology.debug": True})
         assert storm.conf == {"nimbus.seeds": ["nimbus.storm"], "nimbus.thrift.port": 6627}
 
+    def test_leader_is_looked_for_among_all_nimbuses_of_the_cluster_that_have_its_port(
+        self, storm: Storm, tmp_path: Path
+    ) -> None:
+        others = ["nimbus2.example.com:6627", "nimbus3.example.com:7000"]
+        carry_out({**REQUEST, "otherNimbuses": others}, Path("/opt/storm"), tmp_path)
+        assert storm.conf == {"nimbus.seeds": ["nimbus.storm", "nimbus2.example.com"], "nimbus.thrift.port": 6627}
+
     def test_jar_is_fetched_first(self, storm: Storm, tmp_path: Path) -> None:
         with serving(lambda _: (200, CONTENT)) as url:
             request = {**REQUEST, "jar": {"url": f"{url}/words.jar", "sha256": SHA256}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storm_operator.core.nimbus_name import nimbus_name
+from storm_operator.core.nimbus_name import means_the_same_everywhere, nimbus_name
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,22 @@ def test_what_is_another_stays_another(address: str, name: str) -> None:
 def test_a_name_is_its_own_name() -> None:
     once = nimbus_name("storm-nimbus", "storm")
     assert nimbus_name(once, "elsewhere") == once
+
+
+@pytest.mark.parametrize(
+    ("host", "is_so"),
+    [
+        ("nimbus2.example.com", True),
+        ("storm-nimbus-1.storm-nimbus.storm.svc.cluster.local", True),
+        ("10.0.0.7", True),
+        ("fd00::7", True),
+        ("nimbus2", False),  # in a pod: a Service of its namespace, of another Storm cluster perhaps
+        ("localhost", False),
+        ("localhost.localdomain", False),
+        ("127.0.0.1", False),
+        ("::1", False),
+        ("0.0.0.0", False),
+    ],
+)
+def test_loopback_and_single_words_are_other_hosts_elsewhere(host: str, is_so: bool) -> None:
+    assert means_the_same_everywhere(host) is is_so

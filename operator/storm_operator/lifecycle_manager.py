@@ -89,6 +89,11 @@ class LifecycleManager:
     repairs: dict[str, str] = field(default_factory=dict)
     """By topology: what the last step found changed by somebody else, and what becomes of it, in a sentence."""
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether any topology gets into Storm, or waits for its old one to end, as of the last step."""
+        return any(map(_is_under_way, self.progress.values()))
+
     def remember(self, name: str, known: Progress, suspended: bool) -> None:
         """What an earlier life of the operator knew of `name`, unless this one knows it already."""
         if name not in self.progress:
@@ -209,6 +214,12 @@ class LifecycleManager:
         if self.said.get(name) != sentence.split(" (next try")[0]:
             self.said[name] = sentence.split(" (next try")[0]
             self.say(sentence)
+
+
+def _is_under_way(progress: Progress) -> bool:
+    """Not of one that waits for somebody else to submit it."""
+    waits_for_its_end = progress.stage is Stage.WAITING and bool(progress.topology_id)
+    return progress.stage in (Stage.SUBMITTING, Stage.REPLACING) or waits_for_its_end or progress == BEING_WITHDRAWN
 
 
 def _may_be_suspended(running: RunningTopology | None, topology_id: str) -> bool:

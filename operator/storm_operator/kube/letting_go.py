@@ -23,14 +23,14 @@ class LettingGo:
     say: Callable[[str], None]
 
     def follow(self, owners: Sequence[Managed], assembly: Assembly, submitter: JobSubmitter | None) -> bool:
-        """See to those of `owners` that are being deleted; whether no submission of theirs is still under way."""
+        """See to those of `owners` that are being deleted; whether there is none left to see to."""
         deleted = [one for one in owners if one.is_being_deleted and one.uid not in self.gone]
         leaving = [one for one in deleted if self.submissions.is_called_off(one, submitter)]
         if leaving:
             running = {topology.name: topology for topology in assembly.storm.running()}
             for one in leaving:
                 self._let_go(one, running.get(one.spec.name) if one.spec is not None else None, assembly)
-        return len(leaving) == len(deleted)
+        return all(one.uid in self.gone for one in deleted)
 
     def _let_go(self, one: Managed, present: RunningTopology | None, assembly: Assembly) -> None:
         spec = one.spec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 import traceback
@@ -40,6 +41,8 @@ from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, Run
 LONGEST_RETRY_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 """Between passes it is looked so often whether anybody wants something new."""
+FOLLOW_UP_SECONDS = 2.0
+"""While topologies come or go Storm is asked so soon again, however long the period; later, if asking takes longer."""
 
 
 @dataclass(slots=True)
@@ -53,6 +56,10 @@ class ClusterRunner:
     say: Callable[[str], None]
     gone: set[str]
     last_pass_at: float = field(default_factory=time.monotonic)
+    next_pass_at: float = 0.0
+    """When the one after that is due, by the same clock."""
+    look_again_at: float = math.inf
+    """When those that come or go are to be looked at again, before the next pass; infinity: there are none."""
     owners: Owners = field(init=False)
     assembly: Assembly | None = None
     lifecycle: LifecycleManager | None = None
@@ -103,13 +110,15 @@ class ClusterRunner:
         while not stop.is_set():
             started = time.monotonic()
             self.manager.awaits = False
+            self.look_again_at = math.inf
             period = self._whatever_happens(self.run_pass)
             ended = time.monotonic()
+            until = started + (self._retry_seconds() if period is None else period)
             if self.unforeseen is None:  # else, when that goes on, /healthz says that there was no pass for long
-                self.last_pass_at = ended
+                self.last_pass_at, self.next_pass_at = ended, until
             if not self.manager.awaits:
                 self._note_pass(ended - started, period)
-            self._rest(stop, started + (self._retry_seconds() if period is None else period))
+            self._rest(stop, until)
         if not self.registry.of_cluster(self.nimbus):
             self._whatever_happens(self._release)
         self.close()
@@ -198,15 +207,21 @@ class ClusterRunner:
             self.told.resize_problems(map(problem_reason, problems.values()))
 
     def _rest(self, stop: threading.Event, until: float) -> None:
-        """Until the next pass is due. New and changed resources are attended to once they have come to rest."""
+        """Until the next pass is due. New and changed resources are attended to once they have come to rest, and those
+        that come or go again and again."""
         before = self.attended
         while not stop.wait(max(0.0, min(LOOK_SECONDS, until - time.monotonic()))):
             if time.monotonic() >= until:
                 return
             now = self._wishes()
-            if now == before != self.attended and self.lifecycle is not None:
+            if now == before and self.lifecycle is not None and (now != self.attended or self._is_to_look_again()):
+                self.look_again_at = time.monotonic() + self._retry_seconds()  # if it fails
                 self._whatever_happens(self.attend)
             before = now
+
+    def _is_to_look_again(self) -> bool:
+        """Not after what nobody foresaw: that would go on ever more slowly, and a look that succeeds would hide it."""
+        return self.unforeseen is None and time.monotonic() >= self.look_again_at
 
     def _wishes(self) -> Wishes:
         return wishes_of(self.registry.of_cluster(self.nimbus))
@@ -257,6 +272,7 @@ class ClusterRunner:
 
     def _follow_wishes(self) -> tuple[Assembly, LifecycleManager, Mapping[str, TopologySpec]]:
         """Submit, replace, suspend, kill: what the resources want. Returns the specs of those that are managed."""
+        began = time.monotonic()
         self.attended = self._wishes()
         self.registry.note_question(self.nimbus, time.time())
         self.owners.look()
@@ -264,8 +280,7 @@ class ClusterRunner:
         self.registry.note_question(self.nimbus, time.time())  # anew, if it went on with a plan while it connected
         owners = tuple(self.owners.by_name.values())
         have_ended = self.submissions.follow_pauses(owners, self.submitter)
-        if not self.letting_go.follow(owners, assembly, self.submitter) or not have_ended:
-            self.attended = frozenset()  # a Job ends within seconds: it is looked at again before the next pass
+        have_left = self.letting_go.follow(owners, assembly, self.submitter)
         specs = self.owners.specs()
         for name in specs:
             remind(lifecycle, name, self.owners.by_name[name])
@@ -273,6 +288,9 @@ class ClusterRunner:
         for name, words in lifecycle.repairs.items():
             self.owners.tell(name, "Drift", words, True)
         self.registry.note_answer(self.nimbus)
+        ended = time.monotonic()
+        is_at_rest = have_ended and have_left and not lifecycle.is_under_way
+        self.look_again_at = math.inf if is_at_rest else ended + max(FOLLOW_UP_SECONDS, ended - began)
         return assembly, lifecycle, specs
 
     def _connect(self) -> tuple[Assembly, LifecycleManager]:

@@ -14,7 +14,7 @@ LOOK_SECONDS = 1.0
 END_SECONDS = 10.0
 """All loops together have so long to end."""
 IDLE_LIMIT_SECONDS = 600.0
-"""A loop without a pass for this long is stuck: applying a plan may take some minutes, no more."""
+"""A loop whose next pass is due for this long is stuck: applying a plan may take some minutes, no more."""
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Runners:
                 continue
             if not one.thread.is_alive():
                 return f"the loop of {nimbus} has ended"
-            idle = time.monotonic() - one.runner.last_pass_at
-            if idle > IDLE_LIMIT_SECONDS:
-                return f"the loop of {nimbus} made no pass for {idle:.0f} s"
+            now, last = time.monotonic(), one.runner.last_pass_at
+            if now - max(last, one.runner.next_pass_at) > IDLE_LIMIT_SECONDS:
+                return f"the loop of {nimbus} made no pass for {now - last:.0f} s"
         return ""

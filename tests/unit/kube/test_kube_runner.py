@@ -20,6 +20,7 @@ from storm_operator.adapters.manager_lock import Holder, HolderAwaited, ManagedB
 from storm_operator.assembly import ClusterConnection
 from storm_operator.console.documents import unsqueezed
 from storm_operator.console.messages import Request
+from storm_operator.core.backoff import put_off
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
@@ -27,7 +28,7 @@ from storm_operator.kube.connecting import RunnerSettings, remind
 from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, Unanswered, rightful
 from storm_operator.kube.owners import Owners
 from storm_operator.kube.page import KubePage
-from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
+from storm_operator.kube.runner import FOLLOW_UP_SECONDS, LONGEST_RETRY_SECONDS, ClusterRunner
 from storm_operator.kube.status import status_of
 from storm_operator.kube.submission import JobSettings
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
@@ -114,6 +115,66 @@ def test_status_that_was_written_is_no_wish(scene: Scene) -> None:
     assert scene.rest(change(resourceVersion="99"), nothing, nothing) == []
 
 
+class Resting:
+    """A runner between two passes while a topology comes or goes; asking Storm takes `takes_seconds`, or fails."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.takes_seconds, self.looks_at = 0.0, 0.0, list[float]()
+        clock = SimpleNamespace(monotonic=lambda: self.now, time=lambda: NOW_SECONDS + self.now)
+        monkeypatch.setattr(runner_module, "time", clock)
+        monkeypatch.setattr(ClusterRunner, "_connect", lambda _: self.connect())
+        monkeypatch.setattr(ClusterRunner, "_publish", Mock())
+        self.failure: Exception | None = None
+        self.lifecycle = Mock(repairs={}, is_under_way=True)
+        kube: Any = SimpleNamespace(kinds=Mock(), events=Mock(), pods=Mock())
+        self.runner = ClusterRunner(NIMBUS, registry_of(topology_body()), kube, SETTINGS, lambda _: None, set())
+        self.runner.lifecycle = self.lifecycle
+        self.runner.attended = self.runner._wishes()
+        self.runner.look_again_at = FOLLOW_UP_SECONDS
+
+    def connect(self) -> tuple[Any, Any]:
+        self.looks_at.append(self.now)
+        self.now += self.takes_seconds
+        if self.failure is not None:
+            raise self.failure
+        return Mock(), self.lifecycle
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+    def until(self, seconds: float) -> list[float]:
+        """When it looked so far, once the next pass is due."""
+        self.runner._rest(Mock(wait=self.wait), until=seconds)
+        return self.looks_at
+
+
+@pytest.fixture
+def resting(monkeypatch: pytest.MonkeyPatch) -> Resting:
+    return Resting(monkeypatch)
+
+
+class TestFollowUp:
+    """What comes or goes is looked at again before the next pass, and never without a pause."""
+
+    def test_comes_again_and_again_until_all_is_at_rest(self, resting: Resting) -> None:
+        assert resting.until(7.0) == [2.0, 4.0, 6.0]
+        resting.lifecycle.is_under_way = False
+        assert resting.until(3600.0) == [2.0, 4.0, 6.0, 8.0]
+
+    def test_takes_half_of_the_time_at_most(self, resting: Resting) -> None:
+        resting.takes_seconds = 5.0
+        assert resting.until(30.0) == [2.0, 12.0, 22.0]
+
+    def test_that_fails_comes_again_after_the_pause_of_a_pass_that_failed(self, resting: Resting) -> None:
+        resting.failure = NimbusUnreachable("away")
+        assert resting.until(30.0) == [2.0, 12.0, 22.0]
+
+    def test_hides_nothing_that_nobody_foresaw(self, resting: Resting) -> None:
+        resting.runner.unforeseen = put_off(None, "", 0.0)
+        assert resting.until(3600.0) == []
+
+
 def test_what_fails_is_told_and_waits_for_the_next_pass(scene: Scene) -> None:
     scene.failure = NimbusUnreachable("Nimbus is away")
     assert scene.rest(create("more"), nothing, nothing, nothing) == [2]
@@ -185,20 +246,21 @@ def degraded(kinds: Mock) -> tuple[str, str, str]:
 def test_what_nobody_foresaw_is_told_with_its_place_and_tried_ever_more_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
     monkeypatch.setattr(runner_module, "discover", Mock(side_effect=ValueError("nobody thought of that")))
-    begun_at = start.runner.last_pass_at
+    begun_at, start.runner.next_pass_at = start.runner.last_pass_at, 50.0
     assert start.rests_after(4) == [10.0, 20.0, 40.0, 80.0]
     status, reason, message = degraded(start.kinds)
     assert (status, reason) == ("True", "OperatorFailed")
     assert message.startswith("the operator failed (ValueError: nobody thought of that)")
     assert "in _assembled" in start.said[-1]
-    assert start.runner.last_pass_at == begun_at, "or /healthz would never say that it goes on"
+    known = (start.runner.last_pass_at, start.runner.next_pass_at)
+    assert known == (begun_at, 50.0), "or /healthz would never say that it goes on"
 
 
 def test_pass_that_comes_through_ends_what_nobody_foresaw(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
     monkeypatch.setattr(ClusterRunner, "run_pass", Mock(side_effect=[ValueError("a"), ValueError("b"), 60.0]))
     assert start.rests_after(3) == [10.0, 20.0, 60.0]
-    assert (start.runner.unforeseen, start.runner.last_pass_at) == (None, 100.0)
+    assert (start.runner.unforeseen, start.runner.last_pass_at, start.runner.next_pass_at) == (None, 100.0, 160.0)
 
 
 def test_loop_goes_on_although_not_even_its_trouble_could_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,7 +462,7 @@ class Deletion:
         self.assembly = Mock()
         self.assembly.store.planned_topologies.return_value = ()
         self.assembly.loop.being_moved = ()
-        self.runner.assembly, self.runner.lifecycle = self.assembly, Mock(repairs={})
+        self.runner.assembly, self.runner.lifecycle = self.assembly, Mock(repairs={}, is_under_way=False)
         self.running: list[RunningTopology] = []
         self.assembly.storm.running.side_effect = lambda: tuple(self.running)
         self.call_off = Mock(return_value=True)
@@ -410,6 +472,11 @@ class Deletion:
         """Attend to it once; whether it is let go."""
         self.runner._follow_wishes()
         return bool(self.gone)
+
+    @property
+    def is_looked_at_again(self) -> bool:
+        """Before the next pass, however far that is."""
+        return self.runner.look_again_at < math.inf
 
 
 RUNNING = RunningTopology("words-1-1", "words", "ACTIVE")
@@ -436,10 +503,10 @@ class TestDeletion:
         played = Deletion(policy)
         played.call_off.return_value = False
         assert not played.look()
-        assert played.runner.attended != played.runner._wishes(), "it is looked at again soon"
+        assert played.is_looked_at_again
         played.call_off.return_value = True
         assert played.look()
-        assert played.runner.attended == played.runner._wishes()
+        assert not played.is_looked_at_again
 
     def test_kills_what_a_submission_got_into_storm_before_it_ended(self) -> None:
         played = Deletion()
@@ -451,6 +518,17 @@ class TestDeletion:
         played.call_off.side_effect, played.call_off.return_value = None, True
         played.running = []
         assert played.look()
+
+    def test_looks_again_until_what_it_killed_has_ended(self) -> None:
+        """With a period of an hour the finalizer would give up before that."""
+        played = Deletion()
+        played.running = [replace(RUNNING, fingerprint="of-the-jar")]
+        for shown in ([LEAVING], []):
+            assert not played.look()
+            assert played.is_looked_at_again
+            played.running = shown
+        assert played.look()
+        assert not played.is_looked_at_again
 
     def test_leaves_it_if_that_is_wanted(self) -> None:
         played = Deletion("Leave")
@@ -503,12 +581,12 @@ class TestPause:
         played = Deletion(annotations={PAUSED_ANNOTATION: "true"})
         played.call_off.return_value = False
         played.look()
-        assert played.runner.attended != played.runner._wishes(), "it is looked at again soon"
+        assert played.is_looked_at_again
         played.call_off.return_value = True
         for _ in range(3):
             played.look()
         assert played.call_off.call_count == 2
-        assert played.runner.attended == played.runner._wishes()
+        assert not played.is_looked_at_again
         assert not played.gone
 
     def test_ends_the_next_submission_when_it_is_paused_again(self) -> None:

@@ -24,7 +24,7 @@ class FakeRunner:
 
     def __init__(self, nimbus: str) -> None:
         self.nimbus = nimbus
-        self.last_pass_at = 1000.0
+        self.last_pass_at = self.next_pass_at = 1000.0
         self.may_end = threading.Event()
         self.begun = threading.Event()
 
@@ -136,10 +136,19 @@ class TestProblem:
 
     def test_loop_that_makes_no_passes(self, scene: Scene) -> None:
         scene.follow()
-        scene.made[0].last_pass_at = 1001.0 - IDLE_LIMIT_SECONDS
+        made = scene.made[0]
+        made.last_pass_at = made.next_pass_at = 1001.0 - IDLE_LIMIT_SECONDS
         assert scene.runners.problem() == ""
-        scene.made[0].last_pass_at -= 5.0
+        made.last_pass_at = made.next_pass_at = 1001.0 - IDLE_LIMIT_SECONDS - 5.0
         assert scene.runners.problem() == f"the loop of {NIMBUS} made no pass for 605 s"
+
+    def test_loop_that_rests_for_a_long_period_is_none(self, scene: Scene) -> None:
+        scene.follow()
+        made = scene.made[0]
+        made.last_pass_at, made.next_pass_at = 1001.0 - 3000.0, 1001.0 + 600.0
+        assert scene.runners.problem() == ""
+        made.last_pass_at, made.next_pass_at = 1001.0 - 5000.0, 1001.0 - 1400.0
+        assert scene.runners.problem() == f"the loop of {NIMBUS} made no pass for 5000 s"
 
 
 def test_follows_the_registry_until_it_is_stopped(scene: Scene) -> None:

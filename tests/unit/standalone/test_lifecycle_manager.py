@@ -15,7 +15,7 @@ from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.topology_spec import AdoptSource, FluxSource, JarSource, TopologySpec
 from storm_operator.jvm_submitter import JvmSubmitter, source_fingerprint
-from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
+from storm_operator.lifecycle_manager import BEING_WITHDRAWN, NEVER_SUBMITTED, LifecycleManager, Progress, Stage
 
 
 @dataclass
@@ -204,6 +204,27 @@ def test_topology_that_is_suspended_while_it_is_submitted_is_withdrawn() -> None
     assert manager.progress["words"].message == "suspended before it was submitted"
     manager.step({"words": spec}, 5.0)
     assert manager.progress["words"].stage is Stage.SUBMITTING
+
+
+@pytest.mark.parametrize(
+    ("progress", "is_so"),
+    [
+        (Progress(Stage.SUBMITTING), True),
+        (Progress(Stage.REPLACING, "its jar has changed", "words-1"), True),
+        (Progress(Stage.WAITING, "the old topology is being killed", "words-1"), True),
+        (Progress(Stage.WAITING, "no topology 'words' runs; spec.adopt waits"), False),
+        (BEING_WITHDRAWN, True),
+        (NEVER_SUBMITTED, False),
+        (Progress(Stage.SUSPENDED, "", "words-1"), False),
+        (Progress(Stage.RUNNING, "", "words-1"), False),
+        (Progress(Stage.FAILED, "no jar"), False),
+    ],
+)
+def test_what_comes_or_goes_by_itself_is_under_way(progress: Progress, is_so: bool) -> None:
+    manager = LifecycleManager(FakeStorm(), FakeSubmitter(), lambda _: None)
+    assert not manager.is_under_way
+    manager.progress = {"others": Progress(Stage.RUNNING, "", "others-1"), "words": progress}
+    assert manager.is_under_way is is_so
 
 
 class TestDrift:

@@ -140,11 +140,14 @@ def assemble(
     `retention_seconds` is how far back windows of scraped metrics may reach. `machines` None: the CPU of supervisors
     is what their agents measure, and nobody changes it. `profiles` None: nothing was learned from history. `calls` is
     where calls to Nimbus, ZooKeeper, and agents or Prometheus are noted; None: nowhere. `confirm` is called before each
-    write to ZooKeeper, and so before each step of a plan: it raises when another manages the cluster.
+    write to ZooKeeper, and each attempt to have Nimbus change a topology: it raises when another manages the cluster.
     """
     book = calls or NoBook()
     client = NimbusClient(
-        connection.nimbus, named_by=connection.nimbus_named_by, connect=partial(NotedConnection, book=book)
+        connection.nimbus,
+        named_by=connection.nimbus_named_by,
+        connect=partial(NotedConnection, book=book),
+        confirm=confirm,
     )
     session = ZooKeeperSession(connection.zookeeper, named_by=connection.zookeeper_named_by)
     nodes = HeldNodes(NotedNodes(session, book), confirm)

@@ -184,6 +184,41 @@ def test_a_stale_connection_is_replaced_without_a_pause() -> None:
     assert cluster.time == 0.0
 
 
+@pytest.mark.parametrize("method", ["activate", "deactivate", "rebalance", "kill"])
+def test_call_that_is_repeated_changes_nothing_once_another_manages_the_cluster(method: str) -> None:
+    cluster = Cluster(FIRST)
+    cluster.ready = False
+    cluster.at[7.0] = lambda: setattr(cluster, "ready", True)
+
+    def confirm() -> None:
+        if cluster.time >= 5.0:
+            raise PermissionError("another storm-operator has taken over")
+
+    client = NimbusClient([FIRST], connect=cluster.connect, confirm=confirm, clock=cluster.clock, sleep=cluster.sleep)
+    with pytest.raises(PermissionError):
+        getattr(client, method)("words")
+    assert 5.0 <= cluster.time < 6.0
+    assert client.cluster_info().topology_named("words") is not None, "who only asks needs no leave"
+
+
+def test_call_that_was_interrupted_leaves_no_connection_on_which_its_answer_may_still_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(FIRST)
+    client = cluster.client(FIRST)
+    client.activate("words")
+    interrupted = client._connection
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(interrupted, "call", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        client.deactivate("words")
+    client.activate("words")
+    assert client._connection is not interrupted
+
+
 def test_unreachable_names_hosts_and_gives_up_in_time() -> None:
     cluster = Cluster(FIRST)
     with pytest.raises(NimbusUnreachable, match=r"n2:6627 cannot be reached .*refused.*nimbus\.thrift\.port"):

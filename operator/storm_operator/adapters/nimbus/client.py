@@ -47,7 +47,8 @@ class NimbusClient:
     Every method takes `patience_seconds`, the time within which failed attempts are repeated (None: the client's
     own). A call may outlast it by the few calls of its last attempt, each bounded by `call_timeout_seconds`. All
     methods raise `NimbusUnreachable`, `NotLeader` or `NotAuthorized`; those that name a topology, `TopologyNotAlive`.
-    `named_by` is what the seeds were read from, for errors.
+    `named_by` is what the seeds were read from, for errors. `confirm` is called before each attempt to change a
+    topology, and what it raises ends the call: one that was repeated for long must not follow another manager's deeds.
 
     A call whose connection breaks before its answer is repeated, so a rebalance, activation or kill may reach Nimbus
     twice. That is harmless, but a repeated kill can find the topology gone: take `TopologyNotAlive` as done there.
@@ -61,6 +62,7 @@ class NimbusClient:
         patience_seconds: float = 30.0,
         named_by: str = SEEDS_KEYS,
         connect: Connect = ThriftConnection,
+        confirm: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -71,6 +73,7 @@ class NimbusClient:
         self._patience = patience_seconds
         self._named_by = named_by
         self._connect = connect
+        self._confirm = confirm
         self._clock = clock
         self._sleep = sleep
         self._lock = threading.RLock()
@@ -161,11 +164,11 @@ class NimbusClient:
     def kill(self, name: str, *, wait_seconds: int = 0, patience_seconds: float | None = None) -> None:
         """Stops the spouts, and after `wait_seconds` the workers; the name is free again some seconds after that."""
         options = storm_thrift.KillOptions(wait_secs=wait_seconds)
-        self._call("killTopologyWithOpts", name, options, patience_seconds=patience_seconds)
+        self._call("killTopologyWithOpts", name, options, patience_seconds=patience_seconds, before=self._confirm)
 
     def _change_status(self, method: str, name: str, *args: Any, patience_seconds: float | None) -> None:
         try:
-            self._call(method, name, *args, patience_seconds=patience_seconds)
+            self._call(method, name, *args, patience_seconds=patience_seconds, before=self._confirm)
         except NimbusError as error:
             # While it rebalances the topology Nimbus answers with an internal error; only the status tells why.
             if type(error) is NimbusError and self._is_rebalancing(name, patience_seconds):
@@ -178,13 +181,16 @@ class NimbusClient:
         topology = self.cluster_info(patience_seconds=patience_seconds).topology_named(name)
         return topology is not None and topology.status == values.REBALANCING
 
-    def _call(self, method: str, *args: Any, patience_seconds: float | None) -> Any:
+    def _call(
+        self, method: str, *args: Any, patience_seconds: float | None, before: Callable[[], None] = lambda: None
+    ) -> Any:
         proven_ready = False
 
         def attempt() -> Any:
             nonlocal proven_ready
             connection = self._leader_connection()
             while True:
+                before()
                 try:
                     return connection.call(method, *args)
                 except (storm_thrift.NotAliveException, TApplicationException) as refusal:
@@ -212,6 +218,9 @@ class NimbusClient:
                 left = deadline - self._clock()
                 if left <= 0:
                     raise self._gave_up(failure) from failure
+            except KeyboardInterrupt:
+                self.close()  # its answer would be taken for that to the next call
+                raise
             except storm_thrift.AuthorizationException as refusal:
                 raise NotAuthorized(
                     f"Nimbus {names(self._seeds)} refuses to tell which Nimbus leads and is ready: {refusal.msg}; allow"

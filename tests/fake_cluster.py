@@ -61,6 +61,8 @@ class FakeCluster:
     in_flight: list[float] = field(default_factory=lambda: [0.0])
     busy_until_seconds: float = 0.0
     """A bolt works on one tuple until then."""
+    ticks: bool = False
+    """A bolt emits on each tick, once a second, and another executes that."""
     hidden: bool = False
     """No agent sees an executor run."""
     finishing: set[str] = field(default_factory=set)
@@ -152,7 +154,10 @@ class FakeCluster:
         waiting = self.in_flight.pop(0) if len(self.in_flight) > 1 else self.in_flight[0]
         # One execution that began long ago: nothing waits and nothing is counted until it ends.
         at_work = min(self.clock.now(), self.busy_until_seconds)
-        return InFlight(waiting, 0.0 if waiting == 0 else self.clock.now(), {"bolt": at_work})
+        executed = {("words", "spout", "split"): 0.0 if waiting == 0 else self.clock.now()}
+        if self.ticks:
+            executed["words", "split", "count"] = float(int(self.clock.slept_seconds))
+        return InFlight(waiting, executed, {"bolt": at_work})
 
     def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:
         return None if self.silent_supervisors & set(supervisor_ids) else self.failed

@@ -15,12 +15,13 @@ from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, Pl
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
 from storm_operator.core.plan_progress import (
+    Component,
     Failures,
     InFlight,
     count_kept,
     executors_not_running,
-    is_quiet,
     moved_topologies,
+    still_reached,
     supervisors_of,
     to_drain,
     with_first_failures,
@@ -148,15 +149,17 @@ class Applier:
         for topology_id in to_drain(record):
             self.storm.deactivate(topology_id)
         before: tuple[float, InFlight] | None = None
+        reached: frozenset[Component] | None = None
 
         def is_drained() -> bool:
-            nonlocal before, in_flight
+            nonlocal before, in_flight, reached
             in_flight, now = self.probe.tuples_in_flight(moved, supervisors), self.clock.monotonic()
             if in_flight is None:
                 return False
-            drained = before is not None and is_quiet(before[1], in_flight, now - before[0])
+            if before is not None:
+                reached = still_reached(before[1], in_flight, now - before[0], reached)
             before = now, in_flight
-            return drained
+            return reached is not None and not reached
 
         if self._wait(is_drained, DRAIN_TIMEOUT_SECONDS, poll_seconds=DRAIN_POLL_SECONDS):
             return ""

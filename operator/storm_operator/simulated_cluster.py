@@ -28,6 +28,8 @@ EPOCH_SECONDS = 1_767_225_600.0
 CONNECTION_REFRESH_SECONDS = 1.0
 REBALANCE_SECONDS = 1.0
 LEAST_TUPLE = 1e-6
+ANY_WAY = "", "", ""
+"""No simulated bolt emits on ticks: who sent what was executed does not matter."""
 
 
 class SimulatedClock:
@@ -148,7 +150,8 @@ class SimulatedCluster:
     def tuples_in_flight(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> InFlight:
         rows = self._rows_of(topology_ids)
         waiting = float(self.engine.queue[rows].sum())
-        return InFlight(0.0 if waiting < LEAST_TUPLE else waiting, float(self.engine.totals.executed[rows].sum()))
+        executed = float(self.engine.totals.executed[rows].sum())
+        return InFlight(0.0 if waiting < LEAST_TUPLE else waiting, {ANY_WAY: executed})
 
     def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float]:
         return {

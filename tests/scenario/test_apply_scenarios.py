@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -13,7 +14,7 @@ from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier
 from storm_operator.core.decision import Move, Plan, Prediction
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_json import record_from_json, record_to_json
-from storm_operator.core.plan_progress import InFlight, executors_not_running, is_quiet
+from storm_operator.core.plan_progress import Component, InFlight, Way, executors_not_running, still_reached
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
 
@@ -160,26 +161,72 @@ def test_drain_asks_nothing_of_an_agent_that_serves_only_topologies_that_go_on()
     assert done.message == ""
 
 
+def test_drain_does_not_wait_for_what_bolts_emit_on_ticks() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), ticks=True, in_flight=[5.0, 2.0, 0.0])
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert done.message == ""
+    assert done.seconds_to_in_force is not None
+    assert done.seconds_to_in_force < 10.0
+
+
+def executed(spout_split: float = 9.0, split_count: float = 0.0, count_report: float = 0.0) -> dict[Way, float]:
+    """Counts of a chain in which a spout has sent to `split`."""
+    return {
+        ("words", "spout", "split"): spout_split,
+        ("words", "split", "count"): split_count,
+        ("words", "count", "report"): count_report,
+        ("words", "__acker", "spout"): 9.0,
+    }
+
+
+IDLE = {"split": 3.0, "count": 5.0}
+NOBODY = frozenset[Component]()
+
+
 @pytest.mark.parametrize(
-    ("now", "is_over"),
+    ("now", "reached"),
     [
-        (InFlight(0.0, 9.0, {"split": 3.0, "count": 5.02}), True),
-        (InFlight(0.0, 9.0, {"split": 3.0, "count": 6.0}), False),
-        (InFlight(0.0, 10.0, {"split": 3.0, "count": 5.0}), False),
-        (InFlight(1.0, 9.0, {"split": 3.0, "count": 5.0}), False),
-        (InFlight(0.0, 9.0, {"elsewhere": 70.0}), True),
-        (InFlight(0.0, 9.0, {"split": 0.0, "count": 0.0}), True),
+        (InFlight(0.0, executed(), {"split": 3.0, "count": 5.02}), NOBODY),
+        (InFlight(0.0, executed(), {"split": 3.0, "count": 6.0}), None),
+        (InFlight(0.0, executed(spout_split=10.0), IDLE), frozenset({("words", "split")})),
+        (InFlight(1.0, executed(), IDLE), None),
+        (InFlight(0.0, executed(), {"elsewhere": 70.0}), NOBODY),
+        (InFlight(0.0, executed(), {"split": 0.0, "count": 0.0}), NOBODY),
     ],
     ids=["idle", "one tuple", "executed", "waiting", "seen for the first time", "agent restarted"],
 )
-def test_what_is_quiet(now: InFlight, is_over: bool) -> None:
-    assert is_quiet(InFlight(0.0, 9.0, {"split": 3.0, "count": 5.0}), now, 1.2) is is_over
+def test_what_is_quiet(now: InFlight, reached: frozenset[Component] | None) -> None:
+    assert still_reached(InFlight(0.0, executed(), IDLE), now, 1.2) == reached
 
 
-@pytest.mark.parametrize(("used_seconds", "is_over"), [(0.9, True), (1.1, False)])
-def test_the_longer_agents_let_wait_the_more_cpu_an_idle_executor_has_taken(used_seconds: float, is_over: bool) -> None:
-    before, now = InFlight(0.0, 9.0, {"count": 5.0}), InFlight(0.0, 9.0, {"count": 5.0 + used_seconds})
-    assert is_quiet(before, now, 10.0) is is_over
+@pytest.mark.parametrize(("used_seconds", "reached"), [(0.9, NOBODY), (1.1, None)])
+def test_the_longer_agents_let_wait_the_more_cpu_an_idle_executor_has_taken(
+    used_seconds: float, reached: frozenset[Component] | None
+) -> None:
+    before, now = InFlight(0.0, executed(), {"count": 5.0}), InFlight(0.0, executed(), {"count": 5.0 + used_seconds})
+    assert still_reached(before, now, 10.0) == reached
+
+
+def test_what_a_bolt_sends_is_in_flight_as_long_as_something_reached_that_bolt() -> None:
+    """`count` emits on ticks all the while; the last tuple of a spout goes from bolt to bolt, look by look."""
+    looks = [executed(9.0, 7.0, 1.0), executed(10.0, 7.0, 2.0), executed(10.0, 8.0, 3.0), executed(10.0, 8.0, 4.0)]
+    looks += [executed(10.0, 8.0, 5.0), executed(11.0, 8.0, 6.0)]
+    reached, seen = None, []
+    for before, now in pairwise(InFlight(0.0, look) for look in looks):
+        reached = still_reached(before, now, 1.2, reached)
+        assert reached is not None
+        seen.append({component for _, component in reached})
+    assert seen == [{"split", "report"}, {"count"}, {"report"}, set(), {"split"}]
+
+
+def test_anybody_may_have_been_reached_while_tuples_wait() -> None:
+    before, waits, now = (
+        InFlight(0.0, executed()),
+        InFlight(3.0, executed()),
+        InFlight(0.0, executed(count_report=1.0)),
+    )
+    reached = still_reached(before, waits, 1.2, frozenset())
+    assert still_reached(waits, now, 1.2, reached) == frozenset({("words", "report")})
 
 
 @pytest.mark.parametrize(("deaf", "at_least_seconds"), [(False, 0.0), (True, SUPERVISOR_SYNC_SECONDS)])

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from storm_operator.adapters.metrics.scrape import ScrapeError, Targets, fetch_text, parse_metrics
 from storm_operator.core.metrics_window import SeriesKey
 from storm_operator.core.model import WorkerSlot
-from storm_operator.core.plan_progress import InFlight
+from storm_operator.core.plan_progress import InFlight, Way
 from storm_operator.core.plan_record import ExecutorKey, WorkerSeen
 
 HOSTED = "storm_executor_queue_length"
@@ -60,19 +60,22 @@ class AgentProbe:
 
         Storm's own tick tuples are no part of those executed: they go on while the spouts are paused.
         """
-        waiting = executed = 0.0
-        cpu_seconds: dict[str, float] = {}
         answers = self._answers_of(supervisor_ids)
         if None in answers:
             return None
-        for key, value in _merged(answers):
-            if key.label("topology_id") in topology_ids:
-                waiting += value if key.name == HOSTED else 0.0
-                if key.name == EXECUTED and key.label("source_component") != STORM_ITSELF:
-                    executed += value
-                if key.name == AT_WORK:
-                    cpu_seconds[str(key)] = value
-        return InFlight(waiting, executed, cpu_seconds)
+        own = [(key, value) for key, value in _merged(answers) if key.label("topology_id") in topology_ids]
+        components = _components(key for key, _ in own)
+        executed: dict[Way, float] = {}
+        for key, value in own:
+            if key.name == EXECUTED and key.label("source_component") != STORM_ITSELF:
+                task = key.label("topology_id"), key.label("task")
+                way = task[0], key.label("source_component"), components.get(task, "")
+                executed[way] = executed.get(way, 0.0) + value
+        return InFlight(
+            waiting=sum(value for key, value in own if key.name == HOSTED),
+            executed=executed,
+            cpu_seconds={str(key): value for key, value in own if key.name == AT_WORK},
+        )
 
     def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:
         """Failed tuples so far, by counter: a spout that moved is counted by another counter from then on.
@@ -113,6 +116,16 @@ def _read(url: str) -> Readings | None:
         return parse_metrics(fetch_text(url, TIMEOUT_SECONDS))
     except ScrapeError:
         return None
+
+
+def _components(keys: Iterable[SeriesKey]) -> Mapping[tuple[str, str], str]:
+    """The component of each task, by topology id and task."""
+    found: dict[tuple[str, str], str] = {}
+    for key in keys:
+        if key.name == HOSTED:
+            topology_id, first, last = _executor_key(key)
+            found |= {(topology_id, str(task)): key.label("component") for task in range(first, last + 1)}
+    return found
 
 
 def _executor_key(key: SeriesKey) -> ExecutorKey:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.core.decision import Plan
-from storm_operator.core.model import Assignment, Executor, WorkerSlot, read_only
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, Executor, WorkerSlot, read_only
 from storm_operator.core.plan_record import PlanRecord, WorkerSeen, executor_key
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -14,6 +14,11 @@ from storm_operator.core.snapshot import ClusterSnapshot
 Failures = Mapping[str, float]
 """Failed tuples so far, by counter."""
 
+Component = tuple[str, str]
+"""(topology id, component)."""
+
+Way = tuple[str, str, str]
+"""(topology id, component that sends, component that executes)."""
 
 BUSY_CORES = 0.1
 """An executor that takes more CPU works on a tuple: one that waits for tuples takes about a hundredth of a core."""
@@ -23,22 +28,41 @@ BUSY_CORES = 0.1
 class InFlight:
     """What agents see of tuples that are under way: how many wait in queues, and how many were executed so far.
 
-    `cpu_seconds` is what each executor took so far, by counter.
+    Storm's own ticks are none of them. `cpu_seconds` is what each executor took so far, by counter.
     """
 
     waiting: float
-    executed: float
+    executed: Mapping[Way, float]
     cpu_seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "executed", read_only(self.executed))
         object.__setattr__(self, "cpu_seconds", read_only(self.cpu_seconds))
 
 
-def is_quiet(before: InFlight, now: InFlight, seconds: float) -> bool:
-    """Whether nothing waits, nothing was executed in these seconds, and no executor is busy with a single tuple."""
-    if now.waiting != 0 or now.executed != before.executed:
-        return False
-    return not any(
+def still_reached(
+    before: InFlight, now: InFlight, seconds: float, by: Collection[Component] | None = None
+) -> frozenset[Component] | None:
+    """The components that tuples of paused spouts have reached in these seconds; empty: none is under way any more.
+
+    `by` is what this said of the seconds before. None, there and here, is anybody: something waits, or an executor is
+    busy with a single tuple. A tuple comes from a spout, or from a bolt that was reached: what bolts emit on ticks, and
+    others execute, goes on for ever, but comes from one that is reached no more.
+    """
+    if now.waiting != 0 or _is_any_busy(before, now, seconds):
+        return None
+    # Whoever nobody but ackers sends to is a spout.
+    bolts = {(topology_id, receiver) for topology_id, sender, receiver in now.executed if sender != ACKER_COMPONENT}
+    unreached = frozenset() if by is None else bolts.difference(by)
+    return frozenset(
+        (topology_id, receiver)
+        for (topology_id, sender, receiver), count in now.executed.items()
+        if count != before.executed.get((topology_id, sender, receiver), 0.0) and (topology_id, sender) not in unreached
+    )
+
+
+def _is_any_busy(before: InFlight, now: InFlight, seconds: float) -> bool:
+    return any(
         used - before.cpu_seconds[counter] > BUSY_CORES * seconds
         for counter, used in now.cpu_seconds.items()
         if counter in before.cpu_seconds

@@ -68,5 +68,24 @@ storm_task_executed_tuples_total{{{task},source_component="__system",stream="__t
         probe(monkeypatch, {"a": page(*executed)}).tuples_in_flight(["words-1"], ["id-of-a"])
         for executed in ((300, 10), (300, 11), (301, 12))
     ]
-    seen = [(found.waiting, found.executed, *found.cpu_seconds.values()) for found in counts if found is not None]
-    assert seen == [(0.0, 300.0, 3.0), (0.0, 300.0, 3.0), (0.0, 301.0, 3.01)]
+    seen = [(one.waiting, dict(one.executed), *one.cpu_seconds.values()) for one in counts if one is not None]
+    way = ("words-1", "spout", "count")
+    assert seen == [(0.0, {way: 300.0}, 3.0), (0.0, {way: 300.0}, 3.0), (0.0, {way: 301.0}, 3.01)]
+
+
+def test_who_has_executed_whose_tuples_is_added_up_over_tasks_and_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(executor: str, component: str, *executed: str) -> str:
+        hosted = f'supervisor="a",topology_id="words-1",component="{component}",executor="{executor}",port="6700"'
+        counts = (f'storm_task_executed_tuples_total{{supervisor="a",topology_id="words-1",{one}' for one in executed)
+        return "\n".join((f"storm_executor_queue_length{{{hosted}}} 0", *counts, ""))
+
+    of_split = page(
+        "2-3",
+        "split",
+        'task="2",source_component="spout",stream="default"} 5',
+        'task="3",source_component="spout",stream="late"} 2',
+    )
+    of_count = page("4-4", "count", 'task="4",source_component="split",stream="default"} 9')
+    found = probe(monkeypatch, {"a": of_split, "b": of_count}).tuples_in_flight(["words-1"], ["id-of-a", "id-of-b"])
+    assert found is not None
+    assert dict(found.executed) == {("words-1", "spout", "split"): 7.0, ("words-1", "split", "count"): 9.0}

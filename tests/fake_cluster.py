@@ -95,6 +95,9 @@ class FakeCluster:
     def deactivated(self, topology_ids: Collection[str]) -> Collection[str]:
         return self.inactive & set(topology_ids)
 
+    def being_rebalanced(self, topology_ids: Collection[str]) -> Collection[str]:
+        return self.rebalancing & set(topology_ids)
+
     def not_ended(self, topology_ids: Collection[str]) -> Collection[str]:
         running = {executor.topology_id for executor in self.assignment.slot_of}
         return (running | self.finishing) & set(topology_ids)

@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from storm_operator.adapters.errors import OUT_OF_REACH, PASSING, AdapterError, TopologyNotAlive
+from storm_operator.adapters.errors import (
+    OUT_OF_REACH,
+    PASSING,
+    AdapterError,
+    RebalanceInProgress,
+    TopologyNotAlive,
+)
 from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, PlanDocuments, StormCommands, WorkerProbe
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
@@ -61,7 +67,10 @@ class Applier:
         return self.probe.failures(plan.topology_ids, supervisors_of(plan))
 
     def apply(self, record: PlanRecord, save: Save) -> PlanRecord:
-        """Put `record.plan` in force; returns the record in state SETTLING or FAILED, saved at every step."""
+        """Put `record.plan` in force; returns the record in state SETTLING or FAILED, saved at every step.
+
+        RebalanceInProgress, before anything is saved or done, where spouts that are to be paused cannot be.
+        """
         record = replace(
             record,
             state=PlanState.APPLYING,
@@ -69,6 +78,7 @@ class Applier:
             failures_before=self.failures(record.plan),
             inactive_before=self._inactive_among(to_drain(record)),
         )
+        self._refuse_what_is_rebalanced(record)
         save(record)
         return self._carry_out(record, save)
 
@@ -94,12 +104,14 @@ class Applier:
                 self.documents.write_plan(topology_id, replace(plan, target=own))
 
     def _carry_out(self, record: PlanRecord, save: Save) -> PlanRecord:
-        plan = record.plan
+        plan, was_in_force = record.plan, record.in_force_at_seconds is not None
         waited_before, begun_tick = self.clock.now() - record.started_at_seconds, self.clock.monotonic()
         self.machines.open_up(supervisors_of(plan))
         if record.enforce_cpu:
             self.limits.raise_for(plan)
-        undrained = self._drain(record) if record.method is ApplyMethod.DRAIN else ""
+        undrained = record.message if was_in_force else ""
+        if record.method is ApplyMethod.DRAIN and not was_in_force:
+            undrained = self._drain(record)
         for topology_id in plan.topology_ids:
             self.documents.write_plan(topology_id, plan)
         if record.method is ApplyMethod.REBALANCE and not self._is_in_force(plan):
@@ -114,6 +126,7 @@ class Applier:
             record,
             in_force_at_seconds=in_force_at,
             seconds_to_in_force=took if took >= 0.0 else None,  # the clock was set back before this life
+            message=undrained,
         )
         save(record)
         told = self.storm.tell_supervisors(supervisors_of(plan))
@@ -141,13 +154,30 @@ class Applier:
     def _inactive_among(self, topology_ids: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(sorted(self.storm.deactivated(topology_ids))) if topology_ids else ()
 
+    def _refuse_what_is_rebalanced(self, record: PlanRecord) -> None:
+        rebalanced = self.storm.being_rebalanced(to_drain(record))
+        if rebalanced:
+            raise RebalanceInProgress(
+                f"{', '.join(sorted(rebalanced))} is being rebalanced, and Nimbus neither pauses nor resumes its spouts"
+                " before that is over"
+            )
+
+    def _pause_spouts(self, record: PlanRecord) -> None:
+        """Of each topology to be drained, or of none: a rebalance may wait for minutes before it is carried out."""
+        try:
+            self._refuse_what_is_rebalanced(record)
+            for topology_id in to_drain(record):
+                self.storm.deactivate(topology_id)
+        except RebalanceInProgress:
+            self._resume_spouts(record)
+            raise
+
     def _drain(self, record: PlanRecord) -> str:
         """Pause the spouts and wait until no tuple is in flight; why some may fail where that is not so in time."""
         moved = moved_topologies(record.plan)
         supervisors = supervisors_of(record.plan, moved)
         in_flight: InFlight | None = None
-        for topology_id in to_drain(record):
-            self.storm.deactivate(topology_id)
+        self._pause_spouts(record)
         before: tuple[float, InFlight] | None = None
         reached: frozenset[Component] | None = None
 

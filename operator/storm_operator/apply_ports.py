@@ -36,6 +36,9 @@ class StormCommands(Protocol):
     def deactivated(self, topology_ids: Collection[str]) -> Collection[str]:
         """Those of `topology_ids` whose spouts do not emit until somebody activates them."""
 
+    def being_rebalanced(self, topology_ids: Collection[str]) -> Collection[str]:
+        """Those of `topology_ids` whose spouts Nimbus neither pauses nor resumes, until their rebalance is over."""
+
     def not_ended(self, topology_ids: Collection[str]) -> Collection[str]:
         """Those of `topology_ids` that Nimbus still schedules: the ones that run, and killed ones that may finish."""
 

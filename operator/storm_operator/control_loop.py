@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, TopologyNotAlive
+from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, RebalanceInProgress, TopologyNotAlive
 from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk
@@ -31,7 +31,7 @@ from storm_operator.core.load_history import undisturbed
 from storm_operator.core.missed_turns import MissedTurns
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.registry import proposed, seconds_until_it_looks
-from storm_operator.core.plan_record import PlanRecord, PlanState
+from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import kept_if_as_good, proposed_record, why_a_person_must_approve
 from storm_operator.core.served_first import hidden_needs, serve_by_priority
 from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
@@ -52,6 +52,7 @@ from storm_operator.step_times import StepTimes
 
 __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
 
+MEASURED_ANEW = "another plan was applied in this period; measuring anew first"
 UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE)
 Decisions = tuple[tuple[tuple[str, ...], Decision], ...]
 """(topology ids, decision) for each group, in order."""
@@ -135,7 +136,7 @@ class ControlLoop:
     def _pass(self, specs: Mapping[str, TopologySpec]) -> PassReport:
         self.times.clear()
         self.plans.agree_with_journal()
-        self.plans.finish_interrupted()
+        unfinished = self.plans.finish_interrupted()
         with self.times.step("observe"):
             snapshot = self._observe(specs, self.clock.now())
         now = snapshot.taken_at_seconds
@@ -158,7 +159,8 @@ class ControlLoop:
             is_taken_back = self.plans.verify_if_settled(snapshot, groups, now)
             is_taken_back = is_taken_back or self.plans.go_back_again(snapshot, groups, now)
         with self.times.step("decide_and_apply"):
-            decisions = self._decide_for_all(groups, snapshot, demand, priority, is_of_the_past=is_taken_back)
+            waits_for = MEASURED_ANEW if is_taken_back else unfinished
+            decisions = self._decide_for_all(groups, snapshot, demand, priority, waits_for)
         with self.times.step("cpu_limits"):
             served = serve_by_priority(snapshot, demand, groups, priority)
             self.memory.served = served.remembering(self.memory.served, snapshot)
@@ -204,21 +206,22 @@ class ControlLoop:
         snapshot: ClusterSnapshot,
         demand: Demand,
         priority: Mapping[str, int],
-        *,
-        is_of_the_past: bool,
+        waits_for: str,
     ) -> Decisions:
         """Group after group; once one has changed the cluster, the snapshot is of the past and the others wait.
 
-        All wait where it `is_of_the_past` already.
+        All wait where there is something that the next plan `waits_for`.
         """
         decisions: list[tuple[tuple[str, ...], Decision]] = []
         missed: dict[str, float] = {}
         records_before = self.memory.records
         for group in groups:
-            if not is_of_the_past and self.memory.records == records_before:
-                decision = self._decide_and_apply(group, snapshot, demand, priority)
+            decision: Decision
+            if waits_for:
+                decision = Hold(HoldReason.APPLYING, waits_for)
             else:
-                decision = Hold(HoldReason.APPLYING, "another plan was applied in this period; measuring anew first")
+                decision = self._decide_and_apply(group, snapshot, demand, priority)
+                waits_for = "" if self.memory.records == records_before else MEASURED_ANEW
             last_moved = self.memory.records[-1].plan.topology_ids if self.memory.records else ()
             missed |= self.memory.missed_turns.still_missed(group.topology_ids, snapshot, decision, last_moved)
             decisions.append((group.topology_ids, decision))
@@ -289,8 +292,8 @@ class ControlLoop:
     @property
     def being_moved(self) -> tuple[str, ...]:
         """Ids of the topologies of a plan whose way into force was cut short: their spouts may be paused."""
-        record = self.plans.pending
-        return record.plan.topology_ids if record is not None and record.state is PlanState.APPLYING else ()
+        record = self.plans.interrupted
+        return record.plan.topology_ids if record is not None else ()
 
     def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> Decision:
         """The plan; a hold where it was refused before anything was done: other groups need not wait for it."""
@@ -299,7 +302,7 @@ class ControlLoop:
             self.plans.settle(self.applier.apply(record, self._save))
         except OUT_OF_REACH:
             raise
-        except TopologyNotAlive as error:
+        except (TopologyNotAlive, RebalanceInProgress) as error:
             return Hold(HoldReason.APPLYING, f"plan {plan.id} cannot be put in force: {error}")
         except AdapterError as error:
             if self.plans.pending is not None:

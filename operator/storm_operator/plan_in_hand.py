@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from storm_operator.adapters.errors import OUT_OF_REACH, PASSING, AdapterError, MalformedDocument
+from storm_operator.adapters.errors import OUT_OF_REACH, PASSING, AdapterError, MalformedDocument, RebalanceInProgress
 from storm_operator.apply import Applier
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.groups import Group
@@ -47,6 +47,12 @@ class PlanInHand:
         last = self.memory.records[-1] if self.memory.records else None
         return last if last is not None and not last.state.is_final else None
 
+    @property
+    def interrupted(self) -> PlanRecord | None:
+        """The plan that was begun, and whose way into force was cut short."""
+        record = self.pending
+        return record if record is not None and record.state is PlanState.APPLYING else None
+
     def take_up(self, kept: PlanRecord) -> None:
         """What the journal has of an earlier life of the operator, or of another's."""
         if kept.state.is_final:
@@ -85,16 +91,27 @@ class PlanInHand:
         else:
             self.take_up(kept)
 
-    def finish_interrupted(self) -> None:
+    def finish_interrupted(self) -> str:
         """Go on with a plan whose way into force was cut short by a dead operator, or by a peer.
 
-        One that was out of reach is waited for, and so is a rebalance that somebody else asked for: Nimbus would leave
-        spouts that are paused for the plan as they are. One that refuses otherwise is taken at its word: a plan that is
-        tried for ever keeps its topologies paused, and everybody else without a plan.
+        Why it is not in force yet, where that is a rebalance that somebody else asked for, which may wait for minutes:
+        Nimbus would leave spouts that are paused for the plan as they are. Empty where it has gone on.
         """
-        record = self.pending
-        if record is None or record.state is not PlanState.APPLYING:
-            return
+        record = self.interrupted
+        if record is None:
+            return ""
+        try:
+            self._go_on_with(record)
+        except RebalanceInProgress as error:
+            return f"plan {record.plan.id} is not in force yet: {error}"
+        return ""
+
+    def _go_on_with(self, record: PlanRecord) -> None:
+        """A peer that was out of reach is waited for.
+
+        One that refuses otherwise is taken at its word: a plan that is tried for ever keeps its topologies paused, and
+        everybody else without a plan.
+        """
         try:
             self.settle(self.applier.resume(record, self.save))
         except PASSING:
@@ -115,7 +132,7 @@ class PlanInHand:
 
         Whether it was taken back: `snapshot` shows the cluster as it was before that.
         """
-        record = self.pending
+        record = self.pending if self.interrupted is None else None
         if record is None or record.in_force_at_seconds is None or record.running_at_seconds is None:
             return False
         ended = sorted(set(record.plan.topology_ids).difference(topology.id for topology in snapshot.topologies))
@@ -206,6 +223,8 @@ class PlanInHand:
             way_back = self.applier.apply(way_back_from(record, measured, self.new_plan_id(now), now), save)
         except OUT_OF_REACH:
             raise
+        except RebalanceInProgress:
+            return record in self.memory.records  # else it was not begun, and the next pass judges anew
         except AdapterError as error:
             if record in self.memory.records:
                 raise  # it was begun, and the next pass goes on with it
@@ -233,6 +252,8 @@ class PlanInHand:
             self.settle(self.applier.apply(again, self.save))
         except OUT_OF_REACH:
             raise
+        except RebalanceInProgress:
+            return self.pending is not None
         except AdapterError:
             if self.pending is not None:
                 raise  # it was begun, and the next pass goes on with it

@@ -105,6 +105,9 @@ class SimulatedCluster:
     def deactivated(self, topology_ids: Collection[str]) -> Collection[str]:
         return self.engine.cluster.inactive & set(topology_ids)
 
+    def being_rebalanced(self, topology_ids: Collection[str]) -> Collection[str]:
+        return ()
+
     def not_ended(self, topology_ids: Collection[str]) -> Collection[str]:
         return {topology.id for topology in self.engine.topologies} & set(topology_ids)
 

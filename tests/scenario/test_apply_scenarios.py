@@ -9,7 +9,7 @@ import pytest
 
 from builders import chain_topology, placed
 from fake_cluster import FakeClock, FakeCluster, Killed
-from storm_operator.adapters.errors import NimbusError
+from storm_operator.adapters.errors import NimbusError, RebalanceInProgress
 from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier
 from storm_operator.core.decision import Move, Plan, Prediction
 from storm_operator.core.model import Assignment, Executor
@@ -341,6 +341,50 @@ def test_refusal_for_one_topology_keeps_no_other_paused(refused: str) -> None:
     with pytest.raises(NimbusError, match=refused):
         applier_for(cluster).abandon(drained, "", lambda _: None)
     assert "words" not in cluster.inactive
+
+
+def test_drain_pauses_nobody_while_somebody_rebalances_one_of_its_topologies() -> None:
+    drained, saved = record_of_two(), list[PlanRecord]()
+    cluster = FakeCluster(drained.plan.base, FakeClock(), rebalancing={"words"})
+    with pytest.raises(RebalanceInProgress, match="words is being rebalanced"):
+        applier_for(cluster).apply(drained, saved.append)
+    assert (saved, cluster.calls) == ([], [])
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_rebalance_that_begins_while_spouts_are_paused_keeps_no_other_topology_paused(again: bool) -> None:
+    drained, saved = record_of_two(), list[PlanRecord]()
+    cluster = FakeCluster(drained.plan.base, FakeClock())
+    original = cluster.deactivate
+
+    def deactivate(topology_id: str) -> None:
+        original(topology_id)
+        cluster.rebalancing.add("words")
+
+    cluster.deactivate = deactivate  # type: ignore[method-assign]
+    with pytest.raises(RebalanceInProgress):
+        applier_for(cluster).apply(drained, saved.append)
+    if again:
+        cluster.inactive = {"other"}  # as where the operator was killed before it could resume them
+        with pytest.raises(RebalanceInProgress):
+            applier_for(cluster).resume(saved[-1], saved.append)
+    assert not cluster.inactive
+    cluster.rebalancing.clear()
+    cluster.deactivate = original  # type: ignore[method-assign]
+    assert applier_for(cluster).resume(saved[-1], saved.append).state is PlanState.SETTLING
+
+
+@pytest.mark.parametrize("in_flight", [0.0, 5.0])
+def test_plan_that_is_in_force_is_not_drained_again_by_the_next_life(in_flight: float) -> None:
+    cluster = FakeCluster(BASE, FakeClock(), die_at="activate words", in_flight=[in_flight])
+    saved: list[PlanRecord] = []
+    with pytest.raises(Killed):
+        applier_for(cluster).apply(record(ApplyMethod.DRAIN), saved.append)
+    cluster.calls.clear()
+    done = applier_for(cluster).resume(record_from_json(record_to_json(saved[-1])), saved.append)
+    assert "deactivate words" not in cluster.calls
+    assert ("may fail" in done.message) is bool(in_flight), "what could not be waited for is said all the same"
+    assert not cluster.inactive
 
 
 STEPS = {

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 import loop_scene
+from fake_cluster import Killed
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, FakeObserver, Scene, last_state, scene, with_mode
 from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, TopologyNotAlive, ZooKeeperUnreachable
 from storm_operator.apply import Applier
@@ -764,11 +765,77 @@ def test_drained_topology_that_somebody_rebalances_is_resumed_once_that_is_over(
         decision = played.run(drained)
         assert last_state(played) is PlanState.APPLYING
         assert isinstance(decision, Hold)
+        assert decision.reason is HoldReason.APPLYING
         assert "words is being rebalanced" in decision.message
+        assert played.audience.reports[-1].snapshot is not None, "the others' limits and figures go on"
     played.cluster.rebalancing.clear()
     played.cluster.tell_supervisors = lambda supervisor_ids: True  # type: ignore[method-assign]
     played.run(drained)
     assert last_state(played) is PlanState.SETTLING
+    assert not played.cluster.inactive
+
+
+def test_plan_of_a_topology_that_somebody_rebalances_is_not_begun_before_that_is_over() -> None:
+    played = scene()
+    drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+    played.cluster.rebalancing.add("words")
+    for _ in range(3):
+        held = played.run(drained)
+        assert isinstance(held, Hold)
+        assert held.reason is HoldReason.APPLYING
+        assert "words is being rebalanced" in held.message
+        assert played.audience.reports[-1].snapshot is not None
+    assert (played.loop.memory.records, played.journal.kept) == ((), None)
+    played.cluster.rebalancing.clear()
+    assert isinstance(played.run(drained), Plan)
+
+
+def test_next_life_goes_on_though_the_plan_that_it_finds_waits_for_a_rebalance() -> None:
+    played = scene()
+    drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+    played.cluster.die_at = "activate words"
+    with pytest.raises(Killed):
+        played.run(drained)
+    played.cluster.rebalancing.add("words")
+    reborn = next_life_of(played, latency_ms=8.0)
+    assert reborn.loop.recover() is not None
+    held = reborn.run(drained)
+    assert isinstance(held, Hold)
+    assert held.message.startswith(f"plan {reborn.loop.memory.records[-1].plan.id} is not in force yet: words is being")
+    played.cluster.rebalancing.clear()
+    reborn.run(drained)
+    assert last_state(reborn) is PlanState.SETTLING
+    assert not played.cluster.inactive
+
+
+@pytest.mark.parametrize("begins", [False, True], ids=["before it is begun", "while spouts are paused"])
+def test_plan_that_made_things_worse_is_taken_back_once_a_rebalance_is_over(begins: bool) -> None:
+    played = scene()
+    drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+    worse = played.run(drained)
+    assert isinstance(worse, Plan)
+    played.observer.latency_ms = 40.0
+    if begins:
+        refuse = played.cluster.deactivate
+
+        def deactivate(topology_id: str) -> None:
+            played.cluster.rebalancing.add(topology_id)
+            refuse(topology_id)
+
+        played.cluster.deactivate = deactivate  # type: ignore[method-assign]
+    else:
+        played.cluster.rebalancing.add("words")
+    for _ in range(5):
+        played.run(drained)
+        assert played.audience.reports[-1].snapshot is not None
+    assert played.cluster.assignment.slot_of == worse.target.slot_of
+    assert last_state(played) is (PlanState.APPLYING if begins else PlanState.SETTLING)
+    played.cluster.rebalancing.clear()
+    if begins:
+        played.cluster.deactivate = refuse  # type: ignore[method-assign]
+    played.run(drained)
+    assert played.cluster.assignment.slot_of == SPREAD
+    assert [one.state for one in played.loop.memory.records] == [PlanState.ROLLED_BACK, PlanState.SETTLING]
     assert not played.cluster.inactive
 
 

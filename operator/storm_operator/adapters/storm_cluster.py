@@ -134,6 +134,10 @@ class StormCluster:
         """Also those that are being rebalanced, where they will be deactivated again after that."""
         return frozenset(one.id for one in self._living() if one.id in topology_ids and self._is_inactive(one))
 
+    def being_rebalanced(self, topology_ids: Collection[str]) -> frozenset[str]:
+        """Those that somebody, or this operator, has asked Nimbus to rebalance, and that wait for it."""
+        return frozenset(one.id for one in self._living() if one.id in topology_ids and one.status == REBALANCING)
+
     def _is_inactive(self, summary: TopologySummary) -> bool:
         if summary.status == REBALANCING:
             return will_be_inactive(self._nodes, self._storm_root, summary.id)

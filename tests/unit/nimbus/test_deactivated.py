@@ -24,10 +24,14 @@ def stored(status: int, before: int | None = None) -> Mapping[str, bytes]:
     return {f"/storm/storms/{ID}": gzip.compress(serialize(base))}
 
 
-def deactivated(status: str, nodes: Mapping[str, bytes]) -> frozenset[str]:
+def storm(status: str, nodes: Mapping[str, bytes]) -> StormCluster:
     summaries = (TopologySummary(ID, "words", status, 1, 1, 1, 60, None),)
     client = Mock(cluster_info=lambda: ClusterInfo((), (), summaries))
-    return StormCluster(client, Mock(get=nodes.get)).deactivated((ID,))
+    return StormCluster(client, Mock(get=nodes.get))
+
+
+def deactivated(status: str, nodes: Mapping[str, bytes]) -> frozenset[str]:
+    return storm(status, nodes).deactivated((ID,))
 
 
 @pytest.mark.parametrize(
@@ -48,6 +52,12 @@ def test_one_that_is_being_rebalanced_is_what_it_will_be_after_that(nodes: Mappi
 @pytest.mark.parametrize(("status", "is_so"), [("INACTIVE", True), ("ACTIVE", False), ("KILLED", False)])
 def test_of_others_nimbus_says_it(status: str, is_so: bool) -> None:
     assert deactivated(status, {}) == (frozenset({ID}) if is_so else frozenset())
+
+
+@pytest.mark.parametrize(("status", "is_so"), [("REBALANCING", True), ("ACTIVE", False), ("INACTIVE", False)])
+def test_nimbus_says_which_are_being_rebalanced(status: str, is_so: bool) -> None:
+    assert storm(status, {}).being_rebalanced((ID, "other-1-1")) == (frozenset({ID}) if is_so else frozenset())
+    assert storm(status, {}).being_rebalanced(("other-1-1",)) == frozenset()
 
 
 def test_what_another_delegate_wrote_is_refused_with_its_place() -> None:

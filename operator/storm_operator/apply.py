@@ -74,6 +74,7 @@ class Applier:
         record = replace(
             record,
             state=PlanState.APPLYING,
+            message="",
             worker_pids_before={slot: worker.pid for slot, worker in self.probe.workers().items()},
             failures_before=self.failures(record.plan),
             inactive_before=self._inactive_among(to_drain(record)),
@@ -104,14 +105,14 @@ class Applier:
                 self.documents.write_plan(topology_id, replace(plan, target=own))
 
     def _carry_out(self, record: PlanRecord, save: Save) -> PlanRecord:
+        """A plan that an earlier try has put in force already is not drained again, and is in force since then."""
         plan, was_in_force = record.plan, record.in_force_at_seconds is not None
         waited_before, begun_tick = self.clock.now() - record.started_at_seconds, self.clock.monotonic()
         self.machines.open_up(supervisors_of(plan))
         if record.enforce_cpu:
             self.limits.raise_for(plan)
-        undrained = record.message if was_in_force else ""
         if record.method is ApplyMethod.DRAIN and not was_in_force:
-            undrained = self._drain(record)
+            record = replace(record, message=self._drain(record))
         for topology_id in plan.topology_ids:
             self.documents.write_plan(topology_id, plan)
         if record.method is ApplyMethod.REBALANCE and not self._is_in_force(plan):
@@ -120,33 +121,41 @@ class Applier:
         refusal = self._wait_until_in_force(plan)
         if refusal is not None:
             return self.abandon(record, refusal, save)
-        in_force_at, in_force_tick = self.clock.now(), self.clock.monotonic()
+        if was_in_force:
+            return self._settle(record, save, seen_since_tick=None)
+        in_force_tick = self.clock.monotonic()
         took = waited_before + in_force_tick - begun_tick
         record = replace(
             record,
-            in_force_at_seconds=in_force_at,
+            in_force_at_seconds=self.clock.now(),
             seconds_to_in_force=took if took >= 0.0 else None,  # the clock was set back before this life
-            message=undrained,
         )
         save(record)
+        return self._settle(record, save, in_force_tick)
+
+    def _settle(self, record: PlanRecord, save: Save, seen_since_tick: float | None) -> PlanRecord:
+        """What is left to do for a plan in force, watched since `seen_since_tick`; None: it was not, for a time."""
+        plan, begun_tick = record.plan, self.clock.monotonic()
         told = self.storm.tell_supervisors(supervisors_of(plan))
         told_tick = self.clock.monotonic()
         missing = self._wait_until_running(record)
+        ran_tick = self.clock.monotonic()
         record = replace(
             record,
-            seconds_to_running=None if missing else self.clock.monotonic() - in_force_tick,
+            seconds_to_running=None if missing or seen_since_tick is None else ran_tick - seen_since_tick,
             failures_before=with_first_failures(record.failures_before, self.failures(plan)),
         )
         if record.method is ApplyMethod.DRAIN:
-            self._wait_until_routes_are_known(told_tick if told else in_force_tick + SUPERVISOR_SYNC_SECONDS)
+            self._wait_until_routes_are_known(told_tick if told else begun_tick + SUPERVISOR_SYNC_SECONDS)
         self._resume_spouts(record)
         if record.enforce_cpu:
             self.limits.settle_after(plan)
         record = replace(
             record,
             state=PlanState.SETTLING,
+            settling_since_seconds=self.clock.now(),
             workers_kept=count_kept(record, self.probe.workers()),
-            message=_caveats(missing, undrained),
+            message=_caveats(missing, record.message),
         )
         save(record)
         return record

@@ -387,6 +387,21 @@ def test_plan_that_is_in_force_is_not_drained_again_by_the_next_life(in_flight: 
     assert not cluster.inactive
 
 
+def test_how_long_restarts_take_is_unknown_of_a_plan_that_nobody_watched_all_the_while() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), die_at="activate words")
+    saved: list[PlanRecord] = []
+    with pytest.raises(Killed):
+        applier_for(cluster).apply(record(ApplyMethod.DRAIN), saved.append)
+    in_force = saved[-1]
+    cluster.clock.sleep(300.0)
+    done = applier_for(cluster).resume(record_from_json(record_to_json(in_force)), saved.append)
+    assert done.seconds_to_running is None
+    assert in_force.in_force_at_seconds is not None
+    assert done.in_force_at_seconds == in_force.in_force_at_seconds
+    assert done.seconds_to_in_force == in_force.seconds_to_in_force
+    assert done.running_at_seconds == cluster.clock.now(), "spouts were paused until then"
+
+
 STEPS = {
     ApplyMethod.REBALANCE: ("write_cpu_limits words", "write_plan words", "rebalance words"),
     ApplyMethod.IN_PLACE: ("write_cpu_limits words", "write_plan words"),

@@ -775,6 +775,22 @@ def test_drained_topology_that_somebody_rebalances_is_resumed_once_that_is_over(
     assert not played.cluster.inactive
 
 
+def test_plan_that_was_finished_after_an_interruption_teaches_nothing_about_restarts() -> None:
+    """A Nimbus that fails over right after the plan got in force: once it is back, everything runs already."""
+    played = scene()
+
+    def fail(supervisor_ids: Collection[str]) -> bool:
+        played.cluster.tell_supervisors = lambda supervisor_ids: True  # type: ignore[method-assign]
+        raise NimbusUnreachable("no leader")
+
+    played.cluster.tell_supervisors = fail  # type: ignore[method-assign]
+    played.run()
+    assert last_state(played) is PlanState.APPLYING
+    while last_state(played) is not PlanState.VERIFIED:
+        played.run()
+    assert played.loop.memory.decisions.measured_restarts == ()
+
+
 def test_plan_of_a_topology_that_somebody_rebalances_is_not_begun_before_that_is_over() -> None:
     played = scene()
     drained = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}

@@ -92,6 +92,7 @@ def record_to_json(record: PlanRecord) -> dict[str, Any]:
         "workers_kept": record.workers_kept,
         "failed_tuples": record.failed_tuples,
         "in_force_at_seconds": record.in_force_at_seconds,
+        "settling_since_seconds": record.settling_since_seconds,
         "measured": asdict(record.measured) if record.measured else None,
         "worker_pids_before": [
             {**_slot_to_json(slot), "pid": pid} for slot, pid in sorted(record.worker_pids_before.items())
@@ -123,6 +124,7 @@ def record_from_json(value: Mapping[str, Any]) -> PlanRecord:
         workers_kept=value["workers_kept"],
         failed_tuples=value["failed_tuples"],
         in_force_at_seconds=value["in_force_at_seconds"],
+        settling_since_seconds=value.get("settling_since_seconds"),
         measured=Outcome(**value["measured"]) if value["measured"] else None,
         worker_pids_before={
             WorkerSlot(worker["supervisor_id"], worker["port"]): worker["pid"] for worker in value["worker_pids_before"]

@@ -79,7 +79,8 @@ class PlanRecord:
 
     `started_at_seconds` is when it was decided; of a plan that waited for approval, when its execution began.
     `seconds_to_in_force` runs from there until the scheduler acknowledged it and Nimbus shows it;
-    `seconds_to_running` from in force until every moved executor was seen to run in its new worker;
+    `seconds_to_running` from in force until every moved executor was seen to run in its new worker, None also where
+    nobody looked all the while; `settling_since_seconds` is when all was done, drained spouts resumed too;
     `workers_kept` counts the plan's kept workers whose process id did not change. `worker_pids_before` and
     `failures_before` (failed tuples by counter, None when an agent was silent) are the readings from before the move
     that these are told by; of a counter that appeared with the move, the first one after it;
@@ -100,6 +101,7 @@ class PlanRecord:
     workers_kept: int | None = None
     failed_tuples: float | None = None
     in_force_at_seconds: float | None = None
+    settling_since_seconds: float | None = None
     measured: Outcome | None = None
     worker_pids_before: Mapping[WorkerSlot, int] = field(default_factory=dict)
     failures_before: Mapping[str, float] | None = field(default_factory=dict)
@@ -122,8 +124,8 @@ class PlanRecord:
 
         Those that were not seen to run did not for all the time that they were given.
         """
-        if self.in_force_at_seconds is None:
-            return None
+        if self.in_force_at_seconds is None or self.settling_since_seconds is not None:
+            return self.settling_since_seconds
         waited = RUNNING_TIMEOUT_SECONDS if self.seconds_to_running is None else self.seconds_to_running
         return self.in_force_at_seconds + waited
 

@@ -47,6 +47,8 @@ def full_record() -> PlanRecord:
         started_at_seconds=12.5,
         message="on its way",
         seconds_to_in_force=2.0,
+        in_force_at_seconds=14.5,
+        settling_since_seconds=17.5,
         measured=Outcome(None, None, None, None, None),
         worker_pids_before={slot("s1"): 4711},
         failures_before={"storm_executor_failed_tuples_total{}": 3.0},
@@ -70,6 +72,12 @@ def test_record_survives_json_text() -> None:
 def test_failures_that_are_unknown_stay_so() -> None:
     record = replace(full_record(), failures_before=None)
     assert record_from_json(json.loads(json.dumps(record_to_json(record)))) == record
+
+
+def test_a_plan_that_an_older_journal_has_in_force_runs_from_when_its_executors_were_seen() -> None:
+    document = record_to_json(replace(full_record(), seconds_to_running=4.0))
+    del document["settling_since_seconds"]
+    assert record_from_json(document).running_at_seconds == 18.5
 
 
 def test_a_plan_of_an_older_journal_has_no_cause() -> None:

@@ -147,6 +147,8 @@ class FakeCluster:
     def workers(self) -> Mapping[WorkerSlot, WorkerSeen]:
         seen = {}
         for slot, executors in self.assignment.workers().items():
+            if slot.supervisor_id in self.silent_supervisors:
+                continue
             keys = frozenset(executor_key(executor) for executor in executors if not self.hidden)
             seen[slot] = WorkerSeen(self.pids[slot], keys, keys)
         return seen

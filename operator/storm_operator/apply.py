@@ -43,6 +43,8 @@ POLL_SECONDS = 0.3
 DRAIN_POLL_SECONDS = 1.2  # longer than the workers' snapshot period: two readings are two different snapshots
 CONNECTING_SECONDS = 1.0
 SUPERVISOR_SYNC_SECONDS = 10.0
+UNSEEN_START_SECONDS = 30.0
+"""Where nobody sees workers start, paused spouts wait for so long: several that start at once take ten."""
 
 Save = Callable[[PlanRecord], None]
 
@@ -155,7 +157,7 @@ class Applier:
             state=PlanState.SETTLING,
             settling_since_seconds=self.clock.now(),
             workers_kept=count_kept(record, self.probe.workers()),
-            message=_caveats(missing, record.message),
+            message="; ".join(filter(None, (record.message, _why_not_seen(record, missing)))),
         )
         save(record)
         return record
@@ -268,7 +270,11 @@ class Applier:
         return "; ".join(words) or "the plan scheduler has not acknowledged it (is it Nimbus' storm.scheduler?)"
 
     def _wait_until_running(self, record: PlanRecord) -> tuple[Executor, ...]:
-        """Executors of restarted workers that did not come up in time; empty when all run."""
+        """Executors of restarted workers that were not seen to come up in time; empty when all run."""
+        if record.is_unseen:
+            if record.method is ApplyMethod.DRAIN:
+                self.clock.sleep(UNSEEN_START_SECONDS)
+            return executors_not_running(record, {})
         missing: tuple[Executor, ...] = ()
 
         def all_run() -> bool:
@@ -288,9 +294,10 @@ class Applier:
         return True
 
 
-def _caveats(missing: tuple[Executor, ...], undrained: str) -> str:
-    caveats = [undrained] if undrained else []
-    if missing:
-        names = first_of([f"{executor.component}[{executor.label}]" for executor in missing])
-        caveats.append(f"in force, but after {RUNNING_TIMEOUT_SECONDS:.0f} s not seen to run: {names}")
-    return "; ".join(caveats)
+def _why_not_seen(record: PlanRecord, missing: tuple[Executor, ...]) -> str:
+    if not missing:
+        return ""
+    if record.is_unseen:
+        return "in force, but not seen to run: no agent answers"
+    names = first_of([f"{executor.component}[{executor.label}]" for executor in missing])
+    return f"in force, but after {RUNNING_TIMEOUT_SECONDS:.0f} s not seen to run: {names}"

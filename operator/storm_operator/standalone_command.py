@@ -71,7 +71,9 @@ def standalone(
     prometheus: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Ask this Prometheus instead of the agents; it scrapes every 3/4 period or oftener."
+            metavar="URL",
+            help="Ask this Prometheus instead of the agents; it scrapes every 3/4 period or oftener. "
+            "While a plan is applied the agents are asked all the same.",
         ),
     ] = None,
     match: Annotated[str, typer.Option(help="Narrows --prometheus to the cluster's series: 'cluster=\"blue\"'.")] = "",

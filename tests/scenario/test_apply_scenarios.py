@@ -147,6 +147,26 @@ def test_drain_that_an_agent_says_nothing_of_does_not_say_that_tuples_were_in_fl
     )
 
 
+@pytest.mark.parametrize(("method", "waits_seconds"), [(ApplyMethod.REBALANCE, 0.0), (ApplyMethod.DRAIN, 30.0)])
+def test_workers_that_no_agent_can_show_are_not_waited_for_as_if_one_could(
+    method: ApplyMethod, waits_seconds: float
+) -> None:
+    cluster = FakeCluster(BASE, FakeClock(), silent_supervisors={"s1", "s2"})
+    done = applier_for(cluster).apply(record(method), lambda _: None)
+    assert done.state is PlanState.SETTLING
+    assert done.message.endswith("in force, but not seen to run: no agent answers")
+    assert done.seconds_to_running is None
+    assert done.in_force_at_seconds is not None
+    waited = cluster.clock.now() - done.in_force_at_seconds
+    assert waits_seconds <= waited < waits_seconds + 5.0
+
+
+def test_workers_of_an_agent_that_falls_silent_are_waited_for_as_long_as_others_answer() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), silent_supervisors={"s1"})
+    done = applier_for(cluster).apply(record(ApplyMethod.REBALANCE), lambda _: None)
+    assert done.message == f"in force, but after 90 s not seen to run: count[{COUNT.label}]"
+
+
 def test_drain_asks_nothing_of_an_agent_that_serves_only_topologies_that_go_on() -> None:
     lines = chain_topology("lines", ("spout", 1))
     there = placed(lines, {"spout": "s3:6700"})

@@ -79,7 +79,8 @@ def run(
         typer.Option(
             envvar=env("PROMETHEUS"),
             metavar="URL",
-            help="Ask this Prometheus instead of the agents; it scrapes every 3/4 period or oftener.",
+            help="Ask this Prometheus instead of the agents; it scrapes every 3/4 period or oftener. "
+            "While a plan is applied the agents are asked all the same.",
         ),
     ] = None,
     match: Annotated[

@@ -58,6 +58,8 @@ class Applier:
     probe: WorkerProbe
     clock: Clock
     machines: MachineLimits = NoMachineLimits()
+    is_ending: Callable[[], bool] = lambda: False
+    """Whether the operator was told to end: spouts stay paused no longer then for a move that has not begun."""
 
     @property
     def limits(self) -> CpuLimits:
@@ -94,7 +96,7 @@ class Applier:
         try:
             self._keep_in_place(record.plan)
         finally:
-            self._resume_spouts(record)
+            self.resume_spouts(record)
         failed = replace(record, state=PlanState.FAILED, message=message)
         save(failed)
         return failed
@@ -115,6 +117,8 @@ class Applier:
             self.limits.raise_for(plan)
         if record.method is ApplyMethod.DRAIN and not was_in_force:
             record = replace(record, message=self._drain(record))
+            if self._gives_up(record):
+                return self.abandon(record, "abandoned: storm-operator was ended before the move had begun", save)
         for topology_id in plan.topology_ids:
             self.documents.write_plan(topology_id, plan)
         if record.method is ApplyMethod.REBALANCE and not self._is_in_force(plan):
@@ -149,7 +153,7 @@ class Applier:
         )
         if record.method is ApplyMethod.DRAIN:
             self._wait_until_routes_are_known(told_tick if told else begun_tick + SUPERVISOR_SYNC_SECONDS)
-        self._resume_spouts(record)
+        self.resume_spouts(record)
         if record.enforce_cpu:
             self.limits.settle_after(plan)
         record = replace(
@@ -180,7 +184,7 @@ class Applier:
             for topology_id in to_drain(record):
                 self.storm.deactivate(topology_id)
         except RebalanceInProgress:
-            self._resume_spouts(record)
+            self.resume_spouts(record)
             raise
 
     def _drain(self, record: PlanRecord) -> str:
@@ -194,6 +198,8 @@ class Applier:
 
         def is_drained() -> bool:
             nonlocal before, in_flight, reached
+            if self._gives_up(record):
+                return True
             in_flight, now = self.probe.tuples_in_flight(moved, supervisors), self.clock.monotonic()
             if in_flight is None:
                 return False
@@ -209,6 +215,10 @@ class Applier:
             return f"whether tuples were still in flight {after}, and may fail, is unknown: an agent did not answer"
         return f"tuples were still in flight {after} and may fail"
 
+    def _gives_up(self, record: PlanRecord) -> bool:
+        """A way back undoes harm, and is seen through."""
+        return self.is_ending() and not record.rollback_of
+
     def _wait_until_routes_are_known(self, supervisors_know_tick: float) -> None:
         """Until workers that were kept have learnt where moved executors are now: what they send before is lost.
 
@@ -218,7 +228,7 @@ class Applier:
         known_tick = supervisors_know_tick + self.storm.connection_refresh_seconds() + CONNECTING_SECONDS
         self.clock.sleep(max(0.0, known_tick - self.clock.monotonic()))
 
-    def _resume_spouts(self, record: PlanRecord) -> None:
+    def resume_spouts(self, record: PlanRecord) -> None:
         """Of each drained topology, whatever becomes of the others; then raises what was refused first.
 
         What passes by itself goes before that: a plan is not over as long as somebody can yet be resumed.

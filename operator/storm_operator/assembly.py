@@ -134,6 +134,7 @@ def assemble(
     profiles: ProfileSource | None = None,
     calls: CallBook | None = None,
     confirm: Callable[[], None] = lambda: None,
+    is_ending: Callable[[], bool] = lambda: False,
 ) -> Assembly:
     """The parts for `connection`. Nothing is asked of any peer yet. ValueError for an address that is none.
 
@@ -141,6 +142,7 @@ def assemble(
     is what their agents measure, and nobody changes it. `profiles` None: nothing was learned from history. `calls` is
     where calls to Nimbus, ZooKeeper, and agents or Prometheus are noted; None: nowhere. `confirm` is called before each
     write to ZooKeeper, and each attempt to have Nimbus change a topology: it raises when another manages the cluster.
+    `is_ending` says whether the operator was told to end.
     """
     book = calls or NoBook()
     client = NimbusClient(
@@ -171,7 +173,9 @@ def assemble(
         observer = SnapshotObserver(storm, metrics, machines.capacities, machines.leaving, clock.now)
     loop = ControlLoop(
         observer=observer,
-        applier=Applier(storm, store, AgentProbe(targets, storm.supervisor_ids), clock, machines or NoMachineLimits()),
+        applier=Applier(
+            storm, store, AgentProbe(targets, storm.supervisor_ids), clock, machines or NoMachineLimits(), is_ending
+        ),
         journal=PlanJournal(store),
         clock=clock,
         listener=listener,

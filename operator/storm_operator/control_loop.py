@@ -31,6 +31,7 @@ from storm_operator.core.load_history import undisturbed
 from storm_operator.core.missed_turns import MissedTurns
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.registry import proposed, seconds_until_it_looks
+from storm_operator.core.plan_progress import to_drain
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import kept_if_as_good, proposed_record, why_a_person_must_approve
 from storm_operator.core.served_first import hidden_needs, serve_by_priority
@@ -294,6 +295,18 @@ class ControlLoop:
         """Ids of the topologies of a plan whose way into force was cut short: their spouts may be paused."""
         record = self.plans.interrupted
         return record.plan.topology_ids if record is not None else ()
+
+    @property
+    def paused(self) -> tuple[str, ...]:
+        """Ids of those of them whose spouts the plan pauses, and resumes when it is in force."""
+        record = self.plans.interrupted
+        return to_drain(record) if record is not None else ()
+
+    def resume_paused(self) -> None:
+        """In the midst of a plan, before an end that does not wait for it. Raises `AdapterError`."""
+        record = self.plans.interrupted
+        if record is not None:
+            self.applier.resume_spouts(record)
 
     def _apply(self, plan: Plan, group: Group, snapshot: ClusterSnapshot) -> Decision:
         """The plan; a hold where it was refused before anything was done: other groups need not wait for it."""

@@ -73,10 +73,28 @@ def run_forever(
 
 
 def _release(loop: ControlLoop, say: Say) -> None:
+    paused = ", ".join(loop.paused)  # a plan that a peer, or a second Ctrl-C, has cut short
+    if paused:
+        try:
+            loop.resume_paused()
+            say(f"the spouts of {paused}, which a plan had paused, are resumed")
+        except AdapterError as error:
+            say(
+                f"the spouts of {paused} may stay paused: {error}; `storm activate NAME` or the next start resumes them"
+            )
     try:
         loop.release()
     except AdapterError as error:
         say(f"CPU limits could not be lifted and stay in force: {error}")
+
+
+def last_words(loop: ControlLoop, *, begun: bool) -> str:
+    """How topologies are left; `begun` is whether they were ever managed."""
+    if not begun:
+        return "ended; nothing was managed"
+    if loop.being_moved:
+        return f"ended in the midst of a plan for {', '.join(loop.being_moved)}; the next start goes on with it"
+    return "ended; topologies are left running under the plans in force"
 
 
 @dataclass(slots=True)

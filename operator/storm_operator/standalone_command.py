@@ -35,7 +35,7 @@ from storm_operator.local.cluster import LocalCluster
 from storm_operator.local.spec import LocalClusterError
 from storm_operator.loop_ports import Audience, Listener, report_of_unseen
 from storm_operator.operator_metrics import DEFAULT_METRICS_PORT, ListenError, OperatorMetrics, RunMode
-from storm_operator.standalone import AroundPasses, run_forever, stop_on_signals
+from storm_operator.standalone import AroundPasses, last_words, run_forever, stop_on_signals
 from storm_operator.suspended_here import SuspendedHere
 from storm_operator.terminal import CountsTeller, TerminalListener, say_on_stdout
 from storm_operator.topology_folder import TopologyFolder
@@ -148,7 +148,9 @@ def standalone(
         try:
             profiles = ProfileFile(profile, history_cluster or local or connection.nimbus[0]) if profile else None
             audience, calls = Audience(tuple(listeners), say), metrics.calls(nimbus_name)
-            assembly = assemble(connection, audience, profiles=profiles, calls=calls, confirm=lock.take)
+            assembly = assemble(
+                connection, audience, profiles=profiles, calls=calls, confirm=lock.take, is_ending=stop.is_set
+            )
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
         until_ended.callback(assembly.close)
@@ -187,10 +189,7 @@ def standalone(
             waits=lambda error: page.watcher.on_pass(report_of_unseen(time.time(), str(error))),
         )
         begun = run_forever(followed, lifecycle, loop, stop, say, around)
-    if begun:
-        say("ended; topologies are left running under the plans in force")
-    else:
-        say("ended; nothing was managed")
+    say(last_words(loop, begun=begun))
 
 
 @contextmanager

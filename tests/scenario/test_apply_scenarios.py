@@ -422,6 +422,28 @@ def test_how_long_restarts_take_is_unknown_of_a_plan_that_nobody_watched_all_the
     assert done.running_at_seconds == cluster.clock.now(), "spouts were paused until then"
 
 
+def test_drain_is_given_up_when_the_operator_is_told_to_end_before_the_move_has_begun() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), in_flight=[5.0])
+    applier = replace(applier_for(cluster), is_ending=lambda: cluster.clock.slept_seconds > 3.0)
+    done = applier.apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert (done.state, done.message) == (
+        PlanState.FAILED,
+        "abandoned: storm-operator was ended before the move had begun",
+    )
+    assert cluster.clock.slept_seconds < 6.0
+    assert not cluster.inactive
+    assert cluster.plans["words"].target == BASE
+
+
+def test_way_back_is_drained_for_though_the_operator_is_told_to_end() -> None:
+    """Who comes next would not know that a plan is in force which did harm."""
+    cluster = FakeCluster(BASE, FakeClock(), in_flight=[5.0])
+    applier = replace(applier_for(cluster), is_ending=lambda: True)
+    done = applier.apply(replace(record(ApplyMethod.DRAIN), rollback_of="p-0"), lambda _: None)
+    assert done.state is PlanState.SETTLING
+    assert not cluster.inactive
+
+
 STEPS = {
     ApplyMethod.REBALANCE: ("write_cpu_limits words", "write_plan words", "rebalance words"),
     ApplyMethod.IN_PLACE: ("write_cpu_limits words", "write_plan words"),

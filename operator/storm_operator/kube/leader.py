@@ -97,6 +97,10 @@ class Operator:
         watched = Watched(self._registry, self._gone, self._tell, lambda: datetime.now(UTC), deletion_patience_seconds)
         asyncio.run(self._watch(build_registry(watched), stop))
         have_ended = self.runners.join()
+        for topology_id in self.runners.paused():
+            log.error(
+                "the spouts of %s are paused for a plan: the next life of the operator goes on with it", topology_id
+            )
         self._metrics.leads = False
         return have_ended
 

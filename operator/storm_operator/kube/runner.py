@@ -73,6 +73,7 @@ class ClusterRunner:
     submissions: CallingOff = field(init=False)
     letting_go: LettingGo = field(init=False)
     manager: SoleManager = field(init=False)
+    stop: threading.Event = field(default_factory=threading.Event)
     attended: Wishes = frozenset()
     unforeseen: Retry | None = None
     """How often in a row it failed for a reason that nobody foresaw."""
@@ -107,6 +108,7 @@ class ClusterRunner:
     def run(self, stop: threading.Event) -> None:
         """Until `stop`. Topologies are left running under the plans in force, with limits while anybody asks."""
         self._watcher()  # from now on the page lists the cluster, whether it can be reached or not
+        self.stop = stop
         while not stop.is_set():
             started = time.monotonic()
             self.manager.awaits = False
@@ -122,6 +124,12 @@ class ClusterRunner:
         if not self.registry.of_cluster(self.nimbus):
             self._whatever_happens(self._release)
         self.close()
+
+    @property
+    def paused(self) -> tuple[str, ...]:
+        """Ids of the topologies whose spouts a plan on its way into force pauses."""
+        assembly = self.assembly
+        return assembly.loop.paused if assembly is not None else ()
 
     def _release(self) -> None:
         """Nobody asks for this cluster any more, and nobody watches it: no executor is held to what it once needed."""
@@ -323,7 +331,13 @@ class ClusterRunner:
         audience = Audience(tuple(one for one in onlookers if one is not None), self.say)
         calls, profiles = self.metrics.calls(self.nimbus), self._profiles()
         assembly = assemble(
-            connection, audience, machines=self.care, profiles=profiles, calls=calls, confirm=self.manager.confirm
+            connection,
+            audience,
+            machines=self.care,
+            profiles=profiles,
+            calls=calls,
+            confirm=self.manager.confirm,
+            is_ending=self.stop.is_set,
         )
         self.assembly = assembly  # to go on with a plan is to open pods, and to name hosts
         try:

@@ -13,6 +13,8 @@ from storm_operator.kube.runner import ClusterRunner
 LOOK_SECONDS = 1.0
 END_SECONDS = 10.0
 """All loops together have so long to end."""
+PAUSED_END_SECONDS = 40.0
+"""And those by whose plan spouts are paused: less than the pod's terminationGracePeriodSeconds."""
 IDLE_LIMIT_SECONDS = 600.0
 """A loop whose next pass is due for this long is stuck: applying a plan may take some minutes, no more."""
 
@@ -52,17 +54,22 @@ class Runners:
             self.follow()
 
     def join(self) -> bool:
-        """End all loops; whether they have ended. One that is applying a plan is not waited for long: its journal says
-        how to go on."""
+        """End all loops; whether they have ended. One that is applying a plan is not waited for long, unless spouts are
+        paused for it: its journal says how to go on."""
         with self._lock:
             self.ending = True
             running = tuple(self.running.values())
         for one in running:
             one.stop.set()
-        deadline = time.monotonic() + END_SECONDS
+        begun = time.monotonic()
         for one in running:
-            one.thread.join(timeout=max(0.0, deadline - time.monotonic()))
+            until = begun + (PAUSED_END_SECONDS if one.runner.paused else END_SECONDS)
+            one.thread.join(timeout=max(0.0, until - time.monotonic()))
         return not any(one.thread.is_alive() for one in running)
+
+    def paused(self) -> tuple[str, ...]:
+        """Ids of the topologies whose spouts a plan on its way into force pauses, sorted."""
+        return tuple(sorted(topology_id for one in self.running.values() for topology_id in one.runner.paused))
 
     def follow(self) -> None:
         """Start and end loops so that there is one for each cluster."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -336,6 +337,25 @@ def test_going_on_with_a_plan_at_the_start_opens_the_pods_that_it_moves_executor
     start.opened.lifecycle.return_value = Mock(repairs={})
     start.runner._follow_wishes()
     start.pods.resize_cpu.assert_called_once_with(pod, 2000, reserve=False)
+
+
+def test_parts_know_when_the_loop_is_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, stop = Start(monkeypatch), threading.Event()
+    assembled = Mock(return_value=start.opened)
+    monkeypatch.setattr(runner_module, "assemble", assembled)
+    start.kinds.list.return_value = []
+    start.opened.lifecycle.return_value = Mock(repairs={})
+    told: list[bool] = []
+
+    def rest(*_: object) -> None:
+        is_ending = assembled.call_args.kwargs["is_ending"]
+        told.append(is_ending())
+        stop.set()
+        told.append(is_ending())
+
+    monkeypatch.setattr(ClusterRunner, "_rest", rest)
+    start.runner.run(stop)
+    assert told == [False, True]
 
 
 @pytest.mark.parametrize(

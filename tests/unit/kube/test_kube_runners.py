@@ -13,7 +13,7 @@ import pytest
 from kube_builders import NIMBUS, registry_of, topology_body
 from storm_operator.kube import runners as module
 from storm_operator.kube.runner import ClusterRunner
-from storm_operator.kube.runners import END_SECONDS, IDLE_LIMIT_SECONDS, Runners
+from storm_operator.kube.runners import END_SECONDS, IDLE_LIMIT_SECONDS, PAUSED_END_SECONDS, Runners
 
 OTHER = "other.storm:6627"
 PATIENCE_SECONDS = 30.0
@@ -25,6 +25,7 @@ class FakeRunner:
     def __init__(self, nimbus: str) -> None:
         self.nimbus = nimbus
         self.last_pass_at = self.next_pass_at = 1000.0
+        self.paused: tuple[str, ...] = ()
         self.may_end = threading.Event()
         self.begun = threading.Event()
 
@@ -177,7 +178,13 @@ def test_no_loop_begins_when_it_is_stopped_before_that(scene: Scene) -> None:
     assert scene.made == []
 
 
-def test_loops_that_do_not_end_have_one_deadline_together(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("paused", "seconds"), [((), END_SECONDS), (("words-1",), PAUSED_END_SECONDS)], ids=["nobody", "words-1"]
+)
+def test_loops_that_do_not_end_have_one_deadline_together(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, paused: tuple[str, ...], seconds: float
+) -> None:
+    """A later one where spouts are paused for the plan that one of them applies."""
     now = [1001.0]
     waited: list[float] = []
 
@@ -191,10 +198,12 @@ def test_loops_that_do_not_end_have_one_deadline_together(scene: Scene, monkeypa
 
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     for nimbus in (NIMBUS, OTHER, "third.storm:6627"):
-        stuck = module._Running(cast("ClusterRunner", None), cast("threading.Thread", Stuck()), threading.Event())
+        runner = cast("ClusterRunner", SimpleNamespace(paused=paused if nimbus == NIMBUS else ()))
+        stuck = module._Running(runner, cast("threading.Thread", Stuck()), threading.Event())
         scene.runners.running[nimbus] = stuck
     assert scene.runners.join() is False
-    assert waited == [END_SECONDS, END_SECONDS - 6.0, 0.0]
+    assert waited == [seconds, END_SECONDS - 6.0, 0.0]
+    assert scene.runners.paused() == paused
     assert all(one.stop.is_set() for one in scene.runners.running.values())
     scene.runners.running.clear()
 

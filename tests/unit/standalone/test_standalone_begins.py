@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from loop_scene import scene
+from loop_scene import SETTINGS, SPECS, scene
 from storm_operator import standalone_command
 from storm_operator.adapters.errors import NimbusUnreachable, ZooKeeperUnreachable
 from storm_operator.adapters.nimbus.client import NimbusClient
@@ -20,10 +20,11 @@ from storm_operator.assembly import assemble
 from storm_operator.cli import app
 from storm_operator.control_loop import ControlLoop
 from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.settings import ApplyMethod
 from storm_operator.demo.recorder import Recorder
 from storm_operator.history.settings import HistorySettings
 from storm_operator.lifecycle_manager import LifecycleManager
-from storm_operator.standalone import AroundPasses, run_forever
+from storm_operator.standalone import AroundPasses, last_words, run_forever
 from storm_operator.standalone_command import _agents, _connection, recorder_for
 from storm_operator.topology_folder import TopologyFolder
 
@@ -252,6 +253,61 @@ def test_a_pass_that_fails_unforeseen_is_told_once_and_the_next_is_tried(tmp_pat
     assert len(passes) == 3
     (told,) = said
     assert told.startswith("this pass failed, the next one is tried: ValueError: population = 0\nTraceback")
+
+
+DRAINED = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, apply_method=ApplyMethod.DRAIN))}
+
+
+@pytest.mark.parametrize("nimbus_answers", [True, False])
+def test_a_second_ctrl_c_in_the_midst_of_a_drained_plan_resumes_the_spouts(
+    nimbus_answers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, stop, played = list[str](), threading.Event(), scene()
+
+    def interrupt(_: float) -> None:
+        assert played.cluster.inactive == {"words"}
+        if not nimbus_answers:
+            monkeypatch.setattr(played.cluster, "activate", refuse)
+        raise KeyboardInterrupt
+
+    def refuse(_: str) -> None:
+        raise NimbusUnreachable("Nimbus does not answer")
+
+    monkeypatch.setattr(played.cluster.clock, "sleep", interrupt)
+    lifecycle = LifecycleManager(NothingRuns(lambda: None), None, said.append)  # type: ignore[arg-type]
+    folder = TopologyFolder(tmp_path, said.append)
+    monkeypatch.setattr(TopologyFolder, "read", lambda _: DRAINED)
+    monkeypatch.setattr(LifecycleManager, "step", lambda *_: None)
+    with pytest.raises(KeyboardInterrupt):
+        run_forever(folder, lifecycle, played.loop, stop, said.append)
+    assert (not played.cluster.inactive) is nimbus_answers
+    (told,) = said
+    assert told == (
+        "the spouts of words, which a plan had paused, are resumed"
+        if nimbus_answers
+        else "the spouts of words may stay paused: Nimbus does not answer; `storm activate NAME` or the next start "
+        "resumes them"
+    )
+    assert last_words(played.loop, begun=True) == (
+        "ended in the midst of a plan for words; the next start goes on with it"
+    )
+
+
+def test_who_ends_with_nothing_in_hand_says_how_topologies_are_left() -> None:
+    played = scene()
+    assert last_words(played.loop, begun=False) == "ended; nothing was managed"
+    assert last_words(played.loop, begun=True) == "ended; topologies are left running under the plans in force"
+
+
+def test_who_has_lost_the_cluster_to_another_asks_nimbus_for_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    def confirm() -> None:
+        raise PermissionError("another storm-operator has taken over")
+
+    assembly = assemble(_connection(None, ["nimbus:6627"], "zookeeper:2181"), Recorder(), confirm=confirm)
+    monkeypatch.setattr(assembly.client, "_leader_connection", lambda: None)
+    with pytest.raises(PermissionError):
+        assembly.client.deactivate("words")
+    assembly.close()
 
 
 def test_a_start_that_fails_unforeseen_is_the_end(tmp_path: Path) -> None:

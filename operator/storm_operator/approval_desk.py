@@ -38,8 +38,9 @@ class ApprovalDesk:
         """The first proposal for these topologies that was approved and still stands; outdated ones are told so."""
         for known in self.memory.proposals.of(topology_ids):
             approved = bool(known.approved_by)
-            # An approved plan is carried out even if another would be proposed by now, but never from another start.
-            proposed_now = known.plan if approved else decision
+            # An approved plan is carried out even if another would be proposed by now, but never from another start. A
+            # way back no policy would propose.
+            proposed_now = known.plan if approved or known.rollback_of else decision
             lately = self.memory.proposals.was_proposed_lately(known.plan.id, self.clock.now())
             expired = self._obstacle(known, topology_ids, snapshot) or outdated(
                 known, proposed_now, proposed_lately=lately

@@ -92,6 +92,7 @@ class ControlLoop:
             self.memory,
             self.journal,
             self.applier,
+            self.desk,
             self.listener,
             self.new_plan_id,
             self.clock.now,

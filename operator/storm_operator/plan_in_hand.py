@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 
 from storm_operator.adapters.errors import OUT_OF_REACH, PASSING, AdapterError, MalformedDocument, RebalanceInProgress
 from storm_operator.apply import Applier
+from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.clock_steps import was_set_back
+from storm_operator.core.decision import Plan
 from storm_operator.core.groups import Group
 from storm_operator.core.load_history import was_counted_since
 from storm_operator.core.plan_outcome import outcome_of
 from storm_operator.core.plan_progress import failed_since, resized_topologies, supervisors_gone
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
 from storm_operator.core.proposals import moved_away
-from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.verify import judge, why_no_verdict
-from storm_operator.core.way_back import way_back_from, why_no_way_back
+from storm_operator.core.way_back import way_back_from, why_it_waits, why_no_way_back, why_not_to_be_moved
 from storm_operator.core.wording import first_of
 from storm_operator.loop_ports import Journal, Listener, LoopMemory
 
@@ -36,6 +37,7 @@ class PlanInHand:
     memory: LoopMemory
     journal: Journal
     applier: Applier
+    desk: ApprovalDesk
     listener: Listener
     new_plan_id: Callable[[float], str]
     now: Callable[[], float]
@@ -164,7 +166,8 @@ class PlanInHand:
         running_at = record.running_at_seconds
         unclear = why_no_verdict(record, measured) or self._why_too_early(record, running_at, snapshot)
         if not unclear:
-            return self._conclude(record, measured, group, snapshot)
+            margin_percent = group.scheduling.rollback_margin_percent
+            return self._conclude(record, measured, margin_percent, groups, snapshot)
         if now >= self._patience_ends(running_at, now, group.scheduling.settling_seconds):
             problems = first_of(snapshot.completeness.problems, "; ")
             why = "; ".join(filter(None, (problems, unclear)))
@@ -183,9 +186,16 @@ class PlanInHand:
         since = running_at if was_set_back(watched_since, now) else max(running_at, watched_since)
         return since + PATIENCE_SETTLINGS * max(settling_seconds, self.period_seconds)
 
-    def _conclude(self, record: PlanRecord, measured: Outcome, group: Group, snapshot: ClusterSnapshot) -> bool:
+    def _conclude(
+        self,
+        record: PlanRecord,
+        measured: Outcome,
+        margin_percent: float,
+        groups: tuple[Group, ...],
+        snapshot: ClusterSnapshot,
+    ) -> bool:
         """Whether the plan was taken back."""
-        verdict = judge(record, measured, group.scheduling.rollback_margin_percent)
+        verdict = judge(record, measured, margin_percent)
         record = replace(record, measured=measured, failed_tuples=self._failed_in(record))
         if record.rollback_of:  # it would only be compared with what it leaves
             words = TAKEN_BACK_BY.format(record.plan.id)
@@ -195,15 +205,26 @@ class PlanInHand:
         if not verdict.worse:
             self._close(record, PlanState.VERIFIED, verdict.message)
             return False
-        if group.scheduling.mode is Mode.OBSERVE:
-            words = f"{verdict.message}; it is not taken back: mode is Observe by now"
-            self._close(record, PlanState.EXPIRED, words)
+        held_back = why_not_to_be_moved(record.plan, groups)
+        if held_back:
+            self._close(record, PlanState.EXPIRED, f"{verdict.message}; it is not taken back: {held_back}")
             return False
         obstacle = why_no_way_back(record.plan, snapshot)
         if obstacle:
             self._close(record, PlanState.EXPIRED, f"{verdict.message}; it cannot be taken back: {obstacle}")
             return False
+        waits_for = why_it_waits(record.plan, groups)
+        if waits_for:
+            waiting = self._proposed_way_back(record, measured, waits_for)
+            words = f"{verdict.message}; plan {waiting.id} takes it back once somebody approves it: {waits_for}"
+            self._close(record, PlanState.EXPIRED, words)
+            return False
         return self._roll_back(replace(record, state=PlanState.ROLLED_BACK, message=verdict.message), measured)
+
+    def _proposed_way_back(self, record: PlanRecord, measured: Outcome, waits_for: str) -> Plan:
+        now = self.now()
+        way_back = way_back_from(record, measured, self.new_plan_id(now), now)
+        return self.desk.propose(replace(way_back, approved_by="", approved_at_seconds=None), waits_for)
 
     def _roll_back(self, record: PlanRecord, measured: Outcome) -> bool:
         """Apply the way back; whether that was begun. It settles as any plan does, and is not judged then.
@@ -242,10 +263,9 @@ class PlanInHand:
         if found is None:
             return False
         stands, failed = found
-        group = next((g for g in groups if set(failed.plan.topology_ids) <= set(g.topology_ids)), None)
-        is_ours = group is not None and group.scheduling.mode is not Mode.OBSERVE
+        is_left = why_not_to_be_moved(failed.plan, groups) or why_it_waits(failed.plan, groups)
         waits = self.memory.decisions.setback_of(failed.plan.topology_ids, now) is not None
-        if not is_ours or waits or moved_away(failed, snapshot.assignment) or why_no_way_back(stands.plan, snapshot):
+        if is_left or waits or moved_away(failed, snapshot.assignment) or why_no_way_back(stands.plan, snapshot):
             return False
         again = way_back_from(stands, failed.before, self.new_plan_id(now), now)
         try:

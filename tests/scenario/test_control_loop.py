@@ -82,7 +82,9 @@ def test_a_way_back_that_failed_is_tried_again_ever_more_slowly_until_it_is_in_f
     assert played.audience.records[-1].plan.id == back.plan.id, "what happened last is told last"
 
 
-@pytest.mark.parametrize("why_not", ["mode is Observe", "somebody moved it", "its supervisors are gone"])
+@pytest.mark.parametrize(
+    "why_not", ["mode is Observe", "mode is Recommend", "somebody moved it", "its supervisors are gone"]
+)
 def test_a_way_back_that_failed_is_not_tried_again_where_it_leads_nowhere(why_not: str) -> None:
     played = scene()
     harmful(played)
@@ -91,6 +93,8 @@ def test_a_way_back_that_failed_is_not_tried_again_where_it_leads_nowhere(why_no
     match why_not:
         case "mode is Observe":
             specs = with_mode(Mode.OBSERVE)
+        case "mode is Recommend":
+            specs = with_mode(Mode.RECOMMEND)
         case "somebody moved it":
             elsewhere = {executor: WorkerSlot(slot.supervisor_id, 6703) for executor, slot in SPREAD.items()}
             played.cluster.assignment = Assignment(elsewhere)
@@ -1056,7 +1060,7 @@ def test_plan_that_made_things_worse_is_left_where_it_is_once_the_mode_is_observ
         played.run(with_mode(Mode.OBSERVE))
     (closed,) = played.loop.memory.records
     assert closed.state is PlanState.EXPIRED
-    assert closed.message.endswith("; it is not taken back: mode is Observe by now")
+    assert closed.message.endswith("; it is not taken back: mode of words is Observe by now")
     assert played.cluster.assignment.slot_of == first.target.slot_of
 
 

@@ -414,6 +414,53 @@ def test_target_that_was_taken_back_is_not_proposed_again() -> None:
     assert held.reason is HoldReason.KNOWN_BAD
 
 
+@pytest.mark.parametrize(
+    ("specs", "words"),
+    [
+        (RECOMMEND, "mode is Recommend: plans are carried out when approved"),
+        (with_approval(ApprovalMode.MANUAL), "approval is Manual: plans are carried out when approved"),
+    ],
+    ids=["Recommend", "Manual"],
+)
+def test_way_back_from_a_plan_that_made_things_worse_waits_where_all_plans_do(
+    specs: Mapping[str, TopologySpec], words: str
+) -> None:
+    played = scene()
+    worse = played.run()
+    assert isinstance(worse, Plan)
+    played.observer.latency_ms = 40.0
+    for _ in range(6):
+        played.run(specs)
+    assert played.cluster.assignment.slot_of == worse.target.slot_of
+    (back,) = waiting(played)
+    assert (told(played, back).rollback_of, told(played, back).message) == (worse.id, words)
+    assert told(played, worse.id).state is PlanState.EXPIRED
+    assert told(played, worse.id).message.endswith(
+        f"40.0 ms, at most 8.0 ms expected; plan {back} takes it back once somebody approves it: {words}"
+    )
+    played.loop.desk.approve(back, "somebody")
+    for _ in range(5):
+        played.run(specs)
+    assert (told(played, back).state, told(played, back).approved_by) == (PlanState.VERIFIED, "somebody")
+    assert told(played, worse.id).state is PlanState.ROLLED_BACK
+    assert played.cluster.assignment.slot_of == SPREAD
+
+
+def test_way_back_that_was_rejected_is_not_proposed_again() -> None:
+    played = scene()
+    worse = played.run()
+    assert isinstance(worse, Plan)
+    played.observer.latency_ms = 40.0
+    for _ in range(4):
+        played.run(RECOMMEND)
+    (back,) = waiting(played)
+    played.loop.desk.reject(back, "rejected by annotation")
+    for _ in range(30):
+        played.run(RECOMMEND)
+    assert waiting(played) == []
+    assert played.cluster.assignment.slot_of == worse.target.slot_of
+
+
 def test_way_back_supersedes_the_proposal_that_waits() -> None:
     played = scene()
     plan = verified_plan(played)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from simulator_scene import machines
@@ -10,6 +12,7 @@ from storm_operator.core.distances import Distances
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import Mode, SchedulingSettings
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
+from storm_operator.core.verify import Verdict
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_operator.simulator.model import ClusterModel
 from storm_operator.simulator.workloads import word_count
@@ -45,6 +48,33 @@ def plan_that_waits(stage: SimulatedStage, specs: dict[str, TopologySpec]) -> Pl
         stage.run_period(specs)
     (waiting,) = stage.loop.memory.proposals.waiting
     return waiting.plan
+
+
+@pytest.mark.parametrize("second", ["paused", "observed", "observed and first in line"])
+def test_plan_of_a_group_is_not_taken_back_once_one_of_it_is_not_to_be_moved(
+    stage: SimulatedStage, monkeypatch: pytest.MonkeyPatch, second: str
+) -> None:
+    enforced = {name: replace(spec, scheduling=SchedulingSettings()) for name, spec in SPECS.items()}
+    observed = replace(enforced["second"], scheduling=SchedulingSettings(mode=Mode.OBSERVE))
+    while not stage.loop.has_pending_plan:
+        stage.run_period(enforced)
+    (made,) = stage.loop.memory.records
+    assert made.plan.topology_ids == ("first-1", "second-1")
+    there = stage.engine.cluster.assignment
+    monkeypatch.setattr("storm_operator.plan_in_hand.judge", lambda *_: Verdict(True, "it is worse"))
+    match second:
+        case "paused":
+            specs = {"first": enforced["first"]}
+        case "observed":
+            specs = {**enforced, "second": observed}
+        case _:
+            specs = {**enforced, "second": replace(observed, priority=5)}
+    while not told(stage, made.plan).state.is_final:
+        stage.run_period(specs)
+    closed = told(stage, made.plan)
+    assert closed.state is PlanState.EXPIRED
+    assert closed.message.startswith("it is worse; it is not taken back: ")
+    assert stage.engine.cluster.assignment == there
 
 
 def test_way_back_is_begun_though_a_plan_of_another_topology_waits_for_somebody(stage: SimulatedStage) -> None:

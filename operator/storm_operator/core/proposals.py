@@ -143,12 +143,17 @@ def outdated(known: PlanRecord, decision: Decision, *, proposed_lately: bool = F
 
 def why_a_person_must_approve(plan: Plan, scheduling: SchedulingSettings) -> str:
     """Why `plan` is not carried out by itself; empty when it is."""
-    approval = scheduling.approval
+    condition = scheduling.approval.auto_approve_when
+    return why_all_plans_wait(scheduling) or (_missed_condition(plan, condition) if condition else "")
+
+
+def why_all_plans_wait(scheduling: SchedulingSettings) -> str:
+    """Why no plan is carried out by itself, whatever it is; empty when some are."""
     if scheduling.mode is Mode.RECOMMEND:
         return "mode is Recommend: plans are carried out when approved"
-    if approval.mode is ApprovalMode.MANUAL:
+    if scheduling.approval.mode is ApprovalMode.MANUAL:
         return "approval is Manual: plans are carried out when approved"
-    return _missed_condition(plan, approval.auto_approve_when) if approval.auto_approve_when else ""
+    return ""
 
 
 def _missed_condition(plan: Plan, condition: AutoApproval) -> str:

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from storm_operator.core.decision import Plan
 from storm_operator.core.direct_plan import reverse_plan
+from storm_operator.core.groups import Group
 from storm_operator.core.plan_progress import why_out_of_reach
 from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
+from storm_operator.core.proposals import why_all_plans_wait
+from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot import ClusterSnapshot
+
+
+def why_not_to_be_moved(plan: Plan, groups: Sequence[Group]) -> str:
+    """Why not all of the plan's topologies may be moved by now; empty where all of them may."""
+    managed = {topology_id: group for group in groups for topology_id in group.topology_ids}
+    strangers = sorted(set(plan.topology_ids).difference(managed))
+    if strangers:
+        return f"{', '.join(strangers)} is managed by nobody by now"
+    observed = sorted(t for t in plan.topology_ids if managed[t].scheduling.mode is Mode.OBSERVE)
+    return f"mode of {', '.join(observed)} is Observe by now" if observed else ""
+
+
+def why_it_waits(plan: Plan, groups: Sequence[Group]) -> str:
+    """Why a person must say yes to taking the plan back; empty where nobody need. A gain is none of its conditions."""
+    concerned = (group for group in groups if not set(plan.topology_ids).isdisjoint(group.topology_ids))
+    return next(filter(None, (why_all_plans_wait(group.scheduling) for group in concerned)), "")
 
 
 def why_no_way_back(plan: Plan, snapshot: ClusterSnapshot) -> str:

@@ -8,10 +8,19 @@ import pytest
 
 from storm_operator.core.decision import Plan, PlanCause, Prediction
 from storm_operator.core.direct_plan import reverse_plan
+from storm_operator.core.groups import Group
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
-from storm_operator.core.settings import ApplyMethod
+from storm_operator.core.settings import (
+    ApplyMethod,
+    ApprovalMode,
+    ApprovalSettings,
+    Mode,
+    ResourceSettings,
+    SchedulingSettings,
+)
 from storm_operator.core.verify import judge, why_no_verdict
+from storm_operator.core.way_back import why_it_waits, why_not_to_be_moved
 
 MARGIN_PERCENT = 25.0
 BEFORE = Outcome(800.0, 300.0, 9.0, 8.0, 20.0)
@@ -162,6 +171,47 @@ def test_verdict_tells_throughput() -> None:
 def test_noise_of_small_figures_is_no_reason() -> None:
     quiet = record(before=Outcome(0.0, 300.0, 1.0, 1.0, 2.0), predicted_traffic=0.0, predicted_ms=1.0)
     assert not judge(quiet, measured(traffic=15.0, p50=2.9), MARGIN_PERCENT).worse
+
+
+def group(*topology_ids: str, mode: Mode = Mode.ENFORCE, approval: ApprovalMode = ApprovalMode.AUTO) -> Group:
+    return Group(SchedulingSettings(mode=mode, approval=ApprovalSettings(approval)), ResourceSettings(), topology_ids)
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ((group("a", "b", "c"),), ""),
+        ((group("a"), group("b", mode=Mode.RECOMMEND)), ""),
+        ((group("a"), group("c")), "b is managed by nobody by now"),
+        ((), "a, b is managed by nobody by now"),
+        ((group("a"), group("b", mode=Mode.OBSERVE)), "mode of b is Observe by now"),
+        ((group("b", mode=Mode.OBSERVE), group("a")), "mode of b is Observe by now"),
+        ((group("a", "b"), group("c", mode=Mode.OBSERVE)), ""),
+    ],
+)
+def test_plan_is_taken_back_where_all_that_it_moved_may_be_moved(groups: tuple[Group, ...], words: str) -> None:
+    assert why_not_to_be_moved(of_two(), groups) == words
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ((group("a", "b"), group("c", mode=Mode.RECOMMEND)), ""),
+        ((group("a"), group("b", mode=Mode.RECOMMEND)), "mode is Recommend: plans are carried out when approved"),
+        (
+            (group("a", approval=ApprovalMode.MANUAL), group("b")),
+            "approval is Manual: plans are carried out when approved",
+        ),
+    ],
+)
+def test_plan_is_taken_back_by_itself_where_none_of_its_topologies_waits_for_a_person(
+    groups: tuple[Group, ...], words: str
+) -> None:
+    assert why_it_waits(of_two(), groups) == words
+
+
+def of_two() -> Plan:
+    return replace(record().plan, topology_ids=("a", "b"))
 
 
 def test_way_back_leads_to_where_the_plan_began() -> None:

@@ -27,7 +27,11 @@ PATIENCE_SETTLINGS = 5
 """A plan that cannot be verified within so many settling times is no longer waited for."""
 ENDED_BY_ANOTHER = "no longer in the journal: another storm-operator managed the cluster meanwhile, and ended it"
 TAKEN_BACK_BY = "plan {} takes it back"
-STANDS = "it did harm, and is in force all the same: its way back, plan {}, failed, which is tried again after a pause"
+STANDS = (
+    "it did harm, and is in force all the same: its way back, plan {}, failed, which is tried again after a pause,"
+    " unless the operator is started anew"
+)
+"""What failed is remembered by this life alone."""
 
 
 @dataclass(frozen=True, slots=True)

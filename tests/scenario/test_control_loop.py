@@ -70,6 +70,7 @@ def test_a_way_back_that_failed_is_tried_again_ever_more_slowly_until_it_is_in_f
     worse = played.loop.memory.records[0]
     assert worse.state is PlanState.EXPIRED
     assert "is in force all the same: its way back" in worse.message
+    assert worse.message.endswith("which is tried again after a pause, unless the operator is started anew")
     played.cluster.rejects = False
     for _ in range(40):
         played.run()

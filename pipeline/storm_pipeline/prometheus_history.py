@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from storm_operator.core.history_rows import Pass
 from storm_operator.core.metrics_window import WINDOW_PERIODS, Sample, SeriesKey, window_of_samples
 from storm_operator.core.model import Executor
+from storm_operator.core.server_url import without_userinfo
 from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.view_from_metrics import executor_of, view_from_metrics
 from storm_operator.core.window_readings import EXECUTED
@@ -72,7 +73,7 @@ class PrometheusHistory:
                 timeout_seconds=self.timeout_seconds,
             )
         except PrometheusError as error:
-            raise PrometheusError(f"{self.url} {error}") from error
+            raise PrometheusError(f"{without_userinfo(self.url)} {error}") from error
 
 
 def _lives(samples: Mapping[SeriesKey, Sequence[Sample]]) -> Mapping[Executor, tuple[float, float]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 LONGEST_LABEL = 63
+USERINFO = re.compile(r"^([^/@]*//)?.*@", re.DOTALL)
+"""Up to the last @: also in a URL that is none, for its password has a / in it."""
 
 
 def is_host(host: str) -> bool:
@@ -25,5 +28,10 @@ def checked_url(option: str, url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise ValueError(f"{option} is {url!r}: expected a URL such as http://10.77.0.11:9464")
+        raise ValueError(f"{option} is {without_userinfo(url)!r}: expected a URL such as http://10.77.0.11:9464")
     return url
+
+
+def without_userinfo(url: str) -> str:
+    """`url` as messages say it, which many may read: without the name and the password that it may begin with."""
+    return USERINFO.sub(lambda found: found[1] or "", url)

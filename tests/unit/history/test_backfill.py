@@ -149,9 +149,12 @@ def test_a_server_that_gives_no_samples_is_said_in_a_sentence(
     status: int, body: bytes, words: str, tmp_path: Path
 ) -> None:
     with serving(lambda _: (status, body)) as url:
-        done = run(tmp_path, url)
+        done = run(tmp_path, url.replace("//", "//reader:secret@"))
+    said = " ".join(done.output.split())
     assert done.exit_code == 1
-    assert words in done.output.replace("\n", " ")
+    assert words in said
+    assert f"{url} " in said
+    assert "secret" not in said
     assert "Traceback" not in done.output
 
 

@@ -15,11 +15,13 @@ import yaml
 
 from http_server import serving
 from storm_operator import prometheus_api
+from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.metrics.prometheus import PrometheusSource
 from storm_operator.assembly import assemble
 from storm_operator.cli_snapshot import metrics_source
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey
 from storm_operator.core.prometheus_matrix import LABELS_ADDED_BY_PROMETHEUS, METRIC_PREFIX, NOT_OF_AGENTS, parse_matrix
+from storm_operator.core.server_url import checked_url
 from storm_operator.kube import connecting
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.submission import JobSettings
@@ -139,6 +141,25 @@ def test_server_that_is_not_there_is_a_problem() -> None:
         pass
     window = PrometheusSource(url, timeout_seconds=1.0).read_window(100.0, 20.0)
     assert "did not answer" in window.problems[0]
+
+
+def test_a_password_in_the_address_is_told_to_nobody_but_the_server() -> None:
+    with serving(lambda _: (200, json.dumps(answer()).encode())) as url:
+        secret = url.replace("//", "//reader:pass@word@")
+        nothing = PrometheusSource(secret).read_window(100.0, 20.0)
+    away = PrometheusSource(secret, timeout_seconds=1.0).read_window(100.0, 20.0)
+    for (problem,) in (nothing.problems, away.problems):
+        assert problem.startswith(f"Prometheus at {url} ")
+        assert "word" not in problem
+
+
+@pytest.mark.parametrize("text", ["http://reader:pass/word@h:9090", "reader:password@h:9090", "ftp://r:password@h"])
+def test_an_address_that_is_none_is_told_without_what_may_be_a_password(text: str) -> None:
+    for refuse in (lambda: checked_url("--prometheus", text), lambda: parse_agents([text])):
+        with pytest.raises(ValueError, match="expected") as refused:
+            refuse()
+        assert "word" not in str(refused.value)
+        assert text.rpartition("@")[2] in str(refused.value)
 
 
 def test_form_is_checked() -> None:

@@ -67,6 +67,12 @@ def test_scrapes_of_before_the_clock_was_set_back_do_not_count(agent: Agent, url
     assert increases == [0.0, 100.0, 100.0, 0.0, 100.0, 100.0]
 
 
+def test_a_password_in_an_agent_s_address_is_in_no_problem(agent: Agent, url: str) -> None:
+    agent.status = 401
+    window = ScrapeSource(lambda: {"h1": url.replace("//", "//reader:secret@")}).read_window(1000.0, 15.0)
+    assert window.problems == (f"the agent of h1 at {url} answered 401 instead of 200",)
+
+
 def test_agent_that_fails_is_a_problem_and_its_older_scrapes_stay(agent: Agent, url: str) -> None:
     source = ScrapeSource(lambda: {"h1": url})
     agent.show(100)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, window_of_samples
 from storm_operator.core.prometheus_matrix import METRIC_PREFIX
+from storm_operator.core.server_url import without_userinfo
 from storm_operator.prometheus_api import NoAnswer, PrometheusError, fetch_raw_samples
 
 
@@ -26,6 +27,7 @@ class PrometheusSource:
         book: CallBook | None = None,
     ) -> None:
         self._url = url.rstrip("/")
+        self._told_url = without_userinfo(self._url)
         self._matchers = matchers
         self._ignored_labels = ignored_labels
         self._timeout_seconds = timeout_seconds
@@ -46,6 +48,6 @@ class PrometheusSource:
                     timeout_seconds=self._timeout_seconds,
                 )
         except PrometheusError as error:
-            return MetricsWindow(now_seconds, window_seconds, {}, (f"Prometheus at {self._url} {error}",))
-        problems = () if samples else (f"Prometheus at {self._url} has no {METRIC_PREFIX}* series in this window",)
+            return MetricsWindow(now_seconds, window_seconds, {}, (f"Prometheus at {self._told_url} {error}",))
+        problems = () if samples else (f"Prometheus at {self._told_url} has no {METRIC_PREFIX}* series in this window",)
         return window_of_samples(samples, now_seconds, window_seconds, problems, since_seconds)

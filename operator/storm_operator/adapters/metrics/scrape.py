@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 from storm_operator.core.prometheus_matrix import METRIC_PREFIX
+from storm_operator.core.server_url import without_userinfo
 
 Targets = Mapping[str, str]
 MAXIMUM_CONCURRENT_SCRAPES = 16
@@ -79,7 +80,7 @@ class ScrapeSource:
         problems = []
         for host, outcome in zip(hosts, outcomes, strict=True):
             if isinstance(outcome, ScrapeError):
-                problems.append(f"the agent of {host} at {targets[host]} {outcome}")
+                problems.append(f"the agent of {host} at {without_userinfo(targets[host])} {outcome}")
             else:
                 self._scrapes.setdefault(host, []).append(Scrape(now_seconds, outcome))
         return problems

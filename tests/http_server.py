@@ -12,14 +12,19 @@ Answer = Callable[[str], tuple[int, bytes]]
 
 
 @contextmanager
-def serving(answer: Answer) -> Iterator[str]:
-    """The URL of a server that answers GET and POST with (status, body), until the block ends."""
+def serving(answer: Answer, *, with_query: bool = False) -> Iterator[str]:
+    """The URL of a server that answers GET and POST with (status, body), until the block ends.
+
+    The body of a redirection is where it leads. `with_query`: the path comes with what stands behind its `?`.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, body = answer(urlsplit(self.path).path)
+            status, body = answer(self.path if with_query else urlsplit(self.path).path)
             self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("Location", body.decode())
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

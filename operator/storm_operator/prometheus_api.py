@@ -13,6 +13,7 @@ import requests
 
 from storm_operator.core.metrics_window import Sample, SeriesKey
 from storm_operator.core.prometheus_matrix import AGENTS_SERIES, parse_matrix
+from storm_operator.core.server_url import without_userinfo
 
 
 class PrometheusError(Exception):
@@ -49,17 +50,27 @@ def fetch_raw_samples(
 
 def _ask(url: str, query: str, at_seconds: float, timeout_seconds: float) -> Any:
     try:
-        response = requests.post(
-            f"{url}/api/v1/query", data={"query": query, "time": f"{at_seconds:.3f}"}, timeout=timeout_seconds
+        # Not POST: where a server sends one on with 301 or 302, its form stays behind.
+        response = requests.get(
+            f"{url}/api/v1/query", params={"query": query, "time": f"{at_seconds:.3f}"}, timeout=timeout_seconds
         )
         answer = response.json()
     except requests.Timeout as error:
         raise NoAnswer(f"did not answer within {timeout_seconds:g} s") from error
     except requests.JSONDecodeError as error:
-        raise PrometheusError(f"answered {response.status_code} with something that is not JSON") from error
+        raise PrometheusError(
+            f"answered {response.status_code} with something that is not JSON{_sent_on(response)}"
+        ) from error
     except (requests.RequestException, ValueError) as error:  # the latter of a host that can be none
         raise NoAnswer(f"did not answer: {type(error).__name__}") from error
     if not isinstance(answer, dict) or answer.get("status") != "success":
         reason = answer.get("error", answer) if isinstance(answer, dict) else answer
-        raise PrometheusError(f"refused the query {query}: {reason}")
+        raise PrometheusError(f"refused the query {query}: {reason}{_sent_on(response)}")
     return answer.get("data")
+
+
+def _sent_on(response: requests.Response) -> str:
+    """To be put behind a bad answer: another server may have given it, or not all that was asked have come there."""
+    if not response.history:
+        return ""
+    return f" (there it was sent on to {without_userinfo(response.url.partition('?')[0])}: name the right address)"

@@ -143,6 +143,32 @@ def test_server_that_is_not_there_is_a_problem() -> None:
     assert "did not answer" in window.problems[0]
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_server_that_is_elsewhere_is_asked_the_same_there(status: int) -> None:
+    def answered(asked: str) -> tuple[int, bytes]:
+        path, _, query = asked.partition("?")
+        if path.startswith("/old/"):
+            return status, asked.removeprefix("/old").encode()
+        wanted = path == "/api/v1/query" and "query=" in query and "time=100.000" in query
+        return (200, json.dumps(answer(series([95.0, "1"]))).encode()) if wanted else (404, b"{}")
+
+    with serving(answered, with_query=True) as url:
+        window = PrometheusSource(f"{url}/old").read_window(100.0, 20.0)
+    assert window.problems == ()
+    assert COUNT in window.series
+
+
+@pytest.mark.parametrize("body", [b"<html>Sign in</html>", b'{"status": "error", "error": "no expression found"}'])
+def test_a_bad_answer_from_where_it_was_sent_on_to_is_told_with_that_place(body: bytes) -> None:
+    def answered(asked: str) -> tuple[int, bytes]:
+        return (302, b"/login?token=secret") if asked == "/api/v1/query" else (200, body)
+
+    with serving(answered) as url:
+        (problem,) = PrometheusSource(url.replace("//", "//reader:secret@")).read_window(100.0, 20.0).problems
+    assert problem.endswith(f" (there it was sent on to {url}/login: name the right address)")
+    assert "secret" not in problem
+
+
 def test_a_password_in_the_address_is_told_to_nobody_but_the_server() -> None:
     with serving(lambda _: (200, json.dumps(answer()).encode())) as url:
         secret = url.replace("//", "//reader:pass@word@")

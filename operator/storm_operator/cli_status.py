@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import requests
 import typer
 from rich.console import Console
 
 from storm_operator.cli_output import written_out
+from storm_operator.core.server_url import is_loopback, without_userinfo
 from storm_operator.status_view import explanation_view, status_view
 
 DEFAULT_URL = "http://127.0.0.1:8088"
@@ -125,35 +126,51 @@ def _explanation(url: str, clusters: list[str], topology: str) -> Document:
 
 def _cluster_names(url: str, wanted: str | None) -> list[str]:
     answer = _get(url, "clusters", {})
-    names = [str(one["name"]) for one in answer["clusters"]]
+    try:
+        names, trouble = [str(one["name"]) for one in answer["clusters"]], str(answer["trouble"])
+    except (KeyError, TypeError) as error:
+        raise _no_operator(url) from error
+    if not names and trouble:
+        raise NotToBeHad(trouble)
     if wanted is not None and wanted not in names:
-        raise NotToBeHad(f"--cluster is {wanted!r}: one of {', '.join(names) or 'none'} is right")
-    if not names and answer["trouble"]:
-        raise NotToBeHad(answer["trouble"])
+        right = f"one of {', '.join(names)} is right" if names else "no Storm cluster is managed yet"
+        raise NotToBeHad(f"--cluster is {wanted!r}: {right}")
     if not names:
         raise NothingManaged("no Storm cluster is managed yet: no StormTopology names one")
     return names if wanted is None else [wanted]
 
 
-def _get(url: str, path: str, query: Mapping[str, str]) -> Any:
+def _get(url: str, path: str, query: Mapping[str, str]) -> Document:
+    told = without_userinfo(url)
     if not url.lower().startswith(("http://", "https://")):
-        raise NotToBeHad(f"--url is {url!r}: it must begin with http:// or https://, like {DEFAULT_URL}")
+        raise NotToBeHad(f"--url is {told!r}: it must begin with http:// or https://, like {DEFAULT_URL}")
     address = f"{url.rstrip('/')}/api/v1/{path}"
     try:
-        answer = requests.get(address, params=query, timeout=TIMEOUT_SECONDS)
+        answer = requests.get(address, params=query, timeout=TIMEOUT_SECONDS, proxies=_proxies(url))
         document = answer.json()
     except requests.JSONDecodeError as error:
-        raise NotToBeHad(
-            f"what answers at {url} is no storm-operator: --url must be where it serves its page"
-        ) from error
+        raise _no_operator(url) from error
     except (requests.RequestException, ValueError) as error:  # the latter of a host that can be none
         raise NotToBeHad(
-            f"no operator answers at {url}: start one (storm-operator standalone), forward its port (kubectl "
+            f"no operator answers at {told}: start one (storm-operator standalone), forward its port (kubectl "
             f"port-forward deployment/storm-operator 8088), or say where it is with --url"
         ) from error
+    if not isinstance(document, dict) or not (answer.ok or "message" in document):
+        raise _no_operator(url)
     if not answer.ok:
-        raise NotToBeHad(str(document.get("message", answer.reason)))
+        raise NotToBeHad(str(document["message"]))
     return document
+
+
+def _proxies(url: str) -> dict[str, str] | None:
+    """None: those of the environment, behind which an operator elsewhere may be; nobody else's loopback is ours."""
+    return {"http": "", "https": ""} if is_loopback(urlsplit(url).hostname or "") else None
+
+
+def _no_operator(url: str) -> NotToBeHad:
+    return NotToBeHad(
+        f"what answers at {without_userinfo(url)} is no storm-operator: --url must be where it serves its page"
+    )
 
 
 def _fail(command: str, message: str) -> NoReturn:

@@ -21,6 +21,7 @@ from storm_operator.console.documents import squeezed, to_bytes, unsqueezed
 from storm_operator.console.messages import JSON, Request, Response, tag_of
 from storm_operator.console.openapi import openapi_text
 from storm_operator.console.routes import PREFIX
+from storm_operator.core.server_url import is_loopback
 from storm_operator.http_listening import HttpServer
 
 DEFAULT_PORT = 8088
@@ -85,13 +86,6 @@ def static_pages() -> dict[str, Response]:
 
 def _page(content: bytes, content_type: str) -> Response:
     return Response(HTTPStatus.OK, content, content_type, f'"{tag_of(content)}"')
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def is_own_name(host_header: str) -> bool:

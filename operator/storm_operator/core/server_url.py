@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from urllib.parse import urlsplit
 
@@ -14,6 +15,14 @@ def is_host(host: str) -> bool:
     """Whether it can be the name of a host, or an address; of an IPv6 address it is said without a look."""
     labels = host.removesuffix(".").split(".")
     return ":" in host or all(0 < len(label) <= LONGEST_LABEL for label in labels)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether it names this very machine, whatever DNS says."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def checked_url(option: str, url: str) -> str:

@@ -15,6 +15,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from console_scene import PageScene, page_scene, unseen
+from http_server import serving
 from storm_operator import cli_status
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.cli import app
@@ -164,10 +165,16 @@ def test_an_operator_that_manages_nothing_yet_is_an_empty_list_for_programs() ->
         for_programs = RUNNER.invoke(app, ["status", "-o", "json", "--url", where.url])
         assert (for_programs.exit_code, for_programs.stderr) == (0, "")
         assert json.loads(for_programs.stdout) == {"version": 1, "clusters": []}
+        one_that_is_named = RUNNER.invoke(app, ["status", "-o", "json", "--cluster", "blue", "--url", where.url])
+        assert (one_that_is_named.exit_code, one_that_is_named.stdout) == (1, "")
+        assert "--cluster is 'blue': no Storm cluster is managed yet" in one_that_is_named.stderr
         trouble = "another replica leads"
         in_trouble = RUNNER.invoke(app, ["status", "-o", "json", "--url", where.url])
         assert (in_trouble.exit_code, in_trouble.stdout) == (1, "")
         assert in_trouble.stderr == "storm-operator status: another replica leads\n"
+        for command in (["status"], ["explain", "words"]):
+            with_name = RUNNER.invoke(app, [*command, "--cluster", "nimbus:6627", "--url", where.url])
+            assert with_name.stderr == f"storm-operator {command[0]}: another replica leads\n"
     finally:
         server.shutdown()
         server.server_close()
@@ -239,6 +246,47 @@ def test_nobody_at_a_host_that_can_be_none_is_the_same_message(host: str) -> Non
     done = RUNNER.invoke(app, ["status", "--url", f"http://{host}"])
     assert done.exit_code == 1
     assert f"no operator answers at http://{host}" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, b'{"status": "ok"}'),
+        (200, b"[]"),
+        (200, b'{"clusters": ["blue"], "trouble": ""}'),
+        (200, b"<html>"),
+        (404, b'["x"]'),
+        (404, b'{"detail": "Not Found"}'),
+    ],
+)
+@pytest.mark.parametrize("command", [("status",), ("explain", "words")])
+def test_whatever_else_answers_is_said_to_be_no_operator(command: tuple[str, ...], status: int, body: bytes) -> None:
+    with serving(lambda _: (status, body)) as url:
+        done = RUNNER.invoke(app, [*command, "--url", url.replace("//", "//reader:secret@")], env={"COLUMNS": "200"})
+    words = f"what answers at {url} is no storm-operator: --url must be where it serves its page"
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"storm-operator {command[0]}: {words}\n")
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+def test_no_proxy_is_asked_for_an_operator_on_this_machine(
+    operator: Operator, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+
+    def proxy(path: str) -> tuple[int, bytes]:
+        asked.append(path)
+        return 502, b"<html>"
+
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with serving(proxy) as url:
+        for variable in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(variable, url)
+        done = RUNNER.invoke(app, ["status", "--url", operator.url.replace("127.0.0.1", name)])
+        assert (done.exit_code, asked) == (0, [])
+        elsewhere = RUNNER.invoke(app, ["status", "--url", "http://operator.example:8088"])
+    assert "is no storm-operator" in " ".join(elsewhere.output.split())
+    assert asked == ["/api/v1/clusters"]
 
 
 @pytest.mark.parametrize("command", [("status",), ("explain", "words")])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -98,10 +100,14 @@ FAULT_FIELDS = {"dies": (), "slows": ("factor",), "availability": ("availability
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFile:
-    """What the file says: the scenario, and how its topologies are managed."""
+    """What the file says: the scenario, and how its topologies are managed.
+
+    `fingerprint` is another one where the file says something else, whatever comments and layout are like.
+    """
 
     scenario: Scenario
     specs: Mapping[str, TopologySpec]
+    fingerprint: str
 
 
 def read_scenario(path: Path) -> ScenarioFile:
@@ -155,7 +161,8 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
         )
         for topology, own in zip(topologies, parallelism, strict=True)
     }
-    return ScenarioFile(scenario, specs)
+    fingerprint = hashlib.sha256(json.dumps(given, default=str).encode()).hexdigest()[:12]
+    return ScenarioFile(scenario, specs, fingerprint)
 
 
 def _parallelism(given: Mapping[str, Any], topologies: Sequence[SimulatedTopology]) -> list[ParallelismSpec]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -34,6 +34,9 @@ from storm_operator.simulated_page import DEFAULT_PACE, Pace, show_simulation
 from storm_operator.simulation_comparison import compared
 from storm_operator.simulation_report import SimulationReport
 from storm_operator.standalone import stop_on_signals
+
+if TYPE_CHECKING:
+    from storm_operator.history.store import HistoryStore
 
 UNMANAGED = "as it starts"
 """As Storm's Even scheduler places it, and nobody sets a CPU limit."""
@@ -85,12 +88,13 @@ def simulate(
         return
     _check_places(output, history)
     try:
+        stores = _stores(history, read, names)
         with _played_so_far(console) as told:
             unmanaged = play(read.scenario, played=told(UNMANAGED))
             reports, sentences = [(UNMANAGED, unmanaged)], []
             for name in names:
-                cluster, specs = f"{read.scenario.name}-{name}", _under(name, read.specs)
-                managed = _played(read.scenario, specs, history, cluster, told(name))
+                specs = _under(name, read.specs)
+                managed = _played(read.scenario, specs, stores.get(name), told(name))
                 reports.append((name, managed))
                 sentences.append(against_even(name, managed, unmanaged))
                 if learned is not None:
@@ -106,7 +110,7 @@ def simulate(
         raise typer.Exit(1) from error
     with written_out("simulate"):
         console.print(_table(reports))
-        for sentence in sentences:
+        for sentence in (*sentences, *_recorded_before(stores.values())):
             console.print(sentence, soft_wrap=True)
         if output is not None:
             console.print(f"reports: {output}")
@@ -222,19 +226,48 @@ def _insist_on_recordable(root: str) -> None:
         raise typer.BadParameter(f"--history: {root!r} cannot be written to: {error}") from error
 
 
+def _stores(history: str | None, read: ScenarioFile, policies: Sequence[str]) -> Mapping[str, HistoryStore]:
+    """Where each policy is recorded, as a cluster of its own; a usage error where another scenario's recording is.
+
+    All simulations are of the same time, of which a cluster can have had one past only.
+    """
+    if history is None:
+        return {}
+    from storm_operator.history.store import HistoryStore
+
+    run_id = f"seed-{read.scenario.seed}-{read.fingerprint}"
+    stores = {}
+    for policy in policies:
+        cluster = f"{read.scenario.name}-{policy}"
+        stores[policy] = HistoryStore.at(history, cluster, run_id, survives_death=False)
+        if stores[policy].is_shared():
+            raise typer.BadParameter(
+                f"--history: {history!r} holds another scenario's recording of cluster {cluster} already, of the same "
+                f"times: give another place, or the scenario another name, or delete the folders of that cluster there"
+            )
+    return stores
+
+
+def _recorded_before(stores: Iterable[HistoryStore]) -> Iterator[str]:
+    for store in stores:
+        if store.left_alone:
+            yield (
+                f"history: {store.left_alone} files of cluster {store.cluster} were there already, of this very "
+                "scenario, and stay as they are"
+            )
+
+
 def _played(
     scenario: Scenario,
     specs: Mapping[str, TopologySpec],
-    history: str | None,
-    cluster: str,
+    store: HistoryStore | None,
     played: Callable[[float], None],
 ) -> SimulationReport:
-    if history is None:
+    if store is None:
         return play(scenario, specs, played=played)
     from storm_operator.history.recorder import DirectRecorder
-    from storm_operator.history.store import HistoryStore
 
-    recorder = DirectRecorder(HistoryStore.at(history, cluster, f"seed-{scenario.seed}", survives_death=False))
+    recorder = DirectRecorder(store)
     try:
         return play(scenario, specs, recorder, played)
     finally:

@@ -94,6 +94,12 @@ class HistoryStore:
         _insist_on_all([path for run_id in sorted(left) for path in self._publish_run(run_id)])
         return len(set(left) - set(self.files.names(self._open_folder())))
 
+    def is_shared(self) -> bool:
+        """Whether something of this cluster is published that another run wrote."""
+        own = f"-{quote(self.run_id, safe='')}-"
+        folders = [posixpath.join(table.name, self._cluster_folder()) for table in TABLES]
+        return any(own not in posixpath.basename(path) for folder in folders for path, _ in self.files.below(folder))
+
     def write(self, period_end_seconds: float, period_seconds: float | None, tables: Mapping[Table, Columns]) -> None:
         """Keep one period; publishes what is open when it is due. `NotPublished` when only that failed."""
         stamp = PeriodStamp(self.run_id, period_end_seconds, period_seconds)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from learned_profiles import component, season
 from storm_operator import simulate_command
@@ -435,6 +435,32 @@ def test_a_history_that_cannot_be_written_is_told_before_anything_is_played(root
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"--history: '{root}' cannot be written to" in done.stderr
     assert words in done.stderr
+
+
+def test_a_scenario_that_was_edited_is_not_taken_for_the_one_that_was_recorded(tmp_path: Path) -> None:
+    file, history = tmp_path / "words.yaml", tmp_path / "history"
+    short = "topologies: [{workload: wordcount, load: '50'}]\ndurationSeconds: 40\n"
+
+    def recorded(text: str) -> Result:
+        file.write_text(text)
+        return CliRunner().invoke(app, ["simulate", str(file), "--history", str(history)], env={"COLUMNS": "400"})
+
+    def files() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in sorted(history.rglob("*.parquet"))}
+
+    first = recorded(short)
+    assert (first.exit_code, "history:" in first.stdout) == (0, False)
+    kept = files()
+    again = recorded(f"# the same\n{short}")
+    assert again.exit_code == 0
+    assert f"history: {len(kept)} files of cluster words-adaptive were there already, of this very" in again.stdout
+    for other in (short.replace("'50'", "'80'"), f"{short}seed: 1\n"):
+        refused = recorded(other)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "another scenario's recording of cluster words-adaptive" in refused.stderr
+    assert files() == kept
+    assert recorded(f"{short.replace('50', '80')}name: busy\n").exit_code == 0
+    assert kept.items() < files().items()
 
 
 def test_brackets_in_what_was_given_are_said_as_they_stand(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import zipfile
@@ -51,7 +52,7 @@ def _rehearse(say: Say) -> None:
         spec = LocalClusterSpec(
             name=NAME, machines=1, subnet="10.254.254.0/24", agents=False, fast_start=True, work_dir=folder / "cluster"
         )
-        layout = plan_layout(spec, recording_options(folder), isolate=False)
+        layout = plan_layout(spec, recording_options(folder), isolate=False, owner_pid=os.getpid())
         # Not in the `try`: when another process rehearses already, this is refused, and that one must go on.
         bring_up(layout)
         try:

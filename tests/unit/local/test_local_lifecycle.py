@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import tempfile
 import threading
@@ -85,6 +86,21 @@ def test_a_second_rehearsal_is_refused_and_the_first_goes_on(swept: list[str], m
         assert "is up already" in said[-1]
         assert swept == []
         assert read_layout(rehearsal.NAME) == first
+
+
+def test_a_rehearsal_ends_with_whoever_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Left running it would be up already for all later ones, and nothing would ever start fast."""
+    begun: list[ClusterLayout] = []
+
+    def bring_up(layout: ClusterLayout) -> None:
+        begun.append(layout)
+        stop_here()
+
+    monkeypatch.setattr(rehearsal, "archive_options", dict)
+    monkeypatch.setattr(rehearsal, "bring_up", bring_up)
+    with pytest.raises(Stopped):
+        rehearsal.ensure_archives(lambda _: None)
+    assert [layout.owner_pid for layout in begun] == [os.getpid()]
 
 
 def test_zookeeper_gets_no_port_on_which_another_listens() -> None:

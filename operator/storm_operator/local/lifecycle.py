@@ -25,6 +25,7 @@ from storm_operator.local.paths import state_dir
 from storm_operator.local.prerequisites import check_isolation
 from storm_operator.local.processes import marked_processes
 from storm_operator.local.spec import (
+    AGENT_PORT,
     ClusterLayout,
     LocalClusterError,
     LocalClusterSpec,
@@ -60,9 +61,12 @@ def plan_layout(
     # Whoever listens on all addresses (a ZooKeeper in Docker) would answer in the place of ours.
     nimbus_port = first_free_ports(preferred_port(NIMBUS_PORT, spec.name), 1)
     zookeeper_port = first_free_ports(preferred_port(ZOOKEEPER_PORT, spec.name), 1, but_not={nimbus_port})
+    taken, agent_port, shared_ports = {nimbus_port, zookeeper_port}, AGENT_PORT, 0
     workers = spec.machines * spec.slots_per_machine
-    preferred, count = preferred_port(WORKER_PORT, spec.name), workers + spec.machines
-    shared_ports = 0 if isolated else first_free_ports(preferred, count, but_not={nimbus_port, zookeeper_port})
+    if not isolated:
+        agent_port = first_free_ports(preferred_port(AGENT_PORT, spec.name), 1, but_not=taken)
+        preferred, count = preferred_port(WORKER_PORT, spec.name), workers + spec.machines
+        shared_ports = first_free_ports(preferred, count, but_not={*taken, agent_port})
     layout = lay_out(
         spec,
         root=spec.work_dir or state_dir(spec.name),
@@ -71,6 +75,7 @@ def plan_layout(
         zookeeper_port=zookeeper_port,
         first_worker_port=WORKER_PORT if isolated else shared_ports,
         first_thrift_port=THRIFT_PORT if isolated else shared_ports + workers,
+        agent_port=agent_port,
         cgroup_root=cluster_cgroup(hierarchy, spec.name) if hierarchy else None,
     )
     return replace(layout, not_emulated=tuple(not_emulated), owner_pid=owner_pid, class_data=class_data)

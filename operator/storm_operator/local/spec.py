@@ -182,6 +182,7 @@ def lay_out(
     zookeeper_port: int,
     first_worker_port: int = 6700,
     first_thrift_port: int = 6628,
+    agent_port: int = AGENT_PORT,
     cgroup_root: Path | None = None,
 ) -> ClusterLayout:
     """Addresses, ports and folders of every part.
@@ -202,7 +203,7 @@ def lay_out(
                 host=host,
                 ports=tuple(first_worker_port + offset + slot for slot in range(spec.slots_per_machine)),
                 thrift_port=first_thrift_port + (0 if isolated else index),
-                agent_address=f"{host}:{AGENT_PORT}",
+                agent_address=f"{host}:{agent_port}",
                 storm_local_dir=home / "storm-local",
                 metrics_dir=home / "storm-local" / "storm-operator-metrics",
                 conf_dir=root / "conf" / name,

@@ -25,7 +25,7 @@ from storm_operator.local.lifecycle import (
     take_down,
     take_down_orphans,
 )
-from storm_operator.local.spec import ClusterLayout, LocalClusterError, LocalClusterSpec, lay_out
+from storm_operator.local.spec import AGENT_PORT, ClusterLayout, LocalClusterError, LocalClusterSpec, lay_out
 from storm_operator.local.state_file import read_layout, state_file, write_layout
 
 NAME = "unit-up"
@@ -111,12 +111,24 @@ def test_zookeeper_gets_no_port_on_which_another_listens() -> None:
         assert plan_layout(LocalClusterSpec(name=NAME), {}, isolate=False).zookeeper_port > port
 
 
+def test_on_loopback_agents_get_no_port_on_which_another_listens() -> None:
+    port = first_free_ports(preferred_port(AGENT_PORT, NAME), 1)
+    with socket.socket() as foreign:
+        foreign.bind(("", port))
+        foreign.listen()
+        layout = plan_layout(LocalClusterSpec(name=NAME), {}, isolate=False)
+    ports = {machine.agent_address.rpartition(":")[2] for machine in layout.machines}
+    assert len(ports) == 1
+    assert int(ports.pop()) > port
+
+
 @pytest.mark.parametrize("name", [NAME, LocalClusterSpec().name])
-def test_on_loopback_nimbus_zookeeper_and_workers_have_different_ports(name: str) -> None:
+def test_on_loopback_nimbus_zookeeper_agents_and_workers_have_different_ports(name: str) -> None:
     layout = plan_layout(LocalClusterSpec(name=name, slots_per_machine=40), {}, isolate=False)
     of_machines = [port for machine in layout.machines for port in (*machine.ports, machine.thrift_port)]
-    ports = [layout.nimbus_port, layout.zookeeper_port, *of_machines]
-    assert len(set(ports)) == len(ports) == 2 + 4 * 41
+    agents = {int(machine.agent_address.rpartition(":")[2]) for machine in layout.machines}
+    ports = [layout.nimbus_port, layout.zookeeper_port, *agents, *of_machines]
+    assert len(set(ports)) == len(ports) == 2 + 1 + 4 * 41
 
 
 BROKEN = [

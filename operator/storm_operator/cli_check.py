@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from storm_operator.adapters.resources import KIND, SUFFIXES, InvalidResource, is_folder, parse_topology, read_documents
+from storm_operator.adapters.resources import (
+    API_VERSION,
+    KIND,
+    SUFFIXES,
+    InvalidResource,
+    is_folder,
+    parse_topology,
+    read_documents,
+)
 from storm_operator.cli_output import written_out
 
 EXIT_BAD_INPUT = 2
+OTHER_KIND = "StormRebalance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +40,35 @@ def check(
 ) -> None:
     """Say of each StormTopology whether the operator would take it, and if not, what is wrong; exit code 2 then.
 
-    Other kinds in a file are not looked at. What a cluster alone can tell is not checked: whether a jar, a ConfigMap or
-    a component of that name is there.
+    Other kinds in a file are not looked at. A file or folder that is named must have a StormTopology, and no file be
+    empty. What a cluster alone can tell is not checked: whether a jar, a ConfigMap or a component of that name is
+    there.
     """
-    found = [checked for path in _files(paths) for checked in _check_file(path)]
+    found = [checked for path in paths for checked in _check_path(path)]
     with written_out("check"):
         for checked in found:
             typer.echo(f"{checked.path}: {checked.words}", err=not checked.is_right)
-    if not found:
-        typer.echo(f"no {KIND} in {', '.join(map(str, paths))}{_other_kinds(paths)}", err=True)
-    if not found or not all(checked.is_right for checked in found):
+    if not all(checked.is_right for checked in found):
         raise typer.Exit(EXIT_BAD_INPUT)
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    for path in paths:
-        if is_folder(path):
-            yield from sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
-        else:
-            yield path
+def _check_path(path: Path) -> list[Checked]:
+    """Of what was named something is always said: files that have to do with us are not found by themselves."""
+    try:
+        files = _files(path)
+    except OSError as error:
+        return [Checked(path, f"cannot be read: {error.strerror}")]
+    found = [checked for file in files for checked in _check_file(file)]
+    return found or [Checked(path, f"no {KIND} is in it{_other_kinds(files)}")]
 
 
-def _other_kinds(paths: Sequence[Path]) -> str:
+def _files(path: Path) -> list[Path]:
+    return sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if is_folder(path) else [path]
+
+
+def _other_kinds(files: Iterable[Path]) -> str:
     """Said where nothing was found: a name of a kind with a letter too few looks like another kind."""
-    documents = [document for path in _files(paths) for document in read_documents(path)]
+    documents = [document for file in files for document in read_documents(file)]
     kinds = sorted({str(document["kind"]) for document in documents if isinstance(document, dict)})
     return f"; found were {', '.join(kinds)}" if kinds else ""
 
@@ -65,12 +79,21 @@ def _check_file(path: Path) -> list[Checked]:
     except InvalidResource as error:
         return [Checked(path, str(error))]
     names = set[tuple[str | None, str]]()
-    return [_check_document(path, document, names) for document in documents if _is_ours(document)]
+    ours = [document for document in documents if _is_ours(document)]
+    if all(document is None for document in documents):
+        ours = [None]
+    return [_check_document(path, document, names) for document in ours]
 
 
 def _is_ours(document: object) -> bool:
-    """What is no resource at all was meant to be one of ours; what says that it is something else is not."""
-    return document is not None and (not isinstance(document, dict) or document.get("kind", KIND) == KIND)
+    """What is no resource at all was meant to be one of ours; what says that it is something else is not.
+
+    A kind that our API does not have is one of its names with a letter too few.
+    """
+    if not isinstance(document, dict):
+        return document is not None
+    kind = document.get("kind", KIND)
+    return kind == KIND or (document.get("apiVersion") == API_VERSION and kind != OTHER_KIND)
 
 
 def _check_document(path: Path, document: object, names: set[tuple[str | None, str]]) -> Checked:

@@ -129,6 +129,8 @@ class TopologyFolder:
             if Version.of(path) != version:  # somebody has begun to write it: the next look is at what comes of that
                 return False
         except FileNotFoundError:
+            if path.is_symlink():  # else it was there a moment ago
+                self._keep_unread(path, f"{path.name}: the file that it links to is not there")
             return False
         except UnreadableResource as error:
             self._keep_unread(path, str(error))

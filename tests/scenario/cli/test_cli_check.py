@@ -45,7 +45,7 @@ def test_other_kinds_are_left_alone_and_what_has_no_kind_is_not(tmp_path: Path) 
 
 
 def test_a_file_that_cannot_be_read_or_has_none_is_said(tmp_path: Path) -> None:
-    assert checked(tmp_path).output == f"no StormTopology in {tmp_path}\n"
+    assert checked(tmp_path).output == f"{tmp_path}: no StormTopology is in it\n"
     gone = checked(tmp_path / "gone.yaml")
     assert gone.exit_code == 2
     assert gone.output.endswith("gone.yaml: cannot be read: No such file or directory\n")
@@ -93,11 +93,55 @@ def test_path_that_may_not_even_be_looked_at_is_said_in_a_sentence(tmp_path: Pat
     assert done.stderr == f"{file}: cannot be read: File name too long\n"
 
 
+def test_a_folder_that_may_not_be_listed_is_said_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(_: Path) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    done = checked(tmp_path)
+    assert (done.exit_code, done.stderr) == (2, f"{tmp_path}: cannot be read: Permission denied\n")
+
+
 def test_where_there_is_none_the_kinds_that_are_there_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("kind: StormTopolgy\n---\nkind: ConfigMap\n---\n", encoding="utf-8")
     done = checked(tmp_path / "x.yaml")
     assert done.exit_code == 2
-    assert done.output == f"no StormTopology in {tmp_path / 'x.yaml'}; found were ConfigMap, StormTopolgy\n"
+    assert done.output == f"{tmp_path / 'x.yaml'}: no StormTopology is in it; found were ConfigMap, StormTopolgy\n"
+
+
+def test_a_file_that_is_named_must_have_one_whatever_the_others_have(tmp_path: Path) -> None:
+    right, other, bare = tmp_path / "a.yaml", tmp_path / "b.yaml", tmp_path / "empty"
+    right.write_text(RIGHT, encoding="utf-8")
+    other.write_text("apiVersion: v1\nkind: ConfigMap\n", encoding="utf-8")
+    bare.mkdir()
+    assert checked(tmp_path).exit_code == 0
+    done = checked(right, other, bare)
+    assert done.exit_code == 2
+    assert done.stdout == f"{right}: payments is right\n"
+    assert done.stderr == (
+        f"{other}: no StormTopology is in it; found were ConfigMap\n{bare}: no StormTopology is in it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (BARE.replace("StormTopology", "StormTopolgy"), "kind is 'StormTopolgy'; it must be 'StormTopology'"),
+        ("# not written yet\n", "the document is empty; a StormTopology (a mapping) is expected"),
+    ],
+)
+def test_what_standalone_refuses_in_a_folder_is_found_beside_right_files(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(RIGHT, encoding="utf-8")
+    (tmp_path / "b.yaml").write_text(text, encoding="utf-8")
+    done = checked(tmp_path)
+    assert done.exit_code == 2
+    assert done.stderr == f"{tmp_path / 'b.yaml'}: {words}\n"
+
+
+def test_plans_in_a_file_are_another_kind(tmp_path: Path) -> None:
+    plan = "apiVersion: storm-operator.dev/v1alpha1\nkind: StormRebalance\n"
+    (tmp_path / "a.yaml").write_text(f"{RIGHT}\n---\n{plan}", encoding="utf-8")
+    assert checked(tmp_path).exit_code == 0
 
 
 def test_a_misspelt_field_is_named_rather_than_the_one_that_is_missing(tmp_path: Path) -> None:

@@ -52,6 +52,19 @@ def test_files_are_followed_and_mistakes_keep_the_last_good_spec(tmp_path: Path)
     assert "left as it is" in said[-1]
 
 
+def test_a_link_to_nothing_is_said_once_and_keeps_the_last_good_spec(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder, target = TopologyFolder(tmp_path, said.append), tmp_path / "kept-elsewhere"
+    (tmp_path / "a.yaml").symlink_to(target)
+    assert folder.read() == folder.read() == {}
+    write(target, GOOD.format(name="words", policy="liu"), at=1)
+    assert set(folder.read()) == {"words"}
+    target.unlink()
+    assert set(folder.read()) == set(folder.read()) == {"words"}
+    missing = "a.yaml: the file that it links to is not there"
+    assert said == [missing, f"{missing}; its last good version stays in use"]
+
+
 def test_two_files_of_one_topology_are_not_both_believed(tmp_path: Path) -> None:
     said: list[str] = []
     write(tmp_path / "a.yaml", GOOD.format(name="words", policy="liu"), at=1)

@@ -12,11 +12,10 @@ import typer
 from storm_operator.adapters.resources import (
     API_VERSION,
     KIND,
-    SUFFIXES,
     InvalidResource,
-    is_folder,
     parse_topology,
     read_documents,
+    topology_files,
 )
 from storm_operator.cli_output import written_out
 
@@ -55,15 +54,11 @@ def check(
 def _check_path(path: Path) -> list[Checked]:
     """Of what was named something is always said: files that have to do with us are not found by themselves."""
     try:
-        files = _files(path)
+        files = topology_files(path)
     except OSError as error:
         return [Checked(path, f"cannot be read: {error.strerror}")]
     found = [checked for file in files for checked in _check_file(file)]
     return found or [Checked(path, f"no {KIND} is in it{_other_kinds(files)}")]
-
-
-def _files(path: Path) -> list[Path]:
-    return sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if is_folder(path) else [path]
 
 
 def _other_kinds(files: Iterable[Path]) -> str:

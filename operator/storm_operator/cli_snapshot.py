@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -16,6 +17,8 @@ from storm_operator.adapters.metrics import MetricsSource, PrometheusSource, Scr
 from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, storm_root
+from storm_operator.adapters.observer import ClusterReader, least_shares
+from storm_operator.adapters.resources import is_folder
 from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.cli_output import written_out
@@ -23,10 +26,15 @@ from storm_operator.core.host_and_port import host_and_port
 from storm_operator.core.metrics_window import WINDOW_PERIODS
 from storm_operator.core.server_url import checked_url
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
+from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.snapshot_json import dump_snapshot
+from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.told_specs import read_told_specs
 
 DEFAULT_AGENT_PORT = 9464
+NOT_TOLD = (
+    "what StormTopologies say of stateful components and of workers is not in it: they were not given (--topologies)"
+)
 EXIT_CLUSTER = 1
 EXIT_BAD_INPUT = 2
 
@@ -47,27 +55,35 @@ def snapshot(
     ] = DEFAULT_AGENT_PORT,
     period: Annotated[float, typer.Option(min=1.0, help="Seconds between the two readings.")] = 10.0,
     root: Annotated[str, typer.Option("--storm-root", help="storm.zookeeper.root")] = DEFAULT_STORM_ROOT,
+    topologies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="StormTopologies (a folder, or a file, also of `kubectl get -o yaml`): what they say counts.",
+        ),
+    ] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Where to write it (default: stdout).")] = None,
 ) -> None:
     """Write a snapshot of a live cluster: what `storm-operator plan` reads. Takes one period."""
-    if file is not None and not file.parent.is_dir():
+    if file is not None and not is_folder(file.parent):
         _fail(f"--file: there is no folder {file.parent} to write {file.name} into", EXIT_BAD_INPUT)
     try:
         client = NimbusClient(nimbus, named_by="--nimbus")
         session = ZooKeeperSession(zookeeper, named_by="--zookeeper")
         cluster = StormCluster(client, session, storm_root(root))
         source = metrics_source(agent or (), prometheus, cluster.supervisor_ids, agent_port, match)
+        specs = None if topologies is None else read_told_specs(topologies, nimbus, _say)
     except ValueError as error:
         _fail(str(error), EXIT_BAD_INPUT)
     try:
-        taken = take_snapshot(lambda: cluster.read_view({}), source, period, time.time, time.sleep)
+        taken = take_snapshot(cluster, specs, source, period, time.time, time.sleep)
     except AdapterError as error:
         _fail(str(error), EXIT_CLUSTER)
     finally:
         client.close()
         session.close()
     for problem in taken.completeness.problems:
-        typer.echo(f"storm-operator snapshot: {problem}", err=True)
+        _say(problem)
     if file is None:
         with written_out("snapshot"):
             typer.echo(dump_snapshot(taken), nl=False)
@@ -102,22 +118,29 @@ def agent_urls(hosts: Iterable[str], agent_port: int, named: Mapping[str, str]) 
 
 
 def take_snapshot(
-    read_view: Callable[[], ClusterView],
+    cluster: ClusterReader,
+    specs: Mapping[str, TopologySpec] | None,
     source: MetricsSource,
     period_seconds: float,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> ClusterSnapshot:
-    """Two readings one period apart, and Nimbus' view at the second. Raises AdapterError when Nimbus is not there."""
-    read_view()  # a cluster that does not answer is better known before the wait than after it
+    """Two readings one period apart, and Nimbus' view at the second. Raises AdapterError when Nimbus is not there.
+
+    `specs` are by topology name; None: nobody knows what StormTopologies say, which is among its problems.
+    """
+    told = specs or {}
+    cluster.read_view(told)  # a cluster that does not answer is better known before the wait than after it
     window_seconds = WINDOW_PERIODS * period_seconds
     begun_seconds = clock()
     source.read_window(begun_seconds, window_seconds)
     sleep(period_seconds)
-    view = read_view()
+    view = cluster.read_view(told)
+    if specs is None and view.topologies:
+        view = replace(view, problems=(*view.problems, NOT_TOLD))
     now_seconds = clock()
     window = source.read_window(now_seconds, window_seconds, begun_seconds)
-    return build_snapshot(view, window, (), now_seconds, now_seconds - begun_seconds)
+    return build_snapshot(view, window, (), now_seconds, now_seconds - begun_seconds, least_shares(view, told))
 
 
 def _write(path: Path, text: str) -> None:
@@ -151,6 +174,10 @@ def _umask() -> int:
     return present
 
 
-def _fail(message: str, code: int) -> NoReturn:
+def _say(message: str) -> None:
     typer.echo(f"storm-operator snapshot: {message}", err=True)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    _say(message)
     raise typer.Exit(code)

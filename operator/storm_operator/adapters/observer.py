@@ -62,12 +62,8 @@ class SnapshotObserver:
         window = self.metrics.read_window(now_seconds, window_seconds, since_seconds)
         self.seen_at_seconds = now_seconds
         view, self.last_seen = with_those_away(view, window, self.last_seen, now_seconds)
-        least_shares = {
-            topology.id: specs[topology.name].scheduling.minimum_completeness
-            for topology in view.topologies
-            if topology.name in specs
-        }
-        snapshot = build_snapshot(view, window, history, now_seconds, past_seconds, least_shares)
+        shares = least_shares(view, specs)
+        snapshot = build_snapshot(view, window, history, now_seconds, past_seconds, shares)
         snapshot = held_where_away(snapshot, self.last_seen.away(now_seconds))
         return with_supervisors_as_told(snapshot, self.capacities(), self.leaving())
 
@@ -75,6 +71,15 @@ class SnapshotObserver:
         """None where no snapshot was taken within the window: what is measured now is not of all the time since."""
         past_seconds = math.inf if self.seen_at_seconds is None else now_seconds - self.seen_at_seconds
         return past_seconds if 0.0 < past_seconds < window_seconds else None
+
+
+def least_shares(view: ClusterView, specs: Mapping[str, TopologySpec]) -> Mapping[str, float]:
+    """By topology id, of those that have a spec: the share of its executors that must be measured. Pure."""
+    return {
+        topology.id: specs[topology.name].scheduling.minimum_completeness
+        for topology in view.topologies
+        if topology.name in specs
+    }
 
 
 def with_supervisors_as_told(

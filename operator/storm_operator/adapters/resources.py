@@ -46,6 +46,7 @@ __all__ = [
     "parse_topology",
     "read_documents",
     "read_topology_file",
+    "topology_files",
     "topology_schema",
 ]
 
@@ -66,6 +67,11 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:
         return False
+
+
+def topology_files(path: Path) -> list[Path]:
+    """The files of a folder that may describe topologies, sorted; of what is no folder that one. OSError."""
+    return sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if is_folder(path) else [path]
 
 
 def read_topology_file(path: Path) -> TopologySpec:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from builders import chain_topology, placed, supervisors
@@ -14,10 +16,12 @@ from storm_operator.adapters.errors import NimbusUnreachable
 from storm_operator.adapters.metrics import PrometheusSource, ScrapeSource
 from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.cli import app
-from storm_operator.cli_snapshot import agent_urls, metrics_source, take_snapshot
+from storm_operator.cli_snapshot import NOT_TOLD, agent_urls, metrics_source, take_snapshot
 from storm_operator.core.metrics_window import MetricsWindow
 from storm_operator.core.model import Assignment
 from storm_operator.core.snapshot_builder import ClusterView
+from storm_operator.core.topology_spec import AdoptSource, StatefulSpec, TopologySpec
+from storm_operator.told_specs import read_told_specs
 from window_builder import Scrapes
 
 WORDS = chain_topology("words", ("spout", 1))
@@ -48,23 +52,97 @@ class FakeSource:
         return metrics.window()
 
 
+class FakeCluster:
+    """Marks what its specs call stateful, as Nimbus' reading does."""
+
+    def read_view(self, specs: Mapping[str, TopologySpec]) -> ClusterView:
+        stateful = specs["words"].stateful.stateful if "words" in specs else ()
+        components = tuple(replace(one, stateful=one.name in stateful) for one in WORDS.components)
+        return replace(VIEW, topologies=(replace(WORDS, components=components),))
+
+
 def test_two_readings_one_period_apart_make_a_snapshot() -> None:
     source, time = FakeSource(), FakeTime()
-    taken = take_snapshot(lambda: VIEW, source, 10.0, lambda: time.now, time.sleep)
+    taken = take_snapshot(FakeCluster(), {}, source, 10.0, lambda: time.now, time.sleep)
     assert source.readings == [(990.0, 15.0), (1000.0, 15.0)]
     assert taken.completeness.ratio == 1.0
     assert (taken.taken_at_seconds, taken.period_seconds) == (1000.0, 10.0)
     assert len(taken.history) == 1
+    assert taken.completeness.problems == ()
+
+
+def test_what_stormtopologies_say_is_in_it_or_is_said_to_be_missing() -> None:
+    time = FakeTime()
+    spec = TopologySpec("words", AdoptSource(), stateful=StatefulSpec(("spout",)))
+    taken = [
+        take_snapshot(FakeCluster(), specs, FakeSource(), 10.0, lambda: time.now, time.sleep)
+        for specs in (None, {"words": spec})
+    ]
+    assert [one.topologies[0].components[0].stateful for one in taken] == [False, True]
+    assert [one.completeness.problems for one in taken] == [(NOT_TOLD,), ()]
+    assert [one.completeness.ratio for one in taken] == [1.0, 1.0]
 
 
 def test_cluster_that_does_not_answer_is_known_before_the_wait() -> None:
-    def unreachable() -> ClusterView:
-        raise NimbusUnreachable("no Nimbus answers")
-
+    cluster = Mock(read_view=Mock(side_effect=NimbusUnreachable("no Nimbus answers")))
     source, time = FakeSource(), FakeTime()
     with pytest.raises(NimbusUnreachable):
-        take_snapshot(unreachable, source, 10.0, lambda: time.now, time.sleep)
+        take_snapshot(cluster, {}, source, 10.0, lambda: time.now, time.sleep)
     assert (source.readings, time.now) == ([], 990.0)
+
+
+SAID = """
+apiVersion: storm-operator.dev/v1alpha1
+kind: StormTopology
+metadata: {name: NAME, namespace: storm}
+spec: {adopt: {}, nimbus: NIMBUS, stateful: {stateful: [spout]}, parallelism: {workers: 3}}
+"""
+
+
+def said_of(name: str, nimbus: str = "storm-nimbus") -> str:
+    return SAID.replace("NAME", name).replace("NIMBUS", nimbus)
+
+
+def test_stormtopologies_are_read_from_a_folder_and_from_what_kubectl_lists(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(f"kind: ConfigMap\n---{said_of('words')}")
+    (tmp_path / "b.yaml").write_text(said_of("lines"))
+    listed = tmp_path / "listed"
+    items = [yaml.safe_load(said_of(name)) | {"status": {"phase": "Running"}} for name in ("lines", "words")]
+    listed.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    for source in (tmp_path, listed):
+        said: list[str] = []
+        specs = read_told_specs(source, ["storm-nimbus.storm.svc:6627"], said.append)
+        assert said == []
+        assert sorted(specs) == ["lines", "words"]
+        assert specs["words"].stateful.stateful == ("spout",)
+        assert specs["words"].parallelism.workers == 3
+
+
+def test_a_stormtopology_of_another_nimbus_is_left_out_and_that_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(said_of("words", "other:6627"))
+    said: list[str] = []
+    assert read_told_specs(file, ["nimbus:6627"], said.append) == {}
+    assert said == [f"{file}: words is left out: spec.nimbus is other:6627, not nimbus:6627"]
+    file.write_text("kind: ConfigMap\n")
+    assert read_told_specs(file, ["nimbus:6627"], said.append) == {}
+    assert said[1:] == [f"{file}: no StormTopology is in it"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (said_of("words").replace("workers", "wrokers"), "spec.parallelism: unknown field wrokers"),
+        ("a: [", "not valid YAML"),
+        ("---".join([said_of("words", "127.0.0.1:1")] * 2), "words is described already"),
+    ],
+)
+def test_a_stormtopology_that_is_wrong_is_refused_with_its_file(text: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(text)
+    done = CliRunner().invoke(app, [*ENOUGH, "--topologies", str(file)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"storm-operator snapshot: {file}: {words}")
 
 
 def test_agents_by_host_and_metrics_is_the_default_path() -> None:
@@ -100,6 +178,8 @@ def test_agents_are_on_the_supervisors_hosts_unless_they_are_named() -> None:
         (["--prometheus", "http://p:1", "--nimbus", "nonsense:port"], "nonsense:port"),
         (["--match", "a='b'"], "--match a='b' narrows what a Prometheus is asked for"),
         (["--file", "/no such/folder/x.json"], "--file: there is no folder /no such/folder to write x.json into"),
+        (["--file", f"/{'x' * 300}/x.json"], f"--file: there is no folder /{'x' * 300} to write x.json into"),
+        (["--topologies", "/no such/folder"], "/no such/folder: cannot be read: No such file or directory"),
     ],
 )
 def test_bad_options_give_one_message_and_exit_code_2(arguments: Sequence[str], message: str) -> None:
@@ -126,7 +206,7 @@ def write(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Result]:
     from storm_operator import cli_snapshot
 
     time = FakeTime()
-    taken = take_snapshot(lambda: VIEW, FakeSource(), 10.0, lambda: time.now, time.sleep)
+    taken = take_snapshot(FakeCluster(), {}, FakeSource(), 10.0, lambda: time.now, time.sleep)
     monkeypatch.setattr(cli_snapshot, "take_snapshot", lambda *_: taken)
     return lambda path: CliRunner().invoke(app, [*ENOUGH, "--agent", "h=http://h:1", "-f", str(path)])
 

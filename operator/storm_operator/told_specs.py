@@ -1,0 +1,67 @@
+"""What StormTopologies say of the topologies of one Nimbus, for a command that looks at it once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from storm_operator.adapters.resources import KIND, InvalidResource, parse_topology, read_documents, topology_files
+from storm_operator.core.nimbus_name import nimbus_name
+from storm_operator.core.topology_spec import TopologySpec
+
+USUAL_NAMESPACE = "default"
+
+
+def read_told_specs(source: Path, nimbus: Collection[str], say: Callable[[str], None]) -> Mapping[str, TopologySpec]:
+    """By topology name, those of these Nimbus in a folder or a file, which may be what `kubectl get -o yaml` writes.
+
+    Those of another Nimbus are left out, and that is said. Raises `InvalidResource`, with the file's name.
+    """
+    specs: dict[str, TopologySpec] = {}
+    topologies = list(_topologies(source))
+    for path, document in topologies:
+        try:
+            spec = parse_topology(document, base_folder=path.parent)
+        except InvalidResource as error:
+            raise InvalidResource(f"{path}: {error}") from error
+        if not _is_of(nimbus, spec, document):
+            say(f"{path}: {spec.name} is left out: spec.nimbus is {spec.nimbus}, not {', '.join(nimbus)}")
+        elif spec.name in specs:
+            raise InvalidResource(f"{path}: {spec.name} is described already; describe each topology once")
+        else:
+            specs[spec.name] = spec
+    if not topologies:
+        say(f"{source}: no {KIND} is in it")
+    return specs
+
+
+def _topologies(source: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for path in _files(source):
+        try:
+            documents = read_documents(path)
+        except InvalidResource as error:
+            raise InvalidResource(f"{path}: {error}") from error
+        for resource in _resources(documents):
+            if resource.get("kind") == KIND:
+                yield path, resource
+
+
+def _files(source: Path) -> list[Path]:
+    try:
+        return topology_files(source)
+    except OSError as error:
+        raise InvalidResource(f"{source}: cannot be read: {error.strerror}") from error
+
+
+def _resources(documents: Collection[object]) -> Iterator[dict[str, Any]]:
+    """Also those that kubectl has put into a list."""
+    for document in documents:
+        if isinstance(document, dict):
+            items = document.get("items") if document.get("kind") == "List" else None
+            yield from _resources(items) if isinstance(items, list) else [document]
+
+
+def _is_of(nimbus: Collection[str], spec: TopologySpec, document: Mapping[str, Any]) -> bool:
+    namespace = document.get("metadata", {}).get("namespace") or USUAL_NAMESPACE
+    return spec.nimbus is None or nimbus_name(spec.nimbus, namespace) in {nimbus_name(one, namespace) for one in nimbus}

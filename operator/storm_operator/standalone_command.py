@@ -40,7 +40,8 @@ from storm_operator.suspended_here import SuspendedHere
 from storm_operator.terminal import CountsTeller, TerminalListener, say_on_stdout
 from storm_operator.topology_folder import TopologyFolder
 
-NOBODY_CAN_APPROVE = "plans that wait can be approved on the page only, with --page-approval"
+NOBODY_MAY_APPROVE = "plans that wait can be approved on the page only, with --page-approval"
+NOBODY_CAN_APPROVE = "plans that wait can be approved on the page only, which is not served"
 ADDRESSES = {
     "--zookeeper-root": "storm_root",
     "--agent": "agents",
@@ -112,6 +113,7 @@ def standalone(
 ) -> None:
     """Manage the topologies described in FOLDER on one Storm cluster. Ctrl-C leaves them running."""
     _check_paths(folder, storm_home, storm_conf_dir)
+    _check_page(page_port, page_approval)
     connection = _connection(
         local,
         nimbus,
@@ -130,7 +132,8 @@ def standalone(
     say(f"connecting to Nimbus {', '.join(connection.nimbus)} and ZooKeeper {connection.zookeeper}; Ctrl-C ends it")
     with ExitStack() as until_ended:
         lock = until_ended.enter_context(_lock(connection, stop.set, say))
-        listeners: list[Listener] = [TerminalListener(say, "" if page_approval else NOBODY_CAN_APPROVE)]
+        terminal = TerminalListener(say, NOBODY_CAN_APPROVE if page_approval else NOBODY_MAY_APPROVE)
+        listeners: list[Listener] = [terminal]
         if history is not None:
             settings = HistorySettings(history, history_cluster or local, history_days, history_gigabytes)
             recorder = recorder_for(settings, connection.nimbus[0], say)
@@ -156,8 +159,8 @@ def standalone(
         until_ended.callback(assembly.close)
         loop = assembly.loop
         page.proposals = lambda: loop.memory.proposals
-        if page_port:
-            _show(page, PageAddress(page_port, page_host), say)
+        if page_port and _show(page, PageAddress(page_port, page_host), say) and page_approval:
+            terminal.on_first_proposal = ""
         followed = _follow(folder, say, connection.nimbus)
         teller = CountsTeller(say)
         counts = ExecutorCounts(teller.tell, onlooker=page.watcher.on_held_resizes)
@@ -247,6 +250,11 @@ def _check_paths(folder: Path, storm_home: Path | None, storm_conf_dir: Path | N
             raise typer.BadParameter(f"{option}: {path} is no folder")
 
 
+def _check_page(port: int, may_approve: bool) -> None:
+    if may_approve and not port:
+        raise typer.BadParameter("--page-approval is for the page, and --page-port 0 says that there is none")
+
+
 def _connection(
     local: str | None, nimbus: Sequence[str] | None, zookeeper: str | None, **others: Any
 ) -> ClusterConnection:
@@ -294,14 +302,15 @@ def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], No
         raise typer.BadParameter(f"--history: {error}") from error
 
 
-def _show(page: SinglePage, address: PageAddress, say: Callable[[str], None]) -> None:
-    """Serve the page; where that is impossible the loop runs without it."""
+def _show(page: SinglePage, address: PageAddress, say: Callable[[str], None]) -> bool:
+    """Whether the page is served; where that is impossible the loop runs without it."""
     try:
         _, where = page.open(address)
     except PageUnavailable as error:
         say(str(error))
-    else:
-        say(f"page: {where.url}")
+        return False
+    say(f"page: {where.url}")
+    return True
 
 
 def connection_to_local(name: str) -> ClusterConnection:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -25,7 +27,14 @@ from storm_operator.demo.recorder import Recorder
 from storm_operator.history.settings import HistorySettings
 from storm_operator.lifecycle_manager import LifecycleManager
 from storm_operator.standalone import AroundPasses, last_words, run_forever
-from storm_operator.standalone_command import _agents, _connection, recorder_for
+from storm_operator.standalone_command import (
+    NOBODY_CAN_APPROVE,
+    NOBODY_MAY_APPROVE,
+    _agents,
+    _connection,
+    recorder_for,
+)
+from storm_operator.terminal import TerminalListener
 from storm_operator.topology_folder import TopologyFolder
 
 GOOD = {"--nimbus": "nimbus:6627", "--zookeeper": "zookeeper:2181"}
@@ -96,6 +105,7 @@ def test_address_without_a_port_is_refused_with_an_example(
             [*(word for pair in GOOD.items() for word in pair), "--prometheus", "http://a..b:9090"],
             "--prometheus is 'http://a..b:9090': expected a URL such as",
         ),
+        (["--local", "local", "--page-port", "0", "--page-approval"], "--page-approval is for the page"),
         (["--local", "local", "--history-days", "inf"], "Invalid value for '--history-days'"),
         (["--local", "local", "--history-gigabytes", "inf"], "Invalid value for '--history-gigabytes'"),
     ],
@@ -144,6 +154,36 @@ def test_a_folder_without_topologies_is_told_once(
     options = ["--nimbus", "127.0.0.1:1", "--zookeeper", "127.0.0.1:1", "--page-port", "0"]
     done = CliRunner().invoke(app, ["standalone", str(tmp_path), *options], env={"COLUMNS": "300"})
     assert done.output.count(f"no StormTopology is in {tmp_path} yet (.yaml, .yml)") == is_told
+
+
+@pytest.mark.parametrize(
+    ("is_taken", "may_approve", "told"),
+    [(True, True, NOBODY_CAN_APPROVE), (True, False, NOBODY_MAY_APPROVE), (False, True, "")],
+)
+def test_that_nobody_can_approve_a_plan_is_told_also_where_the_page_is_not_served(
+    is_taken: bool, may_approve: bool, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, listeners = threading.Event(), list[TerminalListener]()
+    ended.set()
+
+    def listen(*given: Any) -> TerminalListener:
+        listeners.append(TerminalListener(*given))
+        return listeners[-1]
+
+    monkeypatch.setattr(standalone_command, "stop_on_signals", lambda: ended)
+    monkeypatch.setattr("storm_operator.assembly.LOCK_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(standalone_command, "TerminalListener", listen)
+    options = ["--nimbus", "127.0.0.1:1", "--zookeeper", "127.0.0.1:1", *(["--page-approval"] if may_approve else [])]
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        if is_taken:
+            other.listen()
+        else:
+            other.close()
+        done = CliRunner().invoke(app, ["standalone", str(tmp_path), *options, "--page-port", str(port)])
+    assert ("cannot be served" in done.output) == is_taken
+    assert [listener.on_first_proposal for listener in listeners] == [told]
 
 
 def test_errors_name_the_options_that_gave_the_addresses() -> None:

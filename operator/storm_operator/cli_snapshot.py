@@ -18,7 +18,6 @@ from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, storm_root
 from storm_operator.adapters.observer import ClusterReader, least_shares
-from storm_operator.adapters.resources import is_folder
 from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.cli_output import written_out
@@ -29,6 +28,7 @@ from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.snapshot_json import dump_snapshot
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.folders import is_folder
 from storm_operator.told_specs import read_told_specs
 
 DEFAULT_AGENT_PORT = 9464

@@ -14,7 +14,7 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.adapters.manager_lock import ManagedByAnother, ManagerLock
 from storm_operator.adapters.metrics.addresses import parse_agents
 from storm_operator.adapters.profile_file import ProfileFile
-from storm_operator.adapters.resources import SUFFIXES, is_folder
+from storm_operator.adapters.resources import SUFFIXES
 from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assemble, manager_lock
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
@@ -22,6 +22,7 @@ from storm_operator.control_loop import PassReport
 from storm_operator.core.server_url import checked_url, is_host
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
+from storm_operator.folders import is_folder
 from storm_operator.history.settings import (
     MOST_DAYS,
     MOST_GIGABYTES,

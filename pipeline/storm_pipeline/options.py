@@ -21,6 +21,7 @@ from rich.console import Console
 
 from storm_operator.core.history_tables import TABLES
 from storm_operator.core.seasonal import bins_in
+from storm_operator.folders import is_folder
 from storm_operator.history.files import Files
 from storm_pipeline.dates import Dates
 from storm_pipeline.error_console import error_console
@@ -74,7 +75,7 @@ def recorded_lake(root: str, history: str | None, is_awaited: bool = False) -> L
     if (
         not is_awaited
         and is_folder_here(recorded)
-        and not any(Path(lake.bronze(table.name)).is_dir() for table in TABLES)
+        and not any(is_folder(Path(lake.bronze(table.name))) for table in TABLES)
     ):
         _refuse(f"no recorded history in {recorded} yet: a recorder publishes what it has written every ten minutes")
     return lake
@@ -88,7 +89,7 @@ def cleaned_lake(root: str) -> Lake:
 
 
 def _insist(folder: str, otherwise: str) -> None:
-    if is_folder_here(folder) and not Path(folder).is_dir():
+    if is_folder_here(folder) and not is_folder(Path(folder)):
         _refuse(otherwise)
 
 

@@ -34,6 +34,7 @@ from storm_operator.core.topology_spec import (
     TopologySource,
     TopologySpec,
 )
+from storm_operator.folders import is_folder
 
 __all__ = [
     "API_VERSION",
@@ -42,7 +43,6 @@ __all__ = [
     "InvalidResource",
     "UnreadableResource",
     "crd_file",
-    "is_folder",
     "parse_topology",
     "read_documents",
     "read_topology_file",
@@ -59,14 +59,6 @@ OBJECT_NAME = re.compile(rf"{PART}(\.{PART})*")
 LONGEST_NAME = 253
 SUFFIXES = (".yaml", ".yml")
 """Of the files in a folder that may describe topologies."""
-
-
-def is_folder(path: Path) -> bool:
-    """Whether a folder is known to be there: one that may not be looked at is none."""
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
 
 
 def topology_files(path: Path) -> list[Path]:

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from storm_operator.core.learned_profile import LearnedProfile
+from storm_operator.folders import is_folder
 from storm_pipeline.dates import ALL_DATES, Bounds, Dates
 from storm_pipeline.error_console import error_console
 from storm_pipeline.lake import Lake, days_of, newest_dates, read, within
@@ -66,13 +67,21 @@ def publication_of(file: Path | None, config_map: str | None, valid_days: float)
     if file is not None:
         if file.parts[:1] and file.parts[0].endswith(":"):  # as s3://bucket/profile.json is, read as a path
             raise typer.BadParameter(f"--publish: {file} is no file of this machine, where `standalone` reads it")
-        if file.is_dir():
+        if is_folder(file):
             raise typer.BadParameter(f"--publish: {file} is a folder; name a file in it, like {file / 'profile.json'}")
         # Looked at only: publishing makes folders that are not there, and a probe would be one more write to survive.
-        folder = next(parent for parent in file.absolute().parents if parent.exists())
-        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        folder = next(parent for parent in file.absolute().parents if _is_there(parent))
+        if not (is_folder(folder) and os.access(folder, os.W_OK)):
             raise typer.BadParameter(f"--publish: nothing can be written to {folder}")
     return Publication(file, config_map, valid_days)
+
+
+def _is_there(path: Path) -> bool:
+    """As far as may be looked."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None) -> tuple[str, ...]:

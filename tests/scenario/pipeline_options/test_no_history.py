@@ -36,6 +36,13 @@ def test_each_job_says_what_has_to_be_done_before_it(lake: str, tmp_path: Path) 
     )
 
 
+def test_a_folder_that_may_not_even_be_looked_at_has_none() -> None:
+    """Too long here: as root nobody is denied anything."""
+    lake = f"/{'x' * 300}"
+    assert said("traffic", lake) == f"no cleaned history in {lake}: run `storm-pipeline ingest` first\n"
+    assert said("ingest", lake).startswith(f"no recorded history in {lake}/bronze: ")
+
+
 def test_history_of_which_nothing_is_published_is_none_yet(tmp_path: Path) -> None:
     (tmp_path / "history" / "_open").mkdir(parents=True)
     assert said("ingest", "lake", "--history", "history") == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
@@ -71,6 +72,23 @@ def test_a_config_map_has_a_namespace_and_a_name(name: str) -> None:
 def test_a_profile_is_not_published_into_a_folder_named_as_a_scheme(url: str) -> None:
     with pytest.raises(typer.BadParameter, match="is no file of this machine"):
         publication_of(Path(url), None, 14.0)
+
+
+def test_a_profile_for_a_folder_that_may_not_be_looked_into_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked, look = tmp_path / "locked", Path.stat
+    locked.mkdir()
+
+    def denied(path: Path, **how: bool) -> os.stat_result:
+        if locked in path.parents:
+            raise PermissionError(13, "Permission denied")
+        return look(path, **how)
+
+    monkeypatch.setattr(Path, "stat", denied)
+    monkeypatch.setattr(os, "access", lambda path, _: path != locked)
+    with pytest.raises(typer.BadParameter, match=f"--publish: nothing can be written to {locked}"):
+        publication_of(locked / "deeper" / "profile.json", None, 14.0)
 
 
 @pytest.mark.parametrize("options", [[], ["--publish", "profile.json", "--cluster", "blue"]])

@@ -139,8 +139,7 @@ def play_simulated(minutes: float, output: Path, console: Console) -> Ended:
     now = demo.now
     console.print(render(demo.recorder, now, "simulated, at its end"))
     _, page = write_report(output, demo.recorder, *figures, notes=(NOTE,), subject=SUBJECT)
-    _conclude(demo, figures, console)
-    (output / "view.svg").write_text(picture(demo.recorder, headline(demo.recorder, *figures)), encoding="utf-8")
+    _conclude(demo, figures, output, console)
     return Ended(page, compared=nothing_compared(demo.recorder) is None)
 
 
@@ -165,15 +164,16 @@ def play_beside_page(minutes: float, output: Path, console: Console, port: int, 
         figures = play(demo, durations(minutes))
         page.end()
         _, report_page = write_report(output, demo.recorder, *figures, notes=(NOTE,), subject=SUBJECT)
-        _conclude(demo, figures, console)
+        _conclude(demo, figures, output, console)
         console.print("the demo has ended; the page stays until Ctrl-C")
         pacer.stop.wait()
     return Ended(report_page, compared=nothing_compared(demo.recorder) is None)
 
 
-def _conclude(demo: SimulatedDemo, figures: tuple[PhaseFigures, PhaseFigures], console: Console) -> None:
+def _conclude(demo: SimulatedDemo, figures: tuple[PhaseFigures, PhaseFigures], output: Path, console: Console) -> None:
     for sentence in conclusion(demo.recorder, *figures):
         console.print(sentence, markup=False, emoji=False, soft_wrap=True)
+    (output / "view.svg").write_text(picture(demo.recorder, headline(demo.recorder, *figures)), encoding="utf-8")
 
 
 def simulated_demo(seed: int = 0, audience: Listener | None = None) -> SimulatedDemo:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -18,6 +19,7 @@ from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, SeriesWindow
 from storm_operator.core.plan_record import Outcome, PlanState
 from storm_operator.core.snapshot import LatencySummary, TopologyRates
+from storm_operator.demo import simulated
 from storm_operator.demo.figures import PhaseFigures, conclusion, mixed_latency, phase_figures, phase_to_json, ratios
 from storm_operator.demo.recorder import Recorder
 from storm_operator.demo.report import plan_section, plots_of, report_to_json, write_report
@@ -327,9 +329,25 @@ def test_a_phase_has_its_status_from_its_start_and_not_while_it_is_waited_for(mo
     assert set(said[1:]) == {("under storm-operator", "managed")}
 
 
-def test_what_was_decided_is_printed_as_it_stands() -> None:
+def test_what_was_decided_is_printed_as_it_stands(tmp_path: Path) -> None:
     shown = io.StringIO()
     seen = taken_over()
     seen.decisions[:] = [(1005.0, "hold: executors split[of words] and :count: wait")]
-    _conclude(Mock(recorder=seen), (EVEN, MANAGED), Console(file=shown, width=80))
+    _conclude(Mock(recorder=seen), (EVEN, MANAGED), tmp_path, Console(file=shown, width=80))
     assert "executors split[of words] and :count: wait" in shown.getvalue()
+
+
+def test_a_demo_beside_the_page_leaves_the_same_files_as_one_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, seen = threading.Event(), taken_over()
+    over.set()
+    monkeypatch.setattr(simulated, "stop_on_signals", lambda: over)
+    monkeypatch.setattr(simulated, "simulated_demo", lambda **_: Mock(recorder=seen, now=1100.0))
+    monkeypatch.setattr(simulated, "play", lambda *_: (EVEN, MANAGED))
+    console = Console(file=io.StringIO(), width=80)
+    simulated.play_simulated(6.0, tmp_path / "without", console)
+    simulated.play_beside_page(6.0, tmp_path / "beside", console, 0, 1.0)
+    without, beside = (sorted(file.name for file in (tmp_path / name).iterdir()) for name in ("without", "beside"))
+    assert beside == without
+    assert "view.svg" in beside

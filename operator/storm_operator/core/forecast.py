@@ -18,8 +18,8 @@ Where the paper is silent or disagrees with itself:
   between executors was measured, the edge's own share of the parent's emissions in the newest period corrects that
   (several streams, system streams, `all` grouping); an edge without any traffic while both ends were measured has
   none. Otherwise the share is 1, as in the paper.
-- A spout has no input queue. What it emits is taken for what arrived at it and what it processed (Storm's executed
-  count of a spout is about acks), so that its rho is 1.
+- A spout has no input queue: what waits at it are acks. What it emits is taken for what arrived at it and what it
+  processed (Storm's executed count of a spout is about acks, too), so that its rho is 1.
 """
 
 from __future__ import annotations
@@ -130,12 +130,19 @@ def forecast_load(
 
 def _waiting_per_second(topology: Topology, snapshot: ClusterSnapshot) -> Mapping[str, float]:
     """Tuples that wait at each component, by the seconds of a period; those of which nobody knows count nothing."""
+    spouts = {component.name for component in topology.components if component.kind is ComponentKind.SPOUT}
     waiting: dict[str, float] = {}
     for executor in topology.executors:
         load = snapshot.loads.get(executor)
-        if load is not None and load.queue_length is not None:
+        if load is not None and load.queue_length is not None and executor.component not in spouts:
             waiting[executor.component] = waiting.get(executor.component, 0.0) + load.queue_length
-    return {component: tuples / snapshot.period_seconds for component, tuples in waiting.items()}
+    seconds = _seconds_to_work_off(snapshot)
+    return {component: tuples / seconds for component, tuples in waiting.items()}
+
+
+def _seconds_to_work_off(snapshot: ClusterSnapshot) -> float:
+    """The length of a period. After a late pass the next one follows at once: no less than its rates are of."""
+    return max([snapshot.period_seconds, *(newest.period_seconds for newest in snapshot.history[-1:])])
 
 
 def measured_loads(

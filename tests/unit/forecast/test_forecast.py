@@ -8,10 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import chain_topology, component_load, even_traffic, graph_topology, history
-from storm_operator.core.forecast import LoadForecast, forecast_load, forecast_series
-from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge
-from storm_operator.core.snapshot import ComponentLoad
+from builders import (
+    PERIOD_SECONDS,
+    chain_topology,
+    component_load,
+    even_traffic,
+    graph_topology,
+    history,
+    snapshot,
+    supervisors,
+)
+from storm_operator.core.forecast import LoadForecast, forecast_load, forecast_loads, forecast_series
+from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge, ExecutorLoad
+from storm_operator.core.settings import Forecast
+from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad
 from storm_operator.core.traffic import TrafficMatrix
 
 CHAIN = chain_topology("t", ("spout", 1), ("split", 2), ("count", 2))
@@ -19,6 +29,18 @@ CHAIN = chain_topology("t", ("spout", 1), ("split", 2), ("count", 2))
 
 def loads(*arrived: float) -> list[ComponentLoad]:
     return [component_load(value) for value in arrived]
+
+
+def with_waiting(component: str, tuples: float) -> ClusterSnapshot:
+    """100 tuples a second through CHAIN, and so many that wait at each executor of `component`."""
+    periods = history("t", {name: loads(100, 100) for name in ("spout", "split", "count")})
+    queued = {executor: ExecutorLoad(queue_length=tuples) for executor in CHAIN.executors_of(component)}
+    return snapshot((CHAIN,), supervisors(1), periods=periods, loads=queued)
+
+
+def to_process(seen: ClusterSnapshot) -> list[float]:
+    found = forecast_loads(seen, 5, Forecast.DAMPED_TREND)
+    return [found["t", name].to_process_per_second for name in ("spout", "split", "count")]
 
 
 def test_a_line_is_continued() -> None:
@@ -99,6 +121,20 @@ def test_a_spouts_emissions_are_its_load() -> None:
     forecasts = forecast_load(CHAIN, history("t", {"spout": spout}), 5)
     assert forecasts["spout"].arrivals_per_second == 50
     assert forecasts["split"].arrivals_per_second == 50
+
+
+def test_what_waits_at_a_spout_are_acks_and_no_work_of_those_that_follow() -> None:
+    assert to_process(with_waiting("spout", 20_000.0)) == pytest.approx([100, 100, 100])
+    assert to_process(with_waiting("split", 500.0)) == pytest.approx([100, 200, 200])
+
+
+def test_what_waits_has_a_whole_period_to_be_worked_off_however_soon_the_pass_comes() -> None:
+    """A pass follows a late one at once; its rates are of readings that are further apart."""
+    seen = with_waiting("split", 500.0)
+    soon = dataclasses.replace(seen, period_seconds=0.35)
+    assert to_process(soon) == pytest.approx(to_process(seen))
+    late = dataclasses.replace(seen, period_seconds=2.0 * PERIOD_SECONDS)
+    assert to_process(late) == pytest.approx([100, 150, 150])
 
 
 def test_traffic_tells_a_parents_children_apart() -> None:

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from storm_operator.cli_output import written_out
+from storm_operator.core.assumed_needs import with_assumed_needs
 from storm_operator.core.decide import DecisionMemory, decide
 from storm_operator.core.decision import Decision
 from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
@@ -111,6 +112,7 @@ def propose(snapshot: ClusterSnapshot, settings: Settings) -> Proposal:
         restart_seconds=DecisionMemory().restart_seconds,
         resources=settings.resources,
     )
+    demand = with_assumed_needs(snapshot, demand, placement)
     every_seconds = period_of(scheduling.policy, scheduling.parameters)
     asked = snapshot if every_seconds is None else as_if_due(snapshot, every_seconds)
     return Proposal(proposed(asked, demand, placement), demand, placement)

@@ -81,7 +81,7 @@ def executors_without_demand(snapshot: ClusterSnapshot, demand: Demand) -> tuple
             executor
             for topology in snapshot.topologies
             for executor in topology.executors
-            if executor not in demand.millicores
+            if not demand.is_known(executor)
         )
     )
 

@@ -235,6 +235,7 @@ class Demand:
     most, also of those whose need is not known now, and `room_peak_millicores` the same of a longer past;
     `limit_peak_millicores` is the most that it needed, or had to be given lest its limit keep it waiting
     (`lasting_demand`). `coming_millicores` is what executors will soon need whose load has long risen, of those alone.
+    `assumed` are those whose figures nobody knows, and that placement takes to need this (`assumed_needs`).
     """
 
     millicores: Mapping[Executor, float]
@@ -244,6 +245,7 @@ class Demand:
     room_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
     limit_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
     coming_millicores: Mapping[Executor, float] = field(default_factory=dict)
+    assumed: frozenset[Executor] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "millicores", read_only(self.millicores))
@@ -253,6 +255,10 @@ class Demand:
         object.__setattr__(self, "room_peak_millicores", read_only(self.room_peak_millicores))
         object.__setattr__(self, "limit_peak_millicores", read_only(self.limit_peak_millicores))
         object.__setattr__(self, "coming_millicores", read_only(self.coming_millicores))
+
+    def is_known(self, executor: Executor) -> bool:
+        """Whether anybody can tell what `executor` needs."""
+        return executor in self.millicores and executor not in self.assumed
 
     def of_now(self) -> Demand:
         """With room for the bare needs alone: what the next period is expected to use."""
@@ -281,10 +287,11 @@ class Demand:
     def among(self, executors: Iterable[Executor]) -> Demand:
         """What of it concerns `executors`."""
         chosen = frozenset(executors)
-        parts = {part.name: {e: v for e, v in getattr(self, part.name).items() if e in chosen} for part in fields(self)}
+        figures = [part.name for part in fields(self) if part.name != "assumed"]
+        parts = {name: {e: v for e, v in getattr(self, name).items() if e in chosen} for name in figures}
         # Whom there is no room for counts nothing: left out, it would be given room for its bare needs.
         parts["room_millicores"] = {e: self.room_millicores.get(e, 0.0) for e in parts["millicores"]}
-        return Demand(**parts)
+        return Demand(**parts, assumed=self.assumed & chosen)
 
     def total(self, executors: Iterable[Executor]) -> float:
         """The room for `executors` together, in millicores; an executor without a demand counts nothing."""

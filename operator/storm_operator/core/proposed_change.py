@@ -139,9 +139,7 @@ def examine_proposal(
         or _relieved_rise(snapshot, coming, coming_then, borne),
         overfull_megabytes=needed_then.overfull_megabytes,
         overloaded_millicores=needed_then.overloaded_millicores,
-        limits_millicores={
-            e: _limit(e, demand, demand_then, settings) for e in target.slot_of if e in demand.millicores
-        },
+        limits_millicores={e: _limit(e, demand, demand_then, settings) for e in target.slot_of if demand.is_known(e)},
     )
 
 

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from builders import component_load, history
 from placement_cases import measured_example
 from storm_operator.cli import app
-from storm_operator.cli_plan import read_snapshot
+from storm_operator.cli_plan import propose, read_snapshot
 from storm_operator.core.placement.registry import POLICIES, period_of
 from storm_operator.core.snapshot_json import dump_snapshot
+from storm_operator.settings_overrides import Settings
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "snapshots" / "wordcount.json"
 
@@ -62,6 +64,17 @@ def test_json_is_for_programs() -> None:
     assert plan["moves"]
     before, after = plan["before"], plan["after"]
     assert after["inter_supervisor_tuples_per_second"] < before["inter_supervisor_tuples_per_second"]
+
+
+def test_of_whom_nobody_knows_what_they_need_the_loop_s_assumption_is_shown() -> None:
+    seen = measured_example().snapshot
+    unmeasured = set(seen.topologies[0].executors_of("count"))
+    known = seen.topologies[0].components
+    periods = history("example", {one.name: [component_load(100.0)] for one in known if one.name != "count"})
+    used = dict.fromkeys(("s1", "s2", "s3"), 1000.0)
+    demand = propose(replace(seen, history=periods, supervisor_cpu_millicores=used), Settings()).demand
+    assert demand.assumed == unmeasured
+    assert min(demand.room_millicores[executor] for executor in unmeasured) > 0.0
 
 
 def test_the_same_snapshot_gives_the_same_plan() -> None:

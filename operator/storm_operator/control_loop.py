@@ -215,7 +215,7 @@ class ControlLoop:
         All wait where there is something that the next plan `waits_for`.
         """
         decisions: list[tuple[tuple[str, ...], Decision]] = []
-        missed: dict[str, float] = {}
+        heard: dict[str, float] = {}
         records_before = self.memory.records
         for group in groups:
             decision: Decision
@@ -224,10 +224,11 @@ class ControlLoop:
             else:
                 decision = self._decide_and_apply(group, snapshot, demand, priority)
                 waits_for = "" if self.memory.records == records_before else MEASURED_ANEW
-            last_moved = self.memory.records[-1].plan.topology_ids if self.memory.records else ()
-            missed |= self.memory.missed_turns.still_missed(group.topology_ids, snapshot, decision, last_moved)
+            pending = self.plans.pending
+            in_hand = pending.plan.topology_ids if pending is not None else ()
+            heard |= self.memory.missed_turns.after(group.topology_ids, snapshot, decision, in_hand)
             decisions.append((group.topology_ids, decision))
-        self.memory.missed_turns = MissedTurns(missed)
+        self.memory.missed_turns = MissedTurns(heard)
         return tuple(decisions)
 
     def _decide_and_apply(

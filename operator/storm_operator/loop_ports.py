@@ -139,6 +139,6 @@ class LoopMemory:
     limited: frozenset[str] = frozenset()
     """Topologies whose executors are held to CPU limits."""
     missed_turns: MissedTurns = field(default_factory=MissedTurns)
-    """Whose policies could not be heard while a plan of other topologies was in hand."""
+    """Until when each policy has been heard."""
     served: Served = NOBODY_SERVED
     """The CPU limits of the last pass, and who is held to less than it needs."""

@@ -1,10 +1,13 @@
-"""Two groups whose policies look every 300 s: the one that comes second is heard, too, and not five minutes later."""
+"""Policies that look every 300 s: who cannot be heard when its time comes is heard soon after, not minutes later."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from loop_scene import SPECS, Scene, scene
 from simulator_scene import machines
+from storm_operator.adapters.errors import ZooKeeperUnreachable
+from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.distances import Distances
 from storm_operator.core.settings import SchedulingSettings, Trigger
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
@@ -38,3 +41,37 @@ def test_who_is_due_while_the_plan_of_another_group_is_in_hand_is_heard_after_it
     assert first.at_seconds == 300.0
     assert second.at_seconds < 300.0 + 60.0
     assert len(report.plans) == 2, "what was made up for is not made up for again"
+
+
+def run(played: Scene, at_seconds: float) -> Plan | Hold:
+    """A pass for one topology under T_STORM."""
+    specs = {"words": replace(SPECS["words"], scheduling=T_STORM)}
+    return played.run(specs, seconds=at_seconds - played.cluster.clock.seconds)
+
+
+def before_its_turn() -> Scene:
+    played = scene()
+    for at in (1180.0, 1190.0):
+        hold = run(played, at)
+        assert isinstance(hold, Hold)
+        assert hold.reason is HoldReason.NOT_DUE
+    return played
+
+
+def test_who_is_due_in_a_pass_that_knows_too_little_is_heard_in_the_next_that_knows_enough() -> None:
+    played = before_its_turn()
+    played.observer.missing = True
+    assert isinstance(run(played, 1200.0), Hold)
+    played.observer.missing = False
+    assert isinstance(run(played, 1210.0), Plan)
+
+
+def test_who_is_due_while_the_operator_cannot_look_is_heard_when_it_can() -> None:
+    assert isinstance(run(before_its_turn(), 1221.0), Plan)
+
+
+def test_whose_plan_could_not_be_begun_for_want_of_an_answer_is_heard_again() -> None:
+    played = before_its_turn()
+    played.journal.refuse_next(ZooKeeperUnreachable("no answer"))
+    assert isinstance(run(played, 1200.0), Hold)
+    assert isinstance(run(played, 1210.0), Plan)

@@ -1,12 +1,13 @@
-"""Turns that a policy with a period of its own did not get, since the plan of other topologies was in hand. Pure.
+"""Turns that a policy with a period of its own did not get, since nobody could hear it. Pure.
 
 Policies keep no memory: whether their time has come they tell from the period that a snapshot stands for, and from how
-long they were not heard before it.
+long they were not heard before it. They are not heard while the plan of other topologies is in hand, while too little
+is measured to decide by, and between passes that are far apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from storm_operator.core.decision import Decision, Hold, HoldReason
@@ -20,32 +21,35 @@ NOT_HEARD = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MissedTurns:
-    """Since when the policies of these topologies (ids) have not been heard; others were in the pass before."""
+    """Until when the policies of these topologies (ids) have been heard; of others nobody knows."""
 
-    since_seconds: Mapping[str, float] = field(default_factory=dict)
+    heard_until_seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "since_seconds", read_only(self.since_seconds))
+        object.__setattr__(self, "heard_until_seconds", read_only(self.heard_until_seconds))
 
     def made_up_for(self, topology_ids: Sequence[str], snapshot: ClusterSnapshot) -> ClusterSnapshot:
         """`snapshot` for the policy of these topologies: it tells for how long that was not heard."""
-        if self.since_seconds.keys().isdisjoint(topology_ids):
-            return snapshot
-        began = snapshot.taken_at_seconds - snapshot.period_seconds
-        return replace(snapshot, unheard_seconds=began - self._since(topology_ids, snapshot))
+        unheard_seconds = max(_began(snapshot) - self._until(topology_id, snapshot) for topology_id in topology_ids)
+        return replace(snapshot, unheard_seconds=unheard_seconds) if unheard_seconds else snapshot
 
-    def still_missed(
-        self, topology_ids: Sequence[str], snapshot: ClusterSnapshot, decision: Decision, last_moved: Sequence[str]
+    def after(
+        self, topology_ids: Sequence[str], snapshot: ClusterSnapshot, decision: Decision, in_hand: Collection[str]
     ) -> Mapping[str, float]:
-        """Since when these have not been heard, after `decision`; `last_moved` are the topologies of the last plan.
+        """Until when these have been heard, after `decision`; `in_hand` are the topologies of the plan in hand.
 
-        After a plan of its own a policy waits for its next turn.
+        A policy whose own plan is in hand waits for its next turn.
         """
-        is_by_others = bool(last_moved) and not set(last_moved).intersection(topology_ids)
-        if not (is_by_others and isinstance(decision, Hold) and decision.reason in NOT_HEARD):
-            return {}
-        return dict.fromkeys(topology_ids, self._since(topology_ids, snapshot))
+        is_held = isinstance(decision, Hold) and decision.reason in NOT_HEARD
+        if is_held and not set(in_hand).intersection(topology_ids):
+            return {topology_id: self._until(topology_id, snapshot) for topology_id in topology_ids}
+        return dict.fromkeys(topology_ids, snapshot.taken_at_seconds)
 
-    def _since(self, topology_ids: Sequence[str], snapshot: ClusterSnapshot) -> float:
-        began = snapshot.taken_at_seconds - snapshot.period_seconds
-        return min([began, *(self.since_seconds[t] for t in topology_ids if t in self.since_seconds)])
+    def _until(self, topology_id: str, snapshot: ClusterSnapshot) -> float:
+        """No later than the period of `snapshot` began: that is yet to be heard of."""
+        began = _began(snapshot)
+        return min(began, self.heard_until_seconds.get(topology_id, began))
+
+
+def _began(snapshot: ClusterSnapshot) -> float:
+    return snapshot.taken_at_seconds - snapshot.period_seconds

@@ -453,8 +453,8 @@ def test_way_back_that_was_rejected_is_not_proposed_again() -> None:
     played.observer.latency_ms = 40.0
     for _ in range(4):
         played.run(RECOMMEND)
-    (back,) = waiting(played)
-    played.loop.desk.reject(back, "rejected by annotation")
+    (back,) = played.loop.memory.proposals.waiting
+    played.loop.desk.reject(back.plan, "rejected by annotation")
     for _ in range(30):
         played.run(RECOMMEND)
     assert waiting(played) == []

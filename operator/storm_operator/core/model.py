@@ -245,7 +245,7 @@ class Demand:
     room_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
     limit_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
     coming_millicores: Mapping[Executor, float] = field(default_factory=dict)
-    assumed: frozenset[Executor] = frozenset()
+    assumed: frozenset[Executor] = field(default=frozenset(), kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "millicores", read_only(self.millicores))

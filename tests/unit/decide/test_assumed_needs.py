@@ -120,7 +120,7 @@ def decided(minimum_completeness: float) -> Decision:
     """What becomes of a proposal to bring `stranger`, whose bolt nobody measures, to `words`."""
     scheduling = SchedulingSettings(trigger=Trigger.POLICY, minimum_completeness=minimum_completeness)
     settings = placement_settings([WORDS, STRANGER], scheduling=scheduling)
-    known = same_demand([WORDS], 200.0).millicores | {STRANGER.executors[0]: 200.0}
+    known = {**KNOWN.millicores, STRANGER.executors[0]: 200.0}
     periods = history(WORDS.id, {name: [component_load(100.0)] for name in ("spout", "bolt")})
     seen = replace(picture({"s1": 400.0, "s2": 300.0}, STRANGER.executors[:1]), history=periods)
     moved = {executor: slot("s1:6701") for executor in STRANGER.executors}

@@ -355,7 +355,7 @@ class TestRestart:
         before.loop.run(RECOMMEND)
         before.loop.observer.latency_ms = 40.0
         while before.loop.journal.kept is not None and not before.loop.journal.kept.rollback_of:
-            before.loop.run(RECOMMEND)
+            before.loop.run()
         after.journal.kept = before.loop.journal.kept
         after.loop.recover()
         close_lost(registry_of(rebalance("Settling", of=before.plan)), kinds, after.loop, NIMBUS)

@@ -173,7 +173,7 @@ class Applier:
         rebalanced = self.storm.being_rebalanced(to_drain(record))
         if rebalanced:
             raise RebalanceInProgress(
-                f"{', '.join(sorted(rebalanced))} is being rebalanced, and Nimbus neither pauses nor resumes its spouts"
+                f"{first_of(sorted(rebalanced))} is being rebalanced, and Nimbus neither pauses nor resumes its spouts"
                 " before that is over"
             )
 

@@ -12,6 +12,7 @@ from storm_operator.core.plan_record import AUTO, Outcome, PlanRecord, PlanState
 from storm_operator.core.proposals import why_all_plans_wait
 from storm_operator.core.settings import Mode
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.wording import first_of
 
 
 def why_not_to_be_moved(plan: Plan, groups: Sequence[Group]) -> str:
@@ -19,9 +20,9 @@ def why_not_to_be_moved(plan: Plan, groups: Sequence[Group]) -> str:
     managed = {topology_id: group for group in groups for topology_id in group.topology_ids}
     strangers = sorted(set(plan.topology_ids).difference(managed))
     if strangers:
-        return f"{', '.join(strangers)} is managed by nobody by now"
+        return f"{first_of(strangers)} is managed by nobody by now"
     observed = sorted(t for t in plan.topology_ids if managed[t].scheduling.mode is Mode.OBSERVE)
-    return f"mode of {', '.join(observed)} is Observe by now" if observed else ""
+    return f"mode of {first_of(observed)} is Observe by now" if observed else ""
 
 
 def why_it_waits(plan: Plan, groups: Sequence[Group]) -> str:

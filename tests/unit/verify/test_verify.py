@@ -210,6 +210,14 @@ def test_plan_is_taken_back_by_itself_where_none_of_its_topologies_waits_for_a_p
     assert why_it_waits(of_two(), groups) == words
 
 
+def test_of_many_topologies_that_may_not_be_moved_the_first_are_named() -> None:
+    many = tuple(f"t{number}" for number in range(8))
+    plan = replace(record().plan, topology_ids=many)
+    assert why_not_to_be_moved(plan, ()) == "t0, t1, t2, t3, t4 and 3 more is managed by nobody by now"
+    watched = (group(*many, mode=Mode.OBSERVE),)
+    assert why_not_to_be_moved(plan, watched) == "mode of t0, t1, t2, t3, t4 and 3 more is Observe by now"
+
+
 def of_two() -> Plan:
     return replace(record().plan, topology_ids=("a", "b"))
 

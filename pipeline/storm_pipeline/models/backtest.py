@@ -17,7 +17,7 @@ from storm_operator.core.forecast import forecast_series
 from storm_operator.core.learned_profile import SEASONAL, ForecastError
 from storm_operator.core.seasonal import Season, seasonal_forecast
 from storm_operator.core.settings import Forecast, SchedulingSettings
-from storm_pipeline.models.season import FEWEST_CYCLES, Floats, SeasonShape, learn_season, with_readiness
+from storm_pipeline.models.season import FEWEST_CYCLES, Floats, SeasonShape, learn_season, whole_cycles, with_readiness
 
 Window = Sequence[tuple[float, float]]
 Forecaster = Callable[[Window, float, float], float | None]
@@ -25,7 +25,7 @@ Forecaster = Callable[[Window, float, float], float | None]
 
 PHI = 5
 JUDGED_CYCLES = 3
-"""So many of the last cycles are forecast; each costs as much as all before it are long."""
+"""So many of the last whole cycles are forecast; each costs as much as all before it are long."""
 USUAL_STEP = 0.2
 """Of the mean load: one theta's worth, where nobody knows better."""
 CLEARLY = 0.9
@@ -75,11 +75,6 @@ class Series:
         """The periods that ended by then."""
         end = int(np.searchsorted(self.times, seconds, side="right"))
         return Series(self.times[:end], self.values[:end], self.lengths[:end])
-
-    def cycles(self, cycle_seconds: float) -> list[float]:
-        """The beginnings of the cycles that the periods lie in, ascending."""
-        starts = np.floor((self.times - self.lengths / 2.0) / cycle_seconds)
-        return [float(start) * cycle_seconds for start in np.unique(starts)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +176,8 @@ def judge(
 
     Of a season's shapes the best counts that asks for less CPU than Liu's line, as far as that can be had.
     """
-    origins = series.cycles(cycle_seconds)[FEWEST_CYCLES:][-JUDGED_CYCLES:]
+    whole = whole_cycles(series.times, series.lengths, cycle_seconds, bin_seconds)
+    origins = whole[FEWEST_CYCLES:][-JUDGED_CYCLES:]
     first = int(np.searchsorted(series.times, origins[0], side="right")) if origins else min(phi, len(series.times))
     last = len(series.times)
     actual = series.values[first:last]

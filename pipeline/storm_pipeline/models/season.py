@@ -19,7 +19,8 @@ Floats = npt.NDArray[np.float64]
 FEWEST_CYCLES = 3
 """Fewer have no median worth the name."""
 LEAST_COVERAGE = 0.5
-"""Share of bins that must have been seen; the others are read between their neighbours."""
+"""Share of a cycle's bins that must have been seen for it to count as whole; bins that none has are read between their
+neighbours."""
 LEAST_RATE = 1e-6
 
 
@@ -34,28 +35,20 @@ class SeasonShape:
 
 
 def learn_season(times: Floats, values: Floats, period_seconds: float | Floats, shape: SeasonShape) -> Season | None:
-    """The season of a load; None where too few cycles or bins were seen, or nothing ever came.
+    """The season of a load; None where too few cycles were seen, or nothing ever came.
 
     `times` are the ends of periods in seconds since 1970, ascending; `values` are tuples per second in them;
     `period_seconds` is how long all of them were, or each.
     """
     count = bins_in(shape.cycle_seconds, shape.bin_seconds)
-    # A period that is longer than a bin tells of each that it lies in.
-    lengths = np.broadcast_to(np.asarray(period_seconds, dtype=np.float64), times.shape)
-    parts = np.maximum(1, np.ceil(lengths / shape.bin_seconds)).astype(np.int64)
-    place = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
-    middles = np.repeat(times, parts) - np.repeat(lengths, parts) * (place + 0.5) / np.repeat(parts, parts)
-    values = np.repeat(values, parts)
+    pieces = _pieces(times, period_seconds, shape.cycle_seconds, shape.bin_seconds)
+    if len(_well_seen(pieces, count)) < FEWEST_CYCLES or values.max(initial=0.0) < LEAST_RATE:
+        return None
     # A bin has more of them from a cycle of shorter periods, which is not to count for more than the others.
-    spans = np.repeat(lengths / parts, parts)
-    weights = np.rint(spans / spans.min(initial=np.inf)).astype(np.int64)
-    middles, values = np.repeat(middles, weights), np.repeat(values, weights)
-    bins = np.floor((middles % shape.cycle_seconds) / shape.bin_seconds).astype(np.int64) % count
-    cycles = np.unique(np.floor(middles / shape.cycle_seconds), return_inverse=True)[1]
-    if len(cycles) == 0 or cycles.max() + 1 < FEWEST_CYCLES or values.max(initial=0.0) < LEAST_RATE:
-        return None
-    if len(np.unique(bins)) < LEAST_COVERAGE * count:
-        return None
+    weights = np.rint(pieces.seconds / pieces.seconds.min()).astype(np.int64)
+    values = np.repeat(values[pieces.period], weights)
+    bins = np.repeat(pieces.bin, weights)
+    cycles = np.unique(np.repeat(pieces.cycle, weights), return_inverse=True)[1]
     level = values / _levels(bins, cycles, values, count)[cycles]
     expected = _filled(_by_bin(bins, level, count, 0.5))
     high = _filled(_by_bin(bins, level, count, shape.ready_quantile))
@@ -71,10 +64,47 @@ def learn_season(times: Floats, values: Floats, period_seconds: float | Floats, 
     )
 
 
+def whole_cycles(
+    times: Floats, period_seconds: float | Floats, cycle_seconds: float, bin_seconds: float
+) -> list[float]:
+    """The beginnings of the cycles of which enough was seen, ascending."""
+    pieces = _pieces(times, period_seconds, cycle_seconds, bin_seconds)
+    return [float(cycle) * cycle_seconds for cycle in _well_seen(pieces, bins_in(cycle_seconds, bin_seconds))]
+
+
 def with_readiness(season: Season, factor: float) -> Season:
     """The season with what to be ready for multiplied by `factor`."""
     ready = tuple(factor * value for value in season.ready_per_second)
     return Season(season.cycle_seconds, season.bin_seconds, season.expected_per_second, ready, season.level_weight)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Periods in pieces that are no longer than a bin: which period each is of, where it lies, how long it is."""
+
+    period: npt.NDArray[np.int64]
+    cycle: npt.NDArray[np.int64]
+    bin: npt.NDArray[np.int64]
+    seconds: Floats
+
+
+def _pieces(times: Floats, period_seconds: float | Floats, cycle_seconds: float, bin_seconds: float) -> _Pieces:
+    """A period that is longer than a bin tells of each that it lies in."""
+    lengths = np.broadcast_to(np.asarray(period_seconds, dtype=np.float64), times.shape)
+    parts = np.maximum(1, np.ceil(lengths / bin_seconds)).astype(np.int64)
+    period = np.repeat(np.arange(len(times)), parts)
+    place = np.arange(len(period)) - np.repeat(np.cumsum(parts) - parts, parts)
+    middles = times[period] - lengths[period] * (place + 0.5) / parts[period]
+    cycle = np.floor(middles / cycle_seconds).astype(np.int64)
+    bins = np.floor((middles % cycle_seconds) / bin_seconds).astype(np.int64) % bins_in(cycle_seconds, bin_seconds)
+    return _Pieces(period, cycle, bins, (lengths / parts)[period])
+
+
+def _well_seen(pieces: _Pieces, count: int) -> npt.NDArray[np.int64]:
+    """The cycles, counted since 1970, of which at least `LEAST_COVERAGE` of the `count` bins were seen."""
+    seen = np.unique(pieces.cycle * count + pieces.bin) // count
+    cycles, bins_seen = np.unique(seen, return_counts=True)
+    return cycles[bins_seen >= LEAST_COVERAGE * count]
 
 
 def _levels(bins: npt.NDArray[np.int64], cycles: npt.NDArray[np.int64], values: Floats, count: int) -> Floats:

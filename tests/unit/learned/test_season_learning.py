@@ -147,6 +147,34 @@ def test_too_short_a_history_has_no_season() -> None:
     assert found.forecaster in OPERATORS
 
 
+def part_of(series: Series, first: int, last: int) -> Series:
+    return Series(series.times[first:last], series.values[first:last], series.period_seconds)
+
+
+def test_cycles_that_were_merely_touched_do_not_count() -> None:
+    touched = part_of(days(5), 38, 124)  # the end of one, two whole ones, and the beginning of another
+    assert learn_season(touched.times, touched.values, 10.0, SHAPE) is None
+    assert judge(part_of(days(6), 38, 164), 400.0, 10.0).season is None
+    half = part_of(days(4), 20, 160)
+    assert learn_season(half.times, half.values, 10.0, SHAPE) is not None
+
+
+def test_no_season_is_chosen_on_less_than_a_whole_cycle() -> None:
+    series = days(5, noise=0.03)
+    assert judge(part_of(series, 0, 124), 400.0, 10.0, step=60.0).season is None
+    assert judge(part_of(series, 0, 160), 400.0, 10.0, step=60.0).season is not None
+
+
+def test_what_was_seen_after_the_last_whole_cycle_is_judged_with_it() -> None:
+    series = days(5, noise=0.01)
+    strange = series.values.copy()
+    strange[160:] = 400.0
+    calm, surprised = (
+        judge(part_of(one, 0, 164), 400.0, 10.0) for one in (series, Series(series.times, strange, 10.0))
+    )
+    assert surprised.errors[SEASONAL].short_percent > calm.errors[SEASONAL].short_percent
+
+
 def test_yardsticks_look_at_the_past_alone() -> None:
     from storm_pipeline.models.yardsticks import holt_winters, naive
 

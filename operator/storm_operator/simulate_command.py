@@ -219,9 +219,7 @@ def _insist_on_recordable(root: str) -> None:
     try:
         from storm_operator.history.files import Files
 
-        files = Files.at(root)
-        if files.is_local:
-            files.insist_on_writable()
+        Files.at(root).insist_on_use()
     except (OSError, ValueError, ImportError) as error:
         raise typer.BadParameter(f"--history: {root!r} cannot be written to: {error}") from error
 

@@ -6,8 +6,10 @@ import io
 import os
 import posixpath
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,34 +27,38 @@ TEMPORARY = ".writing"
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Paths given and returned are relative to `root`, with slashes between. `filesystem` is one of fsspec's."""
+    """Paths given and returned are relative to `place`, a folder or URL, with slashes between."""
 
-    filesystem: Any
-    root: str
+    place: str
+    is_local: bool
+    _reached: Callable[[], tuple[Any, str]]
+    """One of fsspec's file systems, and where `place` is in it. OSError where it cannot be reached now."""
 
     @classmethod
-    def at(cls, root: str) -> Files:
-        """Files below a folder or URL. OSError or ValueError when there can be none.
+    def at(cls, place: str) -> Files:
+        """Files below a folder or URL. OSError, ValueError or ImportError when there can be none.
 
-        Keys, region and endpoint of an object store come from its usual environment (AWS_ACCESS_KEY_ID,
+        An object store is first asked for something when it is used: one that cannot be reached now is tried again by
+        whatever is done next. Keys, region and endpoint come from its usual environment (AWS_ACCESS_KEY_ID,
         AWS_ENDPOINT_URL, ...). s3a://, as Hadoop says, is s3://.
         """
-        scheme, separator, rest = root.partition("://")
+        scheme, separator, rest = place.partition("://")
         if separator and scheme in ("s3", "s3a", "gs") and not rest.partition("/")[0]:
             raise ValueError(f"it names no bucket, as {scheme}://bucket/prefix does")
         if scheme == "s3a":
             return cls.at(f"s3://{rest}")
-        if scheme == "s3" and _endpoint():
-            return cls(ArrowFSWrapper(_own_s3(_endpoint())), rest)
         if scheme in ARROW_SCHEMES:
-            filesystem, path = fs.FileSystem.from_uri(root)
-            return cls(ArrowFSWrapper(filesystem), path)
-        filesystem, path = fsspec.core.url_to_fs(root)
-        return cls(filesystem, path)
+            return cls(place, False, cache(lambda: _arrow(place)))
+        found = fsspec.core.url_to_fs(place)
+        return cls(place, "file" in _protocols(found[0]), lambda: found)
 
     @property
-    def is_local(self) -> bool:
-        return "file" in _protocols(self.filesystem)
+    def filesystem(self) -> Any:
+        return self._reached()[0]
+
+    @property
+    def root(self) -> str:
+        return self._reached()[1]
 
     def write_whole(self, path: str, write: Callable[[Any], None]) -> int:
         """Let `write` fill a file that then appears at `path`; returns its bytes.
@@ -87,17 +93,20 @@ class Files:
         self.write_whole(PROBE, lambda sink: sink.write(b""))
         self.delete(PROBE)
 
+    def insist_on_use(self) -> None:
+        """OSError or ValueError where there is no way to an object store now, or a folder cannot be written to."""
+        self._reached()
+        if self.is_local:
+            self.insist_on_writable()
+
     def delete_abandoned(self, before_seconds: float) -> None:
         """What writers that died left of files that never were whole, if last written before then (since 1970)."""
         if not self.is_local:
             return
-        for path, about in self.filesystem.find(self.root, detail=True).items():
-            if (
-                posixpath.basename(path).startswith(".")
-                and path.endswith(TEMPORARY)
-                and about["mtime"] < before_seconds
-            ):
-                self.filesystem.rm(path)
+        for folder, _, names in os.walk(self.root):
+            for name in names:
+                if name.startswith(".") and name.endswith(TEMPORARY):
+                    _delete_if_older(Path(folder, name), before_seconds)
 
     def open(self, path: str) -> Any:
         """For reading, as a context manager."""
@@ -116,12 +125,14 @@ class Files:
         return sorted(posixpath.basename(path.rstrip("/")) for path in found)
 
     def below(self, folder: str) -> Sequence[tuple[str, int]]:
-        """(path, bytes) of the whole files anywhere below `folder`."""
+        """(path, bytes) of the whole files anywhere below `folder`; none when it is not there.
+
+        OSError where a folder cannot be listed: nobody knows then what is in it.
+        """
         self.filesystem.invalidate_cache()
-        found = self.filesystem.find(self._full(folder), detail=True)
         return [
-            (posixpath.relpath(path, self.root), int(about["size"] or 0))
-            for path, about in found.items()
+            (posixpath.relpath(path, self.root), size)
+            for path, size in _files_below(self.filesystem, self._full(folder))
             if not posixpath.basename(path).startswith(".")
         ]
 
@@ -134,6 +145,39 @@ class Files:
 
     def _full(self, path: str) -> str:
         return posixpath.join(self.root, path)
+
+
+def _arrow(url: str) -> tuple[Any, str]:
+    """By pyarrow itself, which asks Amazon for a bucket's region."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "s3" and _endpoint():
+        return ArrowFSWrapper(_own_s3(_endpoint())), rest
+    filesystem, path = fs.FileSystem.from_uri(url)
+    return ArrowFSWrapper(filesystem), path
+
+
+def _files_below(filesystem: Any, folder: str) -> Iterator[tuple[str, int]]:
+    """As `find` of fsspec, which leaves out what it cannot list."""
+    if isinstance(filesystem, ArrowFSWrapper):  # in as few requests as there can be
+        for info in filesystem.fs.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True)):
+            if info.is_file:
+                yield info.path, info.size
+        return
+    try:
+        found = filesystem.ls(folder, detail=True)
+    except FileNotFoundError:
+        return
+    for about in found:
+        if about["type"] != "directory":
+            yield about["name"], int(about["size"] or 0)
+        elif about["name"].rstrip("/") != folder.rstrip("/"):  # which some object stores list in itself
+            yield from _files_below(filesystem, about["name"])
+
+
+def _delete_if_older(path: Path, before_seconds: float) -> None:
+    with suppress(FileNotFoundError):  # its writer is done with it
+        if path.stat().st_mtime < before_seconds:
+            path.unlink()
 
 
 def _endpoint() -> str:

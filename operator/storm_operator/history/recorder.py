@@ -197,7 +197,7 @@ class Recorder:
         return None
 
     def _tell(self, obstacle: Exception) -> None:
-        words = f"history: not written to {self._store.files.root}: {type(obstacle).__name__}: {obstacle}"
+        words = f"history: not written to {self._store.files.place}: {type(obstacle).__name__}: {obstacle}"
         if isinstance(obstacle, NotPublished):
             words = f"history: {obstacle}"
         if words != self._obstacle:

@@ -13,14 +13,15 @@ BYTES_PER_GIGABYTE = 1_000_000_000
 
 
 def start(settings: HistorySettings, nimbus: str, say: Say, insist: bool = False) -> Recorder:
-    """A recorder at work. OSError or ValueError when the place cannot be used.
+    """A recorder at work. OSError or ValueError when the place can never be used.
 
-    With `insist` also where nothing can be written to a folder now: else that is tried again with each period.
+    With `insist` also where a folder cannot be written to now, or an object store not be reached: else that is tried
+    again with each period.
     """
     limits = Limits(keep_bytes=round(settings.keep_gigabytes * BYTES_PER_GIGABYTE), keep_days=settings.keep_days)
     store = HistoryStore.at(settings.root, settings.cluster or nimbus, new_run_id(), limits)
-    if insist and store.files.is_local:
-        store.files.insist_on_writable()
+    if insist:
+        store.files.insist_on_use()
     return Recorder(store, say)
 
 

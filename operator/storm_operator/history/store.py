@@ -117,7 +117,7 @@ class HistoryStore:
             failure = self._publish_failure()
         if failure is not None:
             raise NotPublished(
-                f"kept below {OPEN} in {self.files.root}, not published yet: {type(failure).__name__}: {failure}"
+                f"kept below {OPEN} in {self.files.place}, not published yet: {type(failure).__name__}: {failure}"
             ) from failure
 
     def _publish_failure(self) -> Exception | None:

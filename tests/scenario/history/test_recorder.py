@@ -231,7 +231,7 @@ def test_nothing_is_said_to_be_written_again_where_nothing_was(reports: list[Pas
     for report in reports[:2]:
         recorder.on_pass(report)
     recorder.close()
-    assert [words.split(":")[1] for words in said] == [f" not written to {store.files.root}"]
+    assert [words.split(":")[1] for words in said] == [f" not written to {store.files.place}"]
 
 
 class UnpublishableStore(HistoryStore):
@@ -261,7 +261,7 @@ def test_what_is_kept_and_only_not_published_yet_is_not_lost(reports: list[PassR
     assert (recorder.written, recorder.lost) == (len(reports), 0)
     assert [row["dropped_before"] for row in rows(tmp_path, "periods")] == [0] * len(reports)
     assert len(rows(tmp_path, "plans")) == 1
-    why = f"history: kept below _open in {store.files.root}, not published yet: OSError: no space left on device"
+    why = f"history: kept below _open in {store.files.place}, not published yet: OSError: no space left on device"
     assert said == [why, "history: written again"]
 
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
+from fsspec.implementations.arrow import ArrowFSWrapper
+from fsspec.implementations.local import LocalFileSystem
+from pyarrow import fs
 
-from storm_operator.core.history_tables import FORECASTS
+from storm_operator.core.decision import Hold, HoldReason
+from storm_operator.core.history_tables import DECISIONS, FORECASTS
+from storm_operator.history import files as files_module
 from storm_operator.history.files import Files
 from storm_operator.history.recorder import Recorder
+from storm_operator.history.settings import HistorySettings, recorder_or_none
 from storm_operator.history.store import HistoryStore, NotPublished
 from storm_operator.loop_ports import PassReport
 
@@ -108,10 +116,78 @@ def test_a_store_that_was_away_at_the_start_is_asked_again_when_it_is_back(tmp_p
     recorder.close()
     assert published(tmp_path) == [0.0]
     assert said == [
-        f"history: not written to {store.files.root}: OSError: no answer",
+        f"history: not written to {store.files.place}: OSError: no answer",
         "history: written again",
         "history: what an earlier recorder had not published is published now",
     ]
+
+
+class Unlisted(fs.FSSpecHandler):  # type: ignore[misc]
+    """An object store, or what stands for it, that lists nothing for a moment."""
+
+    def get_file_info_selector(self, selector: Any) -> Any:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def lists_nothing(self: LocalFileSystem, path: str, detail: bool = False, **_: Any) -> Any:
+    raise OSError(errno.EIO, "Input/output error", path)
+
+
+@pytest.mark.parametrize("is_local", [True, False], ids=["a folder", "an object store"])
+def test_what_cannot_be_listed_is_not_taken_for_gone(
+    is_local: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = HistoryStore.at(str(tmp_path), "blue", "r1")
+    keep(store, 0)
+    reachable = store.files
+    with monkeypatch.context() as patch:
+        if is_local:
+            patch.setattr(LocalFileSystem, "ls", lists_nothing)
+        else:
+            away = ArrowFSWrapper(fs.PyFileSystem(Unlisted(LocalFileSystem())))
+            store.files = Files("s3://bucket", False, lambda: (away, str(tmp_path)))
+        with pytest.raises(OSError, match="Input/output"):
+            store.publish()
+        store.files = reachable
+    keep(store, 1)
+    store.publish()
+    assert published(tmp_path) == [0.0, 1.0]
+
+
+def test_an_object_store_that_is_away_at_the_start_is_recorded_to_when_it_can_be_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_back = threading.Event()
+
+    class Amazon:
+        """Is asked for the bucket's region."""
+
+        @staticmethod
+        def from_uri(_: str) -> tuple[Any, str]:
+            if not is_back.is_set():
+                raise OSError("no answer")
+            return fs.PyFileSystem(fs.FSSpecHandler(LocalFileSystem(auto_mkdir=True))), str(tmp_path)
+
+    monkeypatch.setattr(files_module, "fs", SimpleNamespace(**{**vars(fs), "FileSystem": Amazon}))
+    said: list[str] = []
+    recorder = recorder_or_none(HistorySettings("s3://bucket/recorded"), "nimbus:6627", said.append)
+    assert isinstance(recorder, Recorder)
+    hold = ((), Hold(HoldReason.CLUSTER_UNREACHABLE, "Nimbus is away"))
+    recorder.on_pass(PassReport(FIRST_SECONDS, None, None, (hold,)))
+    while recorder.written + recorder.lost < 1:
+        threading.Event().wait(0.01)
+    is_back.set()
+    recorder.on_pass(PassReport(FIRST_SECONDS + 10.0, None, None, (hold,)))
+    recorder.close()
+    assert said == ["history: not written to s3://bucket/recorded: OSError: no answer", "history: written again"]
+    assert (recorder.written, recorder.lost) == (1, 1)
+    assert len(list((tmp_path / DECISIONS.name).rglob("*.parquet"))) == 1
+
+
+def test_a_place_that_can_never_be_one_is_refused_at_the_start() -> None:
+    said: list[str] = []
+    assert recorder_or_none(HistorySettings("nowhere://bucket"), "nimbus:6627", said.append) is None
+    assert said[0].startswith("nimbus:6627: no history is recorded: 'nowhere://bucket' cannot be written to: ")
 
 
 def test_a_broken_period_is_no_obstacle_to_what_is_written(tmp_path: Path) -> None:

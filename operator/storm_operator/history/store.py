@@ -13,9 +13,11 @@ Where it was cut short while periods were being deleted, some are published twic
 
 from __future__ import annotations
 
+import math
 import posixpath
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -33,6 +35,13 @@ OPEN = "_open"
 COMPRESSION_LEVEL = 3
 ABANDONED_SECONDS = 86_400.0
 """Nobody writes on one file for so long."""
+AT_ONCE = 8
+"""Files that are read or deleted: an object store's answers each take their time."""
+AGREEING_DATES = 2
+USUAL_DAYS = 4
+"""A date that has not so many others within so many days before it may be that of a clock that is wrong."""
+PRUNED_SHARE = 0.01
+"""Of what is kept at most, in bytes: so much more is published before it is looked at again on the same day."""
 
 
 class NotPublished(Exception):
@@ -70,6 +79,8 @@ class HistoryStore:
     _open_bytes: int = 0
     _parts: int = 0
     _dates: set[str] = field(default_factory=set)
+    _pruned_for: str = ""
+    _published_since: int = 0
 
     @classmethod
     def at(
@@ -140,42 +151,72 @@ class HistoryStore:
         self._open_since_seconds, self._open_bytes = None, 0
         self._dates.clear()
         if newest is not None:
-            self.prune(min(newest, _date(self.clock())))  # a clock that jumped ahead would make all else old
+            self._prune_if_due(min(newest, _date(self.clock())))
         _insist_on_all(unreadable)
 
+    def _prune_if_due(self, newest_date: str) -> None:
+        """Once for a date: to look at all that there is takes an object store a while."""
+        most = self.limits.keep_bytes
+        is_more = most is not None and self._published_since > PRUNED_SHARE * most
+        if newest_date != self._pruned_for or is_more:
+            self.prune(newest_date)
+            self._pruned_for, self._published_since = newest_date, 0
+
     def prune(self, newest_date: str) -> int:
-        """Delete the oldest files beyond age (counted from `newest_date`) and size; returns how many went."""
-        published = self._published()
+        """Delete the oldest files beyond age (counted from `newest_date`) and size; returns how many went.
+
+        A clock that is wrong for a while makes nothing old: a `newest_date` far beyond all others does not count.
+        """
+        if self.limits.keep_bytes is None and self.limits.keep_days is None:
+            return 0
+        days = self._published_days()
+        oldest = self._oldest_kept(_sure_date(newest_date, days))
+        most = math.inf if self.limits.keep_bytes is None else self.limits.keep_bytes
+        beyond = sum(day.bytes for day in days.values()) - most
         gone = 0
-        total = sum(size for _, _, size in published)
-        oldest = self._oldest_kept(newest_date)
-        for date, path, size in published:
+        for date, day in sorted(days.items()):
             too_old = oldest is not None and date < oldest
-            too_much = self.limits.keep_bytes is not None and total > self.limits.keep_bytes
-            if not (too_old or too_much):
+            if not (too_old or beyond > 0):
                 break
-            self.files.delete(path)
-            total -= size
-            gone += 1
+            if too_old or beyond >= day.bytes:
+                for folder in sorted(day.folders):
+                    self.files.delete(folder)
+                gone += day.files
+            else:
+                gone += self._delete_oldest(day, beyond)
+            beyond -= day.bytes
         return gone
+
+    def _delete_oldest(self, day: _Day, least_bytes: float) -> int:
+        """Files of a date, of large tables last, until so many bytes are gone; returns how many files those were."""
+        found = [file for folder in day.folders for file in self.files.below(folder)]
+        chosen: list[str] = []
+        for path, size in sorted(found, key=lambda one: (posixpath.basename(one[0]), one[0])):
+            if least_bytes <= 0:
+                break
+            chosen.append(path)
+            least_bytes -= size
+        _at_once(self.files.delete, chosen)
+        return len(chosen)
 
     def _oldest_kept(self, newest_date: str) -> str | None:
         if self.limits.keep_days is None:
             return None
-        newest = datetime.fromisoformat(newest_date).replace(tzinfo=UTC)
         try:
-            return f"{newest - timedelta(days=self.limits.keep_days):%Y-%m-%d}"
+            return f"{_midnight(newest_date) - timedelta(days=self.limits.keep_days):%Y-%m-%d}"
         except OverflowError:  # longer than there are dates
             return None
 
-    def _published(self) -> list[tuple[str, str, int]]:
-        """(date, path, bytes) of all published files of this cluster, oldest date first, large tables last in it."""
-        found = []
+    def _published_days(self) -> dict[str, _Day]:
+        """What is published of this cluster, by date."""
+        days: dict[str, _Day] = {}
         for table in TABLES:
-            folder = posixpath.join(table.name, self._cluster_folder())
-            for path, size in self.files.below(folder):
-                found.append((posixpath.basename(posixpath.dirname(path)).removeprefix("date="), path, size))
-        return sorted(found, key=lambda one: (one[0], posixpath.basename(one[1]), one[1]))
+            for path, size in self.files.below(posixpath.join(table.name, self._cluster_folder())):
+                folder = posixpath.dirname(path)
+                date = posixpath.basename(folder).removeprefix("date=")
+                if _is_date(date):
+                    days.setdefault(date, _Day()).note(folder, size)
+        return days
 
     def _keep_part(self, table: Table, rows: Any, stamp: PeriodStamp) -> int:
         name = _PartName(stamp.date, _clock(stamp.period_end_seconds), f"{self._parts:07d}")
@@ -190,23 +231,30 @@ class HistoryStore:
         folder = posixpath.join(self._open_folder(), run_id)
         unreadable = []
         for table in TABLES:
-            parts = sorted(path for path, _ in self.files.below(posixpath.join(folder, table.name)))
-            for paths in _by_date(parts).values():
-                unreadable += self._publish_parts(table, run_id, paths)
-        # Its recorder may be about to end, and have written more meanwhile; or be of a version with more tables.
-        if not self.files.below(folder):
+            of_table = posixpath.join(folder, table.name)
+            parts = _by_date(sorted(path for path, _ in self.files.below(of_table)))
+            for paths in parts.values():
+                sound = self._publish_parts(table, run_id, paths)
+                # Another recorder may be about to end, and have written more meanwhile.
+                if run_id == self.run_id and len(parts) == 1 and len(sound) == len(paths):
+                    self.files.delete(of_table)
+                else:
+                    _at_once(self.files.delete, sound)
+                unreadable += [path for path in paths if path not in sound]
+        if not self.files.below(folder):  # what it wrote meanwhile, or a version with more tables
             self.files.delete(folder)
         return unreadable
 
     def _publish_parts(self, table: Table, run_id: str, paths: list[str]) -> list[str]:
-        parts = {path: rows for path in paths if (rows := self._read_part(path)) is not None}
+        """Publish parts of one date as one file; returns those that could be read."""
+        parts = {
+            path: rows for path, rows in zip(paths, _at_once(self._read_part, paths), strict=True) if rows is not None
+        }
         sound = list(parts)
         if sound:
             names = _PartName.of(sound[0]), _PartName.of(sound[-1])
             self._publish_rows(table, run_id, *names, parts.values())
-        for path in sound:
-            self.files.delete(path)
-        return [path for path in paths if path not in parts]
+        return sound
 
     def _publish_rows(self, table: Table, run_id: str, first: _PartName, last: _PartName, parts: Iterable[Any]) -> None:
         name = f"{first.clock}-{quote(run_id, safe='')}-{first.number}-{last.number}.parquet"
@@ -215,7 +263,7 @@ class HistoryStore:
             self.left_alone += 1
             return
         rows = pa.concat_tables(parts, promote_options="default")
-        self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink))
+        self._published_since += self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink))
 
     def _read_part(self, path: str) -> Any | None:
         """Its rows; None where it is broken. That its bytes cannot be had is no fault of its own, and an error."""
@@ -252,6 +300,20 @@ def _insist_on_all(unreadable: list[str]) -> None:
         raise NotPublished(f"not published, and left as it is: {unreadable[0]}{others} cannot be read as Parquet")
 
 
+@dataclass(slots=True)
+class _Day:
+    """How much is published of a date, and where."""
+
+    folders: set[str] = field(default_factory=set)
+    files: int = 0
+    bytes: int = 0
+
+    def note(self, folder: str, size: int) -> None:
+        self.folders.add(folder)
+        self.files += 1
+        self.bytes += size
+
+
 @dataclass(frozen=True, slots=True)
 class _PartName:
     """`2026-01-31T120000-0000042.parquet`: when its period ended, and its number among those of its run."""
@@ -275,6 +337,31 @@ def _by_date(parts: Iterable[str]) -> dict[str, list[str]]:
     for path in parts:
         found.setdefault(_PartName.of(path).date, []).append(path)
     return found
+
+
+def _at_once(act: Callable[[str], Any], paths: Sequence[str]) -> list[Any]:
+    """What `act` returns of each of them."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(act, paths))
+
+
+def _sure_date(newest: str, dates: Iterable[str]) -> str:
+    """What days are counted from: `newest`, or an earlier date while there are too few others close before it."""
+    earlier = sorted(date for date in dates if date < newest)[-AGREEING_DATES:]
+    if not earlier or _midnight(newest) - _midnight(earlier[0]) <= timedelta(days=USUAL_DAYS):
+        return newest
+    return earlier[0]
+
+
+def _midnight(date: str) -> datetime:
+    return datetime.fromisoformat(date).replace(tzinfo=UTC)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return f"{_midnight(text):%Y-%m-%d}" == text
+    except ValueError:
+        return False
 
 
 def _date(seconds: float) -> str:

@@ -366,9 +366,13 @@ def test_what_is_kept_longer_than_there_are_dates_is_kept_for_ever(days: float, 
 
 
 def _write_day(store: HistoryStore, day: int) -> None:
-    columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [1.0]}
-    store.write(DAY_ONE_SECONDS + DAY_SECONDS * (day - 1) + 60.0, 10.0, {FORECASTS: columns})
+    _write_at(store, DAY_ONE_SECONDS + DAY_SECONDS * (day - 1) + 60.0)
     store.publish()
+
+
+def _write_at(store: HistoryStore, ended_at: float) -> None:
+    columns = {"topology_id": ["t"], "component": ["c"], "arrivals_per_second": [1.0]}
+    store.write(ended_at, 10.0, {FORECASTS: columns})
 
 
 def test_a_clock_that_jumped_ahead_makes_no_day_old(tmp_path: Path) -> None:
@@ -379,6 +383,30 @@ def test_a_clock_that_jumped_ahead_makes_no_day_old(tmp_path: Path) -> None:
         store.write(ended_at, 10.0, {FORECASTS: columns})
     store.publish()
     assert len(rows(tmp_path, FORECASTS.name)) == 3
+
+
+@pytest.mark.parametrize("wrong_at", [2.5 * DAY_SECONDS, 3.0 * DAY_SECONDS - 700.0], ids=["noon", "midnight"])
+def test_a_clock_that_is_wrong_for_a_while_makes_no_day_old(wrong_at: float, tmp_path: Path) -> None:
+    now, ahead = DAY_ONE_SECONDS + wrong_at, 0.0
+    store = HistoryStore.at(str(tmp_path), "blue", "r1", Limits(keep_days=2.0), clock=lambda: now + ahead)
+    for day in (1, 2, 3):
+        _write_day(store, day)
+    for ahead in (500.0 * DAY_SECONDS, 0.0):
+        for _ in range(140):
+            now += 10.0
+            _write_at(store, now + ahead)
+    store.publish()
+    assert {"date=2026-01-02", "date=2026-01-03"} <= {path.parent.name for path in tmp_path.rglob("*.parquet")}
+
+
+def test_after_a_long_time_away_days_are_old_as_soon_as_the_date_is_sure(tmp_path: Path) -> None:
+    now = DAY_ONE_SECONDS + 500.0 * DAY_SECONDS
+    store = HistoryStore.at(str(tmp_path), "blue", "r1", Limits(keep_days=100.0), clock=lambda: now)
+    found = []
+    for day in (1, 2, 401, 402, 403):
+        _write_day(store, day)
+        found.append(len(rows(tmp_path, FORECASTS.name)))
+    assert found == [1, 2, 3, 4, 3]
 
 
 def test_what_is_old_is_so_by_the_time_that_the_store_is_told(tmp_path: Path) -> None:

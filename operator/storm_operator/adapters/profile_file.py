@@ -10,6 +10,9 @@ from storm_operator.core.learned_profile import NoProfile, ProfileReading
 from storm_operator.core.learned_profile_json import read_profile
 from storm_operator.core.topology_spec import TopologySpec
 
+IS_NO_PROFILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError, UnicodeDecodeError)
+"""Errors that say what is there; others say that nobody knows."""
+
 
 @dataclass(slots=True)
 class ProfileFile:
@@ -33,5 +36,7 @@ class ProfileFile:
                 self._version = version
         except (OSError, UnicodeDecodeError) as error:
             self._version = None
-            return NoProfile(f"{self.path.name} cannot be read: {error}")
+            # A disk that does not answer takes nothing back: what was read is valid for as long as it says itself.
+            if isinstance(error, IS_NO_PROFILE) or isinstance(self._reading, NoProfile):
+                self._reading = NoProfile(f"{self.path.name} cannot be read: {error}")
         return self._reading

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.errors import AdapterError, SubmissionError
 from storm_operator.core.learned_profile import NoProfile, ProfileReading
 from storm_operator.core.learned_profile_json import read_profile
 from storm_operator.core.topology_spec import ConfigMapKey, TopologySpec
@@ -23,9 +23,9 @@ Place = tuple[str, ConfigMapKey]
 class ProfileMaps:
     """Implements `loop_ports.ProfileSource` for one Storm cluster.
 
-    `text_of` gives one key of a ConfigMap by namespace, name, key and the field that names it, and raises
-    `AdapterError`. `namespace_of` gives a topology's namespace by its name. `default` is where to look for topologies
-    that name no ConfigMap of their own.
+    `text_of` gives one key of a ConfigMap by namespace, name, key and the field that names it. It raises
+    `SubmissionError` where there is none, and another `AdapterError` where that is not known. `namespace_of` gives a
+    topology's namespace by its name. `default` is where to look for topologies that name no ConfigMap of their own.
     """
 
     cluster: str
@@ -53,8 +53,11 @@ class ProfileMaps:
         new_text = None
         try:
             new_text = self.text_of(namespace, at.name, at.key, "learned profile")
-        except AdapterError as error:
+        except SubmissionError as error:
             reading = NoProfile(str(error))
+        except AdapterError as error:
+            # What was read is valid for as long as it says itself. Asked again by the next pass.
+            return reading if text is not None else NoProfile(str(error))
         else:
             if new_text != text:
                 reading = read_profile(new_text, f"{at.key} of ConfigMap {namespace}/{at.name}")

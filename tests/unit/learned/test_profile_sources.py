@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from learned_profiles import CLUSTER, profile, season
-from storm_operator.adapters.errors import SubmissionError
+from storm_operator.adapters.errors import AdapterError, SubmissionError
 from storm_operator.adapters.profile_file import ProfileFile
 from storm_operator.core.learned_profile import LearnedProfile, NoProfile
 from storm_operator.core.learned_profile_json import dump_profile
@@ -41,6 +44,27 @@ def test_a_file_is_followed(tmp_path: Path) -> None:
     assert isinstance(source.read(SPECS)["words"], NoProfile)
 
 
+def test_a_disk_that_does_not_answer_takes_no_profile_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text(dump_profile(FIRST))
+    source = ProfileFile(path, CLUSTER)
+
+    def no_answer(_: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", no_answer)
+        never_read = source.read(SPECS)["words"]
+    assert isinstance(never_read, NoProfile)
+    assert "Input/output error" in never_read.reason
+    assert source.read(SPECS)["words"] == FIRST
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", no_answer)
+        assert source.read(SPECS)["words"] == FIRST
+    path.unlink()
+    assert isinstance(source.read(SPECS)["words"], NoProfile)
+
+
 class Maps:
     """ConfigMaps by (namespace, name, key), and how often they were asked for."""
 
@@ -48,9 +72,12 @@ class Maps:
         self.texts: dict[tuple[str, str, str], str] = {}
         self.asked = 0
         self.now = 1000.0
+        self.answers = True
 
     def text(self, namespace: str, name: str, key: str, field: str) -> str:
         self.asked += 1
+        if not self.answers:
+            raise AdapterError("the Kubernetes API does not answer")
         if (namespace, name, key) not in self.texts:
             raise SubmissionError(f"{field}: there is no ConfigMap {name} in {namespace}")
         return self.texts[namespace, name, key]
@@ -76,6 +103,26 @@ def test_a_config_map_is_asked_for_once_a_minute_in_the_topologys_namespace() ->
     maps.now += REREAD_SECONDS
     assert source.read(SPECS)["words"] == SECOND
     assert maps.asked == 2
+
+
+def test_a_request_that_fails_takes_no_profile_back_and_is_made_again_by_the_next_pass() -> None:
+    maps = Maps()
+    maps.texts["ns-words", "learned", "profile.json"] = dump_profile(FIRST)
+    source = maps.source(ConfigMapKey("learned", "profile.json"))
+    found = []
+    for answers in (False, True, False, True):
+        maps.answers = answers
+        found.append(source.read(SPECS)["words"])
+        maps.now += 0.6 * REREAD_SECONDS
+    assert isinstance(found[0], NoProfile)
+    assert "does not answer" in found[0].reason
+    assert found[1:] == [FIRST, FIRST, FIRST]
+    maps.texts["ns-words", "learned", "profile.json"] = dump_profile(SECOND)
+    maps.now += REREAD_SECONDS
+    maps.answers = False
+    assert source.read(SPECS)["words"] == FIRST
+    maps.answers = True
+    assert source.read(SPECS)["words"] == SECOND
 
 
 def test_a_topologys_own_config_map_goes_before_the_default() -> None:

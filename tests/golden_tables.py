@@ -20,7 +20,7 @@ from storm_pipeline.jobs import evaluate, profile
 from storm_pipeline.jobs.ingest import Intake
 from storm_pipeline.jobs.traffic import TrafficJob
 from storm_pipeline.lake import Lake, days_of, read
-from storm_pipeline.schemas import GAPS, HEAVIEST_PAIRS, KEY_SKEW, QUALITY, SILVER, TRAFFIC, TRAFFIC_SHARE, DerivedTable
+from storm_pipeline.schemas import GAPS, HEAVIEST_PAIRS, KEY_SKEW, QUALITY, TRAFFIC, TRAFFIC_SHARE, DerivedTable
 from storm_pipeline.spark import SparkSettings, open_session
 from storm_pipeline.transforms.effects import Around
 from tiny_spark import TINY_FRAMES
@@ -58,7 +58,7 @@ def made_of_recorded(spark: SparkSession, folder: Path) -> Mapping[str, Rows]:
     lake = Lake(str(folder), str(RECORDED))
     Intake(lake, now=AFTERWARDS).run(spark, lambda *_: None)
     job = TrafficJob(spark, lake, HEAVIEST, WINDOWS)
-    for day in days_of(spark, lake.silver("pairs"), SILVER["pairs"], CLUSTER):
+    for day in days_of(spark, lake.silver("pairs"), CLUSTER):
         job.do_day(day, lambda _: None)
     profile.run(spark, lake, CLUSTER)
     evaluate.run(spark, lake, CLUSTER, AROUND)

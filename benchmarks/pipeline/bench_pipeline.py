@@ -107,13 +107,13 @@ def ingest(folder: Path) -> Answer:
 def tables(folder: Path) -> Answer:
     from storm_pipeline.jobs.traffic import TrafficJob
     from storm_pipeline.lake import Lake, days_of, read
-    from storm_pipeline.schemas import SILVER, TRAFFIC
+    from storm_pipeline.schemas import TRAFFIC
     from storm_pipeline.spark import open_session
 
     spark = open_session("bench", spark_settings())
     job = TrafficJob(spark, Lake(str(folder)))
     started()
-    for day in days_of(spark, job.lake.silver("pairs"), SILVER["pairs"]):
+    for day in days_of(spark, job.lake.silver("pairs")):
         job.do_day(day, lambda _: None)
     ended()
     rows = read(spark, job.lake.gold("traffic_executor"), TRAFFIC["executor"]).where("window = '1 minute'")

@@ -189,11 +189,28 @@ def _skipping(table: DerivedTable) -> dict[str, str]:
     return {"delta.dataSkippingStatsColumns": ",".join(times)} if times else {}
 
 
-def days_of(spark: SparkSession, path: str, table: DerivedTable, cluster: str | None = None) -> tuple[Day, ...]:
-    """The days that the table has rows of, sorted; read from its partitions."""
-    rows = read(spark, path, table).select(CLUSTER, DATE).distinct().collect()
-    days = {Day(row[CLUSTER], row[DATE]) for row in rows}
+def days_of(spark: SparkSession, path: str, cluster: str | None = None) -> tuple[Day, ...]:
+    """The days that the table has rows of, sorted; read from its log.
+
+    Of the table itself Spark would open each file, to see how many rows it has.
+    """
+    if not exists(spark, path):
+        return ()
+    partition = f.col("partitionValues")
+    found = _files_of(spark, path).select(partition[CLUSTER].alias(CLUSTER), partition[DATE].cast("date").alias(DATE))
+    days = {Day(row[CLUSTER], row[DATE]) for row in found.distinct().collect()}
     return tuple(sorted((day for day in days if cluster in (None, day.cluster)), key=lambda d: (d.cluster, d.date)))
+
+
+def delta_log(spark: SparkSession, path: str) -> Any:
+    """Delta's own view of the table at `path`."""
+    return spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)  # type: ignore[union-attr]
+
+
+def _files_of(spark: SparkSession, path: str) -> DataFrame:
+    """What Delta knows of each file that the table has now."""
+    none = spark._jvm.scala.Option.empty()  # type: ignore[union-attr]
+    return DataFrame(delta_log(spark, path).update(False, none, none).allFiles().toDF(), spark)
 
 
 def newest_dates(days: Iterable[Day]) -> dict[str, date]:

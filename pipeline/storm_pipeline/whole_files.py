@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from pyspark.sql import SparkSession
 
-from storm_pipeline.lake import prepare
+from storm_pipeline.lake import delta_log, prepare
 from storm_pipeline.schemas import CLUSTER, DATE, DerivedTable
 
 COPIES_AT_ONCE = 8
@@ -53,7 +53,7 @@ def take_over(
     if not files:
         return
     prepare(spark, path, table)
-    transaction = _delta(spark).DeltaLog.forTable(_java_session(spark), path).startTransaction()
+    transaction = delta_log(spark, path).startTransaction()
     if transaction.txnVersion(writer) >= batch:
         return
     names = [f"{_folder(file)}/whole-{writer}-{batch}-{number}.parquet" for number, file in enumerate(files)]
@@ -121,7 +121,3 @@ def _hadoop(spark: SparkSession) -> Any:
 
 def _delta(spark: SparkSession) -> Any:
     return spark._jvm.org.apache.spark.sql.delta  # type: ignore[union-attr]
-
-
-def _java_session(spark: SparkSession) -> Any:
-    return spark._jsparkSession

@@ -41,7 +41,7 @@ def test_a_day_is_replaced_and_the_others_stay(spark: SparkSession, tmp_path: Pa
     for _ in range(2):
         replace_day(frame(spark, ("c", 3.0, "it's", MONDAY)), path, TABLE, Day("it's", MONDAY))
     assert contents(spark, path) == [("b", 2.0, "it's", TUESDAY), ("c", 3.0, "it's", MONDAY)]
-    assert days_of(spark, path, TABLE) == (Day("it's", MONDAY), Day("it's", TUESDAY))
+    assert days_of(spark, path) == (Day("it's", MONDAY), Day("it's", TUESDAY))
 
 
 def test_an_older_table_gets_the_column_that_is_new(spark: SparkSession, tmp_path: Path) -> None:

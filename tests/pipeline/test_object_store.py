@@ -89,7 +89,7 @@ def test_traffic_effects_and_settings_are_found_in_an_object_store(
     fs.copy_files(f"{here.root}/silver", f"{bucket}/lake/silver")
     lake = lake_at(f"{bucket}/lake")
     pairs = SILVER["pairs"]
-    for day in days_of(spark, lake.silver(pairs.name), pairs):
+    for day in days_of(spark, lake.silver(pairs.name)):
         TrafficJob(spark, lake).do_day(day, lambda _: None)
     minutes = read(spark, lake.gold("traffic_executor"), TRAFFIC["executor"]).where("window = '1 minute'")
     recorded = read(spark, here.silver(pairs.name), pairs).selectExpr("sum(tuples_per_second * period_seconds)")

@@ -138,6 +138,17 @@ def test_of_more_hours_than_were_recorded_those_that_were_are_replayed(spark: Sp
     assert recording.ended_at_seconds == pytest.approx(BEGAN + 10 * PERIOD_SECONDS)
 
 
+def test_days_that_are_not_replayed_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    passes = [seen(n, (chain(),)) for n in (*range(1, 5), *range(8641, 8651))]
+    lake = lake_of_passes(spark, tmp_path, passes, READ)
+    of_the_day_before = list((tmp_path / "silver").rglob("date=2027-01-15/*.parquet"))
+    assert {path.parents[2].name for path in of_the_day_before} == {table.name for table in READ}
+    for path in of_the_day_before:
+        path.unlink()
+    recording = read_recording(spark, lake, CLUSTER, 10 * PERIOD_SECONDS / 3600.0)
+    assert recording.seconds == pytest.approx(10 * PERIOD_SECONDS)
+
+
 @dataclass(slots=True)
 class Heard:
     passes: list[PassReport] = field(default_factory=list)

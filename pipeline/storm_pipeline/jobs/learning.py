@@ -91,7 +91,7 @@ def clusters_of(spark: SparkSession, lake: Lake, wanted: str | None) -> tuple[st
 
 def bounds_of(spark: SparkSession, lake: Lake, wanted: str | None, dates: Dates) -> dict[str, Bounds]:
     """What `dates` choose of the history of each cluster of which they choose anything; a usage error if of none."""
-    days = days_of(spark, lake.silver("executors"), SILVER["executors"])
+    days = days_of(spark, lake.silver("executors"))
     there = newest_dates(days)
     chosen = {day.cluster for day in within(days, dates)}
     found = {name: dates.of(newest) for name, newest in there.items() if wanted in (None, name) and name in chosen}

@@ -132,7 +132,7 @@ def traffic(
     with spark_job("traffic", settings_of(master, heap, off_heap, conf), console, tables, sources=read_rows) as spark:
         job = TrafficJob(spark, tables, heaviest_pairs)
         ledger = job.ledger()
-        chosen = within(days_of(spark, job.lake.silver("pairs"), SILVER["pairs"], cluster), dates)
+        chosen = within(days_of(spark, job.lake.silver("pairs"), cluster), dates)
         if not chosen:
             clusters_of(spark, tables, cluster)  # ends the job where there is no such cluster
         due += [day for day in chosen if again or ledger.is_due(day)]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from storm_operator.core.model import ACKER_COMPONENT
 from storm_pipeline.jobs.learning import silver
-from storm_pipeline.lake import Lake
+from storm_pipeline.lake import Lake, days_of
 from storm_pipeline.transforms.components import COST_PER_TUPLE, component_periods
 from storm_pipeline.transforms.traffic import stream_groupings
 from storm_pipeline.tuning.lives import Loads, absences, loads_by_name, newest_lives, with_absences
@@ -33,31 +33,36 @@ Within = Callable[[str], DataFrame]
 """The rows of a silver table within the time that is replayed."""
 
 
-def recorded(
-    spark: SparkSession, lake: Lake, cluster: str, hours: float, until: datetime | None = None
-) -> tuple[float, Within]:
-    """When the time that `read_recording` takes begins, in seconds since 1970, and what there is of it."""
-    executors = silver(spark, lake, "executors", cluster)
-    end = until or executors.agg(f.max("period_end")).first()[0]  # type: ignore[index]
-    if end is None:
-        raise InvalidRecording(f"there is no cleaned history of cluster {cluster!r}")
-    first = end.timestamp() - hours * 3600.0
+def recorded(spark: SparkSession, lake: Lake, cluster: str, hours: float) -> tuple[float, Within]:
+    """When the time that `read_recording` takes begins, in seconds since 1970, and what there is of it.
+
+    Of a long history it opens no other files than those of these dates and times.
+    """
+    last = _newest_period(spark, lake, cluster)
+    first = datetime.fromtimestamp(last.timestamp() - hours * 3600.0, UTC)
+    is_within = (f.col("period_end") > f.lit(first)) & (f.col("period_end") <= f.lit(last))
 
     def within(table: str) -> DataFrame:
-        at = f.unix_micros("period_end") / 1e6
-        return silver(spark, lake, table, cluster).where((at > first) & (at <= end.timestamp()))
+        return silver(spark, lake, table, cluster, first.date(), last.date()).where(is_within)
 
-    return first, within
+    return first.timestamp(), within
 
 
-def read_recording(
-    spark: SparkSession, lake: Lake, cluster: str, hours: float, until: datetime | None = None
-) -> Recording:
-    """The last `hours` before `until` (None: the newest period), or what was recorded of them.
+def _newest_period(spark: SparkSession, lake: Lake, cluster: str) -> datetime:
+    days = days_of(spark, lake.silver("executors"), cluster)
+    if not days:
+        raise InvalidRecording(f"there is no cleaned history of cluster {cluster!r}")
+    newest = silver(spark, lake, "executors", cluster, days[-1].date, days[-1].date)
+    microseconds = newest.agg(f.max(f.unix_micros("period_end"))).first()[0]  # type: ignore[index]
+    return datetime.fromtimestamp(microseconds / 1e6, UTC)
+
+
+def read_recording(spark: SparkSession, lake: Lake, cluster: str, hours: float) -> Recording:
+    """The last `hours` before the newest period, or what was recorded of them.
 
     Raises `InvalidRecording` where there is nothing.
     """
-    first, within = recorded(spark, lake, cluster, hours, until)
+    first, within = recorded(spark, lake, cluster, hours)
     began = max(first, _began(within("periods"), first))  # of what was before nobody knows the load
     executors = within("executors")
     components = component_periods(executors).cache()

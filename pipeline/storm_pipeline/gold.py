@@ -23,10 +23,12 @@ COMPONENT_PROFILE = DerivedTable(
 )
 RESTARTS = DerivedTable(
     "restarts",
-    "How long plans take until they are in force and until all moved executors run again, in seconds",
+    "How long plans take until they are in force and until all moved executors run again, in seconds: 90 where they "
+    "were not seen to run for so long. `failed_tuples` are of so many `failed_tuples_plans`; of others nobody knows",
     schema_of(
         "method text, state_moved truth, plans whole, in_force_median number, in_force_p90 number, "
-        "running_median number, running_p90 number, restarted_workers whole, failed_tuples number, cluster text"
+        "running_median number, running_p90 number, restarted_workers whole, failed_tuples number, "
+        "failed_tuples_plans whole, cluster text"
     ),
     BY_CLUSTER,
 )
@@ -73,10 +75,12 @@ PREDICTION_ERRORS = DerivedTable(
 LEAGUE = DerivedTable(
     "policy_league",
     "Policies by what their plans brought. `plans` are all that were made, also those that were only proposed, "
-    "rejected or expired; moves, restarted workers and failed tuples are of those that came into force",
+    "rejected or expired; moves, restarted workers and failed tuples are of those that came into force; of so many "
+    "`failed_tuples_plans` it is known how many failed",
     schema_of(
         "policy text, plans whole, verified whole, rolled_back whole, failed whole, latency_change_percent number, "
-        "traffic_change_percent number, moves whole, restarted_workers whole, failed_tuples number, cluster text"
+        "traffic_change_percent number, moves whole, restarted_workers whole, failed_tuples number, "
+        "failed_tuples_plans whole, cluster text"
     ),
     BY_CLUSTER,
 )

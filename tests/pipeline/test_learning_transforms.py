@@ -291,6 +291,19 @@ def test_a_plan_that_never_came_into_force_moved_and_restarted_nothing(spark: Sp
     assert (policy["plans"], policy["moves"], policy["restarted_workers"], policy["failed_tuples"]) == (3, 0, 0, None)
 
 
+def test_a_restart_whose_end_nobody_saw_is_among_the_longest(spark: SparkSession) -> None:
+    seen = [plan("Verified", plan_id=f"p-{number}", failed_tuples=5.0) for number in range(2)]
+    unseen = [
+        plan("Settling", plan_id=f"u-{number}", seconds_to_running=None, failed_tuples=None) for number in range(3)
+    ]
+    plans = spark.createDataFrame([*seen, *unseen], PLANS)
+    (times,) = restart_times(plans, spark.createDataFrame([], PLACES)).collect()
+    assert (times["plans"], times["running_median"], times["running_p90"]) == (5, 90.0, 90.0)
+    assert (times["failed_tuples"], times["failed_tuples_plans"]) == (10.0, 2)
+    (policy,) = league(plans).collect()
+    assert (policy["failed_tuples"], policy["failed_tuples_plans"]) == (10.0, 2)
+
+
 def around_a_plan(after: float, load_after: float = 100.0) -> pd.DataFrame:
     """Periods of 10 s: six before a plan at 60 s, six after all runs again at 80 s."""
     rows = []

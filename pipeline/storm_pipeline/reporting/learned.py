@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS
 from storm_pipeline.reporting.section import Known, Section, named, plain
 
 LEAST_HOURS = 6
 """Of fewer, a line by the hour says nothing."""
 MOST_SEASONS = 6
 BIN = ("hour_of_cycle", "expected_per_second", "ready_per_second")
+FAILED_OF = "Failed tuples are of as many plans as stand beside them; of the others nobody knows."
 NO_PLAN = "no plan with enough periods before and after it was put in force"
 
 
@@ -53,7 +55,8 @@ def _restarts(known: Known) -> Section:
     nothing = found.nothing("profile", "no plan was put in force")
     words = (
         "Seconds from the decision, or after a wait for approval from the beginning of the execution, to the plan in "
-        "force, and from there until all moved executors run."
+        f"force, and from there until all moved executors run: {RUNNING_TIMEOUT_SECONDS:.0f} where they were not seen "
+        f"to run for so long. {FAILED_OF}"
     )
     return Section("restarts", "How long restarts take", words, (), found.frame, nothing)
 
@@ -140,7 +143,7 @@ def _league(known: Known) -> Section:
     words = (
         "Changes are medians over plans, as the operator measured them when it verified each: mean latency of the "
         "slowest topology, against just before. Plans are all that were made; moves, restarted workers and failed "
-        "tuples are of those that came into force."
+        f"tuples are of those that came into force. {FAILED_OF}"
     )
     found = known["policy_league"]
     return Section("policy-league", "Policies", words, (), found.frame, found.nothing("evaluate", NO_PLAN))

@@ -303,10 +303,10 @@ def league(plans: DataFrame) -> DataFrame:
         return f.count(f.when(f.col("state") == state, 1))
 
     def of_those_in_force(column: str) -> Column:
-        return f.sum(f.when(f.col("in_force_at").isNotNull(), f.col(column)))
+        return f.when(f.col("in_force_at").isNotNull(), f.col(column))
 
     def counted(column: str) -> Column:
-        return f.coalesce(of_those_in_force(column), f.lit(0)).alias(column)
+        return f.coalesce(f.sum(of_those_in_force(column)), f.lit(0)).alias(column)
 
     return (
         plans.where(f.col("rollback_of").isNull() | (f.col("rollback_of") == ""))
@@ -320,6 +320,7 @@ def league(plans: DataFrame) -> DataFrame:
             f.expr(change("inter_supervisor_tuples_per_second")).alias("traffic_change_percent"),
             counted("moves"),
             counted("restarted_workers"),
-            of_those_in_force("failed_tuples").alias("failed_tuples"),
+            f.sum(of_those_in_force("failed_tuples")).alias("failed_tuples"),
+            f.count(of_those_in_force("failed_tuples")).alias("failed_tuples_plans"),
         )
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from storm_operator.core.plan_record import PlanState
+from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanState
 
 KEY = ("cluster", "topology_name", "component")
 IDLE_FRACTION = 0.05
@@ -86,9 +86,11 @@ def topology_ids() -> Column:
 def restart_times(plans: DataFrame, executors: DataFrame) -> DataFrame:
     """From one row per plan: seconds to in force and to running, by method and by whether state had to move.
 
-    `state_moved` is null where executors were not seen both before and after the plan.
+    `state_moved` is null where executors were not seen both before and after the plan. Executors that were not seen to
+    run in the time that they were given count as running at its end: it may have been later, and never earlier.
     """
-    in_force = plans.where(f.col("in_force_at").isNotNull())
+    running = f.coalesce("seconds_to_running", f.lit(RUNNING_TIMEOUT_SECONDS))
+    in_force = plans.where(f.col("in_force_at").isNotNull()).withColumn("seconds_to_running", running)
     moved = in_force.join(_state_moved(in_force, executors), ["cluster", "plan_id"], "left")
     times = {"in_force": "seconds_to_in_force", "running": "seconds_to_running"}
     return moved.groupBy("cluster", "method", "state_moved").agg(
@@ -97,6 +99,7 @@ def restart_times(plans: DataFrame, executors: DataFrame) -> DataFrame:
         *(f.expr(f"percentile({column}, 0.9)").alias(f"{name}_p90") for name, column in times.items()),
         f.sum("restarted_workers").alias("restarted_workers"),
         f.sum("failed_tuples").alias("failed_tuples"),
+        f.count("failed_tuples").alias("failed_tuples_plans"),
     )
 
 

@@ -147,7 +147,8 @@ def test_plots_show_what_the_tables_have(known: Known) -> None:
 
 
 def test_a_season_is_a_table_bin_by_bin_as_it_is_plotted(known: Known) -> None:
-    season = json.dumps({"bin_seconds": 1800.0, "expected_per_second": [10.0, 40.0], "ready_per_second": [12.0, 44.0]})
+    bins = {"expected_per_second": [10.0, 40.0], "ready_per_second": [12.0, 44.0]}
+    season = json.dumps({"cycle_seconds": 3600.0, "bin_seconds": 1800.0, **bins})
     names = {"topology_name": ["words"] * 2, "component": ["count", "split"], "forecaster": ["season", "line"]}
     frame = pd.DataFrame({**names, "season": [season, None]})
     section = by_name({**known, "seasons": replace(known["seasons"], frame=frame, total=2)})["seasons"]

@@ -83,7 +83,8 @@ def _forecasts(known: Known) -> Section:
 
 def _seasons(known: Known) -> Section:
     found = known["seasons"]
-    bins = season_bins(found.frame[found.frame["season"].notna()])
+    seasonal = found.frame[found.frame["season"].notna()]
+    bins = season_bins(seasonal)
     plots = []
     for names, own in list(bins.groupby(["topology_name", "component"], sort=False))[:MOST_SEASONS]:
         hours = own["hour_of_cycle"].tolist()
@@ -93,9 +94,17 @@ def _seasons(known: Known) -> Section:
         plots.append(
             named(figure.update_layout(title="/".join(map(str, names))), "hours into the cycle", "tuples per second")
         )
-    words = "What is learned of a day, bin by bin, and published."
+    words = f"What is learned of {_cycles(seasonal)}, bin by bin."
+    if len(seasonal) > MOST_SEASONS:
+        words += f" Plots are of the first {MOST_SEASONS} of {len(seasonal):,} components; the file beside has all."
     nothing = found.nothing("forecast", "no component has a season")
     return Section("seasons", "Loads that come again", words, plots, bins, nothing)
+
+
+def _cycles(seasonal: pd.DataFrame) -> str:
+    """How long the cycles are, in words."""
+    hours = sorted({json.loads(season)["cycle_seconds"] / 3600.0 for season in seasonal["season"]})
+    return f"a cycle of {' or '.join(f'{one:,.4g}' for one in hours)} hours" if hours else "a cycle"
 
 
 def season_bins(seasonal: pd.DataFrame) -> pd.DataFrame:

@@ -63,6 +63,15 @@ STOP_SECONDS = 30.0
 MEMORY = re.compile(r"0*[1-9]\d*[kmgt]", re.ASCII | re.IGNORECASE)
 """What Java and Spark both take: without a unit Java means bytes, and Spark not everywhere; `2gb` Java refuses."""
 
+_NUMBER = r"\s*0*[1-9]\d*\s*"
+MASTER = re.compile(
+    rf"local(\[(\*|0*[1-9]\d*)(\s*,{_NUMBER})?\])?"
+    rf"|local-cluster\[{_NUMBER},{_NUMBER},{_NUMBER}\]"
+    r"|spark://\S+:\d+|k8s://\S+|yarn",
+    re.ASCII,
+)
+"""Spark's own forms; of others it says so in its own words, when it has started."""
+
 
 def recorded_lake(root: str, history: str | None, is_awaited: bool = False) -> Lake:
     """The lake that has recorded history; a folder that is not there is said before Spark takes its time to start.
@@ -118,6 +127,11 @@ def settings_of(master: str, heap: str, off_heap: str, conf: list[str] | None) -
     for option, memory in (("--heap", heap), ("--off-heap", off_heap)):
         if MEMORY.fullmatch(memory) is None:
             raise typer.BadParameter(f"{option}: {memory!r} must be a number above 0 with a unit, like 2g or 512m")
+    if MASTER.fullmatch(master) is None:
+        raise typer.BadParameter(
+            f"--master: {master!r} is none of Spark's, which are like local[*], local[4], spark://HOST:7077, "
+            "k8s://https://HOST or yarn"
+        )
     return SparkSettings(master, heap, off_heap, extra=extra)
 
 

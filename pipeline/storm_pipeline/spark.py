@@ -105,8 +105,8 @@ def _partitions_of(master: str) -> int | None:
     """Eight times the cores of `local[N]` or `local[*]`: small enough for the cache; small ones are joined."""
     if not master.startswith("local") or master.startswith("local-cluster"):
         return None
-    cores = master.removeprefix("local").strip("[]") or "1"
-    return 8 * (len(os.sched_getaffinity(0)) if cores == "*" else int(cores.split(",")[0]))
+    cores = master.removeprefix("local").strip("[]").partition(",")[0].strip() or "1"
+    return 8 * (len(os.sched_getaffinity(0)) if cores == "*" else int(cores))
 
 
 def _own_process(settings: SparkSettings) -> dict[str, str]:

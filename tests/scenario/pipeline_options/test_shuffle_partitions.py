@@ -21,3 +21,7 @@ def test_under_spark_submit_the_master_is_not_ours_and_spark_decides(monkeypatch
     monkeypatch.setenv(GATEWAY_OF_SPARK_SUBMIT, "40000")
     assert _tuning(SparkSettings()) == {}
     assert _tuning(SparkSettings(shuffle_partitions=3)) == {"spark.sql.shuffle.partitions": "3"}
+
+
+def test_how_often_a_task_may_fail_changes_nothing() -> None:
+    assert _tuning(SparkSettings("local[*,4]")) == _tuning(SparkSettings("local[*]"))

@@ -25,6 +25,7 @@ from storm_operator.core.placement.registry import POLICIES, check_policy
 from storm_operator.core.schema_errors import InvalidDocument
 from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.history.settings import NoHistory, insist_on_plain
 from storm_operator.scenario_fields import InvalidScenario
 from storm_operator.scenario_file import ScenarioFile, read_scenario
 from storm_operator.simulated_cluster import EPOCH_SECONDS, AgelessProfile
@@ -86,7 +87,7 @@ def simulate(
         port = DEFAULT_PORT if page_port is None else page_port
         _show(read.scenario, _under(names[0], read.specs), port, pace or DEFAULT_PACE, console.print)
         return
-    _check_places(output, history)
+    _check_places(output, history, read.scenario.name)
     try:
         stores = _stores(history, read, names)
         with _played_so_far(console) as told:
@@ -206,16 +207,20 @@ def _show(
         raise typer.BadParameter(str(error)) from error
 
 
-def _check_places(output: Path | None, history: str | None) -> None:
+def _check_places(output: Path | None, history: str | None, scenario: str) -> None:
     """Better known before the scenario is played than after it."""
     if output is not None:
         _insist_on_writable(output)
     if history is not None:
-        _insist_on_recordable(history)
+        _insist_on_recordable(history, scenario)
 
 
-def _insist_on_recordable(root: str) -> None:
-    """An object store is tried only when there is something to write."""
+def _insist_on_recordable(root: str, scenario: str) -> None:
+    """That an object store takes what is written is known only when there is something to write."""
+    try:
+        insist_on_plain(scenario)
+    except NoHistory as error:
+        raise typer.BadParameter(f"--history: {error}: give the scenario another name") from error
     try:
         from storm_operator.history.files import Files
 

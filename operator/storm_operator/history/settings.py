@@ -38,10 +38,20 @@ class HistorySettings:
     keep_gigabytes: float = 20.0
 
 
+def insist_on_plain(cluster: str) -> None:
+    """`NoHistory` where a cluster's name has other letters than ASCII's.
+
+    It becomes a folder's name, in which they are escaped byte by byte, and Spark would read a letter for each byte.
+    """
+    if not cluster.isascii():
+        raise NoHistory(f"the name of a cluster in the history is of ASCII characters, which {cluster!r} is not")
+
+
 def start_recorder(
     settings: HistorySettings, nimbus: str, say: Callable[[str], None], insist: bool = False
 ) -> HistoryRecorder:
-    """A recorder at work. Raises `NoHistory`; with `insist` also where nothing can be written to a folder now."""
+    """A recorder at work. Raises `NoHistory`; with `insist` also where nothing can be written there now."""
+    insist_on_plain(settings.cluster or nimbus)
     try:
         from storm_operator.history.recording import start
     except ImportError as error:

@@ -10,6 +10,7 @@ from rich.progress import Progress
 
 from storm_operator.core.history_rows import columns_of
 from storm_operator.core.server_url import checked_url
+from storm_operator.history.settings import NoHistory, insist_on_plain
 from storm_operator.history.store import HistoryStore, Limits, NotPublished
 from storm_operator.prometheus_api import PrometheusError
 from storm_pipeline.error_console import error_console
@@ -40,6 +41,10 @@ def backfill(
     begin, end = parse_time("--from", first), parse_time("--to", last)
     if not cluster:
         raise typer.BadParameter("--cluster: it is empty; give the name that the cluster is to have in the history")
+    try:
+        insist_on_plain(cluster)
+    except NoHistory as error:
+        raise typer.BadParameter(f"--cluster: {error}") from error
     begin -= begin % period_seconds
     if end - begin < period_seconds:
         raise typer.BadParameter(f"--to: {last} must be at least a period of {period_seconds:g} s after --from {first}")

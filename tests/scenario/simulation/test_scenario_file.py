@@ -463,6 +463,14 @@ def test_a_scenario_that_was_edited_is_not_taken_for_the_one_that_was_recorded(t
     assert kept.items() < files().items()
 
 
+def test_a_scenario_whose_name_no_recorded_cluster_can_have_is_told_before_it_is_played(tmp_path: Path) -> None:
+    file = tmp_path / "Köln.yaml"
+    file.write_text(EXAMPLE.read_text())
+    done = CliRunner().invoke(app, ["simulate", str(file), "--history", str(tmp_path / "h")], env={"COLUMNS": "300"})
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--history: the name of a cluster in the history is of ASCII characters" in done.stderr
+
+
 def test_brackets_in_what_was_given_are_said_as_they_stand(tmp_path: Path) -> None:
     file = tmp_path / "a[b]" / "absent[c].yaml"
     for arguments, words in (([str(file)], f"{file}:"), ([str(EXAMPLE), "--policy", "[/x]"], "--policy [/x]:")):

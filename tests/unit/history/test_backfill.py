@@ -172,6 +172,13 @@ def test_an_address_that_is_no_url_is_refused_before_anything_is_written(url: st
     assert not (tmp_path / "history").exists()
 
 
+def test_a_name_that_spark_would_not_read_as_it_is_is_refused(tmp_path: Path) -> None:
+    done = run(tmp_path, "http://127.0.0.1:9", "--cluster", "Köln")
+    assert done.exit_code == 2
+    assert "--cluster: the name of a cluster" in done.output
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_times_that_are_none_are_refused(tmp_path: Path) -> None:
     done = run(tmp_path, "http://127.0.0.1:1", "--from", "yesterday")
     assert done.exit_code == 2

@@ -377,6 +377,13 @@ def test_a_place_where_no_history_can_be_recorded_is_refused_at_the_start(place:
     assert said in str(refused.value)
 
 
+def test_a_clusters_name_that_spark_would_not_read_as_it_is_is_refused_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(
+        typer.BadParameter, match=r"--history: the name of a cluster in the history is .* 'Köln' is not"
+    ):
+        recorder_for(HistorySettings(str(tmp_path), "Köln"), "nimbus:6627", lambda _: None)
+
+
 def test_a_folder_for_history_that_is_not_there_yet_is_made_and_left_empty(tmp_path: Path) -> None:
     recorder_for(HistorySettings(str(tmp_path / "new")), "nimbus:6627", lambda _: None).close()
     assert [path for path in (tmp_path / "new").rglob("*") if path.is_file()] == []

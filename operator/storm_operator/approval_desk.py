@@ -62,8 +62,17 @@ class ApprovalDesk:
             if is_same_proposal(known, record.plan):
                 self.memory.proposals = self.memory.proposals.proposed_again(known.plan.id, self.clock.now())
                 return known.plan
-        self._keep(replace(record, message=waits_for))
+        self.propose_first(record, waits_for)
         return record.plan
+
+    def propose_first(self, record: PlanRecord, waits_for: str) -> None:
+        """Let the plan wait for a person, in place of whatever waits for its topologies."""
+        self._keep(replace(record, message=waits_for))
+
+    def way_back_for(self, topology_ids: tuple[str, ...]) -> PlanRecord | None:
+        """The way back that waits for a person to say yes."""
+        found = self.memory.proposals.of(topology_ids)
+        return next((known for known in found if known.rollback_of and not known.approved_by), None)
 
     def with_approval(self, record: PlanRecord) -> PlanRecord:
         """`record` with what is known of its proposal: who said yes, and when. One that waited begins only now."""
@@ -162,12 +171,17 @@ class ApprovalDesk:
         self.listener.on_record(replace(known, state=state, message=message))
 
 
+def was_asked_for(record: PlanRecord) -> bool:
+    """Whether the plan is a way back that nobody but a person wanted."""
+    return record.plan.cause is PlanCause.TAKEN_BACK
+
+
 def _strangers(known: PlanRecord, topology_ids: tuple[str, ...]) -> str:
     """Why the plan would move what is no longer decided for together; empty where all its topologies still are.
 
-    Not of a way back: whoever asks for one names the plan, and so all that it moved.
+    Not of a way back that a person asked for: whoever does names the plan, and so all that it moved.
     """
     others = sorted(set(known.plan.topology_ids).difference(topology_ids))
-    if not others or known.rollback_of:
+    if not others or was_asked_for(known):
         return ""
     return f"{', '.join(others)} is managed by other settings by now, or by nobody"

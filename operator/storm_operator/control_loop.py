@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, RebalanceInProgress, TopologyNotAlive
 from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
-from storm_operator.approval_desk import ApprovalDesk
+from storm_operator.approval_desk import ApprovalDesk, was_asked_for
 from storm_operator.core.assumed_needs import with_assumed_needs
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.decide import decide, in_excluded_window
@@ -33,7 +33,7 @@ from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.registry import proposed, seconds_until_it_looks
 from storm_operator.core.plan_progress import to_drain
 from storm_operator.core.plan_record import PlanRecord
-from storm_operator.core.proposals import kept_if_as_good, proposed_record, why_a_person_must_approve
+from storm_operator.core.proposals import AT_LEISURE, kept_if_as_good, proposed_record, why_a_person_must_approve
 from storm_operator.core.served_first import hidden_needs, serve_by_priority
 from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
@@ -238,7 +238,7 @@ class ControlLoop:
         self.memory.decisions = self.memory.decisions.with_decision(group.topology_ids, decision)
         approved = self.desk.review(group.topology_ids, decision, snapshot)
         if approved is not None:
-            if group.scheduling.mode is Mode.OBSERVE and not approved.rollback_of:
+            if group.scheduling.mode is Mode.OBSERVE and not was_asked_for(approved):
                 self.desk.withdraw(approved.plan.id, "mode is Observe by now: nothing is carried out")
                 return decision
             decision = approved.plan
@@ -249,6 +249,10 @@ class ControlLoop:
             return decision
         else:
             waits_for = why_a_person_must_approve(decision, group.scheduling)
+            way_back = self.desk.way_back_for(group.topology_ids)
+            if waits_for and way_back is not None and decision.cause in AT_LEISURE:
+                words = f"plan {way_back.plan.id}, which takes {way_back.rollback_of} back, waits for a person first"
+                return Hold(HoldReason.AWAITING_APPROVAL, f"{words}; {decision.reason}", decision.gain_percent)
             if waits_for:
                 return self.desk.propose(proposed_record(decision, group, snapshot), waits_for)
         pending = self.plans.pending
@@ -318,7 +322,8 @@ class ControlLoop:
         except OUT_OF_REACH:
             raise
         except (TopologyNotAlive, RebalanceInProgress) as error:
-            return Hold(HoldReason.APPLYING, f"plan {plan.id} cannot be put in force: {error}")
+            refused = f"plan {plan.id} cannot be put in force: {error}"
+            return Hold(HoldReason.APPLYING, self.plans.why_unfinished(error) or refused)
         except AdapterError as error:
             if self.plans.pending is not None:
                 raise

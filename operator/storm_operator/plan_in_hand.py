@@ -9,7 +9,6 @@ from storm_operator.adapters.errors import OUT_OF_REACH, PASSING, AdapterError, 
 from storm_operator.apply import Applier
 from storm_operator.approval_desk import ApprovalDesk
 from storm_operator.core.clock_steps import was_set_back
-from storm_operator.core.decision import Plan
 from storm_operator.core.groups import Group
 from storm_operator.core.load_history import was_counted_since
 from storm_operator.core.plan_outcome import outcome_of
@@ -100,7 +99,7 @@ class PlanInHand:
     def finish_interrupted(self) -> str:
         """Go on with a plan whose way into force was cut short by a dead operator, or by a peer.
 
-        Why it is not in force yet, where that is a rebalance that somebody else asked for, which may wait for minutes:
+        Why it is not done yet, where that is a rebalance that somebody else asked for, which may wait for minutes:
         Nimbus would leave spouts that are paused for the plan as they are. Empty where it has gone on.
         """
         record = self.interrupted
@@ -109,8 +108,17 @@ class PlanInHand:
         try:
             self._go_on_with(record)
         except RebalanceInProgress as error:
-            return f"plan {record.plan.id} is not in force yet: {error}"
+            return self.why_unfinished(error)
         return ""
+
+    def why_unfinished(self, obstacle: AdapterError) -> str:
+        """Of the plan that was begun and goes on when `obstacle` is over; empty where none was begun."""
+        record = self.interrupted
+        if record is None:
+            return ""
+        is_in_force = record.in_force_at_seconds is not None
+        how_far = "is in force, but its spouts are still paused" if is_in_force else "is not in force yet"
+        return f"plan {record.plan.id} {how_far}: {obstacle}"
 
     def _go_on_with(self, record: PlanRecord) -> None:
         """A peer that was out of reach is waited for.
@@ -219,16 +227,17 @@ class PlanInHand:
             return False
         waits_for = why_it_waits(record.plan, groups)
         if waits_for:
-            waiting = self._proposed_way_back(record, measured, waits_for)
-            words = f"{verdict.message}; plan {waiting.id} takes it back once somebody approves it: {waits_for}"
+            way_back = self._open_way_back(record, measured)
+            words = f"{verdict.message}; plan {way_back.plan.id} takes it back once somebody approves it: {waits_for}"
             self._close(record, PlanState.EXPIRED, words)
+            self.desk.propose_first(way_back, waits_for)  # last: of a topology's plans it is the one that matters now
             return False
         return self._roll_back(replace(record, state=PlanState.ROLLED_BACK, message=verdict.message), measured)
 
-    def _proposed_way_back(self, record: PlanRecord, measured: Outcome, waits_for: str) -> Plan:
+    def _open_way_back(self, record: PlanRecord, measured: Outcome) -> PlanRecord:
         now = self.now()
         way_back = way_back_from(record, measured, self.new_plan_id(now), now)
-        return self.desk.propose(replace(way_back, approved_by="", approved_at_seconds=None), waits_for)
+        return replace(way_back, approved_by="", approved_at_seconds=None)
 
     def _roll_back(self, record: PlanRecord, measured: Outcome) -> bool:
         """Apply the way back; whether that was begun. It settles as any plan does, and is not judged then.

@@ -822,7 +822,8 @@ def test_next_life_goes_on_though_the_plan_that_it_finds_waits_for_a_rebalance()
     assert reborn.loop.recover() is not None
     held = reborn.run(drained)
     assert isinstance(held, Hold)
-    assert held.message.startswith(f"plan {reborn.loop.memory.records[-1].plan.id} is not in force yet: words is being")
+    plan_id = reborn.loop.memory.records[-1].plan.id
+    assert held.message.startswith(f"plan {plan_id} is in force, but its spouts are still paused: words is being")
     played.cluster.rebalancing.clear()
     reborn.run(drained)
     assert last_state(reborn) is PlanState.SETTLING

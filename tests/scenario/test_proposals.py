@@ -446,6 +446,29 @@ def test_way_back_from_a_plan_that_made_things_worse_waits_where_all_plans_do(
     assert played.cluster.assignment.slot_of == SPREAD
 
 
+def test_way_back_that_waits_is_told_last_and_not_lost_to_a_plan_that_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = scene()
+    worse = played.run()
+    assert isinstance(worse, Plan)
+    played.observer.latency_ms = 40.0
+    while not waiting(played):
+        played.run(RECOMMEND)
+    (back,) = waiting(played)
+    assert [record.plan.id for record in played.audience.records[-2:]] == [worse.id, back]
+    elsewhere = {executor: replace(slot, port=6703) for executor, slot in worse.target.slot_of.items()}
+    other = replace(worse, id="p-other", base=worse.target, target=Assignment(elsewhere), cause=PlanCause.SAVINGS)
+    monkeypatch.setattr("storm_operator.control_loop.decide", lambda *_, **__: other)
+    decision = played.run(RECOMMEND)
+    assert isinstance(decision, Hold)
+    assert decision.reason is HoldReason.AWAITING_APPROVAL
+    assert decision.message.startswith(f"plan {back}, which takes {worse.id} back, waits for a person first; ")
+    assert waiting(played) == [back]
+    urgent = replace(other, cause=PlanCause.OVERLOAD)
+    monkeypatch.setattr("storm_operator.control_loop.decide", lambda *_, **__: urgent)
+    played.run(RECOMMEND)
+    assert waiting(played) == ["p-other"]
+
+
 def test_way_back_that_was_rejected_is_not_proposed_again() -> None:
     played = scene()
     worse = played.run()

@@ -77,6 +77,24 @@ def test_plan_of_a_group_is_not_taken_back_once_one_of_it_is_not_to_be_moved(
     assert stage.engine.cluster.assignment == there
 
 
+@pytest.mark.parametrize("second", [None, Mode.OBSERVE])
+def test_way_back_that_waits_expires_once_one_of_its_topologies_is_not_to_be_moved(
+    stage: SimulatedStage, monkeypatch: pytest.MonkeyPatch, second: Mode | None
+) -> None:
+    enforced = {name: replace(spec, scheduling=SchedulingSettings()) for name, spec in SPECS.items()}
+    while not stage.loop.has_pending_plan:
+        stage.run_period(enforced)
+    monkeypatch.setattr("storm_operator.plan_in_hand.judge", lambda *_: Verdict(True, "it is worse"))
+    back = plan_that_waits(stage, SPECS)
+    assert back.topology_ids == ("first-1", "second-1")
+    specs = dict(ONLY_FIRST)
+    if second is not None:
+        specs["second"] = replace(SPECS["second"], scheduling=SchedulingSettings(mode=second))
+    stage.run_period(specs)
+    assert told(stage, back).state is PlanState.EXPIRED
+    assert told(stage, back).message == "second-1 is managed by other settings by now, or by nobody"
+
+
 def test_way_back_is_begun_though_a_plan_of_another_topology_waits_for_somebody(stage: SimulatedStage) -> None:
     before = stage.engine.cluster.assignment
     plan = plan_that_waits(stage, ONLY_FIRST)

@@ -153,6 +153,9 @@ class FakeCluster:
             seen[slot] = WorkerSeen(self.pids[slot], keys, keys)
         return seen
 
+    def sees_any(self, supervisor_ids: Collection[str]) -> bool:
+        return not set(supervisor_ids) <= self.silent_supervisors
+
     def tuples_in_flight(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> InFlight | None:
         if self.silent_supervisors & set(supervisor_ids):
             return None

@@ -128,6 +128,9 @@ class Applier:
         if refusal is not None:
             return self.abandon(record, refusal, save)
         if was_in_force:
+            self._refuse_what_is_rebalanced(
+                record
+            )  # first: to look how workers come up again would take each pass long
             return self._settle(record, save, seen_since_tick=None)
         in_force_tick = self.clock.monotonic()
         took = waited_before + in_force_tick - begun_tick
@@ -144,7 +147,8 @@ class Applier:
         plan, begun_tick = record.plan, self.clock.monotonic()
         told = self.storm.tell_supervisors(supervisors_of(plan))
         told_tick = self.clock.monotonic()
-        missing = self._wait_until_running(record)
+        is_seen = self.probe.sees_any(supervisors_of(plan))
+        missing = self._wait_until_running(record, is_seen=is_seen)
         ran_tick = self.clock.monotonic()
         record = replace(
             record,
@@ -161,7 +165,7 @@ class Applier:
             state=PlanState.SETTLING,
             settling_since_seconds=self.clock.now(),
             workers_kept=count_kept(record, self.probe.workers()),
-            message="; ".join(filter(None, (record.message, _why_not_seen(record, missing)))),
+            message="; ".join(filter(None, (record.message, _why_not_seen(missing, is_seen=is_seen)))),
         )
         save(record)
         return record
@@ -216,8 +220,12 @@ class Applier:
         return f"tuples were still in flight {after} and may fail"
 
     def _gives_up(self, record: PlanRecord) -> bool:
-        """A way back undoes harm, and is seen through."""
-        return self.is_ending() and not record.rollback_of
+        """A way back undoes harm, and is seen through; so is what an earlier try has handed to Nimbus."""
+        return self.is_ending() and not record.rollback_of and not self._is_acknowledged(record.plan)
+
+    def _is_acknowledged(self, plan: Plan) -> bool:
+        read = map(self.documents.read_acknowledgement, plan.topology_ids)
+        return any(one is not None and one.plan_id == plan.id for one in read)
 
     def _wait_until_routes_are_known(self, supervisors_know_tick: float) -> None:
         """Until workers that were kept have learnt where moved executors are now: what they send before is lost.
@@ -279,9 +287,9 @@ class Applier:
         words = [a.message for a in acknowledgements if a is not None and a.plan_id == plan.id]
         return "; ".join(words) or "the plan scheduler has not acknowledged it (is it Nimbus' storm.scheduler?)"
 
-    def _wait_until_running(self, record: PlanRecord) -> tuple[Executor, ...]:
+    def _wait_until_running(self, record: PlanRecord, *, is_seen: bool) -> tuple[Executor, ...]:
         """Executors of restarted workers that were not seen to come up in time; empty when all run."""
-        if record.is_unseen:
+        if not is_seen:
             if record.method is ApplyMethod.DRAIN:
                 self.clock.sleep(UNSEEN_START_SECONDS)
             return executors_not_running(record, {})
@@ -304,10 +312,10 @@ class Applier:
         return True
 
 
-def _why_not_seen(record: PlanRecord, missing: tuple[Executor, ...]) -> str:
+def _why_not_seen(missing: tuple[Executor, ...], *, is_seen: bool) -> str:
     if not missing:
         return ""
-    if record.is_unseen:
+    if not is_seen:
         return "in force, but not seen to run: no agent answers"
     names = first_of([f"{executor.component}[{executor.label}]" for executor in missing])
     return f"in force, but after {RUNNING_TIMEOUT_SECONDS:.0f} s not seen to run: {names}"

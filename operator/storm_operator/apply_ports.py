@@ -74,6 +74,9 @@ class WorkerProbe(Protocol):
 
     def workers(self) -> Mapping[WorkerSlot, WorkerSeen]: ...
 
+    def sees_any(self, supervisor_ids: Collection[str]) -> bool:
+        """Whether anybody can tell of any of these supervisors what runs there."""
+
     def tuples_in_flight(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> InFlight | None:
         """What is under way in these topologies, which are on no other supervisors; None is unknown."""
 

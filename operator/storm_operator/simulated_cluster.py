@@ -150,6 +150,9 @@ class SimulatedCluster:
             seen[slot] = WorkerSeen(worker.pid, keys, keys)
         return seen
 
+    def sees_any(self, supervisor_ids: Collection[str]) -> bool:
+        return True
+
     def tuples_in_flight(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> InFlight:
         rows = self._rows_of(topology_ids)
         waiting = float(self.engine.queue[rows].sum())

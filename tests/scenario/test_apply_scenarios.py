@@ -167,6 +167,14 @@ def test_workers_of_an_agent_that_falls_silent_are_waited_for_as_long_as_others_
     assert done.message == f"in force, but after 90 s not seen to run: count[{COUNT.label}]"
 
 
+def test_workers_are_waited_for_where_none_ran_before_and_one_agent_is_silent() -> None:
+    """As after a restart of the whole cluster: of failures nothing is known then, and nobody had seen a worker."""
+    cluster = FakeCluster(BASE, FakeClock(), silent_supervisors={"s2"})
+    begun = replace(record(ApplyMethod.REBALANCE), worker_pids_before={}, failures_before=None)
+    done = applier_for(cluster).resume(begun, lambda _: None)
+    assert (done.message, done.seconds_to_running is None) == ("", False)
+
+
 def test_drain_asks_nothing_of_an_agent_that_serves_only_topologies_that_go_on() -> None:
     lines = chain_topology("lines", ("spout", 1))
     there = placed(lines, {"spout": "s3:6700"})
@@ -433,6 +441,29 @@ def test_drain_is_given_up_when_the_operator_is_told_to_end_before_the_move_has_
     assert cluster.clock.slept_seconds < 6.0
     assert not cluster.inactive
     assert cluster.plans["words"].target == BASE
+
+
+def test_plan_that_an_earlier_life_has_handed_to_nimbus_is_not_given_up_as_one_that_has_not_begun() -> None:
+    cluster = FakeCluster(BASE, FakeClock())
+    saved: list[PlanRecord] = []
+    applier_for(cluster).apply(record(ApplyMethod.DRAIN), saved.append)
+    before_it_was_known = saved[0]
+    assert (before_it_was_known.state, before_it_was_known.in_force_at_seconds) == (PlanState.APPLYING, None)
+    applier = replace(applier_for(cluster), is_ending=lambda: True)
+    done = applier.resume(before_it_was_known, saved.append)
+    assert done.state is PlanState.SETTLING
+    assert not cluster.inactive
+
+
+def test_plan_in_force_that_waits_for_a_rebalance_asks_for_nothing_else_meanwhile() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), rebalancing={"words"}, silent_supervisors={"s1"})
+    begun = replace(record(ApplyMethod.DRAIN), state=PlanState.APPLYING, in_force_at_seconds=cluster.clock.now())
+    cluster.plans["words"] = plan()
+    cluster.schedule()
+    slept = cluster.clock.slept_seconds
+    with pytest.raises(RebalanceInProgress):
+        applier_for(cluster).resume(begun, lambda _: None)
+    assert cluster.clock.slept_seconds == slept, "all topologies of the cluster would wait for it in each pass"
 
 
 def test_way_back_is_drained_for_though_the_operator_is_told_to_end() -> None:

@@ -53,6 +53,10 @@ class AgentProbe:
             for slot, pid in pids.items()
         }
 
+    def sees_any(self, supervisor_ids: Collection[str]) -> bool:
+        """Whether the agent of any of these supervisors answers."""
+        return any(answer is not None for answer in self._answers_of(supervisor_ids))
+
     def tuples_in_flight(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> InFlight | None:
         """What waits, was executed and took CPU in these topologies, which are on no other supervisors.
 

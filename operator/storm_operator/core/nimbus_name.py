@@ -42,13 +42,16 @@ def _host(host: str, namespace: str) -> str:
 
 
 def means_the_same_everywhere(host: str) -> bool:
-    """Whether `host` is no other in a pod than where it was written: no loopback, and no word of which a pod's own
-    namespace may have a Service."""
+    """Whether `host` is no other in a pod than where it was written: no loopback, and no name that may be of a Service.
+
+    A pod looks for names of one word, or of two (POD.SERVICE), in its own namespace first.
+    """
     name = host.lower().rstrip(".")
     if _is_ip_address(name):
         address = ipaddress.ip_address(name)
         return not (address.is_loopback or address.is_unspecified)
-    return "." in name and not name.startswith("localhost.") and not name.endswith(".localhost")
+    is_local = name.startswith("localhost.") or name.endswith(".localhost")
+    return not is_local and name.count(".") >= 2
 
 
 def _is_ip_address(host: str) -> bool:

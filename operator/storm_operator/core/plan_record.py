@@ -119,11 +119,6 @@ class PlanRecord:
             object.__setattr__(self, "failures_before", read_only(self.failures_before))
 
     @property
-    def is_unseen(self) -> bool:
-        """Whether no agent answered before the move: nobody sees how it comes along."""
-        return not self.worker_pids_before and self.failures_before is None
-
-    @property
     def running_at_seconds(self) -> float | None:
         """From when on what is measured is of executors that ran; None where the plan never was in force.
 

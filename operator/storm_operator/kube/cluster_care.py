@@ -165,6 +165,7 @@ class ClusterCare:
 
     def _follow_limits(self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand) -> None:
         enforcing = [spec for spec in specs.values() if resizes_pods(spec)]
+        self.left_open = frozenset()
         if enforcing:
             headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
             used = snapshot.supervisor_cpu_millicores

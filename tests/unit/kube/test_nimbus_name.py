@@ -56,6 +56,7 @@ def test_a_name_is_its_own_name() -> None:
         ("storm-nimbus-1.storm-nimbus.storm.svc.cluster.local", True),
         ("10.0.0.7", True),
         ("fd00::7", True),
+        ("storm-nimbus-1.storm-nimbus", False),  # in a pod: of a Service of its namespace
         ("nimbus2", False),  # in a pod: a Service of its namespace, of another Storm cluster perhaps
         ("localhost", False),
         ("localhost.localdomain", False),
@@ -64,5 +65,5 @@ def test_a_name_is_its_own_name() -> None:
         ("0.0.0.0", False),
     ],
 )
-def test_loopback_and_single_words_are_other_hosts_elsewhere(host: str, is_so: bool) -> None:
+def test_loopback_and_what_a_service_may_be_called_are_other_hosts_elsewhere(host: str, is_so: bool) -> None:
     assert means_the_same_everywhere(host) is is_so

@@ -23,12 +23,12 @@ COMPONENT_PROFILE = DerivedTable(
 )
 RESTARTS = DerivedTable(
     "restarts",
-    "How long plans take until they are in force and until all moved executors run again, in seconds: 90 where they "
-    "were not seen to run for so long. `failed_tuples` are of so many `failed_tuples_plans`; of others nobody knows",
+    "How long plans take until they are in force and until all moved executors run again, in seconds. The latter is of "
+    "`running_plans`, which were seen to run again, `failed_tuples` of `failed_tuples_plans`; of others nobody knows",
     schema_of(
         "method text, state_moved truth, plans whole, in_force_median number, in_force_p90 number, "
-        "running_median number, running_p90 number, restarted_workers whole, failed_tuples number, "
-        "failed_tuples_plans whole, cluster text"
+        "running_median number, running_p90 number, running_plans whole, restarted_workers whole, "
+        "failed_tuples number, failed_tuples_plans whole, cluster text"
     ),
     BY_CLUSTER,
 )

@@ -41,8 +41,8 @@ EXECUTORS = schema_of(
 )
 PLANS = schema_of(
     "cluster text, plan_id text, period_end time, state text, policy text, method text, topology_ids text, "
-    "created_at time, in_force_at time, seconds_to_in_force number, seconds_to_running number, moves whole, "
-    "restarted_workers whole, failed_tuples number, rollback_of text, "
+    "created_at time, in_force_at time, seconds_to_in_force number, seconds_to_running number, running_at time, "
+    "moves whole, restarted_workers whole, failed_tuples number, rollback_of text, "
     "predicted_after_inter_supervisor_tuples_per_second number, "
     "measured_after_inter_supervisor_tuples_per_second number, "
     "predicted_after_latency_ms number, measured_before_latency_mean_ms number, measured_after_latency_mean_ms number, "
@@ -291,14 +291,14 @@ def test_a_plan_that_never_came_into_force_moved_and_restarted_nothing(spark: Sp
     assert (policy["plans"], policy["moves"], policy["restarted_workers"], policy["failed_tuples"]) == (3, 0, 0, None)
 
 
-def test_a_restart_whose_end_nobody_saw_is_among_the_longest(spark: SparkSession) -> None:
+def test_of_how_many_plans_times_and_failed_tuples_are_is_told_beside_them(spark: SparkSession) -> None:
     seen = [plan("Verified", plan_id=f"p-{number}", failed_tuples=5.0) for number in range(2)]
     unseen = [
         plan("Settling", plan_id=f"u-{number}", seconds_to_running=None, failed_tuples=None) for number in range(3)
     ]
     plans = spark.createDataFrame([*seen, *unseen], PLANS)
     (times,) = restart_times(plans, spark.createDataFrame([], PLACES)).collect()
-    assert (times["plans"], times["running_median"], times["running_p90"]) == (5, 90.0, 90.0)
+    assert (times["plans"], times["running_plans"], times["running_p90"]) == (5, 2, 7.0)
     assert (times["failed_tuples"], times["failed_tuples_plans"]) == (10.0, 2)
     (policy,) = league(plans).collect()
     assert (policy["failed_tuples"], policy["failed_tuples_plans"]) == (10.0, 2)
@@ -464,6 +464,16 @@ def test_executors_that_were_not_seen_to_run_did_not_run_at_once(spark: SparkSes
     assert (cost["seconds"], cost["missing_trees"]) == (1.0 + RUNNING_TIMEOUT_SECONDS, pytest.approx(5_000.0))
     effects = plan_effects(plans, topologies, expected, Around(300.0)).where("figure = 'latency_p50_ms'")
     assert [row["after"] for row in effects.collect()] == [6.0]
+
+
+def test_plan_that_was_interrupted_in_force_has_no_effects_before_it_was_done(spark: SparkSession) -> None:
+    acked = [100.0] * 6 + [0.0] * 20 + [100.0] * 9
+    made = MONDAY + timedelta(seconds=60)
+    in_force_at, running_at = made + timedelta(seconds=1), made + timedelta(seconds=200)
+    row = plan("Verified", created_at=made, in_force_at=in_force_at, seconds_to_running=None, running_at=running_at)
+    topologies, expected = periods(spark, acked, [9.0] * 6 + [90.0] * 20 + [6.0] * 9)
+    effects = plan_effects(spark.createDataFrame([row], PLANS), topologies, expected, Around(300.0))
+    assert [one["after"] for one in effects.where("figure = 'latency_p50_ms'").collect()] == [6.0]
 
 
 def test_of_what_nobody_measured_nothing_is_said_to_be_missing(spark: SparkSession) -> None:

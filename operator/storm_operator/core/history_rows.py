@@ -251,6 +251,7 @@ def _plan(record: PlanRecord) -> dict[str, Any]:
         "in_force_at": record.in_force_at_seconds,
         "seconds_to_in_force": _duration(record.seconds_to_in_force),
         "seconds_to_running": _duration(record.seconds_to_running),
+        "running_at": record.running_at_seconds,
         "moves": len(plan.moves),
         "restarted_workers": len(plan.started_workers),
         "failed_tuples": record.failed_tuples,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """1 had neither `raw_demand_millicores` nor `worker_pid`, nor the table `edges`."""
 
 
@@ -269,7 +269,11 @@ PLANS = Table(
             "seconds_to_in_force",
             "from the decision until then; of a plan that waited for approval, from its execution on",
         ),
-        _number("seconds_to_running", "from then until every moved executor ran again"),
+        _number(
+            "seconds_to_running",
+            "from then until every moved executor ran again; unknown where nobody saw that, or it was interrupted",
+        ),
+        Column("running_at", Kind.TIME, "from when on what is measured is of executors that ran", since=3),
         _whole("moves", "executors that move"),
         _whole("restarted_workers", "workers started by it"),
         _number("failed_tuples", "failed while it was put in force"),

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS
 from storm_pipeline.reporting.section import Known, Section, named, plain
 
 LEAST_HOURS = 6
@@ -55,8 +54,8 @@ def _restarts(known: Known) -> Section:
     nothing = found.nothing("profile", "no plan was put in force")
     words = (
         "Seconds from the decision, or after a wait for approval from the beginning of the execution, to the plan in "
-        f"force, and from there until all moved executors run: {RUNNING_TIMEOUT_SECONDS:.0f} where they were not seen "
-        f"to run for so long. {FAILED_OF}"
+        "force, and from there until all moved executors run. Times to running are of as many plans as stand beside "
+        f"them: the others were interrupted, or nobody saw them run in time. {FAILED_OF}"
     )
     return Section("restarts", "How long restarts take", words, (), found.frame, nothing)
 

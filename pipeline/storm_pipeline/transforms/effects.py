@@ -74,7 +74,10 @@ def _by_topology(plans: DataFrame) -> DataFrame:
     tried = f.unix_micros("period_end") / 1e6  # when the pass that carried it out saw the cluster
     # Of a plan that waited for nobody it is the decision's very time, which a difference misses by rounding.
     begun = f.greatest(created, in_force - f.col("seconds_to_in_force"))
-    running = in_force + f.coalesce("seconds_to_running", f.lit(RUNNING_TIMEOUT_SECONDS))
+    given = in_force + f.coalesce(
+        "seconds_to_running", f.lit(RUNNING_TIMEOUT_SECONDS)
+    )  # as told before `running_at` was
+    running = f.coalesce(f.unix_micros("running_at") / 1e6, given)
     drained = f.when(f.col("method") == ApplyMethod.DRAIN.value, DRAIN_TIMEOUT_SECONDS).otherwise(0.0)
     given_up = tried + drained + IN_FORCE_TIMEOUT_SECONDS + RUNNING_TIMEOUT_SECONDS
     neighbours = Window.partitionBy("cluster", "topology_id").orderBy("begun", "plan_id")

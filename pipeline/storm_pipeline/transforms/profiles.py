@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanState
+from storm_operator.core.plan_record import PlanState
 
 KEY = ("cluster", "topology_name", "component")
 IDLE_FRACTION = 0.05
@@ -86,17 +86,17 @@ def topology_ids() -> Column:
 def restart_times(plans: DataFrame, executors: DataFrame) -> DataFrame:
     """From one row per plan: seconds to in force and to running, by method and by whether state had to move.
 
-    `state_moved` is null where executors were not seen both before and after the plan. Executors that were not seen to
-    run in the time that they were given count as running at its end: it may have been later, and never earlier.
+    `state_moved` is null where executors were not seen both before and after the plan. `running_plans` are those of
+    which somebody saw all executors run again: of others nobody knows how much longer they took.
     """
-    running = f.coalesce("seconds_to_running", f.lit(RUNNING_TIMEOUT_SECONDS))
-    in_force = plans.where(f.col("in_force_at").isNotNull()).withColumn("seconds_to_running", running)
+    in_force = plans.where(f.col("in_force_at").isNotNull())
     moved = in_force.join(_state_moved(in_force, executors), ["cluster", "plan_id"], "left")
     times = {"in_force": "seconds_to_in_force", "running": "seconds_to_running"}
     return moved.groupBy("cluster", "method", "state_moved").agg(
         f.count(f.lit(1)).alias("plans"),
         *(_median(column).alias(f"{name}_median") for name, column in times.items()),
         *(f.expr(f"percentile({column}, 0.9)").alias(f"{name}_p90") for name, column in times.items()),
+        f.count("seconds_to_running").alias("running_plans"),
         f.sum("restarted_workers").alias("restarted_workers"),
         f.sum("failed_tuples").alias("failed_tuples"),
         f.count("failed_tuples").alias("failed_tuples_plans"),

@@ -136,11 +136,13 @@ def take_snapshot(
     source.read_window(begun_seconds, window_seconds)
     sleep(period_seconds)
     view = cluster.read_view(told)
-    if specs is None and view.topologies:
-        view = replace(view, problems=(*view.problems, NOT_TOLD))
     now_seconds = clock()
     window = source.read_window(now_seconds, window_seconds, begun_seconds)
-    return build_snapshot(view, window, (), now_seconds, now_seconds - begun_seconds, least_shares(view, told))
+    taken = build_snapshot(view, window, (), now_seconds, now_seconds - begun_seconds, least_shares(view, told))
+    if specs is not None or not view.topologies:
+        return taken
+    known = taken.completeness
+    return replace(taken, completeness=replace(known, problems=(*known.problems, NOT_TOLD)))
 
 
 def _write(path: Path, text: str) -> None:

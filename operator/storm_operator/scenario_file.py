@@ -161,7 +161,7 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
         )
         for topology, own in zip(topologies, parallelism, strict=True)
     }
-    fingerprint = hashlib.sha256(json.dumps(given, default=str).encode()).hexdigest()[:12]
+    fingerprint = hashlib.sha256(json.dumps(given, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return ScenarioFile(scenario, specs, fingerprint)
 
 

@@ -245,8 +245,9 @@ def _stores(history: str | None, read: ScenarioFile, policies: Sequence[str]) ->
         stores[policy] = HistoryStore.at(history, cluster, run_id, survives_death=False)
         if stores[policy].is_shared():
             raise typer.BadParameter(
-                f"--history: {history!r} holds another scenario's recording of cluster {cluster} already, of the same "
-                f"times: give another place, or the scenario another name, or delete the folders of that cluster there"
+                f"--history: {history!r} holds a recording of cluster {cluster} already, of another scenario, seed or "
+                f"version and of the same times: give another place, or the scenario another name, or delete the "
+                f"folders of that cluster there"
             )
     return stores
 

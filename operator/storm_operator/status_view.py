@@ -149,11 +149,11 @@ def _placement(view: Document) -> Table:
     table.add_column("topology", overflow="fold")
     table.add_column("executors", overflow="fold")
     for at, supervisor in enumerate(view["supervisors"]):
-        host = f"{supervisor['host']} (leaving)" if supervisor["is_leaving"] else supervisor["host"]
+        host = f"{supervisor['host']} (leaving)" if supervisor.get("is_leaving") else supervisor["host"]
         first: tuple[RenderableType, ...] = (host, _bar(supervisor), _cpu(supervisor))
         workers = [number for number, worker in enumerate(view["workers"]) if worker["supervisor"] == at]
         if not workers:
-            room = "empty" if supervisor["is_leaving"] else f"empty, {supervisor['slots']} slots"
+            room = "empty" if supervisor.get("is_leaving") else f"empty, {supervisor['slots']} slots"
             table.add_row(*first, "", "", Text(room, style="dim"))
         for number in workers:
             worker = view["workers"][number]

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 LONGEST_LABEL = 63
 USERINFO = re.compile(r"^([^/@]*//)?.*@", re.DOTALL)
-"""Up to the last @: also in a URL that is none, for its password has a / in it."""
+"""Of what is no URL, as where the password has a / in it: up to the last @."""
 
 
 def is_host(host: str) -> bool:
@@ -43,4 +43,11 @@ def checked_url(option: str, url: str) -> str:
 
 def without_userinfo(url: str) -> str:
     """`url` as messages say it, which many may read: without the name and the password that it may begin with."""
+    try:
+        parts = urlsplit(url)
+        is_url = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_url = False
+    if is_url:
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     return USERINFO.sub(lambda found: found[1] or "", url)

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 import posixpath
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -340,9 +341,33 @@ def _by_date(parts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _at_once(act: Callable[[str], Any], paths: Sequence[str]) -> list[Any]:
-    """What `act` returns of each of them."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(act, paths))
+    """What `act` returns of each of them; raises what it raised first.
+
+    By threads that a process does not wait for at its end, as it does for those of a pool: a disk may never answer.
+    """
+    found: dict[str, Any] = {}
+    failures: list[Exception] = []
+    left = deque(paths)
+
+    def work() -> None:
+        while not failures:
+            try:
+                path = left.popleft()
+            except IndexError:
+                return
+            try:
+                found[path] = act(path)
+            except Exception as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(paths)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return [found[path] for path in paths]
 
 
 def _sure_date(newest: str, dates: Iterable[str]) -> str:

@@ -451,13 +451,13 @@ def test_a_scenario_that_was_edited_is_not_taken_for_the_one_that_was_recorded(t
     first = recorded(short)
     assert (first.exit_code, "history:" in first.stdout) == (0, False)
     kept = files()
-    again = recorded(f"# the same\n{short}")
+    again = recorded("# the same\ndurationSeconds: 40\n" + short.partition("\n")[0] + "\n")
     assert again.exit_code == 0
     assert f"history: {len(kept)} files of cluster words-adaptive were there already, of this very" in again.stdout
     for other in (short.replace("'50'", "'80'"), f"{short}seed: 1\n"):
         refused = recorded(other)
         assert (refused.exit_code, refused.stdout) == (2, "")
-        assert "another scenario's recording of cluster words-adaptive" in refused.stderr
+        assert "holds a recording of cluster words-adaptive already, of another scenario, seed or" in refused.stderr
     assert files() == kept
     assert recorded(f"{short.replace('50', '80')}name: busy\n").exit_code == 0
     assert kept.items() < files().items()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs
 
 from storm_operator.core.history_tables import FORECASTS, PERIODS, TABLES
 from storm_operator.history.files import Files
-from storm_operator.history.store import HistoryStore, Limits
+from storm_operator.history.store import HistoryStore, Limits, _at_once
 
 FIRST_SECONDS = 1_767_225_660.0
 DAY_SECONDS = 86_400.0
@@ -92,3 +94,27 @@ def test_a_day_of_which_all_is_old_goes_folder_by_folder(tmp_path: Path) -> None
     assert {path.parent.name for path in files_of(tmp_path)} == {f"date=2026-01-0{day}" for day in (4, 5, 6)}
     assert before - len(files_of(tmp_path)) == gone > 0
     assert counted.asked == {"list": len(TABLES), "delete folder": 3 * len(COLUMNS)}
+
+
+def test_files_are_read_at_once_by_threads_that_no_process_waits_for() -> None:
+    may_go_on, begun = threading.Event(), threading.Barrier(3)
+    before = set(threading.enumerate())
+
+    def act(path: str) -> str:
+        begun.wait(60.0)
+        assert may_go_on.wait(60.0)
+        if path == "b":
+            raise OSError("no answer")
+        return path
+
+    def read() -> None:
+        with pytest.raises(OSError, match="no answer"):
+            _at_once(act, ["a", "b"])
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    begun.wait(60.0)
+    assert all(thread.daemon for thread in set(threading.enumerate()) - before - {reader})
+    may_go_on.set()
+    reader.join()
+    assert _at_once(str.upper, ["a", "b", "c"]) == ["A", "B", "C"]

@@ -21,7 +21,7 @@ from storm_operator.assembly import assemble
 from storm_operator.cli_snapshot import metrics_source
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey
 from storm_operator.core.prometheus_matrix import LABELS_ADDED_BY_PROMETHEUS, METRIC_PREFIX, NOT_OF_AGENTS, parse_matrix
-from storm_operator.core.server_url import checked_url
+from storm_operator.core.server_url import checked_url, without_userinfo
 from storm_operator.kube import connecting
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.submission import JobSettings
@@ -201,3 +201,7 @@ def test_only_what_agents_have_measured_is_asked_for() -> None:
 
 def test_no_agent_has_a_label_that_is_left_out_of_account() -> None:
     assert not {label for metric in AGENT_METRICS for label in metric.labels} & LABELS_ADDED_BY_PROMETHEUS
+
+
+def test_an_address_is_told_as_it_is_where_its_at_sign_comes_later() -> None:
+    assert without_userinfo("http://h:9090/one@two") == "http://h:9090/one@two"

@@ -25,7 +25,7 @@ from pyspark.sql import types as t
 
 from bronze_files import CLUSTER, FOLDER, break_page, bronze, change_type, lay, naive, run, silver, wanted
 from history_scene import record
-from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, TABLES
+from storm_operator.core.history_tables import EXECUTORS, PAIRS, PERIODS, SCHEMA_VERSION, TABLES
 from storm_pipeline import lake as lake_module
 from storm_pipeline.bronze import MISPLACED, UNREADABLE
 from storm_pipeline.ingestion import AHEAD, CONFLICT, LEAST_BYTES_TAKEN_OVER, Tally
@@ -132,7 +132,7 @@ def test_bad_rows_are_set_aside_with_their_reason(spark: SparkSession, recorded:
             "tuples_per_second is not a finite number",
             "tuples_per_second is below 0",
             "topology_id is missing",
-            "schema_version is newer than 2: upgrade the pipeline",
+            f"schema_version is newer than {SCHEMA_VERSION}: upgrade the pipeline",
             CONFLICT,
             UNREADABLE,
         ]

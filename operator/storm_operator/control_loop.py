@@ -8,7 +8,6 @@ the next is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, RebalanceInProgress, TopologyNotAlive
@@ -29,15 +28,16 @@ from storm_operator.core.groups import (
 from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.missed_turns import MissedTurns
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.registry import proposed, seconds_until_it_looks
 from storm_operator.core.plan_progress import to_drain
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.proposals import AT_LEISURE, kept_if_as_good, proposed_record, why_a_person_must_approve
 from storm_operator.core.served_first import hidden_needs, serve_by_priority
-from storm_operator.core.settings import Enforcement, Mode, PlacementSettings
+from storm_operator.core.settings import Mode, PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.limit_keeper import LimitKeeper
 from storm_operator.loop_ports import (
     Journal,
     Listener,
@@ -99,13 +99,18 @@ class ControlLoop:
             self.period_seconds,
         )
 
+    @property
+    def limits(self) -> LimitKeeper:
+        """Who holds executors to their CPU limits."""
+        return LimitKeeper(self.memory, self.applier.limits, self.applier.documents)
+
     def recover(self) -> PlanRecord | None:
         """Finish or abandon the plan that an earlier life of the operator left behind; call once, at the start.
 
         The CPU limits that it left are ours from now on, to follow or to lift.
         """
         self.memory.watched_since_seconds = self.clock.now()
-        self.memory.limited |= self._held_to_limits()
+        self.limits.take_over()
         record = self.journal.load()
         if record is not None:
             self.plans.take_up(record)
@@ -147,7 +152,7 @@ class ControlLoop:
         self.desk.drop_those_of_unmanaged(managed)
         if not groups:
             self.plans.verify_if_settled(snapshot, groups, now)
-            self._lift_limits_of_unmanaged(managed)
+            self.limits.lift_others(managed)
             hold = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
             return PassReport(now, snapshot, None, (((), hold),))
         with self.times.step("forecast"):
@@ -166,8 +171,10 @@ class ControlLoop:
         with self.times.step("cpu_limits"):
             served = serve_by_priority(snapshot, demand, groups, priority)
             self.memory.served = served.remembering(self.memory.served, snapshot)
-            in_force = self._follow_cpu_limits(snapshot, groups, served.limits, unmeasured_topologies(decisions))
-            self._lift_limits_of_unmanaged(managed)
+            in_force = self.limits.follow(
+                snapshot, groups, served.limits, unmeasured_topologies(decisions), self.plans.pending
+            )
+            self.limits.lift_others(managed)
         limited = self.memory.limited
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, limits_millicores=in_force)
 
@@ -336,45 +343,4 @@ class ControlLoop:
 
     def release(self) -> None:
         """Nobody watches from now on: executors are no longer held to what they were last found to need."""
-        self._lift_limits_of_unmanaged(frozenset())
-
-    def _held_to_limits(self) -> frozenset[str]:
-        return frozenset(filter(self.applier.limits.hold, self.applier.documents.planned_topologies()))
-
-    def _lift_limits_of_unmanaged(self, managed: AbstractSet[str]) -> None:
-        for topology_id in sorted(self.memory.limited - managed):
-            self.applier.limits.lift(topology_id)
-        self.memory.limited = frozenset(self.memory.limited & managed)
-
-    def _follow_cpu_limits(
-        self,
-        snapshot: ClusterSnapshot,
-        groups: tuple[Group, ...],
-        limits: Mapping[Executor, float],
-        unmeasured: AbstractSet[str],
-    ) -> Mapping[Executor, float]:
-        """Limits follow demand in every period, plan or no plan: they cost no restart. Of `unmeasured` topologies they
-        stay: demand is unknown. Those in force then."""
-        in_force: dict[Executor, float] = {}
-        running = frozenset(executor for topology in snapshot.topologies for executor in topology.executors)
-        pending = self.plans.pending
-        unsettled = frozenset(pending.plan.topology_ids) if pending is not None else frozenset()
-        if pending is not None and pending.enforce_cpu:
-            self.memory.limited |= unsettled
-        for group in groups:
-            enforced = group.scheduling.mode is Mode.ENFORCE and group.resources.enforcement is Enforcement.EXECUTOR
-            for topology_id in group.topology_ids:
-                settles = topology_id in unsettled  # its limits are those of the plan, or more
-                if not enforced and not settles:
-                    self.applier.limits.lift(topology_id)
-                    self.memory.limited -= {topology_id}
-                    continue
-                if not settles:
-                    self.memory.limited |= {topology_id}
-                if not enforced or topology_id in unmeasured:
-                    in_force |= self.applier.limits.in_force(topology_id)
-                elif settles:
-                    in_force |= self.applier.limits.rise(topology_id, limits)
-                else:
-                    in_force |= self.applier.limits.follow(topology_id, limits, running)
-        return in_force
+        self.limits.lift_others(frozenset())

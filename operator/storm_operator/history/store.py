@@ -13,14 +13,11 @@ Where it was cut short while periods were being deleted, some are published twic
 
 from __future__ import annotations
 
-import math
 import posixpath
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -30,19 +27,14 @@ import pyarrow.parquet as pq
 from storm_operator.core.history_rows import Columns
 from storm_operator.core.history_tables import TABLES, Kind, Table
 from storm_operator.history.arrow import PeriodStamp, arrow_table
+from storm_operator.history.at_once import at_once
 from storm_operator.history.files import Files
+from storm_operator.history.pruning import Pruning
 
 OPEN = "_open"
 COMPRESSION_LEVEL = 3
 ABANDONED_SECONDS = 86_400.0
 """Nobody writes on one file for so long."""
-AT_ONCE = 8
-"""Files that are read or deleted: an object store's answers each take their time."""
-AGREEING_DATES = 2
-USUAL_DAYS = 4
-"""A date that has not so many others within so many days before it may be that of a clock that is wrong."""
-PRUNED_SHARE = 0.01
-"""Of what is kept at most, in bytes: so much more is published before it is looked at again on the same day."""
 
 
 class NotPublished(Exception):
@@ -80,8 +72,11 @@ class HistoryStore:
     _open_bytes: int = 0
     _parts: int = 0
     _dates: set[str] = field(default_factory=set)
-    _pruned_for: str = ""
-    _published_since: int = 0
+    pruning: Pruning = field(init=False)
+
+    def __post_init__(self) -> None:
+        tables = tuple(posixpath.join(table.name, self._cluster_folder()) for table in TABLES)
+        self.pruning = Pruning(self.files, tables, self.limits.keep_bytes, self.limits.keep_days)
 
     @classmethod
     def at(
@@ -152,72 +147,8 @@ class HistoryStore:
         self._open_since_seconds, self._open_bytes = None, 0
         self._dates.clear()
         if newest is not None:
-            self._prune_if_due(min(newest, _date(self.clock())))
+            self.pruning.look(min(newest, _date(self.clock())))
         _insist_on_all(unreadable)
-
-    def _prune_if_due(self, newest_date: str) -> None:
-        """Once for a date: to look at all that there is takes an object store a while."""
-        most = self.limits.keep_bytes
-        is_more = most is not None and self._published_since > PRUNED_SHARE * most
-        if newest_date != self._pruned_for or is_more:
-            self.prune(newest_date)
-            self._pruned_for, self._published_since = newest_date, 0
-
-    def prune(self, newest_date: str) -> int:
-        """Delete the oldest files beyond age (counted from `newest_date`) and size; returns how many went.
-
-        A clock that is wrong for a while makes nothing old: a `newest_date` far beyond all others does not count.
-        """
-        if self.limits.keep_bytes is None and self.limits.keep_days is None:
-            return 0
-        days = self._published_days()
-        oldest = self._oldest_kept(_sure_date(newest_date, days))
-        most = math.inf if self.limits.keep_bytes is None else self.limits.keep_bytes
-        beyond = sum(day.bytes for day in days.values()) - most
-        gone = 0
-        for date, day in sorted(days.items()):
-            too_old = oldest is not None and date < oldest
-            if not (too_old or beyond > 0):
-                break
-            if too_old or beyond >= day.bytes:
-                for folder in sorted(day.folders):
-                    self.files.delete(folder)
-                gone += day.files
-            else:
-                gone += self._delete_oldest(day, beyond)
-            beyond -= day.bytes
-        return gone
-
-    def _delete_oldest(self, day: _Day, least_bytes: float) -> int:
-        """Files of a date, of large tables last, until so many bytes are gone; returns how many files those were."""
-        found = [file for folder in day.folders for file in self.files.below(folder)]
-        chosen: list[str] = []
-        for path, size in sorted(found, key=lambda one: (posixpath.basename(one[0]), one[0])):
-            if least_bytes <= 0:
-                break
-            chosen.append(path)
-            least_bytes -= size
-        _at_once(self.files.delete, chosen)
-        return len(chosen)
-
-    def _oldest_kept(self, newest_date: str) -> str | None:
-        if self.limits.keep_days is None:
-            return None
-        try:
-            return f"{_midnight(newest_date) - timedelta(days=self.limits.keep_days):%Y-%m-%d}"
-        except OverflowError:  # longer than there are dates
-            return None
-
-    def _published_days(self) -> dict[str, _Day]:
-        """What is published of this cluster, by date."""
-        days: dict[str, _Day] = {}
-        for table in TABLES:
-            for path, size in self.files.below(posixpath.join(table.name, self._cluster_folder())):
-                folder = posixpath.dirname(path)
-                date = posixpath.basename(folder).removeprefix("date=")
-                if _is_date(date):
-                    days.setdefault(date, _Day()).note(folder, size)
-        return days
 
     def _keep_part(self, table: Table, rows: Any, stamp: PeriodStamp) -> int:
         name = _PartName(stamp.date, _clock(stamp.period_end_seconds), f"{self._parts:07d}")
@@ -240,7 +171,7 @@ class HistoryStore:
                 if run_id == self.run_id and len(parts) == 1 and len(sound) == len(paths):
                     self.files.delete(of_table)
                 else:
-                    _at_once(self.files.delete, sound)
+                    at_once(self.files.delete, sound)
                 unreadable += [path for path in paths if path not in sound]
         if not self.files.below(folder):  # what it wrote meanwhile, or a version with more tables
             self.files.delete(folder)
@@ -249,7 +180,7 @@ class HistoryStore:
     def _publish_parts(self, table: Table, run_id: str, paths: list[str]) -> list[str]:
         """Publish parts of one date as one file; returns those that could be read."""
         parts = {
-            path: rows for path, rows in zip(paths, _at_once(self._read_part, paths), strict=True) if rows is not None
+            path: rows for path, rows in zip(paths, at_once(self._read_part, paths), strict=True) if rows is not None
         }
         sound = list(parts)
         if sound:
@@ -264,7 +195,7 @@ class HistoryStore:
             self.left_alone += 1
             return
         rows = pa.concat_tables(parts, promote_options="default")
-        self._published_since += self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink))
+        self.pruning.note(self.files.write_whole(target, lambda sink: write_parquet(rows, table, sink)))
 
     def _read_part(self, path: str) -> Any | None:
         """Its rows; None where it is broken. That its bytes cannot be had is no fault of its own, and an error."""
@@ -301,20 +232,6 @@ def _insist_on_all(unreadable: list[str]) -> None:
         raise NotPublished(f"not published, and left as it is: {unreadable[0]}{others} cannot be read as Parquet")
 
 
-@dataclass(slots=True)
-class _Day:
-    """How much is published of a date, and where."""
-
-    folders: set[str] = field(default_factory=set)
-    files: int = 0
-    bytes: int = 0
-
-    def note(self, folder: str, size: int) -> None:
-        self.folders.add(folder)
-        self.files += 1
-        self.bytes += size
-
-
 @dataclass(frozen=True, slots=True)
 class _PartName:
     """`2026-01-31T120000-0000042.parquet`: when its period ended, and its number among those of its run."""
@@ -338,55 +255,6 @@ def _by_date(parts: Iterable[str]) -> dict[str, list[str]]:
     for path in parts:
         found.setdefault(_PartName.of(path).date, []).append(path)
     return found
-
-
-def _at_once(act: Callable[[str], Any], paths: Sequence[str]) -> list[Any]:
-    """What `act` returns of each of them; raises what it raised first.
-
-    By threads that a process does not wait for at its end, as it does for those of a pool: a disk may never answer.
-    """
-    found: dict[str, Any] = {}
-    failures: list[Exception] = []
-    left = deque(paths)
-
-    def work() -> None:
-        while not failures:
-            try:
-                path = left.popleft()
-            except IndexError:
-                return
-            try:
-                found[path] = act(path)
-            except Exception as error:
-                failures.append(error)
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(paths)))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-    return [found[path] for path in paths]
-
-
-def _sure_date(newest: str, dates: Iterable[str]) -> str:
-    """What days are counted from: `newest`, or an earlier date while there are too few others close before it."""
-    earlier = sorted(date for date in dates if date < newest)[-AGREEING_DATES:]
-    if not earlier or _midnight(newest) - _midnight(earlier[0]) <= timedelta(days=USUAL_DAYS):
-        return newest
-    return earlier[0]
-
-
-def _midnight(date: str) -> datetime:
-    return datetime.fromisoformat(date).replace(tzinfo=UTC)
-
-
-def _is_date(text: str) -> bool:
-    try:
-        return f"{_midnight(text):%Y-%m-%d}" == text
-    except ValueError:
-        return False
 
 
 def _date(seconds: float) -> str:

@@ -350,10 +350,10 @@ def test_the_oldest_days_make_room(tmp_path: Path) -> None:
         store = HistoryStore.at(str(tmp_path), "blue", f"r{day}", Limits(keep_days=None, keep_bytes=None))
         _write_day(store, day)
         sizes[day] = sum(path.stat().st_size for path in tmp_path.rglob("*.parquet"))
-    assert HistoryStore.at(str(tmp_path), "blue", "x", Limits(keep_days=1.0)).prune("2026-01-03") == 1
+    assert HistoryStore.at(str(tmp_path), "blue", "x", Limits(keep_days=1.0)).pruning.prune("2026-01-03") == 1
     assert sorted(path.parent.name for path in tmp_path.rglob("*.parquet")) == ["date=2026-01-02", "date=2026-01-03"]
     limit = Limits(keep_days=None, keep_bytes=sizes[1])
-    assert HistoryStore.at(str(tmp_path), "blue", "x", limit).prune("2026-01-03") == 1
+    assert HistoryStore.at(str(tmp_path), "blue", "x", limit).pruning.prune("2026-01-03") == 1
     assert [path.parent.name for path in tmp_path.rglob("*.parquet")] == ["date=2026-01-03"]
 
 

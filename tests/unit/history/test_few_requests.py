@@ -13,8 +13,9 @@ from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs
 
 from storm_operator.core.history_tables import FORECASTS, PERIODS, TABLES
+from storm_operator.history.at_once import at_once
 from storm_operator.history.files import Files
-from storm_operator.history.store import HistoryStore, Limits, _at_once
+from storm_operator.history.store import HistoryStore, Limits
 
 FIRST_SECONDS = 1_767_225_660.0
 DAY_SECONDS = 86_400.0
@@ -90,7 +91,7 @@ def test_a_day_of_which_all_is_old_goes_folder_by_folder(tmp_path: Path) -> None
             kept.write(FIRST_SECONDS + DAY_SECONDS * day + 10.0 * number, 10.0, COLUMNS)
     kept.publish()
     before, counted = len(files_of(tmp_path)), Counted()
-    gone = store_of(tmp_path, counted, Limits(keep_days=2.0, keep_bytes=None)).prune("2026-01-06")
+    gone = store_of(tmp_path, counted, Limits(keep_days=2.0, keep_bytes=None)).pruning.prune("2026-01-06")
     assert {path.parent.name for path in files_of(tmp_path)} == {f"date=2026-01-0{day}" for day in (4, 5, 6)}
     assert before - len(files_of(tmp_path)) == gone > 0
     assert counted.asked == {"list": len(TABLES), "delete folder": 3 * len(COLUMNS)}
@@ -109,7 +110,7 @@ def test_files_are_read_at_once_by_threads_that_no_process_waits_for() -> None:
 
     def read() -> None:
         with pytest.raises(OSError, match="no answer"):
-            _at_once(act, ["a", "b"])
+            at_once(act, ["a", "b"])
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -117,4 +118,4 @@ def test_files_are_read_at_once_by_threads_that_no_process_waits_for() -> None:
     assert all(thread.daemon for thread in set(threading.enumerate()) - before - {reader})
     may_go_on.set()
     reader.join()
-    assert _at_once(str.upper, ["a", "b", "c"]) == ["A", "B", "C"]
+    assert at_once(str.upper, ["a", "b", "c"]) == ["A", "B", "C"]

@@ -49,6 +49,7 @@ from storm_operator.loop_ports import (
     report_of_unseen,
 )
 from storm_operator.plan_in_hand import PlanInHand
+from storm_operator.plan_verification import PlanVerification
 from storm_operator.step_times import StepTimes
 
 __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
@@ -88,16 +89,12 @@ class ControlLoop:
     @property
     def plans(self) -> PlanInHand:
         """What becomes of the plan that was decided for."""
-        return PlanInHand(
-            self.memory,
-            self.journal,
-            self.applier,
-            self.desk,
-            self.listener,
-            self.new_plan_id,
-            self.clock.now,
-            self.period_seconds,
-        )
+        return PlanInHand(self.memory, self.journal, self.applier, self.listener, self.clock.now)
+
+    @property
+    def verification(self) -> PlanVerification:
+        """Whether the plan in force stays so."""
+        return PlanVerification(self.plans, self.desk, self.new_plan_id, self.period_seconds)
 
     @property
     def limits(self) -> LimitKeeper:
@@ -151,7 +148,7 @@ class ControlLoop:
         managed = frozenset(topology_id for group in groups for topology_id in group.topology_ids)
         self.desk.drop_those_of_unmanaged(managed)
         if not groups:
-            self.plans.verify_if_settled(snapshot, groups, now)
+            self.verification.verify_if_settled(snapshot, groups, now)
             self.limits.lift_others(managed)
             hold = Hold(HoldReason.NOTHING_TO_MANAGE, "no managed topology runs on this cluster")
             return PassReport(now, snapshot, None, (((), hold),))
@@ -163,8 +160,8 @@ class ControlLoop:
             demand = estimate_group_demand(snapshot, groups, forecasts, self.memory.demand, priority, hidden)
         self.memory.demand = demand
         with self.times.step("verify"):
-            is_taken_back = self.plans.verify_if_settled(snapshot, groups, now)
-            is_taken_back = is_taken_back or self.plans.go_back_again(snapshot, groups, now)
+            is_taken_back = self.verification.verify_if_settled(snapshot, groups, now)
+            is_taken_back = is_taken_back or self.verification.go_back_again(snapshot, groups, now)
         with self.times.step("decide_and_apply"):
             waits_for = MEASURED_ANEW if is_taken_back else unfinished
             decisions = self._decide_for_all(groups, snapshot, demand, priority, waits_for)

@@ -61,7 +61,7 @@ def test_plan_of_a_group_is_not_taken_back_once_one_of_it_is_not_to_be_moved(
     (made,) = stage.loop.memory.records
     assert made.plan.topology_ids == ("first-1", "second-1")
     there = stage.engine.cluster.assignment
-    monkeypatch.setattr("storm_operator.plan_in_hand.judge", lambda *_: Verdict(True, "it is worse"))
+    monkeypatch.setattr("storm_operator.plan_verification.judge", lambda *_: Verdict(True, "it is worse"))
     match second:
         case "paused":
             specs = {"first": enforced["first"]}
@@ -84,7 +84,7 @@ def test_way_back_that_waits_expires_once_one_of_its_topologies_is_not_to_be_mov
     enforced = {name: replace(spec, scheduling=SchedulingSettings()) for name, spec in SPECS.items()}
     while not stage.loop.has_pending_plan:
         stage.run_period(enforced)
-    monkeypatch.setattr("storm_operator.plan_in_hand.judge", lambda *_: Verdict(True, "it is worse"))
+    monkeypatch.setattr("storm_operator.plan_verification.judge", lambda *_: Verdict(True, "it is worse"))
     back = plan_that_waits(stage, SPECS)
     assert back.topology_ids == ("first-1", "second-1")
     specs = dict(ONLY_FIRST)

@@ -61,6 +61,14 @@ def waiting(played: Scene) -> list[str]:
     return [record.plan.id for record in played.loop.memory.proposals.waiting]
 
 
+def harmful_plan(played: Scene) -> Plan:
+    """One that is in force, and has made the topology slower."""
+    made = played.run()
+    assert isinstance(made, Plan)
+    played.observer.latency_ms = 40.0
+    return made
+
+
 def move_by_hand(cluster: FakeCluster) -> None:
     """Somebody else, or Storm's own scheduler, moves an executor."""
     cluster.assignment = cluster.assignment.with_moves({COUNT_ON_S2: slot("s3:6702")})
@@ -426,9 +434,7 @@ def test_way_back_from_a_plan_that_made_things_worse_waits_where_all_plans_do(
     specs: Mapping[str, TopologySpec], words: str
 ) -> None:
     played = scene()
-    worse = played.run()
-    assert isinstance(worse, Plan)
-    played.observer.latency_ms = 40.0
+    worse = harmful_plan(played)
     for _ in range(6):
         played.run(specs)
     assert played.cluster.assignment.slot_of == worse.target.slot_of
@@ -448,9 +454,7 @@ def test_way_back_from_a_plan_that_made_things_worse_waits_where_all_plans_do(
 
 def test_way_back_that_waits_is_told_last_and_not_lost_to_a_plan_that_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     played = scene()
-    worse = played.run()
-    assert isinstance(worse, Plan)
-    played.observer.latency_ms = 40.0
+    worse = harmful_plan(played)
     while not waiting(played):
         played.run(RECOMMEND)
     (back,) = waiting(played)
@@ -471,9 +475,7 @@ def test_way_back_that_waits_is_told_last_and_not_lost_to_a_plan_that_may_wait(m
 
 def test_way_back_that_was_rejected_is_not_proposed_again() -> None:
     played = scene()
-    worse = played.run()
-    assert isinstance(worse, Plan)
-    played.observer.latency_ms = 40.0
+    worse = harmful_plan(played)
     for _ in range(4):
         played.run(RECOMMEND)
     (back,) = played.loop.memory.proposals.waiting

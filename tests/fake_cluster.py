@@ -69,6 +69,7 @@ class FakeCluster:
     """Topologies that were killed and have time to finish."""
     silent_supervisors: set[str] = field(default_factory=set)
     """Those whose agents do not answer."""
+    killed: set[str] = field(default_factory=set)
     rebalancing: set[str] = field(default_factory=set)
     """Topologies that somebody rebalances: Nimbus pauses and resumes no spouts of theirs."""
     next_pid: int = 100
@@ -175,12 +176,19 @@ class FakeCluster:
         if self.rejects:
             return
         before = self.assignment.workers()
-        moves = {e: slot for plan in self.plans.values() for e, slot in plan.target.slot_of.items()}
+        wanted = [item for plan in self.plans.values() for item in plan.target.slot_of.items()]
+        moves = {executor: slot for executor, slot in wanted if executor.topology_id not in self.killed}
         self.assignment = self.assignment.with_moves(moves)
         after = self.assignment.workers()
         for slot, executors in after.items():
             if before.get(slot) != executors:
                 self.pids[slot] = self._new_pid()
+
+    def kill(self, topology_id: str) -> None:
+        """Somebody does, at once; what was planned for it stays in ZooKeeper."""
+        self.killed.add(topology_id)
+        left = {executor.topology_id for executor in self.assignment.slot_of} - self.killed
+        self.assignment = self.assignment.restricted_to(left)
 
     def _refuse_while_rebalancing(self, topology_id: str) -> None:
         if topology_id in self.rebalancing:

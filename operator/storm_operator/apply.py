@@ -36,10 +36,9 @@ from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanRecord,
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.wording import first_of
 from storm_operator.cpu_limits import CpuLimits
+from storm_operator.plan_waits import Comeback, PlanWaits, wait_until
 
-IN_FORCE_TIMEOUT_SECONDS = 60.0
 DRAIN_TIMEOUT_SECONDS = 30.0
-POLL_SECONDS = 0.3
 DRAIN_POLL_SECONDS = 1.2  # longer than the workers' snapshot period: two readings are two different snapshots
 CONNECTING_SECONDS = 1.0
 SUPERVISOR_SYNC_SECONDS = 10.0
@@ -65,6 +64,10 @@ class Applier:
     def limits(self) -> CpuLimits:
         """The executors' CPU limits, where this puts its plans."""
         return CpuLimits(self.documents)
+
+    @property
+    def _waits(self) -> PlanWaits:
+        return PlanWaits(self.storm, self.documents, self.probe, self.clock)
 
     def failures(self, plan: Plan) -> Failures | None:
         """Failed tuples of the plan's topologies so far; None is unknown."""
@@ -121,11 +124,11 @@ class Applier:
                 return self.abandon(record, "abandoned: storm-operator was ended before the move had begun", save)
         for topology_id in plan.topology_ids:
             self.documents.write_plan(topology_id, plan)
-        if record.method is ApplyMethod.REBALANCE and not self._is_in_force(plan):
+        if record.method is ApplyMethod.REBALANCE and not self._waits.is_in_force(plan):
             for topology_id in moved_topologies(plan):
                 self.storm.rebalance(topology_id)
-        refusal = self._wait_until_in_force(plan)
-        if refusal is not None:
+        refusal = self._waits.why_not_in_force(plan)
+        if refusal:
             return self.abandon(record, refusal, save)
         if was_in_force:
             self._refuse_what_is_rebalanced(
@@ -148,11 +151,11 @@ class Applier:
         told = self.storm.tell_supervisors(supervisors_of(plan))
         told_tick = self.clock.monotonic()
         is_seen = self.probe.sees_any(supervisors_of(plan))
-        missing = self._wait_until_running(record, is_seen=is_seen)
+        comeback = self._comeback(record, is_seen=is_seen)
         ran_tick = self.clock.monotonic()
         record = replace(
             record,
-            seconds_to_running=None if missing or seen_since_tick is None else ran_tick - seen_since_tick,
+            seconds_to_running=None if seen_since_tick is None or not comeback.is_whole else ran_tick - seen_since_tick,
             failures_before=with_first_failures(record.failures_before, self.failures(plan)),
         )
         if record.method is ApplyMethod.DRAIN:
@@ -165,7 +168,7 @@ class Applier:
             state=PlanState.SETTLING,
             settling_since_seconds=self.clock.now(),
             workers_kept=count_kept(record, self.probe.workers()),
-            message="; ".join(filter(None, (record.message, _why_not_seen(missing, is_seen=is_seen)))),
+            message="; ".join(filter(None, (record.message, _why_not_seen(comeback.late, is_seen=is_seen)))),
         )
         save(record)
         return record
@@ -212,7 +215,7 @@ class Applier:
             before = now, in_flight
             return reached is not None and not reached
 
-        if self._wait(is_drained, DRAIN_TIMEOUT_SECONDS, poll_seconds=DRAIN_POLL_SECONDS):
+        if wait_until(is_drained, self.clock, DRAIN_TIMEOUT_SECONDS, DRAIN_POLL_SECONDS):
             return ""
         after = f"after {DRAIN_TIMEOUT_SECONDS:.0f} s of draining"
         if in_flight is None:
@@ -254,62 +257,13 @@ class Applier:
         if refused:
             raise next((error for error in refused if isinstance(error, PASSING)), refused[0])
 
-    def _is_in_force(self, plan: Plan) -> bool:
-        for topology_id in plan.topology_ids:
-            acknowledgement = self.documents.read_acknowledgement(topology_id)
-            if acknowledgement is None or acknowledgement.plan_id != plan.id or acknowledgement.outcome != "applied":
-                return False
-        present = self.storm.read_assignment(plan.topology_ids).slot_of
-        return all(present.get(executor) == slot for executor, slot in plan.target.slot_of.items())
-
-    def _wait_until_in_force(self, plan: Plan) -> str | None:
-        """None once the plan is in force, else the reason why it will not be."""
-        refusal: str | None = None
-
-        def is_settled() -> bool:
-            nonlocal refusal
-            refusal = self._refusal(plan)
-            return refusal is not None or self._is_in_force(plan)
-
-        if self._wait(is_settled, IN_FORCE_TIMEOUT_SECONDS):
-            return refusal
-        return f"not in force after {IN_FORCE_TIMEOUT_SECONDS:.0f} s: {self._last_words(plan)}"
-
-    def _refusal(self, plan: Plan) -> str | None:
-        for topology_id in plan.topology_ids:
-            acknowledgement = self.documents.read_acknowledgement(topology_id)
-            if acknowledgement and acknowledgement.plan_id == plan.id and acknowledgement.outcome == "rejected":
-                return f"the plan scheduler rejected it: {acknowledgement.message}"
-        return None
-
-    def _last_words(self, plan: Plan) -> str:
-        acknowledgements = [self.documents.read_acknowledgement(topology_id) for topology_id in plan.topology_ids]
-        words = [a.message for a in acknowledgements if a is not None and a.plan_id == plan.id]
-        return "; ".join(words) or "the plan scheduler has not acknowledged it (is it Nimbus' storm.scheduler?)"
-
-    def _wait_until_running(self, record: PlanRecord, *, is_seen: bool) -> tuple[Executor, ...]:
-        """Executors of restarted workers that were not seen to come up in time; empty when all run."""
-        if not is_seen:
-            if record.method is ApplyMethod.DRAIN:
-                self.clock.sleep(UNSEEN_START_SECONDS)
-            return executors_not_running(record, {})
-        missing: tuple[Executor, ...] = ()
-
-        def all_run() -> bool:
-            nonlocal missing
-            missing = executors_not_running(record, self.probe.workers())
-            return not missing
-
-        self._wait(all_run, RUNNING_TIMEOUT_SECONDS)
-        return missing
-
-    def _wait(self, condition: Callable[[], bool], timeout_seconds: float, poll_seconds: float = POLL_SECONDS) -> bool:
-        deadline = self.clock.monotonic() + timeout_seconds
-        while not condition():
-            if self.clock.monotonic() >= deadline:
-                return False
-            self.clock.sleep(poll_seconds)
-        return True
+    def _comeback(self, record: PlanRecord, *, is_seen: bool) -> Comeback:
+        if is_seen:
+            return self._waits.comeback(record)
+        if record.method is ApplyMethod.DRAIN:
+            self.clock.sleep(UNSEEN_START_SECONDS)
+        late = executors_not_running(record, {})
+        return Comeback(is_whole=not late, late=late)
 
 
 def _why_not_seen(missing: tuple[Executor, ...], *, is_seen: bool) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from unittest.mock import Mock
 
 import pytest
 
 from builders import chain_topology, placed
 from fake_cluster import FakeClock, FakeCluster, Killed
-from storm_operator.adapters.errors import NimbusError, RebalanceInProgress
+from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, NimbusError, RebalanceInProgress
 from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier
 from storm_operator.core.decision import Move, Plan, Prediction
 from storm_operator.core.model import Assignment, Executor
@@ -80,6 +81,60 @@ def test_of_many_executors_that_were_not_seen_to_run_the_first_are_named() -> No
     assert done.message.endswith(
         "not seen to run: spout[1-1], spout[2-2], spout[3-3], spout[4-4], spout[5-5] and 2 more"
     )
+
+
+def killed_after(cluster: FakeCluster, seconds: float, topology_id: str = "words") -> None:
+    """Somebody kills a topology so long after now."""
+    schedule, moment = cluster.clock.on_sleep, cluster.clock.monotonic() + seconds
+
+    def look() -> None:
+        schedule()
+        if cluster.clock.monotonic() >= moment:
+            cluster.kill(topology_id)
+
+    cluster.clock.on_sleep = look
+
+
+@pytest.mark.parametrize("method", list(ApplyMethod))
+def test_executors_of_a_topology_that_is_killed_meanwhile_are_not_waited_for(method: ApplyMethod) -> None:
+    cluster = FakeCluster(BASE, FakeClock(), hidden=True)
+    killed_after(cluster, 10.0)
+    done = applier_for(cluster).apply(record(method), lambda _: None)
+    assert done.state is PlanState.SETTLING
+    assert done.message == "", "that it no longer runs is what the next pass finds"
+    assert done.seconds_to_running is None, "they never ran"
+    assert cluster.clock.slept_seconds < 20.0
+
+
+def test_plan_of_a_topology_that_is_killed_before_it_is_in_force_is_not_waited_for() -> None:
+    cluster = FakeCluster(BASE, FakeClock())
+    cluster.schedule = lambda: None  # type: ignore[method-assign]  # Nimbus is slow
+    cluster.clock.on_sleep = lambda: None
+    killed_after(cluster, 5.0)
+    done = applier_for(cluster).apply(record(ApplyMethod.REBALANCE), lambda _: None)
+    assert done.state is PlanState.SETTLING
+    assert done.seconds_to_running is None
+    assert cluster.clock.slept_seconds < 15.0
+
+
+def test_topology_that_lives_on_is_waited_for_though_another_of_the_plan_is_killed() -> None:
+    both = record_of_two()
+    both = replace(both, plan=replace(both.plan, restarted_workers=tuple(both.plan.target.workers())))
+    cluster = FakeCluster(both.plan.base, FakeClock(), hidden=True)
+    killed_after(cluster, 10.0)
+    done = applier_for(cluster).apply(both, lambda _: None)
+    assert done.seconds_to_running is None
+    assert done.message.endswith("not seen to run: source[1-1]")
+    assert cluster.clock.slept_seconds > 80.0
+
+
+@pytest.mark.parametrize("error", OUT_OF_REACH)
+def test_nimbus_that_does_not_answer_ends_no_wait_for_workers(error: type[AdapterError]) -> None:
+    cluster = FakeCluster(BASE, FakeClock(), hidden=True)
+    cluster.not_ended = Mock(side_effect=error("away"))  # type: ignore[method-assign]
+    done = applier_for(cluster).apply(record(ApplyMethod.IN_PLACE), lambda _: None)
+    assert done.state is PlanState.SETTLING
+    assert "not seen to run" in done.message
 
 
 def test_limits_rise_before_the_move_and_fall_after_it() -> None:

@@ -58,6 +58,8 @@ class ClusterRunner:
     last_pass_at: float = field(default_factory=time.monotonic)
     next_pass_at: float = 0.0
     """When the one after that is due, by the same clock."""
+    came_through_at: float = math.inf
+    """When the last pass began, by the same clock; infinity if it failed: then a pause of its own comes first."""
     look_again_at: float = math.inf
     """When those that come or go are to be looked at again, before the next pass; infinity: there are none."""
     owners: Owners = field(init=False)
@@ -115,6 +117,7 @@ class ClusterRunner:
             self.look_again_at = math.inf
             period = self._whatever_happens(self.run_pass)
             ended = time.monotonic()
+            self.came_through_at = math.inf if period is None else started
             until = started + (self._retry_seconds() if period is None else period)
             if self.unforeseen is None:  # else, when that goes on, /healthz says that there was no pass for long
                 self.last_pass_at, self.next_pass_at = ended, until
@@ -225,6 +228,7 @@ class ClusterRunner:
             if now == before and self.lifecycle is not None and (now != self.attended or self._is_to_look_again()):
                 self.look_again_at = time.monotonic() + self._retry_seconds()  # if it fails
                 self._whatever_happens(self.attend)
+                until = min(until, self.came_through_at + shortest_period_seconds(self.owners.specs()))
             before = now
 
     def _is_to_look_again(self) -> bool:
@@ -266,7 +270,7 @@ class ClusterRunner:
     def _prepare_pass(self) -> tuple[Assembly, LifecycleManager, Mapping[str, TopologySpec]]:
         assembly, lifecycle, specs = self._follow_wishes()
         if specs:
-            assembly.loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
+            assembly.loop.period_seconds = shortest_period_seconds(specs)
         self.care.see(self.registry.of_cluster(self.nimbus))
         self.care.release()
         follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say, self.care.concerns)
@@ -370,3 +374,8 @@ class ClusterRunner:
         if self.assembly is None:
             return {}
         return {supervisor_id: host for host, supervisor_id in self.assembly.storm.supervisor_ids().items()}
+
+
+def shortest_period_seconds(specs: Mapping[str, TopologySpec]) -> float:
+    """How long a period is in which all of these are looked at; infinity where there is none."""
+    return min((spec.scheduling.period_seconds for spec in specs.values()), default=math.inf)

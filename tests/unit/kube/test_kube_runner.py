@@ -182,6 +182,20 @@ def test_what_fails_is_told_and_waits_for_the_next_pass(scene: Scene) -> None:
     assert scene.said == [f"{NIMBUS}: Nimbus is away"]
 
 
+@pytest.mark.parametrize(
+    ("came_through_at", "next_pass_at"), [(0.0, 30.0), (math.inf, 600.0)], ids=["came through", "failed"]
+)
+def test_period_that_was_shortened_holds_from_the_last_pass_on_that_came_through(
+    resting: Resting, came_through_at: float, next_pass_at: float
+) -> None:
+    resting.lifecycle.is_under_way = False
+    resting.runner.came_through_at = came_through_at
+    body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": 30}})
+    resting.runner.registry.put_topology({**body, "metadata": {**body["metadata"], "generation": 99}})
+    resting.until(600.0)
+    assert resting.now == pytest.approx(next_pass_at, abs=1.0)
+
+
 def test_before_the_first_pass_came_through_there_is_nobody_to_attend(scene: Scene) -> None:
     scene.runner.lifecycle = None
     assert scene.rest(create("more"), nothing, nothing) == []

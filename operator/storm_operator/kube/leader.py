@@ -19,6 +19,7 @@ from storm_operator.kube.canary import WatchCanary
 from storm_operator.kube.connecting import RunnerSettings
 from storm_operator.kube.handlers import Watched, build_registry, on_topology_end
 from storm_operator.kube.managed import Managed, Registry
+from storm_operator.kube.managed_cluster import ManagedCluster
 from storm_operator.kube.page import TokenApprover, in_name_of
 from storm_operator.kube.runner import ClusterRunner
 from storm_operator.kube.runners import Runners
@@ -118,7 +119,9 @@ class Operator:
 
     def _make(self, nimbus: str) -> ClusterRunner:
         return ClusterRunner(
-            nimbus, self._registry, self._clients, self._settings, log.info, self._gone, metrics=self._metrics
+            ManagedCluster(
+                nimbus, self._registry, self._clients, self._settings, log.info, self._gone, metrics=self._metrics
+            )
         )
 
     def _forget(self, nimbus: str) -> None:

@@ -23,13 +23,15 @@ from storm_operator.console.documents import unsqueezed
 from storm_operator.console.messages import Request
 from storm_operator.core.backoff import put_off
 from storm_operator.core.lifecycle import RunningTopology
+from storm_operator.kube import managed_cluster
 from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import RunnerSettings, remind
 from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, Unanswered, rightful
+from storm_operator.kube.managed_cluster import FOLLOW_UP_SECONDS, ManagedCluster
 from storm_operator.kube.owners import Owners
 from storm_operator.kube.page import KubePage
-from storm_operator.kube.runner import FOLLOW_UP_SECONDS, LONGEST_RETRY_SECONDS, ClusterRunner
+from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
 from storm_operator.kube.status import status_of
 from storm_operator.kube.submission import JobSettings
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
@@ -47,16 +49,16 @@ class Scene:
         self.registry = registry_of(topology_body())
         kube: Any = SimpleNamespace(kinds=Mock(), events=Mock(), pods=Mock())
         self.said: list[str] = []
-        self.runner = ClusterRunner(NIMBUS, self.registry, kube, SETTINGS, self.said.append, set())
-        self.runner.lifecycle = Mock()
-        self.runner.attended = self.runner._wishes()
+        self.runner = ClusterRunner(ManagedCluster(NIMBUS, self.registry, kube, SETTINGS, self.said.append, set()))
+        self.runner.cluster.lifecycle = Mock()
+        self.runner.cluster.attended = self.runner.cluster.wishes()
         self.attended_at: list[int] = []
         self.look = 0
         self.failure: Exception | None = None
-        monkeypatch.setattr(ClusterRunner, "attend", self.attend)
+        monkeypatch.setattr(ManagedCluster, "attend", self.attend)
 
     def attend(self) -> None:
-        self.runner.attended = self.runner._wishes()
+        self.runner.cluster.attended = self.runner.cluster.wishes()
         self.attended_at.append(self.look)
         if self.failure is not None:
             raise self.failure
@@ -122,16 +124,19 @@ class Resting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.takes_seconds, self.looks_at = 0.0, 0.0, list[float]()
         clock = SimpleNamespace(monotonic=lambda: self.now, time=lambda: NOW_SECONDS + self.now)
-        monkeypatch.setattr(runner_module, "time", clock)
-        monkeypatch.setattr(ClusterRunner, "_connect", lambda _: self.connect())
-        monkeypatch.setattr(ClusterRunner, "_publish", Mock())
+        for module in (runner_module, managed_cluster):
+            monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(ManagedCluster, "_connect", lambda _: self.connect())
+        monkeypatch.setattr(ManagedCluster, "_publish", Mock())
         self.failure: Exception | None = None
         self.lifecycle = Mock(repairs={}, is_under_way=True)
         kube: Any = SimpleNamespace(kinds=Mock(), events=Mock(), pods=Mock())
-        self.runner = ClusterRunner(NIMBUS, registry_of(topology_body()), kube, SETTINGS, lambda _: None, set())
-        self.runner.lifecycle = self.lifecycle
-        self.runner.attended = self.runner._wishes()
-        self.runner.look_again_at = FOLLOW_UP_SECONDS
+        self.runner = ClusterRunner(
+            ManagedCluster(NIMBUS, registry_of(topology_body()), kube, SETTINGS, lambda _: None, set())
+        )
+        self.runner.cluster.lifecycle = self.lifecycle
+        self.runner.cluster.attended = self.runner.cluster.wishes()
+        self.runner.cluster.look_again_at = FOLLOW_UP_SECONDS
 
     def connect(self) -> tuple[Any, Any]:
         self.looks_at.append(self.now)
@@ -191,13 +196,13 @@ def test_period_that_was_shortened_holds_from_the_last_pass_on_that_came_through
     resting.lifecycle.is_under_way = False
     resting.runner.came_through_at = came_through_at
     body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": 30}})
-    resting.runner.registry.put_topology({**body, "metadata": {**body["metadata"], "generation": 99}})
+    resting.runner.cluster.registry.put_topology({**body, "metadata": {**body["metadata"], "generation": 99}})
     resting.until(600.0)
     assert resting.now == pytest.approx(next_pass_at, abs=1.0)
 
 
 def test_before_the_first_pass_came_through_there_is_nobody_to_attend(scene: Scene) -> None:
-    scene.runner.lifecycle = None
+    scene.runner.cluster.lifecycle = None
     assert scene.rest(create("more"), nothing, nothing) == []
 
 
@@ -208,9 +213,9 @@ def test_nimbus_out_of_reach_is_tried_again_after_the_shortest_period(
     specs = [{"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": period}} for period in periods]
     bodies = [topology_body(f"t{at}", spec=spec) for at, spec in enumerate(specs)]
     runner = Scene(monkeypatch).runner
-    runner.registry = registry_of(*bodies)
-    monkeypatch.setattr(ClusterRunner, "run_pass", Mock(side_effect=NimbusUnreachable("away")))
-    monkeypatch.setattr("storm_operator.kube.runner.time", Mock(monotonic=lambda: 100.0))
+    runner.cluster.registry = registry_of(*bodies)
+    monkeypatch.setattr(ManagedCluster, "run_pass", Mock(side_effect=NimbusUnreachable("away")))
+    monkeypatch.setattr(runner_module, "time", Mock(monotonic=lambda: 100.0))
     rests: list[float] = []
     stop = Mock(is_set=Mock(side_effect=[False, True]))
     monkeypatch.setattr(ClusterRunner, "_rest", lambda _, stop, until: rests.append(until - 100.0))
@@ -231,24 +236,24 @@ def test_what_kubernetes_refuses_at_the_start_is_told_and_tried_ever_more_slowly
     assert "list stormrebalances in streams: forbidden" in ready["message"]
     start.kinds.list.side_effect = None
     start.kinds.list.return_value = []
-    start.runner._connect()
-    assert start.runner.assembly is start.opened
+    start.runner.cluster._connect()
+    assert start.runner.cluster.assembly is start.opened
     assert start.runner._retry_seconds() == LONGEST_RETRY_SECONDS
 
 
 def test_topologies_are_submitted_to_whichever_nimbus_of_the_cluster_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
     start.kinds.list.return_value = []
-    start.runner._connect()
-    assert start.runner.submitter is not None
-    assert start.runner.submitter.other_nimbuses == ("nimbus2.example.com:6627",)
+    start.runner.cluster._connect()
+    assert start.runner.cluster.submitter is not None
+    assert start.runner.cluster.submitter.other_nimbuses == ("nimbus2.example.com:6627",)
 
 
 def test_nimbus_that_is_away_after_a_refusal_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
     start.kinds.list.side_effect = Forbidden("list stormrebalances in streams: forbidden")
     start.rests_after(3)
-    monkeypatch.setattr(runner_module, "discover", Mock(side_effect=NimbusUnreachable("away")))
+    monkeypatch.setattr(managed_cluster, "discover", Mock(side_effect=NimbusUnreachable("away")))
     assert start.rests_after(2) == [LONGEST_RETRY_SECONDS] * 2
 
 
@@ -260,7 +265,7 @@ def degraded(kinds: Mock) -> tuple[str, str, str]:
 
 def test_what_nobody_foresaw_is_told_with_its_place_and_tried_ever_more_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
-    monkeypatch.setattr(runner_module, "discover", Mock(side_effect=ValueError("nobody thought of that")))
+    monkeypatch.setattr(managed_cluster, "discover", Mock(side_effect=ValueError("nobody thought of that")))
     begun_at, start.runner.next_pass_at = start.runner.last_pass_at, 50.0
     assert start.rests_after(4) == [10.0, 20.0, 40.0, 80.0]
     status, reason, message = degraded(start.kinds)
@@ -273,7 +278,7 @@ def test_what_nobody_foresaw_is_told_with_its_place_and_tried_ever_more_slowly(m
 
 def test_pass_that_comes_through_ends_what_nobody_foresaw(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
-    monkeypatch.setattr(ClusterRunner, "run_pass", Mock(side_effect=[ValueError("a"), ValueError("b"), 60.0]))
+    monkeypatch.setattr(ManagedCluster, "run_pass", Mock(side_effect=[ValueError("a"), ValueError("b"), 60.0]))
     assert start.rests_after(3) == [10.0, 20.0, 60.0]
     assert (start.runner.unforeseen, start.runner.last_pass_at, start.runner.next_pass_at) == (None, 100.0, 160.0)
 
@@ -281,7 +286,9 @@ def test_pass_that_comes_through_ends_what_nobody_foresaw(monkeypatch: pytest.Mo
 def test_loop_goes_on_although_not_even_its_trouble_could_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
     monkeypatch.setattr(Owners, "tell_trouble", Mock(side_effect=TypeError("a status that cannot be")))
-    monkeypatch.setattr(ClusterRunner, "run_pass", Mock(side_effect=[NimbusUnreachable("away"), ValueError("a"), 60.0]))
+    monkeypatch.setattr(
+        ManagedCluster, "run_pass", Mock(side_effect=[NimbusUnreachable("away"), ValueError("a"), 60.0])
+    )
     assert start.rests_after(3) == [10.0, 20.0, 60.0]
 
 
@@ -301,30 +308,31 @@ def test_pods_are_resized_for_topologies_that_are_managed_and_want_it(
 ) -> None:
     runner = Scene(monkeypatch).runner
     body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"mode": "Enforce"}} | spec, **metadata)
-    runner.owners.by_name, _ = rightful(registry_of(body).of_cluster(NIMBUS))
-    assert runner.care.resizes() is resizes
+    runner.cluster.owners.by_name, _ = rightful(registry_of(body).of_cluster(NIMBUS))
+    assert runner.cluster.care.resizes() is resizes
 
 
 def test_pods_are_released_as_soon_as_a_change_of_mind_is_attended_to() -> None:
     played = Deletion("Leave")
-    played.runner.care.limits = Mock()
-    played.runner.care.hosts = lambda: {"s0": "sup-0"}
-    with patch.object(ClusterRunner, "_publish"):
-        played.runner.attend()
-    ((hosts,), _) = played.runner.care.limits.release.call_args
+    played.runner.cluster.care.limits = Mock()
+    played.runner.cluster.care.hosts = lambda: {"s0": "sup-0"}
+    with patch.object(ManagedCluster, "_publish"):
+        played.runner.cluster.attend()
+    ((hosts,), _) = played.runner.cluster.care.limits.release.call_args
     assert list(hosts) == ["sup-0"]
 
 
 @pytest.mark.parametrize("is_named", [True, False], ids=["operator ends", "nobody names the cluster"])
 def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pytest.MonkeyPatch, is_named: bool) -> None:
     start = Start(monkeypatch)
-    start.runner.assembly, start.runner.care.limits, start.runner.manager.lock = start.opened, Mock(), Mock()
+    cluster, pods = start.runner.cluster, Mock()
+    cluster.assembly, cluster.care.limits, cluster.manager.lock = start.opened, pods, Mock()
     start.opened.storm.supervisor_ids.return_value = {}
-    start.runner.owners.by_name, _ = rightful(start.runner.registry.of_cluster(NIMBUS))
+    cluster.owners.by_name, _ = rightful(cluster.registry.of_cluster(NIMBUS))
     if not is_named:  # its finalizer was taken away, or its spec is invalid now
-        start.runner.registry.forget_topology(("streams", "words"), "uid-words")
+        cluster.registry.forget_topology(("streams", "words"), "uid-words")
     start.rests_after(0)
-    released = (start.opened.loop.release.called, start.runner.care.limits.release.called)
+    released = (start.opened.loop.release.called, pods.release.called)
     assert released == ((False, False) if is_named else (True, True))
     start.opened.close.assert_called_once_with()
 
@@ -332,10 +340,10 @@ def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pyte
 def test_going_on_with_a_plan_at_the_start_is_no_waiting_for_nimbus(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
     seen: list[Unanswered | None] = []
-    going_on = Mock(side_effect=lambda *_: seen.append(start.runner.registry.unanswered(NIMBUS)))
-    monkeypatch.setattr(runner_module, "go_on_where_it_ended", going_on)
+    going_on = Mock(side_effect=lambda *_: seen.append(start.runner.cluster.registry.unanswered(NIMBUS)))
+    monkeypatch.setattr(managed_cluster, "go_on_where_it_ended", going_on)
     start.opened.lifecycle.return_value = Mock(repairs={})
-    start.runner._follow_wishes()
+    start.runner.cluster._follow_wishes()
     assert seen == [None]
 
 
@@ -347,16 +355,16 @@ def test_going_on_with_a_plan_at_the_start_opens_the_pods_that_it_moves_executor
     pod = SupervisorPod("streams", "sup-0", "sup", "sup", True, 300.0, 300.0, 2000.0)
     start.pods.supervisors.return_value = (pod,)
     start.opened.storm.supervisor_ids.return_value = {"sup-0.sup.streams.svc.cluster.local": "s0"}
-    start.opened.loop.recover.side_effect = lambda: start.runner.care.open_up(["s0"])
+    start.opened.loop.recover.side_effect = lambda: start.runner.cluster.care.open_up(["s0"])
     start.opened.lifecycle.return_value = Mock(repairs={})
-    start.runner._follow_wishes()
+    start.runner.cluster._follow_wishes()
     start.pods.resize_cpu.assert_called_once_with(pod, 2000, reserve=False)
 
 
 def test_parts_know_when_the_loop_is_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
     start, stop = Start(monkeypatch), threading.Event()
     assembled = Mock(return_value=start.opened)
-    monkeypatch.setattr(runner_module, "assemble", assembled)
+    monkeypatch.setattr(managed_cluster, "assemble", assembled)
     start.kinds.list.return_value = []
     start.opened.lifecycle.return_value = Mock(repairs={})
     told: list[bool] = []
@@ -392,15 +400,15 @@ def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_el
 
 def test_suspension_is_written_down_before_spouts_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A life that ends right after that leaves a topology that its next one may resume."""
-    monkeypatch.setattr(runner_module, "go_on_where_it_ended", Mock())
+    monkeypatch.setattr(managed_cluster, "go_on_where_it_ended", Mock())
     order = Mock()
     order.storm.running.return_value = (RUNNING,)
     start = Start(monkeypatch)
     order.attach_mock(start.kinds, "kinds")
-    start.runner.registry.put_topology(topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "suspend": True}))
+    start.runner.cluster.registry.put_topology(topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "suspend": True}))
     start.opened.lifecycle.side_effect = lambda say, submitter: LifecycleManager(order.storm, submitter, say)
     start.opened.loop.being_moved = ()
-    start.runner._follow_wishes()
+    start.runner.cluster._follow_wishes()
     deeds = [one for one in order.mock_calls if one[0] in ("kinds.patch_status", "storm.deactivate")]
     assert [one[0] for one in deeds] == ["kinds.patch_status", "storm.deactivate"]
     assert deeds[0].args[-1] == {"topologyId": "words-1-1", "suspendedByOperator": True}
@@ -410,13 +418,13 @@ def test_a_peer_that_is_in_the_way_of_a_pass_is_told_to_all_who_listen(monkeypat
     """The page, the history and `explain` would else go on with what was decided before."""
     start = Start(monkeypatch)
     runner, away = start.runner, NimbusUnreachable("Nimbus does not answer")
-    monkeypatch.setattr(ClusterRunner, "_follow_wishes", Mock(side_effect=away))
+    monkeypatch.setattr(ManagedCluster, "_follow_wishes", Mock(side_effect=away))
     with pytest.raises(NimbusUnreachable):
-        runner.run_pass()
+        runner.cluster.run_pass()
     start.opened.loop.tell_out_of_reach.assert_not_called()
-    runner.assembly = start.opened
+    runner.cluster.assembly = start.opened
     with pytest.raises(NimbusUnreachable):
-        runner.run_pass()
+        runner.cluster.run_pass()
     start.opened.loop.tell_out_of_reach.assert_called_once_with(away)
     start.opened.loop.run_once.assert_not_called()
 
@@ -432,7 +440,7 @@ def test_a_cluster_that_no_pass_could_begin_for_is_listed_on_the_page_with_the_r
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     start = Start(monkeypatch)
-    monkeypatch.setattr(runner_module, "discover", Mock(side_effect=error))
+    monkeypatch.setattr(managed_cluster, "discover", Mock(side_effect=error))
     start.rests_after(2)
     (listed,) = shown(start, "clusters")[1]["clusters"]
     assert (listed["name"], listed["passes"]) == (NIMBUS, 2)
@@ -447,7 +455,7 @@ def test_a_cluster_that_no_pass_could_begin_for_is_listed_on_the_page_with_the_r
 def test_a_cluster_that_another_manages_is_listed_on_the_page_with_who_does(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
     other = ManagedByAnother("taken", Holder("elsewhere", 7, 5, "another kernel"))
-    monkeypatch.setattr(runner_module, "discover", Mock(side_effect=other))
+    monkeypatch.setattr(managed_cluster, "discover", Mock(side_effect=other))
     start.rests_after(1)
     status, answer = shown(start, "topologies/words/explanation")
     assert (status, "standalone manages the Storm cluster" in answer["message"]) == (503, True)
@@ -457,22 +465,22 @@ def test_a_cluster_is_listed_on_the_page_while_it_is_not_known_whether_it_can_be
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     start = Start(monkeypatch)
-    monkeypatch.setattr(runner_module, "discover", Mock(side_effect=HolderAwaited("its session may end")))
+    monkeypatch.setattr(managed_cluster, "discover", Mock(side_effect=HolderAwaited("its session may end")))
     start.rests_after(3)
     assert [one["passes"] for one in shown(start, "clusters")[1]["clusters"]] == [0]
     assert shown(start, "topologies/words/explanation")[0] == 503
 
 
 def test_nothing_is_suspended_that_cannot_be_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_module, "go_on_where_it_ended", Mock())
+    monkeypatch.setattr(managed_cluster, "go_on_where_it_ended", Mock())
     storm = Mock()
     storm.running.return_value = (RUNNING,)
     start = Start(monkeypatch)
     start.kinds.patch_status.side_effect = KubernetesError("status: down")
-    start.runner.registry.put_topology(topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "suspend": True}))
+    start.runner.cluster.registry.put_topology(topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "suspend": True}))
     start.opened.lifecycle.side_effect = lambda say, submitter: LifecycleManager(storm, submitter, say)
     start.opened.loop.being_moved = ()
-    _, lifecycle, _ = start.runner._follow_wishes()
+    _, lifecycle, _ = start.runner.cluster._follow_wishes()
     storm.deactivate.assert_not_called()
     assert lifecycle.progress["words"].message.startswith("words: not suspended: its status cannot be written")
 
@@ -491,26 +499,31 @@ class Deletion:
         kube: Any = SimpleNamespace(kinds=Mock(), events=Mock(), pods=Mock())
         self.gone: set[str] = set()
         self.said: list[str] = []
-        self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, cast("Any", None), self.said.append, self.gone)
-        self.runner.manager.lock = Mock(is_lost=False)
+        self.runner = ClusterRunner(
+            ManagedCluster(NIMBUS, registry_of(body), kube, cast("Any", None), self.said.append, self.gone)
+        )
+        self.runner.cluster.manager.lock = Mock(is_lost=False)
         self.assembly = Mock()
         self.assembly.store.planned_topologies.return_value = ()
         self.assembly.loop.being_moved = ()
-        self.runner.assembly, self.runner.lifecycle = self.assembly, Mock(repairs={}, is_under_way=False)
+        self.runner.cluster.assembly, self.runner.cluster.lifecycle = (
+            self.assembly,
+            Mock(repairs={}, is_under_way=False),
+        )
         self.running: list[RunningTopology] = []
         self.assembly.storm.running.side_effect = lambda: tuple(self.running)
         self.call_off = Mock(return_value=True)
-        self.runner.submitter = Mock(call_off=self.call_off)
+        self.runner.cluster.submitter = Mock(call_off=self.call_off)
 
     def look(self) -> bool:
         """Attend to it once; whether it is let go."""
-        self.runner._follow_wishes()
+        self.runner.cluster._follow_wishes()
         return bool(self.gone)
 
     @property
     def is_looked_at_again(self) -> bool:
         """Before the next pass, however far that is."""
-        return self.runner.look_again_at < math.inf
+        return self.runner.cluster.look_again_at < math.inf
 
 
 RUNNING = RunningTopology("words-1-1", "words", "ACTIVE")
@@ -521,10 +534,10 @@ def test_name_of_a_topology_stays_with_the_resource_that_runs_it_though_that_is_
     played = Deletion(creationTimestamp="2026-01-01T00:00:00Z")
     spec = {"nimbus": NIMBUS, "adopt": {}, "suspend": "perhaps", "topologyName": "words"}
     status = {"topologyId": "words-1-1", "nimbus": NIMBUS}
-    played.runner.registry.put_topology(topology_body("older", spec=spec, status=status))
+    played.runner.cluster.registry.put_topology(topology_body("older", spec=spec, status=status))
     played.look()
-    assert played.runner.owners.by_name == {}
-    kinds: Any = played.runner.kube.kinds
+    assert played.runner.cluster.owners.by_name == {}
+    kinds: Any = played.runner.cluster.kube.kinds
     (_, namespace, name, written), _ = kinds.patch_status.call_args
     assert (namespace, name, written["topologyId"]) == ("streams", "words", None)
     assert {one["reason"] for one in written["conditions"]} == {"NameTaken"}
@@ -591,23 +604,23 @@ class TestDeletion:
         played.assembly.storm.running.side_effect = NimbusUnreachable("away")
         with pytest.raises(NimbusUnreachable):
             played.look()
-        assert played.runner.registry.unanswered(NIMBUS) is not None
+        assert played.runner.cluster.registry.unanswered(NIMBUS) is not None
         played.assembly.storm.running.side_effect = tuple
         assert played.look()
-        assert played.runner.registry.unanswered(NIMBUS) is None
+        assert played.runner.cluster.registry.unanswered(NIMBUS) is None
 
     def test_who_was_in_its_way_is_kept_until_all_was_answered(self) -> None:
         """Nimbus is well, and the event on a resource that is let go is not to blame it."""
         played = Deletion()
         silent = ZooKeeperUnreachable("ZooKeeper zk:2181 did not answer")
-        played.runner.manager.lock = Mock(is_lost=False, take=Mock(side_effect=silent))
-        played.runner._whatever_happens(played.runner.attend)
-        asked = played.runner.registry.unanswered(NIMBUS)
+        played.runner.cluster.manager.lock = Mock(is_lost=False, take=Mock(side_effect=silent))
+        played.runner._whatever_happens(played.runner.cluster.attend)
+        asked = played.runner.cluster.registry.unanswered(NIMBUS)
         assert asked is not None
         assert asked.why == "ZooKeeper zk:2181 did not answer"
-        played.runner.manager.lock.take.side_effect = None
+        played.runner.cluster.manager.lock.take.side_effect = None
         assert played.look()
-        assert played.runner.registry.unanswered(NIMBUS) is None
+        assert played.runner.cluster.registry.unanswered(NIMBUS) is None
 
 
 class TestPause:
@@ -625,10 +638,10 @@ class TestPause:
 
     def test_ends_the_next_submission_when_it_is_paused_again(self) -> None:
         played = Deletion(annotations={PAUSED_ANNOTATION: "true"})
-        paused = played.runner.registry.of_cluster(NIMBUS)[0].body
+        paused = played.runner.cluster.registry.of_cluster(NIMBUS)[0].body
         resumed = {**paused, "metadata": {**paused["metadata"], "annotations": {}}}
         for body in (paused, resumed, paused):
-            played.runner.registry.put_topology(body)
+            played.runner.cluster.registry.put_topology(body)
             played.look()
         assert played.call_off.call_count == 2
 
@@ -657,14 +670,15 @@ class Start:
         settings = replace(SETTINGS, page=self.page)
         body = topology_body(spec={"nimbus": NIMBUS, "adopt": {}, "scheduling": {"periodSeconds": 60}})
         self.said: list[str] = []
-        self.runner = ClusterRunner(NIMBUS, registry_of(body), kube, settings, self.said.append, set())
+        self.runner = ClusterRunner(ManagedCluster(NIMBUS, registry_of(body), kube, settings, self.said.append, set()))
         connection = ClusterConnection((NIMBUS, "nimbus2.example.com:6627"), "zookeeper:2181")
-        monkeypatch.setattr(runner_module, "discover", Mock(return_value=connection))
-        monkeypatch.setattr(runner_module, "assemble", Mock(return_value=self.opened))
+        monkeypatch.setattr(managed_cluster, "discover", Mock(return_value=connection))
+        monkeypatch.setattr(managed_cluster, "assemble", Mock(return_value=self.opened))
         monkeypatch.setattr("storm_operator.kube.sole_manager.manager_lock", Mock(return_value=Mock(is_lost=False)))
         monkeypatch.setattr("storm_operator.kube.connecting.close_lost", Mock())
         monkeypatch.setattr("storm_operator.kube.connecting.seed_proposals", Mock())
-        monkeypatch.setattr(runner_module, "time", Mock(monotonic=lambda: 100.0, time=lambda: 1_800_000_000.0))
+        for module in (runner_module, managed_cluster):
+            monkeypatch.setattr(module, "time", Mock(monotonic=lambda: 100.0, time=lambda: 1_800_000_000.0))
         self.rests: list[float] = []
         monkeypatch.setattr(ClusterRunner, "_rest", lambda _, stop, until: self.rests.append(until - 100.0))
 

@@ -18,8 +18,9 @@ from storm_operator.adapters.errors import ZooKeeperUnreachable
 from storm_operator.adapters.kube.errors import Forbidden
 from storm_operator.adapters.manager_lock import PATIENCE_SECONDS, Holder, ManagedByAnother, ManagerLock, this_process
 from storm_operator.assembly import ClusterConnection
-from storm_operator.kube import runner as runner_module
+from storm_operator.kube import managed_cluster
 from storm_operator.kube.connecting import RunnerSettings
+from storm_operator.kube.managed_cluster import ManagedCluster
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
 from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS
 from storm_operator.kube.status import refused_status
@@ -64,13 +65,13 @@ class Loop:
         settings = RunnerSettings(JobSettings("storm"), 9464, pod="ops/storm-operator-1")
         body = topology_body(spec={"nimbus": nimbus, "adopt": {}, "scheduling": {"periodSeconds": 60}})
         self.said: list[str] = []
-        self.runner = ClusterRunner(nimbus, registry_of(body), kube, settings, self.said.append, set())
+        self.runner = ClusterRunner(ManagedCluster(nimbus, registry_of(body), kube, settings, self.said.append, set()))
         self.confirm: Callable[[], None] = lambda: None
 
     def pass_once(self) -> float:
         """Seconds from its beginning to that of the next."""
-        self.runner.manager.awaits = False
-        period = self.runner._whatever_happens(self.runner.run_pass)
+        self.runner.cluster.manager.awaits = False
+        period = self.runner._whatever_happens(self.runner.cluster.run_pass)
         return self.runner._retry_seconds() if period is None else period
 
     @property
@@ -111,9 +112,9 @@ def loop(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], L
         found.confirm = confirm
         return found.opened
 
-    monkeypatch.setattr(runner_module, "discover", discover)
-    monkeypatch.setattr(runner_module, "assemble", assemble)
-    monkeypatch.setattr(ClusterRunner, "_publish", Mock())
+    monkeypatch.setattr(managed_cluster, "discover", discover)
+    monkeypatch.setattr(managed_cluster, "assemble", assemble)
+    monkeypatch.setattr(ManagedCluster, "_publish", Mock())
     for name in ("close_lost", "seed_proposals"):
         monkeypatch.setattr(f"storm_operator.kube.connecting.{name}", Mock())
 
@@ -131,7 +132,7 @@ def test_a_dead_operators_session_is_waited_for_and_nobody_is_told(cluster: Clus
     dead, ours = cluster.taken_by(OTHER_POD), loop(NIMBUS)
     for _ in range(3):
         assert ours.pass_once() == AWAITED_LOOK_SECONDS
-    assert ours.runner.manager.awaits, "it is no failed pass"
+    assert ours.runner.cluster.manager.awaits, "it is no failed pass"
     assert (ours.was_told, ours.lives, ours.passes) == (False, 0, 0)
     (said,) = ours.said
     assert "waiting: pod ops/storm-operator-x holds the lock" in said
@@ -175,13 +176,13 @@ def test_while_another_manages_nothing_is_done_and_who_it_is_is_told(
     assert {post.args[1:] for post in ours.events.post.call_args_list} == {("ManagedByAnother", message, True)}
     assert ours.said[1:] == [f"{NIMBUS}: {message}"]
     assert ours.opened.mock_calls == [], "no recover, no pass, no limit is lifted"
-    assert ours.runner.registry.unanswered(NIMBUS) is None, "Nimbus answers: no finalizer is given up soon"
+    assert ours.runner.cluster.registry.unanswered(NIMBUS) is None, "Nimbus answers: no finalizer is given up soon"
     assert ours.runner.unforeseen is None
 
     theirs.close()
     assert ours.pass_once() == 60.0
     assert (ours.lives, ours.passes) == (1, 1)
-    assert ours.runner.manager.told == set()
+    assert ours.runner.cluster.manager.told == set()
 
 
 def test_what_a_manager_of_the_same_resources_writes_into_their_statuses_is_left_there(
@@ -195,12 +196,12 @@ def test_what_a_manager_of_the_same_resources_writes_into_their_statuses_is_left
     ours.pass_once()
     assert ours.kinds.patch_status.call_count == 1
     ours.kinds.patch_status.side_effect = None
-    ours.runner.publisher.concerns.troubles.clear()  # the time of the next try has come
+    ours.runner.cluster.publisher.concerns.troubles.clear()  # the time of the next try has come
     ours.pass_once()
     assert ours.kinds.patch_status.call_count == 2, "what was refused is tried again"
-    (one,) = ours.runner.registry.topologies()
-    ours.runner.registry.put_topology({**one.body, "status": {"phase": "Running", "message": "by the other"}})
-    ours.runner.publisher.written.clear()  # as half a minute later
+    (one,) = ours.runner.cluster.registry.topologies()
+    ours.runner.cluster.registry.put_topology({**one.body, "status": {"phase": "Running", "message": "by the other"}})
+    ours.runner.cluster.publisher.written.clear()  # as half a minute later
     ours.pass_once()
     assert ours.kinds.patch_status.call_count == 2
 
@@ -212,13 +213,13 @@ def test_a_resource_whose_spec_was_wrong_meanwhile_is_told_again(cluster: Cluste
     ours.pass_once()
     cluster.seconds = PATIENCE_SECONDS
     ours.pass_once()
-    (one,) = ours.runner.registry.topologies()
-    ours.runner.registry.put_topology({**one.body, "spec": {"nimbus": NIMBUS, "no": "source"}})
+    (one,) = ours.runner.cluster.registry.topologies()
+    ours.runner.cluster.registry.put_topology({**one.body, "spec": {"nimbus": NIMBUS, "no": "source"}})
     ours.pass_once()
     assert ours.kinds.patch_status.call_count == 1
     wrong = {"status": refused_status(one, "InvalidSpec", "it has no source", 0.0)}
-    ours.runner.registry.put_topology({**one.body, **wrong})
-    ours.runner.publisher.written.clear()  # as half a minute later
+    ours.runner.cluster.registry.put_topology({**one.body, **wrong})
+    ours.runner.cluster.publisher.written.clear()  # as half a minute later
     ours.pass_once()
     assert ours.kinds.patch_status.call_count == 2
     assert ours.degraded()[0] == "ManagedByAnother"
@@ -243,7 +244,7 @@ def test_two_names_of_one_nimbus_are_two_loops_of_which_one_acts(cluster: Cluste
 def test_whoever_loses_it_acts_no_more_and_begins_anew_when_the_other_has_gone(cluster: Cluster, loop: Make) -> None:
     ours = loop(NIMBUS)
     ours.pass_once()
-    known, parts = ours.runner.publisher, ours.runner.lifecycle
+    known, parts = ours.runner.cluster.publisher, ours.runner.cluster.lifecycle
     cluster.zookeeper.nodes.clear()  # its session has timed out
     theirs = cluster.taken_by(OTHER_POD)
     with pytest.raises(ManagedByAnother, match="has taken over"):
@@ -253,23 +254,23 @@ def test_whoever_loses_it_acts_no_more_and_begins_anew_when_the_other_has_gone(c
     assert ours.degraded()[0] == "ManagedByAnother"
     assert ours.opened.close.call_count == 1
     ours.opened.loop.release.assert_not_called()
-    assert (ours.runner.assembly, ours.runner.lifecycle, ours.runner.unforeseen) == (None, None, None)
+    assert (ours.runner.cluster.assembly, ours.runner.cluster.lifecycle, ours.runner.unforeseen) == (None, None, None)
     cluster.seconds = PATIENCE_SECONDS
     ours.pass_once()
     ours.pass_once()
     theirs.close()
     ours.pass_once()
     assert (ours.lives, ours.passes) == (2, 2)
-    assert ours.runner.publisher is not known
-    assert ours.runner.lifecycle is not parts
+    assert ours.runner.cluster.publisher is not known
+    assert ours.runner.cluster.lifecycle is not parts
     ours.confirm()
 
 
 def test_a_pass_in_which_it_was_lost_changes_nothing_more(cluster: Cluster, loop: Make) -> None:
     ours = loop(NIMBUS)
     ours.pass_once()
-    ours.runner.publisher.last_report = Mock()
-    ours.runner.care = care = Mock()
+    ours.runner.cluster.publisher.last_report = Mock()
+    ours.runner.cluster.care = care = Mock()
 
     def lose(_: object) -> None:
         cluster.zookeeper.nodes.clear()
@@ -302,7 +303,7 @@ def test_at_its_end_a_loop_gives_the_lock_back_last_and_lifts_only_limits_of_its
     ours.pass_once()
     held_when_closed: list[int] = []
     ours.opened.close.side_effect = lambda: held_when_closed.append(len(cluster.zookeeper.nodes))
-    ours.runner.registry.forget_topology(("streams", "words"), "uid-words")
+    ours.runner.cluster.registry.forget_topology(("streams", "words"), "uid-words")
     if is_lost:
         cluster.zookeeper.nodes.clear()
         theirs = cluster.taken_by(OTHER_POD)
@@ -324,7 +325,7 @@ def test_another_zookeeper_has_another_lock(cluster: Cluster, loop: Make, monkey
     elsewhere = Cluster()
     monkeypatch.setattr("storm_operator.kube.sole_manager.manager_lock", elsewhere.lock)
     moved = ClusterConnection((NIMBUS,), "moved:2181")
-    monkeypatch.setattr(runner_module, "discover", Mock(return_value=moved))
+    monkeypatch.setattr(managed_cluster, "discover", Mock(return_value=moved))
     assert ours.pass_once() == 60.0
     assert cluster.zookeeper.holders() == [OTHER_POD]
     assert len(elsewhere.zookeeper.holders()) == 1

@@ -75,24 +75,38 @@ def lazy_group(program: str, commands: Mapping[str, LazyCommand]) -> type[TyperG
     return LazyGroup
 
 
+class CommandUnavailable(Exception):
+    """A command whose module cannot be imported here: the program was installed without what it needs."""
+
+
 def load_command(program: str, name: str, command: LazyCommand) -> Any:
     """The command itself; when its module cannot be imported, one that says why, so that others still work."""
+    try:
+        return load_available(program, name, command)
+    except CommandUnavailable as error:
+        return _as_command(name, _unavailable(str(error)))
+
+
+def load_available(program: str, name: str, command: LazyCommand) -> Any:
+    """The command itself. Raises CommandUnavailable, which says why."""
     module_name, _, attribute = command.target.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError) as error:
-        found = _unavailable(program, name, str(error))
-    if isinstance(found, typer.Typer):
-        return typer.main.get_command(found)
+        raise CommandUnavailable(f"{program}: {name} is not available in this installation: {error}") from error
+    return typer.main.get_command(found) if isinstance(found, typer.Typer) else _as_command(name, found)
+
+
+def _as_command(name: str, function: Callable[..., Any]) -> Any:
     single = typer.Typer(add_completion=False)
-    single.command(name, context_settings=getattr(found, "context_settings", None))(found)
+    single.command(name, context_settings=getattr(function, "context_settings", None))(function)
     return typer.main.get_command(single)
 
 
-def _unavailable(program: str, name: str, reason: str) -> Callable[..., None]:
+def _unavailable(why: str) -> Callable[..., None]:
     def unavailable() -> None:
         """Not available in this installation."""
-        typer.echo(f"{program}: {name} is not available in this installation: {reason}", err=True)
+        typer.echo(why, err=True)
         raise typer.Exit(1)
 
     unavailable.context_settings = {"allow_extra_args": True, "ignore_unknown_options": True}  # type: ignore[attr-defined]

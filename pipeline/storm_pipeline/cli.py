@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from storm_operator.lazy_commands import LazyCommand, lazy_program, load_command
+from storm_operator.lazy_commands import LazyCommand, lazy_program, load_available
 
 PROGRAM = "storm-pipeline"
 
@@ -27,8 +27,8 @@ app = lazy_program(PROGRAM, JOBS, "Learns from the history of storm-operator, on
 
 
 def load_job(name: str) -> Any:
-    """The command of a job, a name of `JOBS`."""
-    return load_command(PROGRAM, name, JOBS[name])
+    """The command of a job, a name of `JOBS`. Raises CommandUnavailable."""
+    return load_available(PROGRAM, name, JOBS[name])
 
 
 def main() -> None:

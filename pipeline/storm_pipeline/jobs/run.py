@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from storm_operator.lazy_commands import CommandUnavailable
 from storm_pipeline.cli import JOBS, PROGRAM, load_job
 from storm_pipeline.job_console import job_console
 from storm_pipeline.jobs.learning import publication_of
@@ -74,7 +75,10 @@ def parse_job(text: str, lake: str) -> Called:
     if name not in JOBS or name in CANNOT:
         allowed = ", ".join(job for job in JOBS if job not in CANNOT)
         raise typer.BadParameter(f"JOB: {text!r} must be one of {allowed}, with its options behind it")
-    command = load_job(name)
+    try:
+        command = load_job(name)
+    except CommandUnavailable as error:  # now, and not when its turn comes
+        raise typer.BadParameter(f"JOB: {text!r}: {error}") from error
     context = command.make_context(f"{PROGRAM} {name}", [lake, *options])
     try:
         check_options(context.params)

@@ -18,9 +18,10 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from storm_operator.apply import DRAIN_TIMEOUT_SECONDS, IN_FORCE_TIMEOUT_SECONDS
+from storm_operator.apply import DRAIN_TIMEOUT_SECONDS
 from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanState
 from storm_operator.core.settings import ApplyMethod
+from storm_operator.plan_waits import IN_FORCE_TIMEOUT_SECONDS
 from storm_pipeline.schemas import schema_of
 from storm_pipeline.transforms.profiles import around_seconds, topology_ids
 

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from storm_operator.cli import COMMANDS, PROGRAM
-from storm_operator.lazy_commands import load_command
+from storm_operator.lazy_commands import load_available
 
 ROOT = Path(__file__).parents[3]
 CHARTS = ROOT / "charts"
@@ -153,5 +153,5 @@ def container(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def options_of(command: str) -> set[str]:
     """The options that `storm-operator <command>` has."""
-    parameters = load_command(PROGRAM, command, COMMANDS[command]).params
+    parameters = load_available(PROGRAM, command, COMMANDS[command]).params
     return {option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)}

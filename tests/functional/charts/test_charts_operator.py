@@ -14,7 +14,7 @@ from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused
 from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.cli import COMMANDS, PROGRAM
 from storm_operator.kube.submission_pod import parse_submission_pod
-from storm_operator.lazy_commands import load_command
+from storm_operator.lazy_commands import load_available
 
 Right = tuple[str, str, str]
 """API group, resource, verb."""
@@ -65,7 +65,7 @@ def test_no_number_is_taken_that_the_operator_would_not_start_with(value: str, o
     for name in value.split("."):
         schema = schema["properties"][name]
     least = schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1e-9)
-    load_command(PROGRAM, "run", COMMANDS["run"]).make_context("run", [f"{option}={least}"])
+    load_available(PROGRAM, "run", COMMANDS["run"]).make_context("run", [f"{option}={least}"])
 
 
 def test_watching_all_namespaces_grants_what_is_needed_and_no_more(helm: Helm) -> None:

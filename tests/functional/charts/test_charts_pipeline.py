@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused, Rendered, container
-from storm_operator.lazy_commands import load_command
+from storm_operator.lazy_commands import load_available
 from storm_pipeline.cli import JOBS, PROGRAM
 from storm_pipeline.metrics import FOLDER_VARIABLE
 
@@ -136,7 +136,7 @@ def test_each_job_is_told_its_own_arguments_after_the_charts(helm: Helm, tmp_pat
         "tune": ["--set", "coolDownSeconds=30"],
     }
     for job, words in said.items():
-        load_command(PROGRAM, job, JOBS[job]).make_context(job, ["/history/lake", *words])
+        load_available(PROGRAM, job, JOBS[job]).make_context(job, ["/history/lake", *words])
 
 
 def test_no_argument_is_a_shells_business(helm: Helm, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from functional.charts.chart_objects import ROOT, Helm, Object, Rendered, container
 from functional.charts.pod_security import violations
-from storm_operator.lazy_commands import load_command
+from storm_operator.lazy_commands import load_available
 from storm_pipeline.cli import JOBS, PROGRAM
 from storm_pipeline.metrics import FOLDER_VARIABLE
 
@@ -63,7 +63,7 @@ def test_each_example_is_looked_at() -> None:
 def test_the_application_runs_a_job_with_arguments_that_it_takes(application: Mapping[str, Any]) -> None:
     job, lake, *options = application["arguments"]
     assert lake == LAKE
-    load_command(PROGRAM, job, JOBS[job]).make_context(job, [lake, *options])
+    load_available(PROGRAM, job, JOBS[job]).make_context(job, [lake, *options])
 
 
 def test_the_application_starts_what_the_image_has(application: Mapping[str, Any]) -> None:

@@ -8,8 +8,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from storm_operator.cli import COMMANDS, app
-from storm_operator.lazy_commands import LazyCommand
+from storm_operator.cli import COMMANDS, PROGRAM, app
+from storm_operator.lazy_commands import LazyCommand, load_available
+from storm_pipeline.cli import JOBS, load_job
 
 RUNNER = CliRunner()
 OWN = ("storm_operator.cli", "storm_operator.lazy_commands")
@@ -40,6 +41,16 @@ def test_agent_does_not_import_numpy() -> None:
     )
     assert "storm_operator.agent.commands" in loaded
     assert not {"numpy", "scipy", "networkx"} & loaded
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_can_be_imported(name: str) -> None:
+    assert load_available(PROGRAM, name, COMMANDS[name]).name
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_job_can_be_imported(name: str) -> None:
+    assert load_job(name).name == name
 
 
 @pytest.mark.parametrize(

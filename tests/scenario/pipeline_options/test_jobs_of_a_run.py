@@ -9,7 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from storm_pipeline.cli import app
+from storm_operator.lazy_commands import LazyCommand
+from storm_pipeline.cli import JOBS, app
 from storm_pipeline.jobs import run as jobs_run
 from storm_pipeline.jobs.run import USUAL, parse_job
 
@@ -38,6 +39,12 @@ def test_the_help_says_which_jobs_are_run_when_none_is_named() -> None:
 def test_what_is_no_job_with_a_session_is_refused_by_its_name(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=f"JOB: {text!r} must be one of ingest, traffic,"):
         parse_job(text, "lake")
+
+
+def test_a_job_that_is_not_installed_whole_is_refused_before_any_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(JOBS, "report", LazyCommand("storm_pipeline.no_such_module:report", "One page."))
+    with pytest.raises(typer.BadParameter, match="report is not available in this installation: No module named"):
+        parse_job("report --output page", "lake")
 
 
 def test_a_quotation_that_does_not_end_is_told_with_its_job() -> None:

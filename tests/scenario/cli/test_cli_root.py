@@ -45,7 +45,7 @@ def test_agent_does_not_import_numpy() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_can_be_imported(name: str) -> None:
-    assert load_available(PROGRAM, name, COMMANDS[name]).name
+    assert load_available(PROGRAM, name, COMMANDS[name]) is not None
 
 
 @pytest.mark.parametrize("name", JOBS)

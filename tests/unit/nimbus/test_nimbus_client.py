@@ -21,7 +21,7 @@ from storm_operator.adapters.errors import (
     RebalanceRefused,
     TopologyNotAlive,
 )
-from storm_operator.adapters.nimbus.client import NimbusClient
+from storm_operator.adapters.nimbus.client import TRUSTED_SECONDS, NimbusClient
 from storm_operator.adapters.nimbus.connection import ConnectionBroken, NimbusAddress, ThriftConnection, storm_thrift
 
 FIRST = NimbusAddress("n1", 6627)
@@ -35,11 +35,14 @@ class Cluster:
         self.up = set(addresses)
         self.leader: NimbusAddress | None = addresses[0]
         self.ready = True
+        self.tells_only_supervisors = False
         self.topologies = {"words": "ACTIVE"}
         self.time = 0.0
         self.at: dict[float, Callable[[], None]] = {}
         self.calls: list[tuple[NimbusAddress, str]] = []
         self.broken_once = False
+        self.as_others_have_it: list[Any] = []
+        """Executors that a Nimbus shows that does not lead, or not yet."""
 
     def clock(self) -> float:
         return self.time
@@ -62,6 +65,10 @@ class FakeConnection:
     def __init__(self, cluster: Cluster, address: NimbusAddress) -> None:
         self.cluster, self.address = cluster, address
 
+    @property
+    def leads(self) -> bool:
+        return self.address == self.cluster.leader and self.cluster.ready
+
     def call(self, method: str, *args: Any) -> Any:
         cluster = self.cluster
         cluster.calls.append((self.address, method))
@@ -72,7 +79,7 @@ class FakeConnection:
                 raise internal(method)
             return nimbus_summary(cluster.leader)
         if method in ("beginFileUpload", "finishFileUpload"):
-            if self.address != cluster.leader or not cluster.ready:
+            if not self.leads:
                 raise internal(method)
             return "inbox/stormjar.jar"
         if method == "getClusterInfo":
@@ -81,13 +88,22 @@ class FakeConnection:
                 nimbuses=[nimbus_summary(FIRST)],
                 topologies=[topology_summary(name, status) for name, status in cluster.topologies.items()],
             )
-        return self.act(method, *args)
+        if method == "getTopologyInfoWithOpts":
+            return topology_info([executor_at("h1")] if self.leads else cluster.as_others_have_it)
+        return self.assignments() if method == "getSupervisorAssignments" else self.act(method, *args)
+
+    def assignments(self) -> Any:
+        if self.cluster.tells_only_supervisors:
+            raise storm_thrift.AuthorizationException(msg="no")
+        if not self.leads:
+            raise TApplicationException(TApplicationException.MISSING_RESULT, "unknown result")
+        return storm_thrift.SupervisorAssignments()
 
     def act(self, method: str, name: str, *_: Any) -> None:
         cluster = self.cluster
         if name == "secret":
             raise storm_thrift.AuthorizationException(msg="no")
-        if self.address != cluster.leader or not cluster.ready or name not in cluster.topologies:
+        if not self.leads or name not in cluster.topologies:
             raise storm_thrift.NotAliveException(msg=f"{name} is not alive")
         if cluster.topologies[name] == "REBALANCING":
             raise internal(method)
@@ -110,6 +126,17 @@ def nimbus_summary(address: NimbusAddress) -> Any:
     )
 
 
+def executor_at(host: str) -> Any:
+    one = storm_thrift.ExecutorInfo(task_start=1, task_end=1)
+    return storm_thrift.ExecutorSummary(executor_info=one, component_id="split", host=host, port=6700, uptime_secs=1)
+
+
+def topology_info(executors: list[Any]) -> Any:
+    return storm_thrift.TopologyInfo(
+        id="words-1-1", name="words", uptime_secs=1, executors=executors, status="ACTIVE", errors={}
+    )
+
+
 def topology_summary(name: str, status: str) -> Any:
     return storm_thrift.TopologySummary(
         id=f"{name}-1-1", name=name, num_tasks=1, num_executors=1, num_workers=1, uptime_secs=1, status=status
@@ -121,6 +148,45 @@ def test_a_follower_as_seed_leads_to_the_leader() -> None:
     cluster.client(SECOND).activate("words")
     assert (FIRST, "activate") in cluster.calls
     assert (SECOND, "activate") not in cluster.calls
+
+
+@pytest.mark.parametrize("patience", [30.0, 1.0])
+def test_a_nimbus_that_does_not_lead_yet_is_not_believed_that_nobody_is_placed(patience: float) -> None:
+    """It took its address over from the one that died, so that it is still named as the leader."""
+    cluster = Cluster(FIRST)
+    cluster.ready = False
+    cluster.at[3.0] = lambda: setattr(cluster, "ready", True)
+    client = cluster.client(FIRST, patience=patience)
+    if patience < 3.0:
+        with pytest.raises(NotLeader):
+            client.topology_info("words-1-1")
+    else:
+        assert [one.host for one in client.topology_info("words-1-1").executors] == ["h1"]
+        assert cluster.time >= 3.0
+
+
+def test_a_nimbus_that_leads_no_longer_is_not_believed_where_executors_were() -> None:
+    cluster = Cluster(FIRST, SECOND)
+    cluster.as_others_have_it = [executor_at("old")]
+    client = cluster.client(FIRST, SECOND)
+    assert [one.host for one in client.topology_info("words-1-1").executors] == ["h1"]
+    cluster.leader, cluster.time = SECOND, cluster.time + TRUSTED_SECONDS
+    assert [one.host for one in client.topology_info("words-1-1").executors] == ["h1"]
+    assert cluster.calls[-1] == (SECOND, "getTopologyInfoWithOpts")
+
+
+def test_a_reading_of_many_topologies_asks_once_whether_nimbus_knows_them() -> None:
+    cluster = Cluster(FIRST)
+    client = cluster.client(FIRST)
+    for _ in range(20):
+        client.topology_info("words-1-1")
+    assert [method for _, method in cluster.calls].count("getSupervisorAssignments") == 1
+
+
+def test_a_nimbus_that_tells_assignments_to_supervisors_only_is_believed() -> None:
+    cluster = Cluster(FIRST)
+    cluster.tells_only_supervisors = True
+    assert len(cluster.client(FIRST).topology_info("words-1-1").executors) == 1
 
 
 def test_a_dead_seed_is_passed_over() -> None:

@@ -3,6 +3,9 @@
 After a failover a Nimbus answers for some seconds with false refusals (`NotAliveException` for a topology that runs,
 or an internal error). A refusal therefore counts only from a Nimbus that has just proven to be a leader ready for
 work: its `getLeader` says so and it accepts an upload, which a follower refuses.
+
+Who is placed where any Nimbus answers, and only one that leads and has read all assignments knows it. So it is asked
+for first whether it does.
 """
 
 from __future__ import annotations
@@ -34,9 +37,11 @@ from storm_operator.adapters.nimbus.connection import (
     ThriftConnection,
     storm_thrift,
 )
-from storm_operator.adapters.nimbus.leader import Connect, find_leader, is_ready, names, no_leader
+from storm_operator.adapters.nimbus.leader import Connect, find_leader, has_assignments, is_ready, names, no_leader
 
 PAUSE_SECONDS = 0.5
+TRUSTED_SECONDS = 1.0
+"""A Nimbus that had the assignments is believed for so long to have them: a reading asks for many topologies."""
 SEEDS_KEYS = "nimbus.seeds and nimbus.thrift.port"
 T = TypeVar("T")
 
@@ -78,13 +83,15 @@ class NimbusClient:
         self._sleep = sleep
         self._lock = threading.RLock()
         self._connection: Connection | None = None
+        self._trusted: Connection | None = None
+        self._trusted_until = 0.0
 
     def close(self) -> None:
         """Closes the connection; the next call opens a new one."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-                self._connection = None
+                self._connection = self._trusted = None
 
     def leader(self, *, patience_seconds: float | None = None) -> values.NimbusSummary:
         """The Nimbus that leads, as ZooKeeper has it; it may not be ready for work yet."""
@@ -113,7 +120,13 @@ class NimbusClient:
         """Placed executors, and the last error of each component."""
         options = storm_thrift.GetInfoOptions(num_err_choice=storm_thrift.NumErrorsChoice.ONE)
         return values.topology_info_from(
-            self._call("getTopologyInfoWithOpts", topology_id, options, patience_seconds=patience_seconds)
+            self._call(
+                "getTopologyInfoWithOpts",
+                topology_id,
+                options,
+                patience_seconds=patience_seconds,
+                before=self._insist_on_assignments,
+            )
         )
 
     def system_topology(self, topology_id: str, *, patience_seconds: float | None = None) -> Any:
@@ -234,6 +247,14 @@ class NimbusClient:
         if self._connection is None:
             self._connection = find_leader(self._seeds, self._connect, self._call_timeout)
         return self._connection
+
+    def _insist_on_assignments(self) -> None:
+        connection = self._leader_connection()
+        if connection is self._trusted and self._clock() < self._trusted_until:
+            return
+        if not has_assignments(connection):
+            raise NotLeader(no_leader(self._seeds))
+        self._trusted, self._trusted_until = connection, self._clock() + TRUSTED_SECONDS
 
     def _refused(self, method: str, args: tuple[Any, ...], refusal: Exception) -> NimbusError:
         if isinstance(refusal, TApplicationException):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from thriftpy2.thrift import TApplicationException
 
 from storm_operator.adapters.errors import NotLeader
-from storm_operator.adapters.nimbus.connection import Connection, ConnectionBroken, NimbusAddress
+from storm_operator.adapters.nimbus.connection import Connection, ConnectionBroken, NimbusAddress, storm_thrift
 
 Connect = Callable[[NimbusAddress, float], Connection]
 
@@ -39,6 +39,21 @@ def is_ready(connection: Connection) -> bool:
         connection.call("finishFileUpload", connection.call("beginFileUpload"))
     except TApplicationException:
         return False
+    return True
+
+
+def has_assignments(connection: Connection) -> bool:
+    """Whether this very Nimbus leads and has read all assignments.
+
+    Others answer all the same: one that does not lead yet with nobody placed, one that no longer does with where
+    executors were when it last led. Only this call Storm answers for a leader that has read them alone.
+    """
+    try:
+        connection.call("getSupervisorAssignments", "")
+    except TApplicationException:
+        return False
+    except storm_thrift.AuthorizationException:
+        return True  # it tells nobody but supervisors; then nobody can know
     return True
 
 

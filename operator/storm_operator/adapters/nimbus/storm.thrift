@@ -153,6 +153,9 @@ struct SupervisorInfo {
   10: optional i32 server_port;
 }
 
+// Only that there is an answer counts, so that its fields are left out.
+struct SupervisorAssignments {}
+
 enum TopologyStatus {
   ACTIVE = 1
   INACTIVE = 2
@@ -192,6 +195,7 @@ service Nimbus {
   void finishFileUpload(1: string location) throws (1: AuthorizationException aze);
   TopologyInfo getTopologyInfoWithOpts(1: string id, 2: GetInfoOptions options)
     throws (1: NotAliveException e, 2: AuthorizationException aze);
+  SupervisorAssignments getSupervisorAssignments(1: string node) throws (1: AuthorizationException aze);
   StormTopology getTopology(1: string id) throws (1: NotAliveException e, 2: AuthorizationException aze);
   StormTopology getUserTopology(1: string id) throws (1: NotAliveException e, 2: AuthorizationException aze);
   string getTopologyConf(1: string id) throws (1: NotAliveException e, 2: AuthorizationException aze);

@@ -88,11 +88,14 @@ class Applier:
         )
         self._refuse_what_is_rebalanced(record)
         save(record)
-        return self._carry_out(record, save)
+        return self._carry_out(record, save, is_watched=True)
 
     def resume(self, record: PlanRecord, save: Save) -> PlanRecord:
-        """Continue a plan that another life of the operator began to apply."""
-        return self._carry_out(record, save)
+        """Continue a plan that another life of the operator, or an earlier try, began to apply.
+
+        When it came into force while nobody looked, and since when its executors run, is unknown.
+        """
+        return self._carry_out(record, save, is_watched=not self._waits.is_in_force(record.plan))
 
     def abandon(self, record: PlanRecord, message: str, save: Save) -> PlanRecord:
         """Leave the topologies where they are now, and make that the plan in force. Spouts are resumed in any case."""
@@ -111,7 +114,7 @@ class Applier:
             if own.slot_of:
                 self.documents.write_plan(topology_id, replace(plan, target=own))
 
-    def _carry_out(self, record: PlanRecord, save: Save) -> PlanRecord:
+    def _carry_out(self, record: PlanRecord, save: Save, *, is_watched: bool) -> PlanRecord:
         """A plan that an earlier try has put in force already is not drained again, and is in force since then."""
         plan, was_in_force = record.plan, record.in_force_at_seconds is not None
         waited_before, begun_tick = self.clock.now() - record.started_at_seconds, self.clock.monotonic()
@@ -131,19 +134,17 @@ class Applier:
         if refusal:
             return self.abandon(record, refusal, save)
         if was_in_force:
-            self._refuse_what_is_rebalanced(
-                record
-            )  # first: to look how workers come up again would take each pass long
+            self._refuse_what_is_rebalanced(record)  # first: to look how workers come up would take each pass long
             return self._settle(record, save, seen_since_tick=None)
         in_force_tick = self.clock.monotonic()
-        took = waited_before + in_force_tick - begun_tick
+        took = waited_before + in_force_tick - begun_tick  # below zero: the clock was set back before this life
         record = replace(
             record,
             in_force_at_seconds=self.clock.now(),
-            seconds_to_in_force=took if took >= 0.0 else None,  # the clock was set back before this life
+            seconds_to_in_force=took if is_watched and took >= 0.0 else None,
         )
         save(record)
-        return self._settle(record, save, in_force_tick)
+        return self._settle(record, save, in_force_tick if is_watched else None)
 
     def _settle(self, record: PlanRecord, save: Save, seen_since_tick: float | None) -> PlanRecord:
         """What is left to do for a plan in force, watched since `seen_since_tick`; None: it was not, for a time."""

@@ -485,6 +485,27 @@ def test_how_long_restarts_take_is_unknown_of_a_plan_that_nobody_watched_all_the
     assert done.running_at_seconds == cluster.clock.now(), "spouts were paused until then"
 
 
+@pytest.mark.parametrize("method", list(ApplyMethod))
+def test_how_long_a_plan_took_is_unknown_where_it_came_into_force_while_nobody_looked(method: ApplyMethod) -> None:
+    cluster = FakeCluster(BASE, FakeClock())
+    saved: list[PlanRecord] = []
+
+    def die_in_the_wait() -> None:
+        if cluster.plans:
+            raise Killed("in the wait")
+
+    cluster.clock.on_sleep = die_in_the_wait
+    cluster.schedule = lambda: None  # type: ignore[method-assign]  # Nimbus is slow
+    with pytest.raises(Killed):
+        applier_for(cluster).apply(record(method), saved.append)
+    del cluster.schedule
+    cluster.clock.on_sleep = cluster.schedule
+    cluster.clock.sleep(600.0)
+    done = applier_for(cluster).resume(record_from_json(record_to_json(saved[-1])), saved.append)
+    assert done.state is PlanState.SETTLING
+    assert (done.seconds_to_in_force, done.seconds_to_running) == (None, None)
+
+
 def test_drain_is_given_up_when_the_operator_is_told_to_end_before_the_move_has_begun() -> None:
     cluster = FakeCluster(BASE, FakeClock(), in_flight=[5.0])
     applier = replace(applier_for(cluster), is_ending=lambda: cluster.clock.slept_seconds > 3.0)

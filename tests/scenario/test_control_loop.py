@@ -251,6 +251,10 @@ def test_failures_are_unknown_of_a_counter_that_was_not_seen_right_after_the_mov
     assert played_with_failures({"kept": 10.0}, None, {"kept": 10.0, "back": 5000.0}) is None
 
 
+def test_failures_are_unknown_where_an_agent_began_to_count_anew() -> None:
+    assert played_with_failures({"kept": 500.0}, {"kept": 501.0}, {"kept": 30.0}) is None
+
+
 def test_plan_that_doubles_latency_is_rolled_back_and_not_proposed_again() -> None:
     played = scene()
     played.run()

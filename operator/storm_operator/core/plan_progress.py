@@ -144,10 +144,14 @@ def with_first_failures(before: Failures | None, seen: Failures | None) -> Failu
 
 
 def failed_since(before: Failures | None, now: Failures | None) -> float | None:
-    """Tuples that failed since `before`; None where that is unknown."""
+    """Tuples that failed since `before`; None where that is unknown.
+
+    A counter falls where its agent began anew: what it had counted in between nobody knows.
+    """
     if before is None or now is None or any(count > 0.0 for counter, count in now.items() if counter not in before):
         return None
-    return sum(max(count - before.get(counter, 0.0), 0.0) for counter, count in now.items())
+    growth = [count - before.get(counter, 0.0) for counter, count in now.items()]
+    return sum(growth) if all(one >= 0.0 for one in growth) else None
 
 
 def supervisors_gone(plan: Plan, snapshot: ClusterSnapshot) -> tuple[str, ...]:

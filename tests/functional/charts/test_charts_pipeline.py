@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -181,6 +182,20 @@ def test_tables_and_history_may_be_in_an_object_store_without_any_claim(helm: He
     executor = yaml.safe_load(rendered.one("ConfigMap", NAME)["data"]["executor.yaml"])["spec"]
     for pod in (driver(rendered), executor):
         assert not [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+
+
+@pytest.mark.parametrize("folder", ["/tmp/lake", "/history-of-tables", "/history/../data", "file:///data"])
+def test_a_folder_for_tables_that_pods_do_not_share_is_refused(helm: Helm, folder: str) -> None:
+    said = rf"pipeline\.lake is {re.escape(folder)}, where the pipeline's pods cannot write: /history"
+    with pytest.raises(HelmRefused, match=said):
+        helm.template("storm-operator", *ON, f"pipeline.lake={folder}")
+
+
+def test_a_folder_for_tables_below_history_needs_the_claim(helm: Helm) -> None:
+    below = "pipeline.lake=/history/tables"
+    assert '"$job" "/history/tables" "$@"' in script_of(helm.template("storm-operator", *ON, below))
+    with pytest.raises(HelmRefused, match=r"pipeline\.lake is /history/tables, where .* with history\.existingClaim"):
+        helm.template("storm-operator", "pipeline.enabled=true", "history.path=s3://bucket/recorded", below)
 
 
 @pytest.mark.parametrize(

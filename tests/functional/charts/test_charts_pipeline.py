@@ -49,6 +49,10 @@ def told(rendered: Rendered, folder: Path) -> dict[str, list[str]]:
     return {words[0]: words[2:] for words in jobs}
 
 
+def names_of(rendered: Rendered, kind: str) -> set[str]:
+    return {item["metadata"]["name"] for item in rendered.of_kind(kind)}
+
+
 def environment(rendered: Rendered) -> dict[str, str]:
     return {item["name"]: item.get("value", "") for item in container(driver(rendered), "driver")["env"]}
 
@@ -114,6 +118,25 @@ def test_publishing_grants_one_config_map_where_it_is(helm: Helm) -> None:
     assert [rule["verbs"] for rule in role["rules"]] == [["create"], ["patch"]]
     assert role["rules"][1]["resourceNames"] == ["learned"]
     assert '--config-map "storm/learned"' in script_of(rendered)
+
+
+def test_an_account_of_ones_own_drives_it_and_gets_the_rights(helm: Helm) -> None:
+    values = ("pipeline.serviceAccount=mine", "pipeline.publishTo=storm/learned")
+    rendered = helm.template("storm-operator", *ON, *values)
+    assert driver(rendered)["serviceAccountName"] == "mine"
+    assert names_of(rendered, "ServiceAccount") == {"storm-storm-operator"}, "the operator's alone"
+    for binding in (NAME, f"{NAMESPACE}.{NAME}-publishes"):
+        (subject,) = rendered.one("RoleBinding", binding)["subjects"]
+        assert subject == {"kind": "ServiceAccount", "name": "mine", "namespace": NAMESPACE}
+
+
+def test_no_account_and_no_right_is_made_where_none_is_wanted(helm: Helm) -> None:
+    none = ("rbac.create=false", "serviceAccount.create=false", "pipeline.publishTo=storm/learned")
+    rendered = helm.template("storm-operator", *ON, *none, "pipeline.serviceAccount=mine")
+    for kind in ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"):
+        assert names_of(rendered, kind) == set()
+    with pytest.raises(HelmRefused, match=r"pipeline\.serviceAccount: empty, and serviceAccount\.create is false"):
+        helm.template("storm-operator", *ON, *none)
 
 
 def test_each_job_is_told_its_own_arguments_after_the_charts(helm: Helm, tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ def told(rendered: Rendered, folder: Path) -> dict[str, list[str]]:
     return {words[0]: words[2:] for words in jobs}
 
 
+def spark_settings(rendered: Rendered) -> dict[str, str]:
+    lines = rendered.one("ConfigMap", NAME)["data"]["spark-defaults.conf"].splitlines()
+    return dict(line.split(maxsplit=1) for line in lines)
+
+
 def names_of(rendered: Rendered, kind: str) -> set[str]:
     return {item["metadata"]["name"] for item in rendered.of_kind(kind)}
 
@@ -109,6 +114,19 @@ def test_who_mounts_the_claim_may_write_to_a_volume_that_was_just_made(helm: Hel
         context = pod["securityContext"]
         assert context["fsGroup"] == context["runAsGroup"] == 10001
         assert context["fsGroupChangePolicy"] == "OnRootMismatch", "years of history are not gone through at each start"
+
+
+def test_driver_and_executors_know_each_other_and_encrypt_what_they_say(helm: Helm) -> None:
+    settings = spark_settings(helm.template("storm-operator", *ON))
+    assert settings["spark.authenticate"] == settings["spark.network.crypto.enabled"] == "true"
+    assert "spark.authenticate.secret" not in settings, "one for all runs, for everybody who may read a ConfigMap"
+
+
+def test_the_pipeline_can_delete_no_claim_and_does_not_try(helm: Helm) -> None:
+    rendered = helm.template("storm-operator", *ON)
+    granted = {resource for rule in rendered.one("Role", NAME)["rules"] for resource in rule["resources"]}
+    assert granted == {"pods", "services", "configmaps"}
+    assert spark_settings(rendered)["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
 
 
 def test_publishing_grants_one_config_map_where_it_is(helm: Helm) -> None:

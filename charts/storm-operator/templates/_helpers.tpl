@@ -25,6 +25,12 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
+{{/* Of the pipeline's pods, beside app.kubernetes.io/component: pipeline or pipeline-executor. */}}
+{{- define "operator.pipeline.selector" -}}
+app.kubernetes.io/name: storm-operator
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
 {{- define "operator.commonLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}

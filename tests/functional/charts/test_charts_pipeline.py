@@ -1,4 +1,4 @@
-"""Chart `storm-operator`, value `pipeline`: a CronJob that can run, executors that may start, and no right too many."""
+"""Chart `storm-operator`, value `pipeline`: a CronJob that can run, and executors that may start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import typer
 import yaml
 
-from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused, Rendered, container
+from functional.charts.chart_objects import CHARTS, Helm, HelmRefused, Rendered, container
 from storm_operator.lazy_commands import load_command
 from storm_pipeline.cli import JOBS, PROGRAM
 from storm_pipeline.metrics import FOLDER_VARIABLE
@@ -49,13 +49,9 @@ def told(rendered: Rendered, folder: Path) -> dict[str, list[str]]:
     return {words[0]: words[2:] for words in jobs}
 
 
-def spark_settings(rendered: Rendered) -> dict[str, str]:
-    lines = rendered.one("ConfigMap", NAME)["data"]["spark-defaults.conf"].splitlines()
-    return dict(line.split(maxsplit=1) for line in lines)
-
-
-def names_of(rendered: Rendered, kind: str) -> set[str]:
-    return {item["metadata"]["name"] for item in rendered.of_kind(kind)}
+def executor_of(rendered: Rendered, name: str = NAME) -> dict[str, Any]:
+    """The pod that each executor is."""
+    return dict(yaml.safe_load(rendered.one("ConfigMap", name)["data"]["executor.yaml"]))
 
 
 def environment(rendered: Rendered) -> dict[str, str]:
@@ -99,7 +95,7 @@ def test_executors_have_image_claim_and_no_token(helm: Helm) -> None:
     )
     files = rendered.one("ConfigMap", NAME)["data"]
     assert "spark.kubernetes.container.image registry.example/learn:v7\n" in files["spark-defaults.conf"]
-    executor = yaml.safe_load(files["executor.yaml"])["spec"]
+    executor = executor_of(rendered)["spec"]
     assert executor["automountServiceAccountToken"] is False
     assert {"name": "history", "mountPath": "/history"} in executor["containers"][0]["volumeMounts"]
     assert executor["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
@@ -108,53 +104,12 @@ def test_executors_have_image_claim_and_no_token(helm: Helm) -> None:
 def test_who_mounts_the_claim_may_write_to_a_volume_that_was_just_made(helm: Helm) -> None:
     rendered = helm.template("storm-operator", *ON)
     operator = rendered.one("Deployment", "storm-storm-operator")["spec"]["template"]["spec"]
-    executor = yaml.safe_load(rendered.one("ConfigMap", NAME)["data"]["executor.yaml"])["spec"]
+    executor = executor_of(rendered)["spec"]
     for pod in (operator, driver(rendered), executor):
         assert [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
         context = pod["securityContext"]
         assert context["fsGroup"] == context["runAsGroup"] == 10001
         assert context["fsGroupChangePolicy"] == "OnRootMismatch", "years of history are not gone through at each start"
-
-
-def test_driver_and_executors_know_each_other_and_encrypt_what_they_say(helm: Helm) -> None:
-    settings = spark_settings(helm.template("storm-operator", *ON))
-    assert settings["spark.authenticate"] == settings["spark.network.crypto.enabled"] == "true"
-    assert "spark.authenticate.secret" not in settings, "one for all runs, for everybody who may read a ConfigMap"
-
-
-def test_the_pipeline_can_delete_no_claim_and_does_not_try(helm: Helm) -> None:
-    rendered = helm.template("storm-operator", *ON)
-    granted = {resource for rule in rendered.one("Role", NAME)["rules"] for resource in rule["resources"]}
-    assert granted == {"pods", "services", "configmaps"}
-    assert spark_settings(rendered)["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
-
-
-def test_publishing_grants_one_config_map_where_it_is(helm: Helm) -> None:
-    rendered = helm.template("storm-operator", *ON, "pipeline.publishTo=storm/learned")
-    role = rendered.one("Role", f"{NAMESPACE}.{NAME}-publishes")
-    assert role["metadata"]["namespace"] == "storm"
-    assert [rule["verbs"] for rule in role["rules"]] == [["create"], ["patch"]]
-    assert role["rules"][1]["resourceNames"] == ["learned"]
-    assert '--config-map "storm/learned"' in script_of(rendered)
-
-
-def test_an_account_of_ones_own_drives_it_and_gets_the_rights(helm: Helm) -> None:
-    values = ("pipeline.serviceAccount=mine", "pipeline.publishTo=storm/learned")
-    rendered = helm.template("storm-operator", *ON, *values)
-    assert driver(rendered)["serviceAccountName"] == "mine"
-    assert names_of(rendered, "ServiceAccount") == {"storm-storm-operator"}, "the operator's alone"
-    for binding in (NAME, f"{NAMESPACE}.{NAME}-publishes"):
-        (subject,) = rendered.one("RoleBinding", binding)["subjects"]
-        assert subject == {"kind": "ServiceAccount", "name": "mine", "namespace": NAMESPACE}
-
-
-def test_no_account_and_no_right_is_made_where_none_is_wanted(helm: Helm) -> None:
-    none = ("rbac.create=false", "serviceAccount.create=false", "pipeline.publishTo=storm/learned")
-    rendered = helm.template("storm-operator", *ON, *none, "pipeline.serviceAccount=mine")
-    for kind in ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"):
-        assert names_of(rendered, kind) == set()
-    with pytest.raises(HelmRefused, match=r"pipeline\.serviceAccount: empty, and serviceAccount\.create is false"):
-        helm.template("storm-operator", *ON, *none)
 
 
 def test_each_job_is_told_its_own_arguments_after_the_charts(helm: Helm, tmp_path: Path) -> None:
@@ -209,7 +164,7 @@ def test_numbers_of_a_values_file_reach_spark_as_they_stand_there(helm: Helm, tm
 def test_driver_and_executors_have_the_same_more_of_environment(helm: Helm) -> None:
     key = ("pipeline.extraEnv[0].name=AWS_ACCESS_KEY_ID", "pipeline.extraEnv[0].value=key")
     rendered = helm.template("storm-operator", *ON, *key)
-    executor = yaml.safe_load(rendered.one("ConfigMap", NAME)["data"]["executor.yaml"])["spec"]["containers"][0]
+    executor = executor_of(rendered)["spec"]["containers"][0]
     assert executor["env"] == [{"name": "AWS_ACCESS_KEY_ID", "value": "key"}]
     assert executor["env"][0] in container(driver(rendered), "driver")["env"]
 
@@ -220,7 +175,7 @@ def test_tables_and_history_may_be_in_an_object_store_without_any_claim(helm: He
     assert '"$job" "s3://bucket/lake" "$@"' in script_of(rendered)
     said = told(rendered, tmp_path)
     assert said == {"ingest": ["--history", "s3://bucket/recorded"], "report": ["--output", "s3://bucket/lake/report"]}
-    executor = yaml.safe_load(rendered.one("ConfigMap", NAME)["data"]["executor.yaml"])["spec"]
+    executor = executor_of(rendered)["spec"]
     for pod in (driver(rendered), executor):
         assert not [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
 

@@ -36,6 +36,7 @@ CHART_VALUES = {
         ("networkPolicy.enabled=true", "podMonitor.enabled=true"),
         ("rules.enabled=true", "rules.labels.release=prometheus"),
         ("serviceAccount.create=false", "rbac.create=false"),
+        ("pipeline.enabled=true", "history.existingClaim=history", "networkPolicy.enabled=true"),
     ),
 }
 EACH_RENDERING = [(chart, values) for chart, several in CHART_VALUES.items() for values in several]

@@ -225,6 +225,8 @@ def test_without_history_it_says_what_is_missing(helm: Helm) -> None:
         "pipeline.jobs={mine}",
         "pipeline.schedule=never",
         "pipeline.publishTo=learned",
+        "pipeline.namespace=Learning",
+        "pipeline.serviceAccount=team/mine",
         "pipeline.arguments.mine={--days=28}",
         "pipeline.arguments.forecast=--days=28",
         "pipeline.arguments.forecast={28}",

@@ -7,6 +7,8 @@ import pytest
 from functional.charts.chart_objects import NAMESPACE, Helm, HelmRefused, Rendered, selects
 from functional.charts.test_charts_pipeline import NAME, ON, driver, executor_of, script_of
 
+EACH_KIND = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "CronJob")
+
 
 def spark_settings(rendered: Rendered) -> dict[str, str]:
     lines = rendered.one("ConfigMap", NAME)["data"]["spark-defaults.conf"].splitlines()
@@ -71,6 +73,24 @@ def test_an_account_of_ones_own_drives_it_and_gets_the_rights(helm: Helm) -> Non
     for binding in (NAME, f"{NAMESPACE}.{NAME}-publishes"):
         (subject,) = rendered.one("RoleBinding", binding)["subjects"]
         assert subject == {"kind": "ServiceAccount", "name": "mine", "namespace": NAMESPACE}
+
+
+def test_in_a_namespace_of_its_own_it_may_make_no_pod_beside_the_operator(helm: Helm) -> None:
+    values = ("pipeline.namespace=learning", "pipeline.publishTo=storm/learned", "networkPolicy.enabled=true")
+    rendered = helm.template("storm-operator", *ON, *values)
+    own = [item for item in rendered.objects if item["metadata"]["name"] == NAME]
+    assert {item["kind"] for item in own} == {*EACH_KIND, "NetworkPolicy"}
+    assert {item["metadata"]["namespace"] for item in own} == {"learning"}
+    assert spark_settings(rendered)["spark.kubernetes.namespace"] == "learning"
+    for binding in (NAME, f"{NAMESPACE}.{NAME}-publishes"):
+        (subject,) = rendered.one("RoleBinding", binding)["subjects"]
+        assert (subject["name"], subject["namespace"]) == (NAME, "learning")
+
+
+def test_without_one_it_is_beside_the_operator(helm: Helm) -> None:
+    rendered = helm.template("storm-operator", *ON)
+    assert {rendered.one(kind, NAME)["metadata"]["namespace"] for kind in EACH_KIND} == {NAMESPACE}
+    assert spark_settings(rendered)["spark.kubernetes.namespace"] == NAMESPACE
 
 
 def test_no_account_and_no_right_is_made_where_none_is_wanted(helm: Helm) -> None:

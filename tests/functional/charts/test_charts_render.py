@@ -103,7 +103,7 @@ def test_a_release_whose_name_pods_or_services_cannot_bear_is_refused(helm: Helm
             (
                 *("watchNamespaces[0]=4202", "leaseName=4203", "serviceAccount.name=4204"),
                 *("history.existingClaim=4205", "pipeline.publishTo=4206/4207", "pipeline.metrics.existingClaim=4208"),
-                "pipeline.serviceAccount=4209",
+                *("pipeline.serviceAccount=4209", "pipeline.namespace=4210"),
             ),
         ),
     ],
@@ -112,7 +112,7 @@ def test_names_are_text_though_yaml_would_take_them_for_something_else(
     helm: Helm, chart: str, values: tuple[str, ...], texts: tuple[str, ...]
 ) -> None:
     objects = helm.template(chart, *values, release="on", namespace="4201", texts=texts).objects
-    assert not [leaf for leaf in _leaves(objects) if isinstance(leaf, int) and 4201 <= leaf <= 4209]
+    assert not [leaf for leaf in _leaves(objects) if isinstance(leaf, int) and 4201 <= leaf <= 4210]
     labels = [item["metadata"]["labels"] for item in objects]
     assert {found["app.kubernetes.io/instance"] for found in labels if "app.kubernetes.io/instance" in found} == {"on"}
 

@@ -21,6 +21,7 @@ CHART_VALUES = {
         ("agent.enforceExecutors=true",),
         ("zookeeper.enabled=false", "externalZookeeper.servers={zk-0.example,zk-1.example}"),
         ("networkPolicy.enabled=true", "podMonitor.enabled=true", "nimbus.replicas=3"),
+        ("networkPolicy.enabled=true", "networkPolicy.operatorNamespace=storm-operator"),
         (
             "nimbus.persistence.enabled=true",
             "zookeeper.persistence.enabled=true",
@@ -54,6 +55,7 @@ WRONG_VALUES = [
     ("storm", "supervisor.pod.containers=x", ("/supervisor/pod", "'containers' not allowed")),
     ("storm", "zookeeper.enabled=false", ("externalZookeeper.servers: empty", "for example [zk-0.example")),
     ("storm", "externalZookeeper.servers={zk:2181}", ("/externalZookeeper/servers/0", "'zk:2181'")),
+    ("storm", "networkPolicy.operatorNamespace=a/b", ("/networkPolicy/operatorNamespace", "'a/b'")),
     ("storm", "zookeeperRoot=storm", ("/zookeeperRoot", "'storm'")),
     ("storm", "fallbackScheduler=evenly", ("/fallbackScheduler", "'evenly'")),
     ("storm", "image.pullPolicy=Sometimes", ("/image/pullPolicy", "'Always', 'IfNotPresent', 'Never'")),
@@ -95,7 +97,7 @@ def test_a_release_whose_name_pods_or_services_cannot_bear_is_refused(helm: Helm
         (
             "storm",
             ("networkPolicy.enabled=true", "podMonitor.enabled=true", "supervisor.persistence.enabled=true"),
-            ("supervisor.persistence.storageClass=4202",),
+            ("supervisor.persistence.storageClass=4202", "networkPolicy.operatorNamespace=4203"),
         ),
         (
             "storm-operator",

@@ -6,6 +6,7 @@ import socket
 import sys
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 ALL_ADDRESSES = "::"
 """For an IPv6-only cluster as for others: callers over IPv4 are heard too, and they alone where there is no IPv6."""
@@ -16,6 +17,8 @@ class HttpServer(ThreadingHTTPServer):
     """A thread for each connection; OSError when the address cannot be had."""
 
     daemon_threads = True
+    silence_seconds = 60.0
+    """Who says or takes nothing for so long is hung up on: each connection keeps a thread."""
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         host, port = address
@@ -29,6 +32,11 @@ class HttpServer(ThreadingHTTPServer):
             with suppress(OSError):  # some systems keep the families apart: then it is IPv6 alone
                 self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        connection.settimeout(self.silence_seconds)
+        return connection, address
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A caller that goes away in the middle of an answer is no news; anything else is a bug to be seen."""

@@ -1,9 +1,9 @@
-"""Servers are reached over IPv6 and IPv4 alike, and over IPv4 alone where the machine has nothing else."""
+"""Servers are reached over IPv6 and IPv4 alike, over IPv4 alone where there is nothing else, and held by no silence."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 
@@ -11,6 +11,7 @@ import pytest
 import requests
 
 from loopbacks import BOTH_LOOPBACKS
+from storm_operator.agent.http_server import serve
 from storm_operator.agent.options import DEFAULT_LISTEN, parse_address
 from storm_operator.console.api import Api
 from storm_operator.console.server import serve_page
@@ -18,6 +19,8 @@ from storm_operator.core.host_and_port import host_and_port
 from storm_operator.http_listening import ALL_ADDRESSES, HttpServer
 from storm_operator.kube.health import serve_health
 from storm_operator.operator_metrics import OperatorMetrics, RunMode
+
+PATIENCE_SECONDS = 30.0
 
 
 @contextmanager
@@ -64,3 +67,29 @@ def test_without_ipv6_all_addresses_are_those_of_ipv4(monkeypatch: pytest.Monkey
 def test_one_address_is_that_alone() -> None:
     with ending(HttpServer(("127.0.0.1", 0), BaseHTTPRequestHandler)) as server:
         assert server.socket.getsockname()[0] == "127.0.0.1"
+
+
+SERVERS: dict[str, Callable[[], HttpServer]] = {
+    "health": lambda: serve_health(0, str),
+    "metrics": lambda: OperatorMetrics(RunMode.KUBERNETES).serve(0),
+    "page": lambda: serve_page(Api(dict), ALL_ADDRESSES, 0),
+    "agent": lambda: serve((ALL_ADDRESSES, 0), {}),
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\n"], ids=["nothing", "half a request"])
+def test_who_falls_silent_is_hung_up_on(name: str, said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ending(SERVERS[name]()) as server:
+        monkeypatch.setattr(server, "silence_seconds", 0.05)
+        with socket.create_connection(("127.0.0.1", server.server_port), PATIENCE_SECONDS) as caller:
+            caller.sendall(said)
+            assert caller.recv(1) == b"", "closed, without an answer to what was not asked"
+
+
+def test_agents_hang_up_sooner_than_others() -> None:
+    waits = {}
+    for name, opened in SERVERS.items():
+        with ending(opened()) as server:
+            waits[name] = server.silence_seconds
+    assert waits == {"health": 60.0, "metrics": 60.0, "page": 60.0, "agent": 5.0}

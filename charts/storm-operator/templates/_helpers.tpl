@@ -25,6 +25,12 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
+{{/* Of the pipeline's pods, beside app.kubernetes.io/component: pipeline or pipeline-executor. */}}
+{{- define "operator.pipeline.selector" -}}
+app.kubernetes.io/name: storm-operator
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
 {{- define "operator.commonLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
@@ -60,12 +66,19 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{/* Where history is recorded; empty where it is not. A URL, or a folder of the claim: nothing else can be written to. */}}
+{{/* Refuses a folder that pods cannot write to: they share history's claim; all else is read-only, or ends with the pod. */}}
+{{- define "operator.folder.check" -}}
+{{- $folder := regexReplaceAll "^file:(//)?" .path "" -}}
+{{- $isOnClaim := and .root.Values.history.existingClaim (hasPrefix "/history/" (printf "%s/" (clean $folder))) -}}
+{{- if and (hasPrefix "/" $folder) (not $isOnClaim) -}}
+{{- fail (printf "%s is %s, where %s cannot write: /history or a folder below it, with history.existingClaim, is right, or a URL such as s3://bucket/prefix" .value .path .who) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where history is recorded; empty where it is not. A URL, or a folder of the claim. */}}
 {{- define "operator.history" -}}
 {{- if .Values.history.path -}}
-{{- if and (hasPrefix "/" .Values.history.path) (not (and .Values.history.existingClaim (hasPrefix "/history/" (printf "%s/" .Values.history.path)))) -}}
-{{- fail (printf "history.path is %s, where the operator cannot write: /history or a folder below it, with history.existingClaim, is right, or a URL such as s3://bucket/prefix" .Values.history.path) -}}
-{{- end -}}
+{{- include "operator.folder.check" (dict "root" . "value" "history.path" "path" .Values.history.path "who" "the operator") -}}
 {{ .Values.history.path }}
 {{- else if .Values.history.existingClaim -}}
 /history

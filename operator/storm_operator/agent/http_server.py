@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from storm_operator.http_listening import HttpServer
 
-REQUEST_TIMEOUT_SECONDS = 5.0
 POLL_SECONDS = 3600.0  # how often the accept loop wakes for nothing; the process' end stops it
 
 
@@ -27,14 +26,13 @@ Page = Callable[[], Response]
 
 class _Server(HttpServer):
     request_queue_size = 64
+    silence_seconds = 5.0
 
 
 def serve(address: tuple[str, int], pages: Mapping[str, Page]) -> HttpServer:
     """Serves `pages` by path in threads of their own; OSError when the address cannot be had."""
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = REQUEST_TIMEOUT_SECONDS
-
         def do_GET(self) -> None:
             page = pages.get(self.path.partition("?")[0])
             response = page() if page else Response(HTTPStatus.NOT_FOUND, "text/plain", b"no such page\n")

@@ -26,7 +26,6 @@ from storm_operator.http_listening import HttpServer
 
 DEFAULT_PORT = 8088
 LOOPBACK = "127.0.0.1"
-REQUEST_TIMEOUT_SECONDS = 60.0
 STOP_LOOK_SECONDS = 0.05
 """So often it is looked whether the server is to end: nobody who stops it waits longer."""
 MOST_BODY_BYTES = 1024
@@ -116,7 +115,6 @@ class PageHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "storm-operator"
     sys_version = ""
-    timeout = REQUEST_TIMEOUT_SECONDS
 
     def do_GET(self) -> None:
         self._answer(with_body=True)

@@ -151,6 +151,15 @@ def container(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found
 
 
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether a label selector, as Kubernetes has it, takes in what has these labels."""
+    assert selector.keys() <= {"matchLabels", "matchExpressions"}
+    wanted = [(rule["key"], rule["values"]) for rule in selector.get("matchExpressions", ())]
+    assert all(rule["operator"] == "In" for rule in selector.get("matchExpressions", ()))
+    wanted += [(key, [value]) for key, value in selector.get("matchLabels", {}).items()]
+    return all(labels.get(key) in values for key, values in wanted)
+
+
 def options_of(command: str) -> set[str]:
     """The options that `storm-operator <command>` has."""
     parameters = load_available(PROGRAM, command, COMMANDS[command]).params

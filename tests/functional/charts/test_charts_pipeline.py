@@ -1,8 +1,9 @@
-"""Chart `storm-operator`, value `pipeline`: a CronJob that can run, executors that may start, and no right too many."""
+"""Chart `storm-operator`, value `pipeline`: a CronJob that can run, and executors that may start."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import typer
 import yaml
 
-from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused, Rendered, container
+from functional.charts.chart_objects import CHARTS, Helm, HelmRefused, Rendered, container
 from storm_operator.lazy_commands import load_available
 from storm_pipeline.cli import JOBS, PROGRAM
 from storm_pipeline.metrics import FOLDER_VARIABLE
@@ -46,6 +47,11 @@ def told(rendered: Rendered, folder: Path) -> dict[str, list[str]]:
     runs = [run.splitlines() for run in said.read_text().removesuffix(".\n").split("\n.\n")]
     jobs = [words[words.index("main.py") + 1 :] for words in runs]
     return {words[0]: words[2:] for words in jobs}
+
+
+def executor_of(rendered: Rendered, name: str = NAME) -> dict[str, Any]:
+    """The pod that each executor is."""
+    return dict(yaml.safe_load(rendered.one("ConfigMap", name)["data"]["executor.yaml"]))
 
 
 def environment(rendered: Rendered) -> dict[str, str]:
@@ -89,7 +95,7 @@ def test_executors_have_image_claim_and_no_token(helm: Helm) -> None:
     )
     files = rendered.one("ConfigMap", NAME)["data"]
     assert "spark.kubernetes.container.image registry.example/learn:v7\n" in files["spark-defaults.conf"]
-    executor = yaml.safe_load(files["executor.yaml"])["spec"]
+    executor = executor_of(rendered)["spec"]
     assert executor["automountServiceAccountToken"] is False
     assert {"name": "history", "mountPath": "/history"} in executor["containers"][0]["volumeMounts"]
     assert executor["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
@@ -98,21 +104,12 @@ def test_executors_have_image_claim_and_no_token(helm: Helm) -> None:
 def test_who_mounts_the_claim_may_write_to_a_volume_that_was_just_made(helm: Helm) -> None:
     rendered = helm.template("storm-operator", *ON)
     operator = rendered.one("Deployment", "storm-storm-operator")["spec"]["template"]["spec"]
-    executor = yaml.safe_load(rendered.one("ConfigMap", NAME)["data"]["executor.yaml"])["spec"]
+    executor = executor_of(rendered)["spec"]
     for pod in (operator, driver(rendered), executor):
         assert [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
         context = pod["securityContext"]
         assert context["fsGroup"] == context["runAsGroup"] == 10001
         assert context["fsGroupChangePolicy"] == "OnRootMismatch", "years of history are not gone through at each start"
-
-
-def test_publishing_grants_one_config_map_where_it_is(helm: Helm) -> None:
-    rendered = helm.template("storm-operator", *ON, "pipeline.publishTo=storm/learned")
-    role = rendered.one("Role", f"{NAMESPACE}.{NAME}-publishes")
-    assert role["metadata"]["namespace"] == "storm"
-    assert [rule["verbs"] for rule in role["rules"]] == [["create"], ["patch"]]
-    assert role["rules"][1]["resourceNames"] == ["learned"]
-    assert '--config-map "storm/learned"' in script_of(rendered)
 
 
 def test_each_job_is_told_its_own_arguments_after_the_charts(helm: Helm, tmp_path: Path) -> None:
@@ -167,7 +164,7 @@ def test_numbers_of_a_values_file_reach_spark_as_they_stand_there(helm: Helm, tm
 def test_driver_and_executors_have_the_same_more_of_environment(helm: Helm) -> None:
     key = ("pipeline.extraEnv[0].name=AWS_ACCESS_KEY_ID", "pipeline.extraEnv[0].value=key")
     rendered = helm.template("storm-operator", *ON, *key)
-    executor = yaml.safe_load(rendered.one("ConfigMap", NAME)["data"]["executor.yaml"])["spec"]["containers"][0]
+    executor = executor_of(rendered)["spec"]["containers"][0]
     assert executor["env"] == [{"name": "AWS_ACCESS_KEY_ID", "value": "key"}]
     assert executor["env"][0] in container(driver(rendered), "driver")["env"]
 
@@ -178,9 +175,23 @@ def test_tables_and_history_may_be_in_an_object_store_without_any_claim(helm: He
     assert '"$job" "s3://bucket/lake" "$@"' in script_of(rendered)
     said = told(rendered, tmp_path)
     assert said == {"ingest": ["--history", "s3://bucket/recorded"], "report": ["--output", "s3://bucket/lake/report"]}
-    executor = yaml.safe_load(rendered.one("ConfigMap", NAME)["data"]["executor.yaml"])["spec"]
+    executor = executor_of(rendered)["spec"]
     for pod in (driver(rendered), executor):
         assert not [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+
+
+@pytest.mark.parametrize("folder", ["/tmp/lake", "/history-of-tables", "/history/../data", "file:///data"])
+def test_a_folder_for_tables_that_pods_do_not_share_is_refused(helm: Helm, folder: str) -> None:
+    said = rf"pipeline\.lake is {re.escape(folder)}, where the pipeline's pods cannot write: /history"
+    with pytest.raises(HelmRefused, match=said):
+        helm.template("storm-operator", *ON, f"pipeline.lake={folder}")
+
+
+def test_a_folder_for_tables_below_history_needs_the_claim(helm: Helm) -> None:
+    below = "pipeline.lake=/history/tables"
+    assert '"$job" "/history/tables" "$@"' in script_of(helm.template("storm-operator", *ON, below))
+    with pytest.raises(HelmRefused, match=r"pipeline\.lake is /history/tables, where .* with history\.existingClaim"):
+        helm.template("storm-operator", "pipeline.enabled=true", "history.path=s3://bucket/recorded", below)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +225,8 @@ def test_without_history_it_says_what_is_missing(helm: Helm) -> None:
         "pipeline.jobs={mine}",
         "pipeline.schedule=never",
         "pipeline.publishTo=learned",
+        "pipeline.namespace=Learning",
+        "pipeline.serviceAccount=team/mine",
         "pipeline.arguments.mine={--days=28}",
         "pipeline.arguments.forecast=--days=28",
         "pipeline.arguments.forecast={28}",

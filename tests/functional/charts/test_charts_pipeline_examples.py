@@ -22,6 +22,13 @@ RELEASE, CLAIM = "storm-operator", "history"
 LAKE = "/history/lake"
 SPARK = "spark-application.yaml"
 EXPORTER = "metrics-exporter.yaml"
+SHARED_SETTINGS = {
+    "spark.executor.extraClassPath",
+    "spark.kubernetes.driver.ownPersistentVolumeClaim",
+    "spark.authenticate",
+    "spark.network.crypto.enabled",
+    "spark.network.crypto.authEngineVersion",
+}
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +99,9 @@ def test_the_applications_executors_are_those_of_the_chart(rendered: Rendered, a
     assert str(executor["cores"]) == settings["spark.executor.cores"]
     assert executor["memory"] == settings["spark.executor.memory"]
     assert application["driver"]["memory"] == settings["spark.driver.memory"]
-    class_path = "spark.executor.extraClassPath"
-    assert application["sparkConf"][class_path] == settings[class_path]
+    # The entry point says it, where the chart starts the driver.
+    own = {"spark.driver.extraClassPath": settings["spark.executor.extraClassPath"]}
+    assert application["sparkConf"] == own | {key: settings[key] for key in SHARED_SETTINGS}
 
 
 def test_the_exporter_reads_where_jobs_write_and_needs_no_right(driver: Mapping[str, Any]) -> None:

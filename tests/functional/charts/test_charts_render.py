@@ -21,6 +21,7 @@ CHART_VALUES = {
         ("agent.enforceExecutors=true",),
         ("zookeeper.enabled=false", "externalZookeeper.servers={zk-0.example,zk-1.example}"),
         ("networkPolicy.enabled=true", "podMonitor.enabled=true", "nimbus.replicas=3"),
+        ("networkPolicy.enabled=true", "networkPolicy.operatorNamespace=storm-operator"),
         (
             "nimbus.persistence.enabled=true",
             "zookeeper.persistence.enabled=true",
@@ -36,6 +37,7 @@ CHART_VALUES = {
         ("networkPolicy.enabled=true", "podMonitor.enabled=true"),
         ("rules.enabled=true", "rules.labels.release=prometheus"),
         ("serviceAccount.create=false", "rbac.create=false"),
+        ("pipeline.enabled=true", "history.existingClaim=history", "networkPolicy.enabled=true"),
     ),
 }
 EACH_RENDERING = [(chart, values) for chart, several in CHART_VALUES.items() for values in several]
@@ -53,6 +55,7 @@ WRONG_VALUES = [
     ("storm", "supervisor.pod.containers=x", ("/supervisor/pod", "'containers' not allowed")),
     ("storm", "zookeeper.enabled=false", ("externalZookeeper.servers: empty", "for example [zk-0.example")),
     ("storm", "externalZookeeper.servers={zk:2181}", ("/externalZookeeper/servers/0", "'zk:2181'")),
+    ("storm", "networkPolicy.operatorNamespace=a/b", ("/networkPolicy/operatorNamespace", "'a/b'")),
     ("storm", "zookeeperRoot=storm", ("/zookeeperRoot", "'storm'")),
     ("storm", "fallbackScheduler=evenly", ("/fallbackScheduler", "'evenly'")),
     ("storm", "image.pullPolicy=Sometimes", ("/image/pullPolicy", "'Always', 'IfNotPresent', 'Never'")),
@@ -94,7 +97,7 @@ def test_a_release_whose_name_pods_or_services_cannot_bear_is_refused(helm: Helm
         (
             "storm",
             ("networkPolicy.enabled=true", "podMonitor.enabled=true", "supervisor.persistence.enabled=true"),
-            ("supervisor.persistence.storageClass=4202",),
+            ("supervisor.persistence.storageClass=4202", "networkPolicy.operatorNamespace=4203"),
         ),
         (
             "storm-operator",
@@ -102,6 +105,7 @@ def test_a_release_whose_name_pods_or_services_cannot_bear_is_refused(helm: Helm
             (
                 *("watchNamespaces[0]=4202", "leaseName=4203", "serviceAccount.name=4204"),
                 *("history.existingClaim=4205", "pipeline.publishTo=4206/4207", "pipeline.metrics.existingClaim=4208"),
+                *("pipeline.serviceAccount=4209", "pipeline.namespace=4210"),
             ),
         ),
     ],
@@ -110,7 +114,7 @@ def test_names_are_text_though_yaml_would_take_them_for_something_else(
     helm: Helm, chart: str, values: tuple[str, ...], texts: tuple[str, ...]
 ) -> None:
     objects = helm.template(chart, *values, release="on", namespace="4201", texts=texts).objects
-    assert not [leaf for leaf in _leaves(objects) if isinstance(leaf, int) and 4201 <= leaf <= 4208]
+    assert not [leaf for leaf in _leaves(objects) if isinstance(leaf, int) and 4201 <= leaf <= 4210]
     labels = [item["metadata"]["labels"] for item in objects]
     assert {found["app.kubernetes.io/instance"] for found in labels if "app.kubernetes.io/instance" in found} == {"on"}
 

@@ -18,7 +18,7 @@ from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.plan_json import plan_from_json, plan_to_json
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
-from storm_operator.kube.managed import Body, Managed, annotations_of
+from storm_operator.kube.managed import Body, Managed, annotations_of, key_of
 from storm_operator.kube.submission import label_value, owner_reference
 
 KIND = "StormRebalance"
@@ -82,6 +82,14 @@ def plan_of(body: Body) -> Plan | None:
         return plan_from_json(_plan_of_text(body["spec"]["plan"]))
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def is_of(body: Body, plan: Plan) -> bool:
+    """Whether it says that it is `plan`, and no other: by name, and by where executors are before and after it."""
+    spec = body["spec"]
+    hashes = (assignment_hash(plan.base), assignment_hash(plan.target))
+    told = (spec.get("baseHash"), spec.get("planHash"))
+    return key_of(body)[1] == plan.id == spec.get("planId") and told == hashes
 
 
 def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -376,6 +377,24 @@ class TestRestart:
     def test_finished_plan_waits_no_more(self) -> None:
         after, _ = self.reborn("Expired")
         assert after.loop.memory.proposals.waiting == ()
+
+    @pytest.mark.parametrize("text", ["[" * 1_000_000, "{}", "gzip+base64:H4sI"], ids=["deep", "another", "broken"])
+    @pytest.mark.parametrize("state", ["Proposed", "Rejected", "RolledBack"])
+    def test_plan_that_nobody_understands_stops_no_start(self, state: str, text: str) -> None:
+        body, after = rebalance(state, of=Scene().plan), loop_scene()
+        body["spec"]["plan"] = text
+        seed_proposals(shown_from(registry_of(body)), after.loop, NIMBUS)
+        assert after.loop.memory.proposals.waiting == ()
+        assert after.loop.memory.decisions.known_bad == ()
+
+    @pytest.mark.parametrize("state", ["Verified", "Failed", "Expired", "Applying"])
+    def test_plan_that_neither_waits_nor_is_unwanted_is_not_even_unpacked(
+        self, state: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        unpack = Mock(side_effect=MemoryError)
+        monkeypatch.setattr("storm_operator.kube.rebalances.plan_from_json", unpack)
+        seed_proposals(shown_from(registry_of(rebalance(state, of=Scene().plan))), loop_scene().loop, NIMBUS)
+        unpack.assert_not_called()
 
     def test_plan_is_answered_where_it_was_shown_though_its_topology_is_another_resource_s_by_now(self) -> None:
         before, after = Scene(), loop_scene()

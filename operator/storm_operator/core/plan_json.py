@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from types import NoneType
 from typing import Any
 
 from storm_operator.core.decision import Move, Plan, PlanCause, Prediction
@@ -12,6 +13,7 @@ from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 
 JOURNAL_VERSION = 1
+NUMBER = (int, float)
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 def plan_from_json(value: Mapping[str, Any]) -> Plan:
     """The plan that `plan_to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
-    return Plan(
+    plan = Plan(
         id=value["id"],
         created_at_seconds=value["created_at_seconds"],
         policy=value["policy"],
@@ -69,12 +71,16 @@ def plan_from_json(value: Mapping[str, Any]) -> Plan:
         cpu_limits_millicores={
             _executor_from_json(limit["executor"]): limit["millicores"] for limit in value["cpu_limits_millicores"]
         },
-        before=Prediction(**value["before"]),
-        after=Prediction(**value["after"]),
+        before=_prediction_from_json(value["before"]),
+        after=_prediction_from_json(value["after"]),
         payback_seconds=value["payback_seconds"],
         gain_percent=value.get("gain_percent"),
         cause=PlanCause(value.get("cause", PlanCause.UNSTATED)),
     )
+    _of_kind(str, plan.id, plan.policy, plan.reason, *plan.topology_ids)
+    _of_kind(NUMBER, plan.created_at_seconds, *plan.cpu_limits_millicores.values())
+    _of_kind((*NUMBER, NoneType), plan.payback_seconds, plan.gain_percent)
+    return plan
 
 
 def record_to_json(record: PlanRecord) -> dict[str, Any]:
@@ -145,7 +151,10 @@ def _executor_to_json(executor: Executor) -> dict[str, Any]:
 
 
 def _executor_from_json(value: Mapping[str, Any]) -> Executor:
-    return Executor(**value)
+    executor = Executor(**value)
+    _of_kind(str, executor.topology_id, executor.component)
+    _of_kind(int, executor.task_start, executor.task_end)
+    return executor
 
 
 def _slot_to_json(slot: WorkerSlot) -> dict[str, Any]:
@@ -153,7 +162,10 @@ def _slot_to_json(slot: WorkerSlot) -> dict[str, Any]:
 
 
 def _slot_from_json(value: Mapping[str, Any]) -> WorkerSlot:
-    return WorkerSlot(**value)
+    slot = WorkerSlot(**value)
+    _of_kind(str, slot.supervisor_id)
+    _of_kind(int, slot.port)
+    return slot
 
 
 def _assignment_to_json(assignment: Assignment) -> list[dict[str, Any]]:
@@ -164,10 +176,23 @@ def _assignment_to_json(assignment: Assignment) -> list[dict[str, Any]]:
 
 
 def _assignment_from_json(workers: list[Mapping[str, Any]]) -> Assignment:
-    return Assignment(
-        {
-            _executor_from_json(executor): WorkerSlot(worker["supervisor_id"], worker["port"])
-            for worker in workers
-            for executor in worker["executors"]
-        }
-    )
+    slot_of: dict[Executor, WorkerSlot] = {}
+    for worker in workers:
+        slot = _slot_from_json({"supervisor_id": worker["supervisor_id"], "port": worker["port"]})
+        slot_of |= dict.fromkeys(map(_executor_from_json, worker["executors"]), slot)
+    return Assignment(slot_of)
+
+
+def _prediction_from_json(value: Mapping[str, Any]) -> Prediction:
+    prediction = Prediction(**value)
+    figures = asdict(prediction)
+    latency_ms = figures.pop("complete_latency_ms")
+    _of_kind(NUMBER, *figures.values(), 0.0 if latency_ms is None else latency_ms)
+    return prediction
+
+
+def _of_kind(kind: type | tuple[type, ...], *values: Any) -> None:
+    """Raises TypeError: what is of another kind would fail far from here, whenever it is reckoned with."""
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise TypeError(f"{value!r:.100} where a plan has another kind of value")

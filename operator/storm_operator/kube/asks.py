@@ -23,6 +23,7 @@ from storm_operator.kube.rebalances import (
     proposal_record,
     state_of,
 )
+from storm_operator.kube.shown_plans import ShownPlans
 from storm_operator.plan_in_hand import TAKEN_BACK_BY
 
 WORDS = ", ".join(Ask)
@@ -30,15 +31,18 @@ DELETED = "its StormRebalance was deleted; the next pass proposes anew if that i
 
 
 def follow_asks(
-    registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: str, say: Callable[[str], None], concerns: Concerns
+    shown: ShownPlans, kinds: OwnKinds, loop: ControlLoop, nimbus: str, say: Callable[[str], None], concerns: Concerns
 ) -> None:
     """Carry out each annotation once: it is removed, and the status says what came of it.
 
     One that cannot be removed is not carried out, and tried again slowly. A proposal whose StormRebalance was deleted
     is withdrawn: as long as it waited nobody could answer it, and no other would be shown.
     """
-    for plan_id in sorted(registry.take_deleted_proposals(nimbus)):
-        loop.desk.withdraw(plan_id, DELETED)
+    registry = shown.registry
+    for namespace, name in sorted(registry.take_deleted_proposals(nimbus)):
+        waiting = loop.memory.proposals.named(name)
+        if waiting is not None and shown.namespace_of(waiting.plan) == namespace:
+            loop.desk.withdraw(name, DELETED)
     for body in registry.rebalances():
         ask = asked(body)
         if ask is None or cluster_of(body) != nimbus:
@@ -51,7 +55,7 @@ def follow_asks(
         if not removal.is_done:
             continue
         registry.replace_rebalance(body, _without_ask(body))  # the watch may tell of it only after the next pass
-        answer = _carry_out(ask, body, loop)
+        answer = _carry_out(ask, body, loop, shown)
         say(f"{name}: {ask}: {answer}")
         status = {"message": answer}
         state = {WILL_BEGIN: APPROVED, GONE: PlanState.EXPIRED.value}.get(answer)
@@ -88,16 +92,19 @@ def _without_ask(body: Body) -> Body:
 
 UNDER_WAY = ("Applying", "InForce", "Settling")
 WILL_BEGIN = "approved; it begins with the next pass"
+FOREIGN = "the operator did not write this StormRebalance: nothing is asked of the plan of that name"
 GONE = "it no longer stands: the cluster has changed since it was proposed"
 
 
-def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop) -> str:
+def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop, shown: ShownPlans) -> str:
     name, state = body["metadata"]["name"], state_of(body)
     if not isinstance(ask, Ask):
         return f"{ASK_ANNOTATION}: {ask!r} is not understood; it may be {WORDS}"
     if ask is Ask.ROLLBACK:
-        return _roll_back(body, loop)
+        return _roll_back(body, loop, shown)
     waiting = loop.memory.proposals.named(name)
+    if waiting is not None and not shown.shows(body, waiting.plan):
+        return FOREIGN
     # An approved one may wait for the end of an excluded window, while people think again.
     may_be_unsaid = state == APPROVED and waiting is not None and ask is not Ask.APPROVE
     if state != PlanState.PROPOSED.value and not may_be_unsaid:
@@ -114,10 +121,12 @@ def _carry_out(ask: Ask | str, body: Body, loop: ControlLoop) -> str:
     return "withdrawn; the next pass proposes anew"
 
 
-def _roll_back(body: Body, loop: ControlLoop) -> str:
-    plan = plan_of(body)
-    if plan is None or state_of(body) != PlanState.VERIFIED.value:
+def _roll_back(body: Body, loop: ControlLoop, shown: ShownPlans) -> str:
+    if state_of(body) != PlanState.VERIFIED.value:
         return f"it is {state_of(body)}: only a Verified plan can be rolled back"
+    plan = plan_of(body) if shown.is_in_its_place(body) else None
+    if plan is None:
+        return "the operator did not write it, or not this version: only a plan of its own can be rolled back"
     back = loop.desk.propose_way_back(plan, annotated_by(body))
     return f"plan {back.id} goes back to where its executors were"
 
@@ -139,15 +148,15 @@ def close_lost(registry: Registry, kinds: OwnKinds, loop: ControlLoop, nimbus: s
             kinds.patch_status(REBALANCES, namespace, name, {"state": state, "reason": state, "message": words})
 
 
-def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
+def seed_proposals(shown: ShownPlans, loop: ControlLoop, nimbus: str) -> None:
     """Proposals that an earlier life of the operator showed still wait; those approved then begin now.
 
     Of several for the same topologies the newest: that life could not write any more that the others are superseded.
     What was rejected or rolled back then is not proposed again; what the loop has in its hands already is left to it.
     """
     begun = {record.plan.id for record in loop.memory.records}
-    for body in registry.rebalances():
-        if cluster_of(body) != nimbus:
+    for body in shown.registry.rebalances():
+        if cluster_of(body) != nimbus or not shown.is_in_its_place(body):
             continue
         is_rolled_back = state_of(body) == PlanState.ROLLED_BACK.value
         if is_rolled_back or state_of(body) == PlanState.REJECTED.value:
@@ -161,3 +170,4 @@ def seed_proposals(registry: Registry, loop: ControlLoop, nimbus: str) -> None:
         if record.undoes is not None:
             loop.memory.decisions = loop.memory.decisions.with_known_bad(record.undoes)
         loop.desk.take_up(record)
+        shown.take_up(body)

@@ -21,8 +21,9 @@ from storm_operator.core.nimbus_name import NIMBUS_PORT, means_the_same_everywhe
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.asks import close_lost, seed_proposals
-from storm_operator.kube.managed import Managed, Registry
+from storm_operator.kube.managed import Managed
 from storm_operator.kube.page import KubePage
+from storm_operator.kube.shown_plans import ShownPlans
 from storm_operator.kube.submission import JobSettings
 from storm_operator.lifecycle_manager import LifecycleManager, Progress, Stage
 
@@ -113,14 +114,14 @@ def other_nimbuses(nimbus: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def go_on_where_it_ended(
-    loop: ControlLoop, nimbus: str, registry: Registry, kinds: OwnKinds, namespaces: tuple[str, ...]
+    loop: ControlLoop, nimbus: str, shown: ShownPlans, kinds: OwnKinds, namespaces: tuple[str, ...]
 ) -> None:
     """Finish the plan that was in hand, close those that are lost, and take up the proposals that still wait."""
     loop.recover()
     # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
-    registry.put_listed_rebalances(kinds.list(REBALANCES, namespaces))
-    close_lost(registry, kinds, loop, nimbus)
-    seed_proposals(registry, loop, nimbus)
+    shown.registry.put_listed_rebalances(kinds.list(REBALANCES, namespaces))
+    close_lost(shown.registry, kinds, loop, nimbus)
+    seed_proposals(shown, loop, nimbus)
 
 
 def remind(lifecycle: LifecycleManager, name: str, one: Managed) -> None:

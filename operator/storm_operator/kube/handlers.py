@@ -106,7 +106,7 @@ def on_rebalance_end(registry: Registry, body: Body) -> None:
     """A plan that waits for a person can no longer be answered: its loop hears of that."""
     registry.forget_rebalance(key_of(body))
     if state_of(body) in WAITING_STATES:
-        registry.note_deleted_proposal(cluster_of(body), key_of(body)[1])
+        registry.note_deleted_proposal(cluster_of(body), key_of(body))
 
 
 def on_deletion(watched: Watched, body: dict[str, Any]) -> None:

@@ -82,7 +82,7 @@ class Operator:
         """Serve the page; where that is impossible the operator runs without it."""
         if self._settings.page is None:
             return
-        approver = TokenApprover(self._registry, in_name_of) if approval else None
+        approver = TokenApprover(self.runners.proposal, in_name_of) if approval else None
         try:
             open_page(self._settings.page.api(lambda: self.runners.running, approver), PageAddress(port, ALL_ADDRESSES))
         except PageUnavailable as error:

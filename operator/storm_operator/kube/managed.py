@@ -135,7 +135,7 @@ class Registry:
         self._lock = threading.Lock()
         self._topologies: dict[Key, Managed] = {}
         self._rebalances: dict[Key, Body] = {}
-        self._deleted_proposals: dict[str, frozenset[str]] = {}
+        self._deleted_proposals: dict[str, frozenset[Key]] = {}
         self._unanswered: dict[str, Unanswered] = {}
 
     def put_topology(self, body: Body) -> Managed:
@@ -218,15 +218,19 @@ class Registry:
         with self._lock:
             self._rebalances.pop(key, None)
 
-    def note_deleted_proposal(self, nimbus: str, plan_id: str) -> None:
-        """The StormRebalance of a plan for that cluster is gone, and the plan had not begun."""
+    def note_deleted_proposal(self, nimbus: str, key: Key) -> None:
+        """A StormRebalance that was for that cluster is gone, and its plan had not begun."""
         with self._lock:
-            self._deleted_proposals[nimbus] = self._deleted_proposals.get(nimbus, frozenset()) | {plan_id}
+            self._deleted_proposals[nimbus] = self._deleted_proposals.get(nimbus, frozenset()) | {key}
 
-    def take_deleted_proposals(self, nimbus: str) -> frozenset[str]:
-        """Ids of the plans of `note_deleted_proposal`; each is given once."""
+    def take_deleted_proposals(self, nimbus: str) -> frozenset[Key]:
+        """Those of `note_deleted_proposal`; each is given once."""
         with self._lock:
             return self._deleted_proposals.pop(nimbus, frozenset())
+
+    def rebalance(self, key: Key) -> Body | None:
+        with self._lock:
+            return self._rebalances.get(key)
 
     def rebalances(self) -> tuple[Body, ...]:
         """All of them, oldest first: their names begin with the time of their plan."""

@@ -18,11 +18,12 @@ from storm_operator.kube.calling_off import CallingOff
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.connecting import FirstLook, RunnerSettings, discover, go_on_where_it_ended, remind
 from storm_operator.kube.letting_go import LettingGo
-from storm_operator.kube.managed import Registry, Wishes, wishes_of
+from storm_operator.kube.managed import Body, Registry, Wishes, wishes_of
 from storm_operator.kube.owners import Owners
 from storm_operator.kube.profile_maps import ProfileMaps
 from storm_operator.kube.publisher import Publisher
 from storm_operator.kube.resize_news import resizes_pods
+from storm_operator.kube.shown_plans import ShownPlans
 from storm_operator.kube.sole_manager import SoleManager
 from storm_operator.kube.status import status_of
 from storm_operator.kube.submission import JobSubmitter
@@ -78,7 +79,13 @@ class ManagedCluster:
     def know_nothing_yet(self) -> None:
         """Of the cluster, as at the start, and after another has managed it."""
         self.publisher = Publisher(
-            self.kube.kinds, self.kube.events, self.registry, self.owners.of_id, self._hosts, self.say
+            self.kube.kinds,
+            self.kube.events,
+            self.registry,
+            self.owners.of_id,
+            self._hosts,
+            self.say,
+            ShownPlans(self.registry, self.owners.holder_of_id),
         )
         self.care = ClusterCare(
             self.nimbus,
@@ -107,6 +114,14 @@ class ManagedCluster:
         """Who tells the page of this cluster; None without one."""
         return self.settings.page.watcher_of(self.nimbus) if self.settings.page else None
 
+    def proposal(self, plan_id: str) -> Body | None:
+        """The StormRebalance of a plan that waits for a person; None where none of that id does."""
+        assembly = self.assembly  # the page asks from a thread of its own
+        waiting = assembly.loop.memory.proposals.named(plan_id) if assembly is not None else None
+        if waiting is None or waiting.approved_by:
+            return None
+        return self.publisher.shown.body_of(waiting.plan)
+
     def run_pass(self) -> float:
         """One pass; returns the seconds from its beginning to that of the next."""
         try:
@@ -129,7 +144,8 @@ class ManagedCluster:
             assembly.loop.period_seconds = shortest_period_seconds(specs)
         self.care.see(self.registry.of_cluster(self.nimbus))
         self.care.release()
-        follow_asks(self.registry, self.kube.kinds, assembly.loop, self.nimbus, self.say, self.care.concerns)
+        shown = self.publisher.shown
+        follow_asks(shown, self.kube.kinds, assembly.loop, self.nimbus, self.say, self.care.concerns)
         return assembly, lifecycle, specs
 
     def attend(self) -> None:
@@ -203,7 +219,7 @@ class ManagedCluster:
         try:
             self.care.see(self.registry.of_cluster(self.nimbus))
             namespaces = tuple({one.key[0] for one in self.owners.by_name.values()})
-            go_on_where_it_ended(assembly.loop, self.nimbus, self.registry, self.kube.kinds, namespaces)
+            go_on_where_it_ended(assembly.loop, self.nimbus, self.publisher.shown, self.kube.kinds, namespaces)
         except BaseException:
             assembly.close()
             self.assembly = None

@@ -45,6 +45,12 @@ class Owners:
         # Storm makes an id of the name, a counter and the time.
         return self.by_name.get(name_of_topology(topology_id))
 
+    def holder_of_id(self, topology_id: str) -> Managed | None:
+        """As `of_id`; also one that is invalid by now, and that the topology runs for."""
+        name = name_of_topology(topology_id)
+        invalid = (one for one in self.registry.left_on(self.nimbus) if one.topology_name == name)
+        return self.by_name.get(name) or next(invalid, None)
+
     def namespace_of(self, name: str) -> str:
         return self.by_name[name].key[0] if name in self.by_name else ""
 

@@ -21,7 +21,7 @@ from storm_operator.console.api import Api
 from storm_operator.console.approval import APPROVED, REJECTED, Answer, Verdict, not_waiting
 from storm_operator.console.watcher import Watcher
 from storm_operator.core.plan_record import PlanState
-from storm_operator.kube.managed import Body, Registry, key_of
+from storm_operator.kube.managed import Body, key_of
 from storm_operator.kube.rebalances import ASK_ANNOTATION, state_of
 
 WAITS_TO_LEAD = "this replica waits to lead: ask the one that holds the Lease"
@@ -53,16 +53,19 @@ class KubePage:
 
 @dataclass(frozen=True, slots=True)
 class TokenApprover:
-    """Verdicts as annotations on StormRebalances, set with the caller's token."""
+    """Verdicts as annotations on StormRebalances, set with the caller's token.
 
-    registry: Registry
+    `proposal` gives the operator's own StormRebalance of a plan that waits: another may bear its name elsewhere.
+    """
+
+    proposal: Callable[[str], Body | None]
     as_caller: Callable[[str], CallersApi]
     needs_token: bool = True
 
     def take(self, plan_id: str, verdict: Verdict, token: str) -> Answer:
         if not token:
             return Answer(HTTPStatus.UNAUTHORIZED, "give a Kubernetes token that may patch stormrebalances")
-        body = next((one for one in self.registry.rebalances() if one["metadata"]["name"] == plan_id), None)
+        body = self.proposal(plan_id)
         if body is None or state_of(body) != PlanState.PROPOSED.value:
             return not_waiting(plan_id)
         try:

@@ -14,9 +14,10 @@ from storm_operator.control_loop import PassReport
 from storm_operator.core.decision import Hold
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.kube.concerns import Concern, Concerns
-from storm_operator.kube.managed import Body, Managed, Registry
+from storm_operator.kube.managed import Body, Managed, Registry, key_of
 from storm_operator.kube.rebalance_status import rebalance_status, rolled_back_status, shown_state
 from storm_operator.kube.rebalances import FINAL_STATES, rebalance_body, surplus
+from storm_operator.kube.shown_plans import Place, ShownPlans
 from storm_operator.kube.status import has_figures, is_due, is_news, with_short_messages
 
 WATCH_PATIENCE_SECONDS = 30.0
@@ -38,6 +39,7 @@ class Publisher:
     owner_of: Callable[[str], Managed | None]
     hosts: Callable[[], Mapping[str, str]]
     say: Callable[[str], None]
+    shown: ShownPlans
     last_report: PassReport | None = None
     last_record: dict[str, PlanRecord] = field(default_factory=dict)
     """By topology id: the last plan that concerned it."""
@@ -45,8 +47,6 @@ class Publisher:
     """By the resource's uid: when its status was written last, by `clock`, and what it says since."""
     figures_at: dict[str, float] = field(default_factory=dict)
     """By the resource's uid: when figures were written last, by `clock`."""
-    rebalances: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
-    """By plan id: its namespace and the status that was written last."""
     unshown: dict[str, PlanRecord] = field(default_factory=dict)
     """By plan id: steps that could not be shown."""
     clock: Callable[[], float] = time.monotonic
@@ -76,11 +76,11 @@ class Publisher:
         resources = {managed.uid for managed in self.registry.topologies()}
         self.written = {uid: known for uid, known in self.written.items() if uid in resources}
         self.figures_at = {uid: at for uid, at in self.figures_at.items() if uid in resources}
-        kept = {body["metadata"]["name"] for body in self.registry.rebalances()}
-        self.rebalances = {
+        kept = {key_of(body) for body in self.registry.rebalances()}
+        self.shown.written = {
             plan_id: (namespace, status)
-            for plan_id, (namespace, status) in self.rebalances.items()
-            if plan_id in kept or status.get("state") not in FINAL_STATES
+            for plan_id, (namespace, status) in self.shown.written.items()
+            if (namespace, plan_id) in kept or status.get("state") not in FINAL_STATES
         }
 
     def as_known(self, managed: Managed) -> Managed:
@@ -95,8 +95,8 @@ class Publisher:
         """The status of the plan's StormRebalance, whoever wrote it, where that plan is over; else None."""
         if not plan_id:
             return None
-        _, written = self.rebalances.get(plan_id, ("", {}))
-        _, found = self._found(plan_id) or ("", {})
+        _, written = self.shown.written.get(plan_id, ("", {}))
+        _, found = self.shown.found(plan_id) or ("", {})
         return next((status for status in (written, found) if status.get("state") in FINAL_STATES), None)
 
     def write_status(self, managed: Managed, status: Mapping[str, Any]) -> bool:
@@ -152,38 +152,32 @@ class Publisher:
     def _write_rebalance(self, record: PlanRecord) -> None:
         plan = record.plan
         owner = next((o for o in map(self.owner_of, plan.topology_ids) if o is not None), None)
-        known = self.rebalances.get(plan.id) or self._found(plan.id)
+        known = self.shown.place_of(plan)
         if known is None and owner is not None and not _came_to_nothing(record):
             body = with_short_messages(rebalance_body(record, owner, self.hosts()))
             self.kinds.create(REBALANCES, owner.key[0], body)
             known = owner.key[0], {}
         if known is not None:
-            self._write_step(record, *known)
+            self._write_step(record, known)
         if owner is not None:
             words = f"plan {plan.id}: {record.message or plan.reason}"
             self.events.post(owner.body, f"Plan{shown_state(record)}", words, record.state in WARNING_STATES)
 
-    def _write_step(self, record: PlanRecord, namespace: str, before: dict[str, Any]) -> None:
+    def _write_step(self, record: PlanRecord, place: Place) -> None:
+        namespace, before = place
         status = with_short_messages(rebalance_status(record, before, time.time()))
         if is_news(before, status):
             self.kinds.patch_status(REBALANCES, namespace, record.plan.id, status)
-        self.rebalances[record.plan.id] = namespace, {**before, **status}
+        self.shown.written[record.plan.id] = namespace, {**before, **status}
         if record.rollback_of and record.state is PlanState.VERIFIED:
             self._mark_rolled_back(namespace, record)
 
     def _mark_rolled_back(self, namespace: str, record: PlanRecord) -> None:
         """The plan that `record` undid points to it."""
-        known = self.rebalances.get(record.rollback_of) or self._found(record.rollback_of)
+        known = self.shown.written.get(record.rollback_of) or self.shown.found(record.rollback_of)
         namespace, before = known or (namespace, {})
         status = rolled_back_status(record, before, time.time())
         self.kinds.patch_status(REBALANCES, namespace, record.rollback_of, status)
-
-    def _found(self, plan_id: str) -> tuple[str, dict[str, Any]] | None:
-        """A resource that an earlier life of the operator wrote."""
-        for body in self.registry.rebalances():
-            if body["metadata"]["name"] == plan_id:
-                return body["metadata"]["namespace"], dict(body.get("status") or {})
-        return None
 
 
 def _came_to_nothing(record: PlanRecord) -> bool:

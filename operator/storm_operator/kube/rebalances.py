@@ -18,7 +18,7 @@ from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.plan_json import plan_from_json, plan_to_json
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
-from storm_operator.kube.managed import Body, Managed, annotations_of
+from storm_operator.kube.managed import Body, Managed, annotations_of, key_of
 from storm_operator.kube.submission import label_value, owner_reference
 
 KIND = "StormRebalance"
@@ -30,6 +30,10 @@ MOST_SHOWN = 1_000
 """Of moves and limits: nobody reads more, and all of them would be more than Kubernetes stores of one resource."""
 PACKED = "gzip+base64:"
 """What the text of a plan begins with that would be too long as plain JSON."""
+LONGEST_UNPACKED_BYTES = 10_000_000
+"""10,000 executors that all move take 2.5 million, 100,000 take 25; of 40,000 Kubernetes would not store the plan.
+
+To read this much takes 250 MB of memory at most, whoever wrote it."""
 WAITING_STATES = frozenset({PlanState.PROPOSED.value, APPROVED})
 FINAL_STATES = frozenset(state.value for state in PlanState if state.is_final)
 
@@ -77,11 +81,29 @@ def state_of(body: Body) -> str:
 
 
 def plan_of(body: Body) -> Plan | None:
-    """The plan as it was shown; None when another version of the operator wrote it in a form that is not understood."""
+    """The plan as it was shown; None where it is not understood, or is not what the rest of the resource says.
+
+    Another version of the operator may have written it, or somebody else.
+    """
     try:
-        return plan_from_json(_plan_of_text(body["spec"]["plan"]))
-    except (AttributeError, KeyError, TypeError, ValueError):
+        plan = plan_from_json(_plan_of_text(body["spec"]["plan"]))
+        timestamp(plan.created_at_seconds)  # of a time that is none it could never be shown
+        return plan if is_of(body, plan) and _names_all_that_moves(body, plan) else None
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return None
+
+
+def is_of(body: Body, plan: Plan) -> bool:
+    """Whether it says that it is `plan`, and no other: by name, and by where executors are before and after it."""
+    spec = body["spec"]
+    hashes = (assignment_hash(plan.base), assignment_hash(plan.target))
+    told = (spec.get("baseHash"), spec.get("planHash"))
+    return key_of(body)[1] == plan.id == spec.get("planId") and told == hashes
+
+
+def _names_all_that_moves(body: Body, plan: Plan) -> bool:
+    moved = {executor.topology_id for executor in plan.target.slot_of}
+    return list(plan.topology_ids) == body["spec"]["topologies"] and moved <= set(plan.topology_ids)
 
 
 def rebalance_body(record: PlanRecord, owner: Managed, hosts: Mapping[str, str]) -> dict[str, Any]:
@@ -148,14 +170,16 @@ def _plan_text(plan: Plan) -> str:
 
 def _plan_of_text(text: str) -> Any:
     if text.startswith(PACKED):
-        return packed_json.decode(base64.b64decode(text.removeprefix(PACKED)))
+        return packed_json.decode(base64.b64decode(text.removeprefix(PACKED)), LONGEST_UNPACKED_BYTES)
     return packed_json.decode(text.encode("utf-8"))
 
 
 def proposal_record(body: Body) -> PlanRecord | None:
     """A proposal of an earlier life of the operator, as the loop kept it; None when it waits no more."""
+    if state_of(body) not in WAITING_STATES:
+        return None  # to unpack it takes long
     plan = plan_of(body)
-    if plan is None or state_of(body) not in WAITING_STATES:
+    if plan is None:
         return None
     status = body.get("status") or {}
     rollback_of = str(status.get("rollbackOf", ""))

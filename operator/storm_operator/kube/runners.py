@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from storm_operator.kube.managed import Registry
+from storm_operator.kube.managed import Body, Registry
 from storm_operator.kube.runner import ClusterRunner
 
 LOOK_SECONDS = 1.0
@@ -70,6 +70,11 @@ class Runners:
     def paused(self) -> tuple[str, ...]:
         """Ids of the topologies whose spouts a plan on its way into force pauses, sorted."""
         return tuple(sorted(topology_id for one in self.running.values() for topology_id in one.runner.paused))
+
+    def proposal(self, plan_id: str) -> Body | None:
+        """The StormRebalance of a plan that waits for a person; None where none of that id does."""
+        found = (one.runner.cluster.proposal(plan_id) for one in list(self.running.values()))
+        return next((body for body in found if body is not None), None)
 
     def follow(self) -> None:
         """Start and end loops so that there is one for each cluster."""

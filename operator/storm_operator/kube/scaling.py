@@ -44,13 +44,17 @@ class ScaleStep:
 
 
 def merged_limits(limits: Iterable[ScaleLimits | None]) -> ScaleLimits | None:
-    """What all users of a cluster together allow: the highest minimum, the lowest maximum; None: do not touch it."""
+    """What all users of a cluster together allow: the lowest maximum, the highest minimum up to that.
+
+    None: do not touch it.
+    """
     given = [one for one in limits if one is not None]
     if not given:
         return None
-    minimum = max(one.minimum for one in given)
+    maximum = min(one.maximum for one in given)
+    minimum = min(maximum, max(one.minimum for one in given))
     names = sorted({one.stateful_set for one in given if one.stateful_set is not None})
-    return ScaleLimits(minimum, max(minimum, min(one.maximum for one in given)), names[0] if names else None)
+    return ScaleLimits(minimum, maximum, names[0] if names else None)
 
 
 def wanted_replicas(

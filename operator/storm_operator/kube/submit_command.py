@@ -16,6 +16,7 @@ import typer
 import yaml
 
 from storm_operator.adapters.errors import AdapterError, SubmissionError, SubmissionFailed
+from storm_operator.adapters.http_reasons import innermost
 from storm_operator.adapters.nimbus.connection import NimbusAddress
 from storm_operator.adapters.submission import (
     FluxSubmission,
@@ -25,6 +26,7 @@ from storm_operator.adapters.submission import (
     submit_flux,
     submit_jar,
 )
+from storm_operator.core.server_url import without_userinfo
 
 DOWNLOAD_TIMEOUT_SECONDS = 60.0
 TOLD_TO_END = 128 + signal.SIGTERM
@@ -103,20 +105,29 @@ def _jar(jar: Mapping[str, str], folder: Path) -> Path:
 
 
 def download(url: str, sha256: str, target: Path) -> Path:
-    """Fetch `url` into `target`, and keep it only if its content is the one that was named."""
-    digest = hashlib.sha256()
+    """Fetch `url` into `target`, and keep it only if its content is the one that was named.
+
+    What is said of it many may read: without the password and the token that the URL may have.
+    """
+    told, digest = without_userinfo(url).partition("?")[0], hashlib.sha256()
+    fails = f"spec.jar.url: {told} cannot be fetched"
     try:
         with requests.get(url, stream=True, timeout=DOWNLOAD_TIMEOUT_SECONDS) as answer:
-            answer.raise_for_status()
+            if not answer.ok:
+                raise SubmissionFailed(f"{fails}: answered {answer.status_code} {answer.reason}")
             with target.open("wb") as file:
                 for chunk in answer.iter_content(CHUNK_BYTES):
                     digest.update(chunk)
                     file.write(chunk)
-    except (requests.RequestException, OSError) as error:
-        raise SubmissionFailed(f"spec.jar.url: {url} cannot be fetched: {error}") from error
+    except ValueError as error:  # also of what the server sends on to
+        raise SubmissionFailed(f"{fails}: it is, or leads to, no address of a server") from error
+    except requests.RequestException as error:
+        raise SubmissionFailed(f"{fails}: {type(error).__name__}: {innermost(error)}") from error
+    except OSError as error:
+        raise SubmissionFailed(f"{fails}: {error}") from error
     if digest.hexdigest() != sha256.lower():
         target.unlink()
         raise SubmissionFailed(
-            f"spec.jar.sha256: what {url} holds has sha256 {digest.hexdigest()}, not {sha256}; name the right one"
+            f"spec.jar.sha256: what {told} holds has sha256 {digest.hexdigest()}, not {sha256}; name the right one"
         )
     return target

@@ -13,7 +13,6 @@ from kubernetes import config
 from kube_builders import managed, plan, plan_record
 from kube_cluster import KubeCluster
 from storm_operator.console.approval import APPROVED, REJECTED, Answer, Verdict
-from storm_operator.kube.managed import Registry
 from storm_operator.kube.page import TokenApprover, in_name_of
 from storm_operator.kube.rebalances import ASK_ANNOTATION, annotated_by, asked, rebalance_body
 from storm_operator.local.paths import repository_root
@@ -45,12 +44,10 @@ def kube(kube_api: KubeCluster) -> Iterator[KubeCluster]:
 
 
 @pytest.fixture
-def registry(kube: KubeCluster, monkeypatch: pytest.MonkeyPatch) -> Registry:
-    """What the operator knows, which itself is the administrator here: its rights must not be the caller's."""
+def approver(kube: KubeCluster) -> TokenApprover:
+    """Of the operator, which itself is the administrator here: its rights must not be the caller's."""
     config.load_kube_config(str(kube.kubeconfig))  # type: ignore[no-untyped-call]
-    known = Registry("nimbus:6627")
-    known.put_rebalance(shown(kube))
-    return known
+    return TokenApprover({PLAN: shown(kube)}.get, in_name_of)
 
 
 def shown(kube: KubeCluster) -> dict[str, object]:
@@ -58,31 +55,31 @@ def shown(kube: KubeCluster) -> dict[str, object]:
     return dict(json.loads(text))
 
 
-def said_by(who: str, verdict: Verdict, kube: KubeCluster, registry: Registry) -> Answer:
+def said_by(who: str, verdict: Verdict, kube: KubeCluster, approver: TokenApprover) -> Answer:
     token = kube.kubectl("create", "token", who, "-n", NAMESPACE).strip()
-    return TokenApprover(registry, in_name_of).take(PLAN, verdict, token)
+    return approver.take(PLAN, verdict, token)
 
 
 @VERDICTS
-def test_who_may_only_look_decides_nothing(kube: KubeCluster, registry: Registry, verdict: Verdict) -> None:
-    answer = said_by("reader", verdict, kube, registry)
+def test_who_may_only_look_decides_nothing(kube: KubeCluster, approver: TokenApprover, verdict: Verdict) -> None:
+    answer = said_by("reader", verdict, kube, approver)
     assert answer.status == 403
     assert f"system:serviceaccount:{NAMESPACE}:reader may not patch stormrebalances" in answer.message
     assert asked(shown(kube)) is None
 
 
 @VERDICTS
-def test_a_token_that_is_none_is_refused(kube: KubeCluster, registry: Registry, verdict: Verdict) -> None:
-    answer = TokenApprover(registry, in_name_of).take(PLAN, verdict, "no-token")
+def test_a_token_that_is_none_is_refused(kube: KubeCluster, approver: TokenApprover, verdict: Verdict) -> None:
+    answer = approver.take(PLAN, verdict, "no-token")
     assert (answer.status, answer.message) == (401, "Kubernetes does not accept this token")
     assert asked(shown(kube)) is None
 
 
 @pytest.mark.parametrize(("verdict", "words"), [(Verdict.APPROVE, APPROVED), (Verdict.REJECT, REJECTED)])
 def test_who_may_patch_plans_decides_as_with_kubectl_and_is_named(
-    kube: KubeCluster, registry: Registry, verdict: Verdict, words: str
+    kube: KubeCluster, approver: TokenApprover, verdict: Verdict, words: str
 ) -> None:
-    assert said_by("approver", verdict, kube, registry) == Answer(HTTPStatus.ACCEPTED, words)
+    assert said_by("approver", verdict, kube, approver) == Answer(HTTPStatus.ACCEPTED, words)
     body = shown(kube)
     assert asked(body) == verdict.value
     assert annotated_by(body) == f"annotation (page of system:serviceaccount:{NAMESPACE}:approver)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,13 +18,19 @@ from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
-from storm_operator.kube.asks import close_lost, follow_asks, seed_proposals
+from storm_operator.kube.asks import FOREIGN, close_lost, follow_asks, seed_proposals
 from storm_operator.kube.concerns import Concerns
 from storm_operator.kube.handlers import on_rebalance_end
 from storm_operator.kube.managed import Registry
 from storm_operator.kube.rebalances import ASK_ANNOTATION, asked, plan_of
+from storm_operator.kube.shown_plans import ShownPlans
 
 RECOMMEND = with_mode(Mode.RECOMMEND)
+
+
+def shown_from(registry: Registry) -> ShownPlans:
+    """Where `words` is the topology of streams/words."""
+    return ShownPlans(registry, {"words": managed()}.get)
 
 
 class Scene:
@@ -35,6 +42,7 @@ class Scene:
         assert isinstance(made, Plan)
         self.plan = made
         self.registry: Registry = registry_of(rebalance(state, of=made, ask=ask))
+        self.shown = shown_from(self.registry)
         self.kinds = FakeKinds()
         self.said: list[str] = []
         self.now = 0.0
@@ -47,7 +55,7 @@ class Scene:
     def follow(self, nimbus: str = NIMBUS) -> dict[str, Any]:
         """The status that was written, if any."""
         self.kinds.calls.clear()
-        follow_asks(self.registry, self.kinds, self.loop.loop, nimbus, self.said.append, self.concerns)
+        follow_asks(self.shown, self.kinds, self.loop.loop, nimbus, self.said.append, self.concerns)
         return (self.kinds.statuses() or [{}])[-1]
 
     def approved_by(self) -> str:
@@ -236,6 +244,64 @@ def test_deletion_of_a_plan_of_another_cluster_is_left_to_its_loop() -> None:
     assert played.waiting() == []
 
 
+GARBAGE = {"topologies": ["words"], "planHash": "0", "baseHash": "0", "plan": "{}"}
+
+
+def decoy(of: Plan, ask: str | None = None, state: str = "Proposed", **spec: Any) -> dict[str, Any]:
+    """A StormRebalance of that name which somebody made in a namespace of their own."""
+    body = rebalance(state, of=of, ask=ask)
+    return {**body, "metadata": {**body["metadata"], "namespace": "team-b"}, "spec": {**body["spec"], **spec}}
+
+
+@pytest.mark.parametrize("spec", [GARBAGE, {}], ids=["garbage", "a copy"])
+class TestNameInAnotherNamespace:
+    """Who may write StormRebalances in one namespace has no say in the plans that are shown in another."""
+
+    @pytest.mark.parametrize("ask", ["approve", "reject", "refresh"])
+    def test_what_is_asked_of_it_is_not_asked_of_the_plan(self, spec: dict[str, Any], ask: str) -> None:
+        played = Scene()
+        played.registry.put_rebalance(decoy(played.plan, ask, **spec))
+        assert played.follow() == {"message": FOREIGN}
+        assert [name for _, name, _ in played.kinds.calls] == [f"team-b/{played.plan.id}"] * 2
+        assert (played.waiting(), played.approved_by()) == ([played.plan.id], "")
+        played.loop.run(RECOMMEND)
+        assert "words" not in played.cluster.plans
+
+    def test_the_plan_is_still_asked_where_it_is_shown(self, spec: dict[str, Any]) -> None:
+        played = Scene("approve")
+        played.registry.put_rebalance(decoy(played.plan, **spec))
+        assert played.follow()["state"] == "Approved"
+
+    def test_its_deletion_withdraws_nothing(self, spec: dict[str, Any]) -> None:
+        played = Scene()
+        on_rebalance_end(played.registry, decoy(played.plan, **spec))
+        played.follow()
+        assert played.waiting() == [played.plan.id]
+
+    def test_no_plan_is_rolled_back_by_it(self, spec: dict[str, Any]) -> None:
+        played = Scene(state="Verified")
+        played.registry.put_rebalance(decoy(played.plan, "rollback", "Verified", **spec))
+        assert "the operator did not write it" in played.follow()["message"]
+        assert [record.plan for record in played.loop.audience.records] == [played.plan]
+
+    @pytest.mark.parametrize("state", ["Proposed", "Approved", "Rejected"])
+    def test_the_next_life_of_the_operator_takes_up_none(self, spec: dict[str, Any], state: str) -> None:
+        after, made = loop_scene(), Scene().plan
+        seed_proposals(shown_from(registry_of(decoy(made, state=state, **spec))), after.loop, NIMBUS)
+        assert after.loop.memory.proposals.waiting == ()
+        assert after.loop.memory.decisions.known_bad == ()
+
+
+def test_another_plan_under_the_name_of_one_that_waits_is_not_it() -> None:
+    played = Scene()
+    (shown,) = played.registry.rebalances()
+    played.registry.put_rebalance(
+        {**rebalance(of=played.plan, ask="approve"), "spec": {**shown["spec"], "planHash": "another"}}
+    )
+    assert played.follow() == {"message": FOREIGN}
+    assert played.approved_by() == ""
+
+
 class TestRollback:
     def test_proposes_the_way_back_and_approves_it(self) -> None:
         played = Scene("rollback", state="Verified")
@@ -266,7 +332,7 @@ class TestRestart:
         registry = registry_of(rebalance(state, of=before.plan, **status))
         after = loop_scene()
         after.cluster.clock.seconds += 100.0
-        seed_proposals(registry, after.loop, NIMBUS)
+        seed_proposals(shown_from(registry), after.loop, NIMBUS)
         return after, before.plan
 
     def test_proposal_waits_on(self) -> None:
@@ -281,7 +347,7 @@ class TestRestart:
         made, after = Scene().plan, loop_scene()
         first, second = replace(made, id="20270115-080000-a"), replace(made, id="20270115-090000-b")
         registry = registry_of(rebalance(older, of=first), rebalance("Proposed", of=second))
-        seed_proposals(registry, after.loop, NIMBUS)
+        seed_proposals(shown_from(registry), after.loop, NIMBUS)
         assert [record.plan.id for record in after.loop.memory.proposals.waiting] == [second.id]
         (told,) = after.audience.records
         assert (told.plan.id, told.state) == (first.id, PlanState.EXPIRED)
@@ -312,10 +378,37 @@ class TestRestart:
         after, _ = self.reborn("Expired")
         assert after.loop.memory.proposals.waiting == ()
 
+    @pytest.mark.parametrize("text", ["[" * 1_000_000, "{}", "gzip+base64:H4sI"], ids=["deep", "another", "broken"])
+    @pytest.mark.parametrize("state", ["Proposed", "Rejected", "RolledBack"])
+    def test_plan_that_nobody_understands_stops_no_start(self, state: str, text: str) -> None:
+        body, after = rebalance(state, of=Scene().plan), loop_scene()
+        body["spec"]["plan"] = text
+        seed_proposals(shown_from(registry_of(body)), after.loop, NIMBUS)
+        assert after.loop.memory.proposals.waiting == ()
+        assert after.loop.memory.decisions.known_bad == ()
+
+    @pytest.mark.parametrize("state", ["Verified", "Failed", "Expired", "Applying"])
+    def test_plan_that_neither_waits_nor_is_unwanted_is_not_even_unpacked(
+        self, state: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        unpack = Mock(side_effect=MemoryError)
+        monkeypatch.setattr("storm_operator.kube.rebalances.plan_from_json", unpack)
+        seed_proposals(shown_from(registry_of(rebalance(state, of=Scene().plan))), loop_scene().loop, NIMBUS)
+        unpack.assert_not_called()
+
+    def test_plan_is_answered_where_it_was_shown_though_its_topology_is_another_resource_s_by_now(self) -> None:
+        before, after = Scene(), loop_scene()
+        played = shown_from(before.registry)
+        seed_proposals(played, after.loop, NIMBUS)
+        played.holder_of = {"words": managed("words", namespace="elsewhere")}.get
+        on_rebalance_end(before.registry, before.registry.rebalances()[0])
+        follow_asks(played, before.kinds, after.loop, NIMBUS, before.said.append, before.concerns)
+        assert after.loop.memory.proposals.waiting == ()
+
     def test_plans_of_other_clusters_are_left_to_their_loops(self) -> None:
         elsewhere = managed("other", spec={"adopt": {}, "nimbus": "other:6627"})
         after = loop_scene()
-        seed_proposals(registry_of(rebalance(owner=elsewhere)), after.loop, NIMBUS)
+        seed_proposals(shown_from(registry_of(rebalance(owner=elsewhere))), after.loop, NIMBUS)
         assert after.loop.memory.proposals.waiting == ()
 
     def test_way_back_that_waited_is_still_one(self) -> None:
@@ -338,7 +431,7 @@ class TestRestart:
         after = loop_scene()
         after.journal.kept = before.loop.journal.kept
         after.loop.recover()
-        seed_proposals(registry_of(rebalance("Approved", of=before.plan)), after.loop, NIMBUS)
+        seed_proposals(shown_from(registry_of(rebalance("Approved", of=before.plan))), after.loop, NIMBUS)
         assert after.loop.memory.proposals.waiting == ()
 
     @pytest.mark.parametrize("state", ["Applying", "InForce", "Settling"])

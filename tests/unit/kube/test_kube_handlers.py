@@ -241,7 +241,7 @@ class TestKopf:
         assert len(played.registry.rebalances()) == 1
         self.call(played, "rebalance_seen", type="DELETED", body=rebalance())
         assert played.registry.rebalances() == ()
-        assert played.registry.take_deleted_proposals(NIMBUS) == {rebalance()["metadata"]["name"]}
+        assert played.registry.take_deleted_proposals(NIMBUS) == {("streams", rebalance()["metadata"]["name"])}
         assert played.registry.take_deleted_proposals(NIMBUS) == frozenset()
         self.call(played, "rebalance_seen", type="DELETED", body=rebalance("Verified"))
         assert played.registry.take_deleted_proposals(NIMBUS) == frozenset()

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from unittest.mock import Mock
 
 import pytest
 
-from kube_builders import NIMBUS, plan, rebalance, registry_of
+from kube_builders import NIMBUS, plan, rebalance, registry_of, topology_body
+from loop_scene import Scene, with_mode
+from loop_scene import scene as loop_scene
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NotFound
 from storm_operator.console.approval import Verdict
 from storm_operator.console.messages import Request
+from storm_operator.core.decision import Plan
+from storm_operator.core.settings import Mode
+from storm_operator.kube.connecting import RunnerSettings
+from storm_operator.kube.managed import Registry
+from storm_operator.kube.managed_cluster import ManagedCluster
 from storm_operator.kube.page import WAITS_TO_LEAD, CallersApi, KubePage, TokenApprover
+from storm_operator.kube.runner import ClusterRunner
+from storm_operator.kube.runners import Runners
+from storm_operator.kube.submission import JobSettings
 
 PLAN = plan().id
 
@@ -33,14 +44,14 @@ class Caller(CallersApi):
 
 
 def answered(caller: Caller, state: str = "Proposed", token: str = "t", plan_id: str = PLAN) -> tuple[int, str]:
-    registry = registry_of(rebalance(state, of=plan()))
+    shown = rebalance(state, of=plan())
     tokens: list[str] = []
 
     def as_caller(given: str) -> CallersApi:
         tokens.append(given)
         return caller
 
-    answer = TokenApprover(registry, as_caller).take(plan_id, Verdict.APPROVE, token)
+    answer = TokenApprover({PLAN: shown}.get, as_caller).take(plan_id, Verdict.APPROVE, token)
     assert set(tokens) <= {token}
     return int(answer.status), answer.message
 
@@ -78,6 +89,32 @@ def test_without_a_token_nobody_is_asked() -> None:
 def test_only_what_waits_can_be_approved(state: str) -> None:
     assert answered(Caller(), state=state)[0] == 409
     assert answered(Caller(), plan_id="p-none")[0] == 409
+
+
+def test_the_right_is_asked_for_where_the_plan_is_shown_whoever_has_one_of_its_name_elsewhere() -> None:
+    loop, caller = loop_scene(), Caller()
+    made = loop.run(with_mode(Mode.RECOMMEND))
+    assert isinstance(made, Plan)
+    shown = rebalance(of=made)
+    decoy = {**shown, "metadata": {**shown["metadata"], "namespace": "a-team"}}
+    runners = running_loop(loop, registry_of(topology_body(), decoy, shown))
+    approver = TokenApprover(runners.proposal, lambda _: caller)
+    assert approver.take("p-none", Verdict.APPROVE, "t").status == 409
+    assert approver.take(made.id, Verdict.APPROVE, "t").status == 202
+    assert caller.asked == [("streams", made.id, Verdict.APPROVE)]
+    loop.loop.desk.approve(made.id, "somebody")
+    assert approver.take(made.id, Verdict.REJECT, "t").status == 409
+
+
+def running_loop(loop: Scene, registry: Registry) -> Runners:
+    """The loop as that of the cluster that the resources in `registry` name."""
+    settings = RunnerSettings(JobSettings("storm"), 9464)
+    cluster = ManagedCluster(NIMBUS, registry, Mock(), settings, Mock(), set())
+    cluster.owners.look()
+    cluster.assembly = Mock(loop=loop.loop)
+    runners = Runners(registry, Mock())
+    runners.running[NIMBUS] = Mock(runner=ClusterRunner(cluster))
+    return runners
 
 
 def test_a_replica_that_does_not_lead_says_so_and_one_that_does_shows_its_loops() -> None:

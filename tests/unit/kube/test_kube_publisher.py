@@ -33,6 +33,7 @@ from storm_operator.core.plan_record import AUTO, PlanState
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.publisher import WATCH_PATIENCE_SECONDS, Publisher, decision_for
 from storm_operator.kube.rebalance_status import rebalance_status
+from storm_operator.kube.shown_plans import ShownPlans
 from storm_operator.kube.status import FIGURES_SECONDS, LONGEST_MESSAGE
 from storm_operator.kube.topology_views import view_of
 from storm_operator.lifecycle_manager import Progress, Stage
@@ -48,6 +49,7 @@ class Scene:
         self.registry = registry_of(topology_body(), *bodies)
         self.owners: dict[str, Managed] = {TOPOLOGY_ID: managed()}
         self.now = 1000.0
+        self.shown = ShownPlans(self.registry, self.owners.get)
         self.publisher = Publisher(
             self.kinds,
             self.events,
@@ -55,12 +57,19 @@ class Scene:
             self.owners.get,
             lambda: HOSTS,
             self.said.append,
+            self.shown,
             clock=lambda: self.now,
         )
 
 
 def throughput(tuples_per_second: float) -> dict[str, Any]:
     return {"throughputTuplesPerSecond": tuples_per_second}
+
+
+def elsewhere(state: str, **fields: Any) -> dict[str, Any]:
+    """A StormRebalance beside no StormTopology of the topologies that it names."""
+    body = rebalance(state, **fields)
+    return {**body, "metadata": {**body["metadata"], "namespace": "elsewhere"}}
 
 
 class TestStatus:
@@ -232,6 +241,11 @@ class TestRecord:
         assert played.kinds.verbs() == ["status"]
         assert played.kinds.statuses()[0]["times"]["applying"] == "then"
 
+    def test_resource_of_its_name_in_another_namespace_is_none_of_its(self) -> None:
+        played = Scene(elsewhere("Applying"))
+        played.publisher.on_record(plan_record(PlanState.SETTLING))
+        assert [call[:2] for call in played.kinds.calls] == [("create", NAME), ("status", NAME)]
+
     def test_plan_for_topologies_without_a_resource_is_not_shown(self) -> None:
         played = Scene()
         played.owners.clear()
@@ -298,11 +312,16 @@ class TestRecord:
 
     def test_what_it_undid_is_marked_where_it_is(self) -> None:
         """Of a plan for topologies of two namespaces the way back may concern those of one alone."""
-        undone = rebalance("Verified", of=plan("p-bad"))
-        undone["metadata"]["namespace"] = "elsewhere"
-        played = Scene(undone)
+        other = managed("other", namespace="elsewhere")
+        played = Scene(rebalance("Verified", of=plan("p-bad", topology_ids=("other-1-1", TOPOLOGY_ID)), owner=other))
+        played.owners["other-1-1"] = other
         played.publisher.on_record(plan_record(PlanState.VERIFIED, rollback_of="p-bad"))
         assert played.kinds.calls[-1][:2] == ("status", "elsewhere/p-bad")
+
+    def test_what_has_the_name_of_what_it_undid_in_another_namespace_is_not_marked(self) -> None:
+        played = Scene(elsewhere("Verified", of=plan("p-bad")), rebalance("Verified", of=plan("p-bad")))
+        played.publisher.on_record(plan_record(PlanState.VERIFIED, rollback_of="p-bad"))
+        assert played.kinds.calls[-1][:2] == ("status", "streams/p-bad")
 
     def test_way_back_leaves_the_other_conditions_of_what_it_undid(self) -> None:
         conditions = rebalance_status(VERIFIED, {}, NOW_SECONDS)["conditions"]
@@ -384,7 +403,7 @@ class TestMemory:
         played = Scene(*([rebalance(state.value)] if is_there else []))
         played.publisher.on_record(plan_record(state))
         self.end_pass(played, WORDS)
-        assert list(played.publisher.rebalances) == [plan().id] * is_kept
+        assert list(played.shown.written) == [plan().id] * is_kept
 
 
 class TestEndOfAPlan:
@@ -408,6 +427,9 @@ class TestEndOfAPlan:
         end = played.publisher.end_of(plan().id)
         assert end is not None
         assert end["message"] == "the journal in ZooKeeper does not know it"
+
+    def test_is_not_what_somebody_wrote_under_its_name_in_another_namespace(self) -> None:
+        assert Scene(elsewhere("Expired")).publisher.end_of(plan().id) is None
 
     def test_is_unknown_of_one_that_nobody_knows(self) -> None:
         assert Scene().publisher.end_of(plan().id) is Scene().publisher.end_of("") is None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import math
 import re
-from dataclasses import replace
+import tracemalloc
+from dataclasses import asdict, replace
 from typing import Any
 
 import jsonschema
@@ -27,14 +31,16 @@ from kube_builders import (
 )
 from large_plan import all_moved
 from storm_operator.adapters.resource_schema import crd_file
-from storm_operator.core.decision import Move
+from storm_operator.core.decision import Move, Prediction
 from storm_operator.core.decision_memory import assignment_hash
 from storm_operator.core.direct_plan import reverse_plan
+from storm_operator.core.plan_json import plan_to_json
 from storm_operator.core.plan_record import AUTO, Outcome, PlanState
 from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.kube.rebalances import (
     ASK_ANNOTATION,
     FINAL_STATES,
+    LONGEST_UNPACKED_BYTES,
     MOST_SHOWN,
     PACKED,
     TOPOLOGY_LABEL,
@@ -105,6 +111,8 @@ class TestSpec:
         assert body["spec"]["moveCount"] == 10_000
         assert len(body["spec"]["moves"]) == len(body["spec"]["cpuLimitsMillicores"]) == MOST_SHOWN
         assert plan_of(body) == large.plan
+        packed = base64.b64decode(body["spec"]["plan"].removeprefix(PACKED))
+        assert 3 * len(gzip.decompress(packed)) < LONGEST_UNPACKED_BYTES
 
     def test_plan_of_few_executors_is_plain_json(self) -> None:
         body = rebalance_body(plan_record(), managed(), HOSTS)
@@ -155,6 +163,70 @@ class TestPlan:
     def test_that_is_not_understood_is_none(self, text: str) -> None:
         body = rebalance()
         assert plan_of({**body, "spec": {**body["spec"], "plan": text}}) is None
+
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_that_is_lists_in_lists_without_end_is_none(self, packed: bool) -> None:
+        text = "[" * 1_000_000
+        body = rebalance()
+        body["spec"]["plan"] = PACKED + base64.b64encode(gzip.compress(text.encode())).decode() if packed else text
+        assert plan_of(body) is None
+
+    def test_that_would_fill_the_memory_when_unpacked_is_none(self) -> None:
+        bomb = gzip.compress(b"[" + b" " * 10 * LONGEST_UNPACKED_BYTES)
+        body = rebalance()
+        body["spec"]["plan"] = PACKED + base64.b64encode(bomb).decode()
+        tracemalloc.start()
+        assert plan_of(body) is None
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 3 * LONGEST_UNPACKED_BYTES
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"id": "p-another"},
+            {"target": SPREAD},
+            {"base": GATHERED},
+            {"topology_ids": ("another-1-1",)},
+        ],
+        ids=lambda changes: str(*changes),
+    )
+    def test_that_is_not_what_the_resource_says_is_none(self, changes: dict[str, Any]) -> None:
+        body, other = rebalance(), rebalance(of=replace(plan(), **changes))
+        body["spec"]["plan"] = other["spec"]["plan"]
+        assert plan_of(body) is None
+
+    def test_that_moves_topologies_which_it_does_not_name_is_none(self) -> None:
+        assert plan_of(rebalance(of=plan(topology_ids=("another-1-1",)))) is None
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"created_at_seconds": "soon"},
+            {"created_at_seconds": True},
+            {"created_at_seconds": math.nan},
+            {"created_at_seconds": 1e300},
+            {"reason": 5},
+            {"gain_percent": "much"},
+            {"payback_seconds": [1.0]},
+            {"cpu_limits_millicores": {WORDS.executors[1]: "200"}},
+            {"before": Prediction(**{**asdict(plan().before), "network_usage": None})},
+            {"after": Prediction(**{**asdict(plan().after), "complete_latency_ms": "4"})},
+        ],
+        ids=lambda changes: "-".join(map(str, *changes.items()))[:40],
+    )
+    def test_that_nobody_could_reckon_with_is_none(self, changes: dict[str, Any]) -> None:
+        """As a proposal that waits it would make each pass fail."""
+        body = rebalance()
+        body["spec"]["plan"] = json.dumps(plan_to_json(plan(**changes)))
+        assert plan_of(body) is None
+
+    @pytest.mark.parametrize("number", ["port", "task_start", "task_end"])
+    def test_that_writes_its_numbers_as_texts_is_none(self, number: str) -> None:
+        """Their hash is the same."""
+        body = rebalance()
+        body["spec"]["plan"] = re.sub(rf'"{number}":(\d+)', rf'"{number}":"\1"', body["spec"]["plan"])
+        assert plan_of(body) is None
 
     def test_that_is_absent_is_none(self) -> None:
         assert plan_of({"metadata": {}, "spec": {}}) is None

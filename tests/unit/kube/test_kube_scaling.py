@@ -65,8 +65,10 @@ class TestMergedLimits:
     def test_highest_minimum_and_lowest_maximum_hold(self) -> None:
         assert merged_limits([ScaleLimits(1, 5), None, ScaleLimits(2, 3)]) == ScaleLimits(2, 3)
 
-    def test_minimum_wins_where_they_contradict(self) -> None:
-        assert merged_limits([ScaleLimits(1, 2), ScaleLimits(4, 6)]) == ScaleLimits(4, 4)
+    def test_maximum_wins_where_they_contradict(self) -> None:
+        """No pod is added beyond it: that is what it is for."""
+        assert merged_limits([ScaleLimits(1, 2), ScaleLimits(4, 6)]) == ScaleLimits(2, 2)
+        assert merged_limits([ScaleLimits(500, 500), ScaleLimits(1, 4)]) == ScaleLimits(4, 4)
 
     def test_name_that_one_gives_holds_for_all(self) -> None:
         assert merged_limits([ScaleLimits(1, 2), ScaleLimits(1, 2, "storm-supervisor")]) == ScaleLimits(

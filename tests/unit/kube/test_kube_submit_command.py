@@ -86,6 +86,33 @@ class TestDownload:
         with pytest.raises(SubmissionFailed, match="cannot be fetched"):
             download(f"{url}/words.jar", SHA256, tmp_path / "topology.jar")
 
+    @pytest.mark.parametrize(
+        ("answer", "words"),
+        [
+            ((404, b""), "cannot be fetched: answered 404 Not Found"),
+            ((302, b"http://127.0.0.1:1/b.jar?token=t0ken"), "cannot be fetched: ConnectionError: .*refused"),
+            ((302, b"ftp://ci:s3cret@nexus/b.jar?token=t0ken"), "leads to, no address of a server"),
+            ((200, b"something else"), "what http://127.0.0.1:[0-9]+/words.jar holds has sha256"),
+        ],
+        ids=["missing", "away", "elsewhere", "other content"],
+    )
+    def test_password_and_token_of_the_url_are_told_nobody(
+        self, tmp_path: Path, answer: tuple[int, bytes], words: str
+    ) -> None:
+        """The Job's log is read by more people than the StormTopology, and goes into its status and events."""
+        with serving(lambda path: answer if path == "/words.jar" else (404, b"")) as url:
+            secret = url.replace("//", "//ci:s3cret@") + "/words.jar?token=t0ken"
+            with pytest.raises(SubmissionFailed, match=words) as caught:
+                download(secret, SHA256, tmp_path / "topology.jar")
+        assert f"{url}/words.jar" in str(caught.value)
+        assert not any(part in str(caught.value) for part in ("ci:", "s3cret", "t0ken", "?"))
+
+    @pytest.mark.parametrize("url", ["http://ci:s3/cret@nexus/a.jar?token=t0ken", "http:///a.jar?token=t0ken"])
+    def test_what_is_no_address_is_told_without_them_too(self, tmp_path: Path, url: str) -> None:
+        with pytest.raises(SubmissionFailed, match=r"^spec\.jar\.url: .* no address of a server") as caught:
+            download(url, SHA256, tmp_path / "topology.jar")
+        assert not any(part in str(caught.value) for part in ("ci:", "s3", "cret", "t0ken"))
+
 
 class TestCarryOut:
     def test_jar_is_submitted_with_its_arguments_to_the_nimbus(self, storm: Storm, tmp_path: Path) -> None:

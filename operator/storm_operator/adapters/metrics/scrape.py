@@ -11,6 +11,7 @@ import requests
 import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
+from storm_operator.adapters.http_reasons import innermost
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 from storm_operator.core.prometheus_matrix import METRIC_PREFIX
@@ -130,7 +131,7 @@ def fetch_text(url: str, timeout_seconds: float) -> str:
     except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
         raise NoAnswer(f"did not answer within {timeout_seconds:g} s") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        raise NoAnswer(f"did not answer: {error.__class__.__name__}: {_innermost(error)}") from error
+        raise NoAnswer(f"did not answer: {error.__class__.__name__}: {innermost(error)}") from error
     except UnicodeDecodeError as error:
         raise ScrapeError("answered with something that is not UTF-8 text") from error
 
@@ -146,13 +147,6 @@ def _bounded_body(response: requests.Response, timeout_seconds: float) -> bytes:
         if len(body) > MAXIMUM_BODY_BYTES:
             raise ScrapeError(f"answered with more than {MAXIMUM_BODY_BYTES} bytes")
     return bytes(body)
-
-
-def _innermost(error: BaseException) -> str:
-    """requests wraps the plain reason ("Connection refused") several times."""
-    reason = error.args[0] if error.args else error
-    reason = getattr(reason, "reason", reason)
-    return str(reason).rsplit(": ", 1)[-1]
 
 
 def parse_metrics(text: str) -> Mapping[SeriesKey, float]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import requests
 import urllib3
-from prometheus_client.parser import text_string_to_metric_families
 
+from storm_operator.adapters.metrics.exposition import read_samples
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 from storm_operator.core.prometheus_matrix import METRIC_PREFIX
@@ -157,15 +157,14 @@ def _innermost(error: BaseException) -> str:
 
 def parse_metrics(text: str) -> Mapping[SeriesKey, float]:
     """The `storm_*` series of an exposition; ScrapeError when it is not the Prometheus text format."""
-    values: dict[SeriesKey, float] = {}
     try:
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                if sample.name.startswith(METRIC_PREFIX) and not sample.name.endswith("_created"):
-                    values[SeriesKey.of(sample.name, sample.labels)] = float(sample.value)
+        return {
+            key: value
+            for key, value in read_samples(text)
+            if key.name.startswith(METRIC_PREFIX) and not key.name.endswith("_created")
+        }
     except (ValueError, KeyError, IndexError) as error:
         raise ScrapeError(f"answered with something that is not the Prometheus text format: {error}") from error
-    return values
 
 
 def check_supervisor(values: Mapping[SeriesKey, float], host: str) -> None:

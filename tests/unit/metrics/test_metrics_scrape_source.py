@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from http_server import serving
+from storm_operator.adapters.metrics import scrape
 from storm_operator.adapters.metrics.scrape import ScrapeError, ScrapeSource, fetch_text, parse_metrics
 from storm_operator.core.metrics_window import SeriesKey
 
@@ -94,6 +95,26 @@ def test_one_dead_agent_does_not_hide_the_others(agent: Agent, url: str) -> None
     assert len(window.problems) == 1
     assert "the agent of h2" in window.problems[0]
     assert "refused" in window.problems[0]
+
+
+def test_pages_are_fetched_in_threads_and_parsed_in_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that parse take turns with each other, and with whoever else needs the interpreter."""
+    fetching, parsing = set(), set()
+
+    def fetch(url: str, timeout_seconds: float) -> str:
+        fetching.add(threading.current_thread())
+        return f'storm_x_total{{supervisor="{url}"}} 1\n'
+
+    def parse(text: str) -> Mapping[SeriesKey, float]:
+        parsing.add(threading.current_thread())
+        return parse_metrics(text)
+
+    monkeypatch.setattr(scrape, "fetch_text", fetch)
+    monkeypatch.setattr(scrape, "parse_metrics", parse)
+    window = ScrapeSource(lambda: {host: host for host in ("h1", "h2", "h3")}).read_window(1000.0, 15.0)
+    assert len(window.series) == 3
+    assert parsing == {threading.current_thread()}
+    assert not fetching & parsing
 
 
 def test_supervisor_that_is_gone_takes_its_scrapes_along(agent: Agent, url: str) -> None:

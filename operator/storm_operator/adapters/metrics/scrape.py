@@ -76,22 +76,20 @@ class ScrapeSource:
             return ("no agent to scrape is known",)
         hosts = sorted(targets)
         with ThreadPoolExecutor(min(len(hosts), MAXIMUM_CONCURRENT_SCRAPES), "scrape") as pool:
-            outcomes = list(pool.map(lambda host: self._try_scrape(host, targets[host]), hosts))
+            pages = dict(zip(hosts, pool.map(lambda host: self._try_fetch(targets[host]), hosts), strict=True))
         problems = []
-        for host, outcome in zip(hosts, outcomes, strict=True):
+        for host in hosts:
+            outcome = _try_parse(pages.pop(host), host)
             if isinstance(outcome, ScrapeError):
                 problems.append(f"the agent of {host} at {without_userinfo(targets[host])} {outcome}")
             else:
                 self._scrapes.setdefault(host, []).append(Scrape(now_seconds, outcome))
         return problems
 
-    def _try_scrape(self, host: str, url: str) -> Mapping[SeriesKey, float] | ScrapeError:
+    def _try_fetch(self, url: str) -> str | ScrapeError:
         try:
             with noted(self._book, Peer.AGENT, "scrape", (NoAnswer,)):
-                text = fetch_text(url, self._timeout_seconds)
-            values = parse_metrics(text)
-            check_supervisor(values, host)
-            return values
+                return fetch_text(url, self._timeout_seconds)
         except ScrapeError as error:
             return error
 
@@ -116,6 +114,18 @@ class ScrapeSource:
             for key, value in scrape.values.items():
                 samples.setdefault(key, []).append(Sample(value, scrape.timestamp_seconds))
         return samples
+
+
+def _try_parse(page: str | ScrapeError, host: str) -> Mapping[SeriesKey, float] | ScrapeError:
+    """Of one page after another: threads that parse are no quicker, and keep the interpreter from all others."""
+    try:
+        if isinstance(page, ScrapeError):
+            return page
+        values = parse_metrics(page)
+        check_supervisor(values, host)
+        return values
+    except ScrapeError as error:
+        return error
 
 
 def fetch_text(url: str, timeout_seconds: float) -> str:

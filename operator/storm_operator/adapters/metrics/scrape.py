@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,9 @@ from storm_operator.core.prometheus_matrix import METRIC_PREFIX
 from storm_operator.core.server_url import without_userinfo
 
 Targets = Mapping[str, str]
-MAXIMUM_CONCURRENT_SCRAPES = 16
+MAXIMUM_CONCURRENT_SCRAPES = 32
+LEAST_PATIENCE_SECONDS = 0.2
+"""An agent that was silent last time is given no less, however many there are of them."""
 MAXIMUM_BODY_BYTES = 64 * 1024 * 1024
 READ_CHUNK_BYTES = 64 * 1024
 
@@ -43,6 +46,7 @@ class ScrapeSource:
 
     `targets` gives URL by supervisor host, asked for at each reading because supervisors come and go. Every call
     of `read_window` scrapes all agents once, so the window holds two readings from the second call on.
+    Agents that were silent last time are asked after all others, and share the time that one of them would be given.
     Scrapes are remembered for `retention_seconds`, or as long as the window asked for if that is longer. Not
     thread-safe: one caller.
     """
@@ -59,6 +63,7 @@ class ScrapeSource:
         self._retention_seconds = retention_seconds
         self._book = book or NoBook()
         self._scrapes: dict[str, list[Scrape]] = {}
+        self._silent: frozenset[str] = frozenset()
 
     def read_window(
         self, now_seconds: float, window_seconds: float, since_seconds: float | None = None
@@ -74,11 +79,10 @@ class ScrapeSource:
     def _scrape_all(self, targets: Targets, now_seconds: float) -> Sequence[str]:
         if not targets:
             return ("no agent to scrape is known",)
-        hosts = sorted(targets)
-        with ThreadPoolExecutor(min(len(hosts), MAXIMUM_CONCURRENT_SCRAPES), "scrape") as pool:
-            pages = dict(zip(hosts, pool.map(lambda host: self._try_fetch(targets[host]), hosts), strict=True))
+        pages = self._fetch_all(targets)
+        self._silent = frozenset(host for host, page in pages.items() if isinstance(page, NoAnswer))
         problems = []
-        for host in hosts:
+        for host in sorted(targets):
             outcome = _try_parse(pages.pop(host), host)
             if isinstance(outcome, ScrapeError):
                 problems.append(f"the agent of {host} at {without_userinfo(targets[host])} {outcome}")
@@ -86,10 +90,23 @@ class ScrapeSource:
                 self._scrapes.setdefault(host, []).append(Scrape(now_seconds, outcome))
         return problems
 
-    def _try_fetch(self, url: str) -> str | ScrapeError:
+    def _fetch_all(self, targets: Targets) -> dict[str, str | ScrapeError]:
+        """By host, what its agent answered, or why it did not."""
+        silent = self._silent & targets.keys()
+        turns = math.ceil(len(silent) / MAXIMUM_CONCURRENT_SCRAPES)
+        patience_seconds = max(LEAST_PATIENCE_SECONDS, round(self._timeout_seconds / max(turns, 1), 1))
+        hosts = [*sorted(targets.keys() - silent), *sorted(silent)]
+
+        def fetch(host: str) -> str | ScrapeError:
+            return self._try_fetch(targets[host], patience_seconds if host in silent else self._timeout_seconds)
+
+        with ThreadPoolExecutor(min(len(hosts), MAXIMUM_CONCURRENT_SCRAPES), "scrape") as pool:
+            return dict(zip(hosts, pool.map(fetch, hosts), strict=True))
+
+    def _try_fetch(self, url: str, timeout_seconds: float) -> str | ScrapeError:
         try:
             with noted(self._book, Peer.AGENT, "scrape", (NoAnswer,)):
-                return fetch_text(url, self._timeout_seconds)
+                return fetch_text(url, timeout_seconds)
         except ScrapeError as error:
             return error
 

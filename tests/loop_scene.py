@@ -75,6 +75,7 @@ class FakeObserver:
         history: tuple[LoadPeriod, ...],
         now_seconds: float,
         period_seconds: float,
+        steady_since_seconds: float,
     ) -> ClusterSnapshot:
         if self.error is not None:
             raise self.error

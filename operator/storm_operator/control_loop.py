@@ -176,7 +176,8 @@ class ControlLoop:
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, limits_millicores=in_force)
 
     def _observe(self, specs: Mapping[str, TopologySpec], now: float) -> ClusterSnapshot:
-        snapshot = self.observer.observe(specs, self.memory.history, now, self.period_seconds)
+        memory = self.memory
+        snapshot = self.observer.observe(specs, memory.history, now, self.period_seconds, memory.steady_since_seconds)
         since = self._running_since(snapshot.taken_at_seconds)
         steady = replace(snapshot, history=undisturbed(snapshot.history, since))
         self.memory.history = steady.history

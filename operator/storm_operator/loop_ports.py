@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -20,7 +21,10 @@ from storm_operator.core.topology_spec import TopologySpec
 
 
 class Observer(Protocol):
-    """Makes the picture that one pass decides from. Raises `AdapterError`."""
+    """Makes the picture that one pass decides from. Raises `AdapterError`.
+
+    `steady_since_seconds` is when somebody last worked at putting a plan in force; minus infinity: nobody did.
+    """
 
     def observe(
         self,
@@ -28,6 +32,7 @@ class Observer(Protocol):
         history: tuple[LoadPeriod, ...],
         now_seconds: float,
         period_seconds: float,
+        steady_since_seconds: float,
     ) -> ClusterSnapshot: ...
 
 
@@ -131,6 +136,8 @@ class LoopMemory:
     demand: Demand | None = None
     decisions: DecisionMemory = field(default_factory=DecisionMemory)
     records: tuple[PlanRecord, ...] = ()
+    steady_since_seconds: float = -math.inf
+    """When a plan was last begun, carried on or given up here."""
     proposals: Proposals = field(default_factory=Proposals)
     ended: frozenset[str] = frozenset()
     """Topologies that something is kept for although the last pass did not see them run."""

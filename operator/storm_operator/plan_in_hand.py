@@ -13,6 +13,8 @@ from storm_operator.loop_ports import Journal, Listener, LoopMemory
 KEPT_RECORDS = 50
 ENDED_BY_ANOTHER = "no longer in the journal: another storm-operator managed the cluster meanwhile, and ended it"
 TAKEN_BACK_BY = "plan {} takes it back"
+WORKED_AT = (PlanState.APPLYING, PlanState.SETTLING, PlanState.FAILED)
+"""Told of a plan whose way into force has gone on, or just ended."""
 STANDS = (
     "it did harm, and is in force all the same: its way back, plan {}, failed, which is tried again after a pause,"
     " unless the operator is started anew"
@@ -170,6 +172,8 @@ class PlanInHand:
             others = tuple(one for one in others if one is not stands and one.rollback_of != record.rollback_of)
             others = others if stands is None else (*others, stands)
         self.memory.records = (*others, record)[-KEPT_RECORDS:]
+        if record.state in WORKED_AT:
+            self.memory.steady_since_seconds = self.now()
         self.memory.decisions = self.memory.decisions.with_record(record)
         if record.state is PlanState.FAILED:
             self.memory.decisions = self.memory.decisions.with_failure(record.plan, self.now())

@@ -82,6 +82,7 @@ class SimulatedCluster:
         history: tuple[LoadPeriod, ...],
         now_seconds: float,
         period_seconds: float,
+        steady_since_seconds: float,
     ) -> ClusterSnapshot:
         return self.meter.read(history)
 

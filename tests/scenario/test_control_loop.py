@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod, ExcludedWindow, Mode, Trigger
+from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.terminal import TerminalListener
 
@@ -1019,11 +1022,38 @@ def test_plan_of_which_one_topology_ended_keeps_nobody_waiting() -> None:
 def test_plan_whose_topology_was_killed_ends_for_that_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     played = scene()
     played.run()
-    with_it = played.observer.observe({}, (), 0.0, 0.0)
+    with_it = played.observer.observe({}, (), 0.0, 0.0, -math.inf)
     without_it = replace(with_it, topologies=(), assignment=Assignment({}))
     monkeypatch.setattr(played.observer, "observe", lambda *_: without_it)
     played.run()
     assert played.loop.memory.records[-1].message == "in force, but cannot be judged: words no longer runs"
+
+
+def test_the_observer_is_told_when_a_plan_was_last_worked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured over that time is of no use, however long a pass may be otherwise."""
+    told = []
+    played = scene()
+    observe, clock = played.observer.observe, played.cluster.clock
+
+    def noted(*arguments: Any) -> ClusterSnapshot:
+        told.append(arguments[-1])
+        return observe(*arguments)
+
+    monkeypatch.setattr(played.observer, "observe", noted)
+    assert isinstance(played.run(), Plan)
+    in_force_at = clock.now()
+    for _ in range(4):
+        played.run()
+    assert last_state(played) is PlanState.VERIFIED
+    assert told == [-math.inf, *[in_force_at] * 4]
+
+
+def test_that_a_plan_was_refused_is_told_to_the_observer_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = scene()
+    played.cluster.rejects = True
+    played.run()
+    assert last_state(played) is PlanState.FAILED
+    assert played.loop.memory.steady_since_seconds == played.cluster.clock.now()
 
 
 def test_that_nothing_was_measured_since_the_last_plan_is_no_never() -> None:

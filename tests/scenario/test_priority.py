@@ -39,8 +39,9 @@ class BlindObserver:
         history: tuple[LoadPeriod, ...],
         now_seconds: float,
         period_seconds: float,
+        steady_since_seconds: float,
     ) -> ClusterSnapshot:
-        seen = self.sighted.observe(specs, history, now_seconds, period_seconds)
+        seen = self.sighted.observe(specs, history, now_seconds, period_seconds, steady_since_seconds)
         self.passes += 1
         if self.blind_from <= self.passes < self.blind_until:
             return replace(seen, loads={}, history=())

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from storm_operator.adapters.metrics.source import MetricsSource
+from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.doubtful_supervisors import LastSeen, held_where_away, with_those_away
 from storm_operator.core.metrics_window import WINDOW_PERIODS
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
 from storm_operator.core.topology_spec import TopologySpec
+
+LONGEST_PASS_SECONDS = 240.0
+"""Two snapshots further apart have a gap between them."""
 
 
 class ClusterReader(Protocol):
@@ -28,7 +31,8 @@ class SnapshotObserver:
     `capacities` gives the most CPU that supervisors can be given, by id, where that is not what agents measure;
     `leaving` the ids of those that are to be emptied: to the loop they are gone, so that their executors move.
     `clock` tells when the window is read; None: at the time that the pass names. `seen_at_seconds` is when the last
-    snapshot was taken: the next one is of the time since then.
+    snapshot was taken: the next one is of the time since then, however long the pass took, but not of time in which
+    a plan was being put in force.
     """
 
     cluster: ClusterReader
@@ -51,15 +55,16 @@ class SnapshotObserver:
         history: tuple[LoadPeriod, ...],
         now_seconds: float,
         period_seconds: float,
+        steady_since_seconds: float,
     ) -> ClusterSnapshot:
         view = self.cluster.read_view(specs)
         if self.clock is not None:
             # A Nimbus that takes over is waited for: counters that are read after that are not of the pass's beginning.
             now_seconds = self.clock()
-        window_seconds = period_seconds * WINDOW_PERIODS
-        past_seconds = self._seconds_since_seen(now_seconds, window_seconds)
-        since_seconds = now_seconds - max(period_seconds, past_seconds or 0.0)
-        window = self.metrics.read_window(now_seconds, window_seconds, since_seconds)
+        past_seconds = self._seconds_since_seen(now_seconds, period_seconds, steady_since_seconds)
+        measured_seconds = max(period_seconds, past_seconds or 0.0)
+        window_seconds = measured_seconds * WINDOW_PERIODS
+        window = self.metrics.read_window(now_seconds, window_seconds, now_seconds - measured_seconds)
         self.seen_at_seconds = now_seconds
         view, self.last_seen = with_those_away(view, window, self.last_seen, now_seconds)
         shares = least_shares(view, specs)
@@ -67,10 +72,16 @@ class SnapshotObserver:
         snapshot = held_where_away(snapshot, self.last_seen.away(now_seconds))
         return with_supervisors_as_told(snapshot, self.capacities(), self.leaving())
 
-    def _seconds_since_seen(self, now_seconds: float, window_seconds: float) -> float | None:
-        """None where no snapshot was taken within the window: what is measured now is not of all the time since."""
-        past_seconds = math.inf if self.seen_at_seconds is None else now_seconds - self.seen_at_seconds
-        return past_seconds if 0.0 < past_seconds < window_seconds else None
+    def _seconds_since_seen(
+        self, now_seconds: float, period_seconds: float, steady_since_seconds: float
+    ) -> float | None:
+        """None where the last snapshot is too long ago: what is measured now is not of all the time since."""
+        if self.seen_at_seconds is None:
+            return None
+        past_seconds, longest_seconds = now_seconds - self.seen_at_seconds, period_seconds * WINDOW_PERIODS
+        if self.seen_at_seconds > steady_since_seconds or was_set_back(steady_since_seconds, now_seconds):
+            longest_seconds = max(longest_seconds, LONGEST_PASS_SECONDS)
+        return past_seconds if 0.0 < past_seconds < longest_seconds else None
 
 
 def least_shares(view: ClusterView, specs: Mapping[str, TopologySpec]) -> Mapping[str, float]:

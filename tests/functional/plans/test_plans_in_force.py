@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -126,7 +127,7 @@ def test_executors_stay_where_their_workers_run_on_while_a_supervisors_daemon_re
 
     def look() -> ClusterSnapshot:
         time.sleep(PASS_SECONDS)
-        return observer.observe({}, (), time.time(), PASS_SECONDS)
+        return observer.observe({}, (), time.time(), PASS_SECONDS, -math.inf)
 
     def places(snapshot: ClusterSnapshot) -> dict[Executor, WorkerSlot]:
         return {one: slot for one, slot in snapshot.assignment.slot_of.items() if one in target.slot_of}

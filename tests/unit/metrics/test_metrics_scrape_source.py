@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from http_server import serving
-from storm_operator.adapters.metrics.scrape import ScrapeError, ScrapeSource, fetch_text, parse_metrics
+from storm_operator.adapters.metrics import scrape
+from storm_operator.adapters.metrics.scrape import NoAnswer, ScrapeError, ScrapeSource, fetch_text, parse_metrics
 from storm_operator.core.metrics_window import SeriesKey
 
 COUNT = SeriesKey.of("storm_x_total", {"supervisor": "h1"})
@@ -94,6 +95,74 @@ def test_one_dead_agent_does_not_hide_the_others(agent: Agent, url: str) -> None
     assert len(window.problems) == 1
     assert "the agent of h2" in window.problems[0]
     assert "refused" in window.problems[0]
+
+
+def test_pages_are_fetched_in_threads_and_parsed_in_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that parse take turns with each other, and with whoever else needs the interpreter."""
+    fetching, parsing = set(), set()
+
+    def fetch(url: str, timeout_seconds: float) -> str:
+        fetching.add(threading.current_thread())
+        return f'storm_x_total{{supervisor="{url}"}} 1\n'
+
+    def parse(text: str) -> Mapping[SeriesKey, float]:
+        parsing.add(threading.current_thread())
+        return parse_metrics(text)
+
+    monkeypatch.setattr(scrape, "fetch_text", fetch)
+    monkeypatch.setattr(scrape, "parse_metrics", parse)
+    window = ScrapeSource(lambda: {host: host for host in ("h1", "h2", "h3")}).read_window(1000.0, 15.0)
+    assert len(window.series) == 3
+    assert parsing == {threading.current_thread()}
+    assert not fetching & parsing
+
+
+class Asked:
+    """Agents that answer, or not, at once; `timeouts` are those of the last reading, in the order of asking."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, hosts: int, threads: int = 1) -> None:
+        self.silent: set[str] = set()
+        self.timeouts: dict[str, float] = {}
+        self.source = ScrapeSource(lambda: {f"h{n}": f"h{n}" for n in range(hosts)})
+        monkeypatch.setattr(scrape, "fetch_text", self.fetch)
+        monkeypatch.setattr(scrape, "MAXIMUM_CONCURRENT_SCRAPES", threads)
+
+    def fetch(self, url: str, timeout_seconds: float) -> str:
+        self.timeouts[url] = timeout_seconds
+        if url in self.silent:
+            raise NoAnswer("did not answer")
+        return f'storm_x_total{{supervisor="{url}"}} 1\n'
+
+    def read(self, *silent: str) -> int:
+        """How many problems there were, while these were silent."""
+        self.silent = set(silent)
+        self.timeouts.clear()
+        return len(self.source.read_window(1000.0, 15.0).problems)
+
+
+def test_an_agent_that_was_silent_is_asked_last_until_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(monkeypatch, hosts=3)
+    assert asked.read("h0") == 1
+    assert list(asked.timeouts) == ["h0", "h1", "h2"]
+    assert asked.read() == 0
+    assert list(asked.timeouts) == ["h1", "h2", "h0"]
+    assert set(asked.timeouts.values()) == {3.0}, "one alone is given all its time"
+    asked.read()
+    assert list(asked.timeouts) == ["h0", "h1", "h2"]
+
+
+@pytest.mark.parametrize(("silent", "patience_seconds"), [(4, 3.0), (5, 1.5), (40, 0.3), (400, 0.2)])
+def test_agents_that_were_silent_share_the_time_of_one(
+    monkeypatch: pytest.MonkeyPatch, silent: int, patience_seconds: float
+) -> None:
+    """Else 500 of them hold up each pass for a minute and a half."""
+    asked = Asked(monkeypatch, hosts=silent + 2, threads=4)
+    hosts = [f"h{n}" for n in range(silent)]
+    assert asked.read(*hosts) == silent
+    assert set(asked.timeouts.values()) == {3.0}
+    assert asked.read(*hosts) == silent
+    assert {asked.timeouts.pop(f"h{silent}"), asked.timeouts.pop(f"h{silent + 1}")} == {3.0}
+    assert set(asked.timeouts.values()) == {patience_seconds}
 
 
 def test_supervisor_that_is_gone_takes_its_scrapes_along(agent: Agent, url: str) -> None:

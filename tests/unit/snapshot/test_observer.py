@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 
@@ -79,7 +81,7 @@ def passes(source: Scraped, *moments: float) -> list[ClusterSnapshot]:
     history: tuple[object, ...] = ()
     found = []
     for moment in moments:
-        found.append(observer.observe({}, history, moment, PERIOD_SECONDS))  # type: ignore[arg-type]
+        found.append(observer.observe({}, history, moment, PERIOD_SECONDS, -math.inf))  # type: ignore[arg-type]
         history = found[-1].history
     return found
 
@@ -137,9 +139,49 @@ def test_a_topology_says_itself_how_much_of_it_is_to_be_measured(least_share: fl
             return {key: found for key, found in known.items() if key.label("component") != "count"}
 
     spec = TopologySpec(WORDS.name, AdoptSource(), scheduling=SchedulingSettings(minimum_completeness=least_share))
-    seen = SnapshotObserver(Cluster(), Partly(1.0)).observe({WORDS.name: spec}, (), BEGAN + 100.0, PERIOD_SECONDS)
+    seen = SnapshotObserver(Cluster(), Partly(1.0)).observe(
+        {WORDS.name: spec}, (), BEGAN + 100.0, PERIOD_SECONDS, -math.inf
+    )
     assert seen.completeness.missing_executors == WORDS.executors_of("count")
     assert bool(seen.history) is is_remembered
+
+
+def agent(monkeypatch: pytest.MonkeyPatch, clock: FakeClock, answers_in_seconds: float = 0.0) -> scrape.ScrapeSource:
+    """The agent of the steady topology, asked directly."""
+
+    def exposition(url: str, timeout_seconds: float) -> str:
+        clock.sleep(answers_in_seconds)
+        samples = Scraped(1.0).samples(clock.now())
+        return "".join(f"{key} {readings[-1].value}\n" for key, readings in samples.items())
+
+    monkeypatch.setattr(scrape, "fetch_text", exposition)
+    return scrape.ScrapeSource(lambda: {MACHINES[0].host: "http://agent/metrics"})
+
+
+@pytest.mark.parametrize("periods", [0.2, 1.6, 6.0])
+def test_all_is_measured_from_the_second_pass_on_however_long_a_reading_takes(
+    monkeypatch: pytest.MonkeyPatch, periods: float
+) -> None:
+    clock = FakeClock(BEGAN + 100.0)
+    observer = SnapshotObserver(Cluster(), agent(monkeypatch, clock, periods * PERIOD_SECONDS), clock=clock.now)
+    began, found = [], []
+    for _ in range(5):
+        began.append(clock.now())
+        found.append(observer.observe({}, (), clock.now(), PERIOD_SECONDS, -math.inf))
+        clock.seconds = max(clock.now(), began[-1] + PERIOD_SECONDS)
+    assert [one.completeness.ratio for one in found] == [0.0, 1.0, 1.0, 1.0, 1.0]
+    assert [one.period_seconds for one in found[1:]] == [later - one for one, later in pairwise(began)]
+    for one in found[1:]:
+        assert flow(one) == pytest.approx(one.period_seconds * RATE)
+
+
+def test_what_is_measured_while_a_plan_is_put_in_force_is_of_no_use() -> None:
+    """A long pass is all the same measured over when there was none."""
+    for steady_since, ratio in ((BEGAN + 99.0, 1.0), (BEGAN + 100.0, 0.0), (BEGAN + 125.0, 0.0), (BEGAN + 9e3, 1.0)):
+        observer = SnapshotObserver(Cluster(), Scraped(30.0))
+        observer.observe({}, (), BEGAN + 100.0, PERIOD_SECONDS, -math.inf)
+        after = observer.observe({}, (), BEGAN + 160.0, PERIOD_SECONDS, steady_since)
+        assert after.completeness.ratio == ratio, f"since {steady_since}; 9e3: the clock was set back"
 
 
 def test_the_time_that_nimbus_lets_wait_makes_nobody_busier(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,17 +192,11 @@ def test_the_time_that_nimbus_lets_wait_makes_nobody_busier(monkeypatch: pytest.
             clock.sleep({BEGAN + 110.0: 4.0, BEGAN + 120.0: 20.0}.get(clock.now(), 0.0))
             return super().read_view(specs)
 
-    def exposition(url: str, timeout_seconds: float) -> str:
-        samples = Scraped(1.0).samples(clock.now())
-        return "".join(f"{key} {readings[-1].value}\n" for key, readings in samples.items())
-
-    monkeypatch.setattr(scrape, "fetch_text", exposition)
-    source = scrape.ScrapeSource(lambda: {MACHINES[0].host: "http://agent/metrics"})
-    observer = SnapshotObserver(TakenOver(), source, clock=clock.now)
+    observer = SnapshotObserver(TakenOver(), agent(monkeypatch, clock), clock=clock.now)
     found = []
     for moment in (BEGAN + 100.0, BEGAN + 110.0, BEGAN + 120.0, BEGAN + 150.0):
         clock.seconds = moment
-        found.append(observer.observe({}, (), moment, PERIOD_SECONDS))
+        found.append(observer.observe({}, (), moment, PERIOD_SECONDS, -math.inf))
     loads = [{load.executed_per_second for load in one.loads.values()} for one in found]
-    assert loads == [set(), {RATE}, set(), {RATE}], "after 20 s the reading before is too old to go by"
-    assert found[1].period_seconds == 14.0
+    assert loads == [set(), {RATE}, {RATE}, {RATE}]
+    assert [one.period_seconds for one in found[1:]] == [14.0, 26.0, 10.0]

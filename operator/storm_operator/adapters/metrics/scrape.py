@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,16 +10,18 @@ from dataclasses import dataclass
 
 import requests
 import urllib3
-from prometheus_client.parser import text_string_to_metric_families
 
 from storm_operator.adapters.http_reasons import innermost
+from storm_operator.adapters.metrics.exposition import read_samples
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 from storm_operator.core.prometheus_matrix import METRIC_PREFIX
 from storm_operator.core.server_url import without_userinfo
 
 Targets = Mapping[str, str]
-MAXIMUM_CONCURRENT_SCRAPES = 16
+MAXIMUM_CONCURRENT_SCRAPES = 32
+LEAST_PATIENCE_SECONDS = 0.2
+"""An agent that was silent last time is given no less, however many there are of them."""
 MAXIMUM_BODY_BYTES = 64 * 1024 * 1024
 READ_CHUNK_BYTES = 64 * 1024
 
@@ -44,6 +47,7 @@ class ScrapeSource:
 
     `targets` gives URL by supervisor host, asked for at each reading because supervisors come and go. Every call
     of `read_window` scrapes all agents once, so the window holds two readings from the second call on.
+    Agents that were silent last time are asked after all others, and share the time that one of them would be given.
     Scrapes are remembered for `retention_seconds`, or as long as the window asked for if that is longer. Not
     thread-safe: one caller.
     """
@@ -60,6 +64,7 @@ class ScrapeSource:
         self._retention_seconds = retention_seconds
         self._book = book or NoBook()
         self._scrapes: dict[str, list[Scrape]] = {}
+        self._silent: frozenset[str] = frozenset()
 
     def read_window(
         self, now_seconds: float, window_seconds: float, since_seconds: float | None = None
@@ -75,24 +80,34 @@ class ScrapeSource:
     def _scrape_all(self, targets: Targets, now_seconds: float) -> Sequence[str]:
         if not targets:
             return ("no agent to scrape is known",)
-        hosts = sorted(targets)
-        with ThreadPoolExecutor(min(len(hosts), MAXIMUM_CONCURRENT_SCRAPES), "scrape") as pool:
-            outcomes = list(pool.map(lambda host: self._try_scrape(host, targets[host]), hosts))
+        pages = self._fetch_all(targets)
+        self._silent = frozenset(host for host, page in pages.items() if isinstance(page, NoAnswer))
         problems = []
-        for host, outcome in zip(hosts, outcomes, strict=True):
+        for host in sorted(targets):
+            outcome = _try_parse(pages.pop(host), host)
             if isinstance(outcome, ScrapeError):
                 problems.append(f"the agent of {host} at {without_userinfo(targets[host])} {outcome}")
             else:
                 self._scrapes.setdefault(host, []).append(Scrape(now_seconds, outcome))
         return problems
 
-    def _try_scrape(self, host: str, url: str) -> Mapping[SeriesKey, float] | ScrapeError:
+    def _fetch_all(self, targets: Targets) -> dict[str, str | ScrapeError]:
+        """By host, what its agent answered, or why it did not."""
+        silent = self._silent & targets.keys()
+        turns = math.ceil(len(silent) / MAXIMUM_CONCURRENT_SCRAPES)
+        patience_seconds = max(LEAST_PATIENCE_SECONDS, round(self._timeout_seconds / max(turns, 1), 1))
+        hosts = [*sorted(targets.keys() - silent), *sorted(silent)]
+
+        def fetch(host: str) -> str | ScrapeError:
+            return self._try_fetch(targets[host], patience_seconds if host in silent else self._timeout_seconds)
+
+        with ThreadPoolExecutor(min(len(hosts), MAXIMUM_CONCURRENT_SCRAPES), "scrape") as pool:
+            return dict(zip(hosts, pool.map(fetch, hosts), strict=True))
+
+    def _try_fetch(self, url: str, timeout_seconds: float) -> str | ScrapeError:
         try:
             with noted(self._book, Peer.AGENT, "scrape", (NoAnswer,)):
-                text = fetch_text(url, self._timeout_seconds)
-            values = parse_metrics(text)
-            check_supervisor(values, host)
-            return values
+                return fetch_text(url, timeout_seconds)
         except ScrapeError as error:
             return error
 
@@ -117,6 +132,18 @@ class ScrapeSource:
             for key, value in scrape.values.items():
                 samples.setdefault(key, []).append(Sample(value, scrape.timestamp_seconds))
         return samples
+
+
+def _try_parse(page: str | ScrapeError, host: str) -> Mapping[SeriesKey, float] | ScrapeError:
+    """Of one page after another: threads that parse are no quicker, and keep the interpreter from all others."""
+    try:
+        if isinstance(page, ScrapeError):
+            return page
+        values = parse_metrics(page)
+        check_supervisor(values, host)
+        return values
+    except ScrapeError as error:
+        return error
 
 
 def fetch_text(url: str, timeout_seconds: float) -> str:
@@ -151,15 +178,14 @@ def _bounded_body(response: requests.Response, timeout_seconds: float) -> bytes:
 
 def parse_metrics(text: str) -> Mapping[SeriesKey, float]:
     """The `storm_*` series of an exposition; ScrapeError when it is not the Prometheus text format."""
-    values: dict[SeriesKey, float] = {}
     try:
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                if sample.name.startswith(METRIC_PREFIX) and not sample.name.endswith("_created"):
-                    values[SeriesKey.of(sample.name, sample.labels)] = float(sample.value)
+        return {
+            key: value
+            for key, value in read_samples(text)
+            if key.name.startswith(METRIC_PREFIX) and not key.name.endswith("_created")
+        }
     except (ValueError, KeyError, IndexError) as error:
         raise ScrapeError(f"answered with something that is not the Prometheus text format: {error}") from error
-    return values
 
 
 def check_supervisor(values: Mapping[SeriesKey, float], host: str) -> None:

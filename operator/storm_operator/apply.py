@@ -219,8 +219,11 @@ class Applier:
         if wait_until(is_drained, self.clock, DRAIN_TIMEOUT_SECONDS, DRAIN_POLL_SECONDS):
             return ""
         after = f"after {DRAIN_TIMEOUT_SECONDS:.0f} s of draining"
+        unknown = f"whether tuples were still in flight {after}, and may fail, is unknown"
         if in_flight is None:
-            return f"whether tuples were still in flight {after}, and may fail, is unknown: an agent did not answer"
+            return f"{unknown}: an agent did not answer"
+        if in_flight.age_seconds >= DRAIN_POLL_SECONDS:
+            return f"{unknown}: a worker has told its agent nothing for {in_flight.age_seconds:.1f} s"
         return f"tuples were still in flight {after} and may fail"
 
     def _gives_up(self, record: PlanRecord) -> bool:

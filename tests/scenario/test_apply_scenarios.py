@@ -11,7 +11,7 @@ import pytest
 from builders import chain_topology, placed
 from fake_cluster import FakeClock, FakeCluster, Killed
 from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, NimbusError, RebalanceInProgress
-from storm_operator.apply import SUPERVISOR_SYNC_SECONDS, Applier
+from storm_operator.apply import DRAIN_TIMEOUT_SECONDS, SUPERVISOR_SYNC_SECONDS, Applier
 from storm_operator.core.decision import Move, Plan, Prediction
 from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.plan_json import record_from_json, record_to_json
@@ -228,6 +228,13 @@ def test_workers_are_waited_for_where_none_ran_before_and_one_agent_is_silent() 
     begun = replace(record(ApplyMethod.REBALANCE), worker_pids_before={}, failures_before=None)
     done = applier_for(cluster).resume(begun, lambda _: None)
     assert (done.message, done.seconds_to_running is None) == ("", False)
+
+
+def test_drain_does_not_take_a_worker_that_writes_nothing_for_one_that_has_nothing_to_do() -> None:
+    cluster = FakeCluster(BASE, FakeClock(), stalled=True)
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert cluster.clock.slept_seconds >= DRAIN_TIMEOUT_SECONDS
+    assert "may fail, is unknown: a worker has told its agent nothing for" in done.message
 
 
 def test_drain_asks_nothing_of_an_agent_that_serves_only_topologies_that_go_on() -> None:

@@ -15,6 +15,7 @@ HOSTED = "storm_executor_queue_length"
 AT_WORK = "storm_executor_cpu_seconds_total"  # only there once the executor's thread runs
 WORKER = "storm_worker_info"
 EXECUTED = "storm_task_executed_tuples_total"
+AGE = "storm_worker_snapshot_age_seconds"
 FAILED = "storm_executor_failed_tuples_total"
 STORM_ITSELF = "__system"
 TIMEOUT_SECONDS = 3.0
@@ -79,6 +80,7 @@ class AgentProbe:
             waiting=sum(value for key, value in own if key.name == HOSTED),
             executed=executed,
             cpu_seconds={str(key): value for key, value in own if key.name == AT_WORK},
+            age_seconds=max((value for key, value in own if key.name == AGE), default=0.0),
         )
 
     def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:

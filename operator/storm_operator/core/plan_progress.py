@@ -28,12 +28,14 @@ BUSY_CORES = 0.1
 class InFlight:
     """What agents see of tuples that are under way: how many wait in queues, and how many were executed so far.
 
-    Storm's own ticks are none of them. `cpu_seconds` is what each executor took so far, by counter.
+    Storm's own ticks are none of them. `cpu_seconds` is what each executor took so far, by counter. `age_seconds` is
+    how long ago the worker that has been silent for longest wrote what this is read from.
     """
 
     waiting: float
     executed: Mapping[Way, float]
     cpu_seconds: Mapping[str, float] = field(default_factory=dict)
+    age_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "executed", read_only(self.executed))
@@ -45,11 +47,12 @@ def still_reached(
 ) -> frozenset[Component] | None:
     """The components that tuples of paused spouts have reached in these seconds; empty: none is under way any more.
 
-    `by` is what this said of the seconds before. None, there and here, is anybody: something waits, or an executor is
-    busy with a single tuple. A tuple comes from a spout, or from a bolt that was reached: what bolts emit on ticks, and
-    others execute, goes on for ever, but comes from one that is reached no more.
+    `by` is what this said of the seconds before. None, there and here, is anybody: something waits, an executor is
+    busy with a single tuple, or a worker wrote nothing in these seconds, so that nobody knows. A tuple comes from a
+    spout, or from a bolt that was reached: what bolts emit on ticks, and others execute, goes on for ever, but comes
+    from one that is reached no more.
     """
-    if now.waiting != 0 or _is_any_busy(before, now, seconds):
+    if now.waiting != 0 or now.age_seconds >= seconds or _is_any_busy(before, now, seconds):
         return None
     # Whoever nobody but ackers sends to is a spout.
     bolts = {(topology_id, receiver) for topology_id, sender, receiver in now.executed if sender != ACKER_COMPONENT}

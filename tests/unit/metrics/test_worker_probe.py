@@ -52,6 +52,15 @@ def test_only_agents_of_supervisors_that_the_topology_was_on_are_heard(
     assert (in_flight is not None) is known
 
 
+def test_what_is_in_flight_is_as_old_as_the_oldest_word_of_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = ('a",topology_id="words-1",port="6700', 'a",topology_id="words-1",port="6701', 'a",topology_id="other-1')
+    ages = zip(labels, (0.4, 8.5, 99.0), strict=True)
+    page = "\n".join(f'storm_worker_snapshot_age_seconds{{supervisor="{at}"}} {age}' for at, age in ages)
+    in_flight = probe(monkeypatch, {"a": page}).tuples_in_flight(["words-1"], ["id-of-a"])
+    assert in_flight is not None
+    assert in_flight.age_seconds == 8.5
+
+
 def test_ticks_of_paused_topologies_are_nothing_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     def page(words: int, ticks: int) -> str:
         executor = 'supervisor="a",topology_id="words-1",component="count",executor="2-2",port="6700"'

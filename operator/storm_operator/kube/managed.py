@@ -208,8 +208,8 @@ class Registry:
 
     def put_listed_rebalances(self, bodies: Iterable[Body]) -> None:
         """Those of a list, which may have been read before the watch told of something newer."""
-        with self._lock:
-            for body in bodies:
+        for body in bodies:
+            with self._lock:
                 known = self._rebalances.get(key_of(body))
                 if known is None or _version(known) < _version(body):
                     self._rebalances.put(key_of(body), body)

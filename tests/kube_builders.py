@@ -16,6 +16,7 @@ from storm_operator.core.direct_plan import direct_plan
 from storm_operator.core.model import Assignment
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
+from storm_operator.kube.kept_rebalance import as_kept
 from storm_operator.kube.managed import Managed, Registry, managed_from
 from storm_operator.kube.rebalance_status import rebalance_status
 from storm_operator.kube.rebalances import rebalance_body
@@ -68,7 +69,7 @@ def registry_of(*bodies: Mapping[str, Any]) -> Registry:
         if body["kind"] == "StormTopology":
             registry.put_topology(body)
         else:
-            registry.put_rebalance(body)
+            registry.put_rebalance(as_kept(body))
     return registry
 
 

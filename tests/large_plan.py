@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
 from storm_operator.core.direct_plan import direct_plan
+from storm_operator.core.metrics_window import SeriesKey
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.plan_progress import with_first_failures
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 
@@ -36,8 +39,24 @@ def all_moved(executors: int) -> PlanRecord:
         Outcome(1234.5, 567.8, 9.0, 8.0, 70.0),
         1767268800.5,
         worker_pids_before={slot: chance.randrange(1, 1 << 22) for slot in set(plan.base.slot_of.values())},
-        failures_before={_failures_of(executor): float(chance.randrange(100_000)) for executor in all_of_them},
+        failures_before=_failures(plan.base, chance),
         busy_before=tuple(all_of_them),
+    )
+
+
+def settling(applied: PlanRecord) -> PlanRecord:
+    """The record of `all_moved` once the plan is in force, and each executor's counter was seen where it is now."""
+    seen = _failures(applied.plan.target, random.Random(2))
+    return replace(
+        applied,
+        state=PlanState.SETTLING,
+        seconds_to_in_force=1.25,
+        seconds_to_running=42.5,
+        in_force_at_seconds=1767268802.0,
+        settling_since_seconds=1767268850.0,
+        workers_kept=0,
+        message="in force, but after 90 s not seen to run: component-0[1-1] and 12 more",
+        failures_before=with_first_failures(applied.failures_before, seen),
     )
 
 
@@ -47,8 +66,19 @@ def _executor(number: int) -> Executor:
     return Executor(f"topology-{topology}-{topology + 1}-1767268800", task + 1, task + 1, component)
 
 
-def _failures_of(executor: Executor) -> str:
-    return (
-        f'storm_executor_failed_tuples_total{{component="{executor.component}",'
-        f'task_start="{executor.task_start}",topology_id="{executor.topology_id}"}}'
-    )
+def _failures(assignment: Assignment, chance: random.Random) -> Mapping[str, float]:
+    """As the agents count them."""
+    return {
+        _failures_of(executor, slot): float(chance.randrange(100_000)) for executor, slot in assignment.slot_of.items()
+    }
+
+
+def _failures_of(executor: Executor, slot: WorkerSlot) -> str:
+    labels = {
+        "supervisor": slot.supervisor_id[len(str(UUID(int=0))) + 1 :],
+        "topology_id": executor.topology_id,
+        "component": executor.component,
+        "executor": executor.label,
+        "port": str(slot.port),
+    }
+    return str(SeriesKey.of("storm_executor_failed_tuples_total", labels))

@@ -150,7 +150,7 @@ class PlanInHand:
 
         Where its end cannot be saved for want of an answer the plan is not over: the next pass closes it.
         """
-        closed = replace(record, state=state, message=message)
+        closed = replace(record, state=state, message=message).remembered
         try:
             self.journal.save(closed)
         except OUT_OF_REACH:
@@ -163,7 +163,7 @@ class PlanInHand:
     def tell(self, record: PlanRecord) -> None:
         """Remember it, and let others know."""
         self._remember(record)
-        self.listener.on_record(record)
+        self.listener.on_record(record.remembered)
 
     def _remember(self, record: PlanRecord) -> None:
         others = tuple(known for known in self.memory.records if known.plan.id != record.plan.id)
@@ -171,7 +171,7 @@ class PlanInHand:
             stands = self.known(record.rollback_of)
             others = tuple(one for one in others if one is not stands and one.rollback_of != record.rollback_of)
             others = others if stands is None else (*others, stands)
-        self.memory.records = (*others, record)[-KEPT_RECORDS:]
+        self.memory.records = (*others, record.remembered)[-KEPT_RECORDS:]
         if record.state in WORKED_AT:
             self.memory.steady_since_seconds = self.now()
         self.memory.decisions = self.memory.decisions.with_record(record)

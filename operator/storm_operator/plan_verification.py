@@ -128,7 +128,8 @@ class PlanVerification:
             self.plans.close(record, PlanState.EXPIRED, words)
             self.desk.propose_first(way_back, waits_for)  # last: of a topology's plans it is the one that matters now
             return False
-        return self._roll_back(replace(record, state=PlanState.ROLLED_BACK, message=verdict.message), measured)
+        undone = replace(record, state=PlanState.ROLLED_BACK, message=verdict.message)
+        return self._roll_back(undone.remembered, measured)
 
     def _open_way_back(self, record: PlanRecord, measured: Outcome) -> PlanRecord:
         now = self.plans.now()

@@ -258,6 +258,23 @@ def test_failures_are_unknown_where_an_agent_began_to_count_anew() -> None:
     assert played_with_failures({"kept": 500.0}, {"kept": 501.0}, {"kept": 30.0}) is None
 
 
+def test_readings_from_before_a_plan_are_not_kept_once_it_is_over() -> None:
+    """Of fifty plans for thousands of executors they would be more than a hundred megabytes."""
+    played = scene()
+    played.cluster.failed = {"kept": 10.0}
+    played.run()
+    (begun,) = played.loop.memory.records
+    assert begun.failures_before == {"kept": 10.0}
+    assert begun.worker_pids_before
+    while last_state(played) is PlanState.SETTLING:
+        played.run()
+    (over,) = played.loop.memory.records
+    assert (over.state, over.failed_tuples) == (PlanState.VERIFIED, 0.0)
+    for record in (over, played.audience.records[-1]):
+        assert (record.failures_before, dict(record.worker_pids_before)) == (None, {})
+    assert over.busy_before == begun.busy_before
+
+
 def test_plan_that_doubles_latency_is_rolled_back_and_not_proposed_again() -> None:
     played = scene()
     played.run()

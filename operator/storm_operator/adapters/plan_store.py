@@ -10,7 +10,7 @@ from storm_operator.adapters import plan_documents as documents
 from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.json_fields import decode_object
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors
-from storm_operator.adapters.zookeeper import Nodes
+from storm_operator.adapters.zookeeper import LARGEST_NODE_BYTES, Nodes
 from storm_operator.core import packed_json
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
@@ -72,9 +72,19 @@ class PlanStore:
         """Path of the node that has it."""
         return f"{self._root}/journal"
 
-    def write_journal(self, journal: Mapping[str, Any]) -> None:
-        """Keeps `journal`, any JSON object, for the operator's next life. MalformedDocument when it is too large."""
-        self._nodes.put(self.journal, packed_json.encode(journal))
+    def write_journal(self, journal: Mapping[str, Any], spare_bytes: int = 0) -> None:
+        """Keeps `journal`, any JSON object, for the operator's next life. MalformedDocument when it is too large.
+
+        `spare_bytes`: by how much it may grow before it is cleared. Where that would be too large it is so from the
+        beginning, and nothing is written.
+        """
+        content = packed_json.encode(journal)
+        if len(content) + spare_bytes > LARGEST_NODE_BYTES:
+            raise MalformedDocument(
+                f"{self.journal} would be {len(content) + spare_bytes} bytes before the plan is over; a ZooKeeper node"
+                f" holds at most {LARGEST_NODE_BYTES}: these are too many executors for one plan"
+            )
+        self._nodes.put(self.journal, content)
 
     def read_journal(self) -> dict[str, Any] | None:
         """What `write_journal` kept; None when nothing is in progress."""

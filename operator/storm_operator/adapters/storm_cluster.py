@@ -22,9 +22,13 @@ from storm_operator.adapters.zookeeper import Nodes
 from storm_operator.core.lifecycle import FINGERPRINT_KEY, RunningTopology
 from storm_operator.core.model import Assignment, Supervisor, Topology, WorkerSlot
 from storm_operator.core.plan_json import record_from_json, record_to_json
-from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot_builder import ClusterView
 from storm_operator.core.topology_spec import StatefulSpec, TopologySpec
+
+SPARE_BYTES, SPARE_BYTES_PER_EXECUTOR = 4_000, 16
+"""By so much a plan's record may grow while it is carried out: what it says, and a counter of its failures for each
+executor that had none before (10 bytes, packed)."""
 
 REFRESH_KEY = "task.refresh.poll.secs"
 DEFAULT_REFRESH_SECONDS = 10.0
@@ -203,7 +207,8 @@ class PlanJournal:
         self._store = store
 
     def save(self, record: PlanRecord) -> None:
-        self._store.write_journal(record_to_json(record))
+        """MalformedDocument when it is too large, or would become so: what is begun has to be kept to its end."""
+        self._store.write_journal(record_to_json(record), _spare_bytes(record))
 
     def load(self) -> PlanRecord | None:
         """The record that was saved last and not cleared. MalformedDocument when it cannot be read."""
@@ -218,3 +223,11 @@ class PlanJournal:
 
     def clear(self) -> None:
         self._store.clear_journal()
+
+
+def _spare_bytes(record: PlanRecord) -> int:
+    """None once the plan is in force: it is too late then. None of a way back: that is better begun than refused."""
+    is_begun = record.state is not PlanState.APPLYING or record.in_force_at_seconds is not None
+    if is_begun or record.rollback_of:
+        return 0
+    return SPARE_BYTES + SPARE_BYTES_PER_EXECUTOR * len(record.plan.target.slot_of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +14,9 @@ from storm_operator.core.snapshot import ClusterSnapshot
 
 Failures = Mapping[str, float]
 """Failed tuples so far, by counter."""
+
+PLACE_LABELS = re.compile(r'(supervisor|port)="[^"]*"')
+"""In a counter's name: where its executor runs, or once ran."""
 
 Component = tuple[str, str]
 """(topology id, component)."""
@@ -139,11 +143,17 @@ def count_kept(record: PlanRecord, workers: Mapping[WorkerSlot, WorkerSeen]) -> 
 def with_first_failures(before: Failures | None, seen: Failures | None) -> Failures | None:
     """`before`, and what counters that were not there then show when they are first seen.
 
-    Where an executor has been earlier its counter goes on from what it had then: that is no failure of this plan.
+    Where an executor has been earlier its counter goes on from what it had then: that is no failure of this plan. The
+    counters of places that executors have left, which count no more, would double what is to be kept.
     """
     if before is None or seen is None:
         return before
-    return {**seen, **before}
+    found = {_without_place(counter) for counter in seen}
+    return {**seen, **{c: count for c, count in before.items() if c in seen or _without_place(c) not in found}}
+
+
+def _without_place(counter: str) -> str:
+    return PLACE_LABELS.sub("", counter)
 
 
 def failed_since(before: Failures | None, now: Failures | None) -> float | None:

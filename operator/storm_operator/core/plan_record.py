@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from storm_operator.core.decision import Plan
@@ -128,6 +128,11 @@ class PlanRecord:
             return self.settling_since_seconds
         waited = RUNNING_TIMEOUT_SECONDS if self.seconds_to_running is None else self.seconds_to_running
         return self.in_force_at_seconds + waited
+
+    @property
+    def remembered(self) -> PlanRecord:
+        """What is kept of it: once it is over without the readings from before, by which nobody tells anything then."""
+        return replace(self, worker_pids_before={}, failures_before=None) if self.state.is_final else self
 
     @property
     def undoes(self) -> Assignment | None:

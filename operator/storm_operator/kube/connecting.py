@@ -21,6 +21,7 @@ from storm_operator.core.nimbus_name import NIMBUS_PORT, means_the_same_everywhe
 from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.asks import close_lost, seed_proposals
+from storm_operator.kube.kept_rebalance import as_kept
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.shown_plans import ShownPlans
@@ -119,7 +120,7 @@ def go_on_where_it_ended(
     """Finish the plan that was in hand, close those that are lost, and take up the proposals that still wait."""
     loop.recover()
     # Listed anew: the watch may not have delivered what an earlier life of the operator wrote.
-    shown.registry.put_listed_rebalances(kinds.list(REBALANCES, namespaces))
+    shown.registry.put_listed_rebalances(map(as_kept, kinds.each(REBALANCES, namespaces)))
     close_lost(shown.registry, kinds, loop, nimbus)
     seed_proposals(shown, loop, nimbus)
 

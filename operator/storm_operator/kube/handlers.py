@@ -9,7 +9,8 @@ from typing import Any
 
 import kopf
 
-from storm_operator.adapters.kube.resources import GROUP, REBALANCES, TOPOLOGIES, VERSION
+from storm_operator.adapters.kube.resources import GROUP, PAGE_SIZES, REBALANCES, TOPOLOGIES, VERSION
+from storm_operator.kube.kept_rebalance import as_kept
 from storm_operator.kube.kopf_storage import NothingCompared, ProgressInMemory
 from storm_operator.kube.managed import Body, Managed, Registry, key_of
 from storm_operator.kube.rebalances import WAITING_STATES, cluster_of, state_of
@@ -48,6 +49,7 @@ def build_registry(watched: Watched) -> kopf.OperatorRegistry:
         settings.watching.server_timeout = WATCH_SERVER_TIMEOUT_SECONDS
         settings.watching.client_timeout = WATCH_CLIENT_TIMEOUT_SECONDS
         settings.watching.connect_timeout = CONNECT_TIMEOUT_SECONDS
+        settings.watching.chunk_size = PAGE_SIZES[REBALANCES]
         settings.networking.request_timeout = 30
         settings.persistence.finalizer = f"{GROUP}/finalizer"
         settings.persistence.progress_storage = ProgressInMemory(f"kopf.{GROUP}")
@@ -68,7 +70,7 @@ def build_registry(watched: Watched) -> kopf.OperatorRegistry:
         if type == "DELETED":
             on_rebalance_end(watched.registry, dict(body))
         else:
-            watched.registry.put_rebalance(dict(body))
+            watched.registry.put_rebalance(as_kept(dict(body)))
 
     @kopf.on.delete(GROUP, VERSION, TOPOLOGIES, registry=handlers)
     def topology_leaves(body: kopf.Body, **_: Any) -> None:

@@ -11,6 +11,7 @@ from storm_operator.adapters.resources import InvalidResource, parse_topology
 from storm_operator.core.model import name_of_topology
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.kube.grouped import ALL, Grouped
 
 Body = Mapping[str, Any]
 Key = tuple[str, str]
@@ -20,6 +21,9 @@ Wishes = frozenset[tuple[str, int, bool]]
 """Of each resource its uid, its generation, and whether it is paused: all that its owner can want."""
 
 PAUSED_ANNOTATION = "storm-operator.dev/paused"
+
+MANAGED_ON, LEFT_ON = "managed on", "left on"
+"""How a resource belongs to a Storm cluster, see `Registry.of_cluster` and `Registry.left_on`."""
 
 NAME_TAKEN = "NameTaken"
 """Reason of the conditions of a resource whose topology belongs to another."""
@@ -133,8 +137,8 @@ class Registry:
         """`default_nimbus` is of resources that name none: a `nimbus_name`."""
         self._default_nimbus = default_nimbus
         self._lock = threading.Lock()
-        self._topologies: dict[Key, Managed] = {}
-        self._rebalances: dict[Key, Body] = {}
+        self._topologies: Grouped[Key, Managed] = Grouped(_clusters_of, tuple)
+        self._rebalances: Grouped[Key, Body] = Grouped(_owners_of, lambda key: (key[1], key[0]))
         self._deleted_proposals: dict[str, frozenset[Key]] = {}
         self._unanswered: dict[str, Unanswered] = {}
 
@@ -144,7 +148,7 @@ class Registry:
         with self._lock:
             known = self._topologies.get(managed.key)
             if known is None or known.uid == managed.uid or known.birth <= managed.birth:
-                self._topologies[managed.key] = managed
+                self._topologies.put(managed.key, managed)
         return managed
 
     def forget_topology(self, key: Key, uid: str) -> None:
@@ -152,7 +156,7 @@ class Registry:
         with self._lock:
             known = self._topologies.get(key)
             if known is not None and known.uid == uid:
-                del self._topologies[key]
+                self._topologies.remove(key)
 
     def topology(self, key: Key) -> Managed | None:
         with self._lock:
@@ -161,15 +165,17 @@ class Registry:
     def topologies(self) -> tuple[Managed, ...]:
         """All of them, sorted by namespace and name."""
         with self._lock:
-            return tuple(self._topologies[key] for key in sorted(self._topologies))
+            return self._topologies.of(ALL)
 
     def of_cluster(self, nimbus: str) -> tuple[Managed, ...]:
-        """The valid ones of one Storm cluster."""
-        return tuple(m for m in self.topologies() if m.nimbus == nimbus and m.spec is not None)
+        """The valid ones of one Storm cluster, sorted likewise."""
+        with self._lock:
+            return self._topologies.of((MANAGED_ON, nimbus))
 
     def left_on(self, nimbus: str) -> tuple[Managed, ...]:
         """Those that are invalid by now, and whose topologies run on that Storm cluster."""
-        return tuple(m for m in self.topologies() if m.left_on == nimbus)
+        with self._lock:
+            return self._topologies.of((LEFT_ON, nimbus))
 
     def clusters(self) -> frozenset[str]:
         """The Nimbus addresses that resources name."""
@@ -198,25 +204,25 @@ class Registry:
 
     def put_rebalance(self, body: Body) -> None:
         with self._lock:
-            self._rebalances[key_of(body)] = body
+            self._rebalances.put(key_of(body), body)
 
     def put_listed_rebalances(self, bodies: Iterable[Body]) -> None:
         """Those of a list, which may have been read before the watch told of something newer."""
-        with self._lock:
-            for body in bodies:
+        for body in bodies:
+            with self._lock:
                 known = self._rebalances.get(key_of(body))
                 if known is None or _version(known) < _version(body):
-                    self._rebalances[key_of(body)] = body
+                    self._rebalances.put(key_of(body), body)
 
     def replace_rebalance(self, known: Body, body: Body) -> None:
         """What was made of `known` here, unless the watch has told of something newer since."""
         with self._lock:
             if self._rebalances.get(key_of(known)) is known:
-                self._rebalances[key_of(known)] = body
+                self._rebalances.put(key_of(known), body)
 
     def forget_rebalance(self, key: Key) -> None:
         with self._lock:
-            self._rebalances.pop(key, None)
+            self._rebalances.remove(key)
 
     def note_deleted_proposal(self, nimbus: str, key: Key) -> None:
         """A StormRebalance that was for that cluster is gone, and its plan had not begun."""
@@ -235,7 +241,23 @@ class Registry:
     def rebalances(self) -> tuple[Body, ...]:
         """All of them, oldest first: their names begin with the time of their plan."""
         with self._lock:
-            return tuple(sorted(self._rebalances.values(), key=lambda body: str(body["metadata"]["name"])))
+            return self._rebalances.of(ALL)
+
+    def rebalances_of(self, owner: Managed) -> tuple[Body, ...]:
+        """Those that belong to `owner`, oldest first."""
+        with self._lock:
+            return self._rebalances.of(owner.uid)
+
+
+def _clusters_of(managed: Managed) -> tuple[tuple[str, str], ...]:
+    if managed.spec is not None:
+        return ((MANAGED_ON, managed.nimbus),)
+    return ((LEFT_ON, managed.left_on),) if managed.left_on else ()
+
+
+def _owners_of(rebalance: Body) -> tuple[str, ...]:
+    """Their uids."""
+    return tuple(str(reference.get("uid")) for reference in rebalance["metadata"].get("ownerReferences") or ())
 
 
 def _version(body: Body) -> int:

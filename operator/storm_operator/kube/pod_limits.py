@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NotFound, Refused
+from storm_operator.adapters.kube.errors import Conflict, Forbidden, KubernetesError, NotFound, Refused
 from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
@@ -128,12 +128,15 @@ class PodLimits:
     """When the last resize of a pod was asked for, or first seen not to be done."""
     held: frozenset[PodKey] = frozenset()
     """Pods that have what executors were found to need, and not yet all that they can have again."""
+    silence: str = ""
+    """How the API server failed to answer since the pods were read: each that is still asked for would wait as long."""
     any_demand_was_known: bool = False
     """Before that this operator has only just begun to look, and an unknown demand says nothing about an executor."""
 
     def see(self, namespaces: tuple[str, ...]) -> None:
         """Read the pods. Raises `KubernetesError`."""
         self.present = self.pods.supervisors(namespaces)
+        self.silence = ""
         self.problems = {key_of(pod): pod.resize_problem for pod in self.present if pod.resize_problem}
         present = {key_of(pod) for pod in self.present}
         self.asked_at = {key: at for key, at in self.asked_at.items() if key in present}
@@ -275,6 +278,9 @@ class PodLimits:
         if refusal is not None and self.now() - refusal.at_seconds < refusal.pause_seconds:
             self.problems.setdefault(key_of(pod), refusal.why)
             return
+        if self.silence:
+            self.problems.setdefault(key_of(pod), f"not resized to {wanted}m CPU, as another was not: {self.silence}")
+            return
         self.asked_at[key_of(pod)] = self.now()
         try:
             self.pods.resize_cpu(pod, wanted, reserve=reserve)
@@ -289,6 +295,7 @@ class PodLimits:
                 # It may be accepted next time: nothing is moved because of that, and it is asked for again soon.
                 pause = min(2 * refusal.pause_seconds, RETRY_SECONDS) if refusal is not None else FIRST_RETRY_SECONDS
                 self.refused[tried] = Refusal(self.now(), str(error), pause)
+                self.silence = "" if isinstance(error, Conflict) else str(error)
                 return
             self.refused[tried] = Refusal(self.now(), str(error))
             if limit is not None and wanted > limit:

@@ -18,6 +18,7 @@ from kopf._core.reactor.inventory import ResourceMemories
 from kopf._core.reactor.processing import process_resource_event
 
 from kube_builders import NIMBUS, topology_body
+from storm_operator.adapters.kube.resources import PAGE_SIZES, REBALANCES
 from storm_operator.kube.handlers import Watched, build_registry
 from storm_operator.kube.kopf_storage import ProgressInMemory
 from storm_operator.kube.managed import Registry
@@ -106,3 +107,7 @@ def test_a_deletion_is_handled_whatever_its_annotations_say(written: str, scene:
 def test_nothing_but_its_status_is_written_into_a_resource_that_has_its_finalizer(scene: Scene) -> None:
     scene.event(topology_body(finalizers=["storm-operator.dev/finalizer"]))
     assert {key for patch in scene.patches for key in patch} == {"status"}
+
+
+def test_what_is_watched_is_listed_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Scene(monkeypatch).settings.watching.chunk_size == PAGE_SIZES[REBALANCES]

@@ -13,7 +13,7 @@ from kubernetes.client.exceptions import ApiException
 from kube_builders import api_refusal, topology_body
 from storm_operator.adapters.kube import resources as module
 from storm_operator.adapters.kube.errors import Conflict, Forbidden, KubernetesError, NotFound, Refused, api_errors
-from storm_operator.adapters.kube.resources import MERGE_PATCH, REBALANCES, TOPOLOGIES, OwnKinds
+from storm_operator.adapters.kube.resources import MERGE_PATCH, PAGE_SIZES, REBALANCES, TOPOLOGIES, OwnKinds
 
 
 def translated(error: Exception) -> KubernetesError:
@@ -130,6 +130,29 @@ class TestOwnKinds:
         api.list_namespaced_custom_object.side_effect = [{"items": [one]}, {"items": [two]}]
         assert kinds.list(TOPOLOGIES) == (one, two, three)
         assert kinds.list(TOPOLOGIES, ("a", "b")) == (one, two)
+
+    def test_list_is_asked_for_a_page_at_a_time(self, api: Mock, kinds: OwnKinds) -> None:
+        one, two, three = (topology_body(name) for name in ("one", "two", "three"))
+        pages = [{"items": [one, two], "metadata": {"continue": "from-here"}}, {"items": [three], "metadata": {}}]
+        api.list_namespaced_custom_object.side_effect = pages
+        found = kinds.each(REBALANCES, ("a",), "status.state=Proposed")
+        assert [next(found), next(found)] == [one, two]
+        assert api.list_namespaced_custom_object.call_count == 1
+        assert list(found) == [three]
+        asked = [call.kwargs for call in api.list_namespaced_custom_object.call_args_list]
+        assert [(one["limit"], one.get("_continue"), one["field_selector"]) for one in asked] == [
+            (PAGE_SIZES[REBALANCES], None, "status.state=Proposed"),
+            (PAGE_SIZES[REBALANCES], "from-here", "status.state=Proposed"),
+        ]
+
+    def test_page_that_is_refused_refuses_the_list(self, api: Mock, kinds: OwnKinds) -> None:
+        first = {"items": [topology_body()], "metadata": {"continue": "too-old"}}
+        api.list_cluster_custom_object.side_effect = [
+            first,
+            api_refusal(410, "continue is too old"),
+        ]
+        with pytest.raises(KubernetesError, match="list stormtopologies: continue is too old"):
+            kinds.list(TOPOLOGIES)
 
     @pytest.mark.parametrize("answer", ["<html>sign in first</html>", "", None, [], {}, {"items": 7}])
     def test_listing_that_is_none_is_no_empty_one(self, api: Mock, kinds: OwnKinds, answer: object) -> None:

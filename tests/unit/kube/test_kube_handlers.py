@@ -21,6 +21,7 @@ from storm_operator.kube.handlers import (
     on_topology_event,
 )
 from storm_operator.kube.managed import Managed, Registry
+from storm_operator.kube.rebalances import plan_of
 from storm_operator.kube.runners import IDLE_LIMIT_SECONDS
 
 NOW = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
@@ -245,6 +246,13 @@ class TestKopf:
         assert played.registry.take_deleted_proposals(NIMBUS) == frozenset()
         self.call(played, "rebalance_seen", type="DELETED", body=rebalance("Verified"))
         assert played.registry.take_deleted_proposals(NIMBUS) == frozenset()
+
+    def test_plan_is_kept_until_it_is_over_and_again_once_somebody_asks_for_it(self) -> None:
+        played, kept = Scene(), list[bool]()
+        for body in (rebalance(), rebalance("Verified"), rebalance("Verified", ask="rollback")):
+            self.call(played, "rebalance_seen", type="MODIFIED", body=body)
+            kept.append(plan_of(played.registry.rebalances()[0]) is not None)
+        assert kept == [True, False, True]
 
     def test_deletion_waits(self) -> None:
         leaving = topology_body(deletionTimestamp="2027-01-15T07:59:59Z")

@@ -166,6 +166,18 @@ def test_registry_gives_the_valid_resources_of_a_cluster() -> None:
     assert registry.clusters() == {NIMBUS, "other.streams:6627"}
 
 
+def test_resource_that_comes_to_name_another_cluster_is_of_that_one_alone() -> None:
+    registry = registry_of(topology_body(), topology_body("other"))
+    registry.put_topology(topology_body(spec={"adopt": {}, "nimbus": "other:6627"}))
+    assert [one.key[1] for one in registry.of_cluster(NIMBUS)] == ["other"]
+    assert [one.key[1] for one in registry.of_cluster("other.streams:6627")] == ["words"]
+    registry.put_topology(topology_body(spec={"suspend": "perhaps"}, status={"topologyId": "w-1-1", "nimbus": NIMBUS}))
+    assert registry.of_cluster("other.streams:6627") == ()
+    assert [one.key[1] for one in registry.left_on(NIMBUS)] == ["words"]
+    registry.forget_topology(("streams", "words"), "uid-words")
+    assert registry.left_on(NIMBUS) == ()
+
+
 def test_registry_has_the_last_state_of_each_resource() -> None:
     registry = registry_of(topology_body(generation=1), topology_body(generation=2))
     assert [one.generation for one in registry.topologies()] == [2]
@@ -188,6 +200,17 @@ def test_rebalances_come_oldest_first() -> None:
         registry.put_rebalance(rebalance(of=plan_named(name)))
     names = [body["metadata"]["name"] for body in registry.rebalances()]
     assert names == ["p-20260101-1", "p-20270115-1", "p-20270115-2"]
+
+
+def test_rebalances_of_a_resource_come_oldest_first_and_without_those_of_others() -> None:
+    registry, other = Registry(NIMBUS), managed("other")
+    for name in ("p-2", "p-1"):
+        registry.put_rebalance(rebalance(of=plan_named(name)))
+        registry.put_rebalance(rebalance(of=plan_named(f"{name}-other"), owner=other))
+    assert [body["metadata"]["name"] for body in registry.rebalances_of(managed())] == ["p-1", "p-2"]
+    registry.forget_rebalance(("streams", "p-1-other"))
+    assert [body["metadata"]["name"] for body in registry.rebalances_of(other)] == ["p-2-other"]
+    assert registry.rebalances_of(managed("none")) == ()
 
 
 def test_list_does_not_undo_what_the_watch_told_since() -> None:

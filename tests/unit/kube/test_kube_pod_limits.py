@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from builders import chain_topology, placed, same_demand
-from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, Refused
+from storm_operator.adapters.kube.errors import Conflict, Forbidden, KubernetesError, Refused
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
@@ -324,6 +324,29 @@ class TestRefusal:
         asked = [bool(played.follow(seconds=FIRST_RETRY_SECONDS)) for _ in range(8)]
         assert asked == [True, True, False, True, False, False, False, True]
         assert played.limits.capacities([S1.host]) == {S1.host: 2000.0}
+
+    def test_that_was_no_answer_at_all_is_waited_for_once_a_pass_however_many_pods_there_are(self) -> None:
+        supervisors = tuple(Supervisor(f"s{i}", f"sup-{i}.sup.storm.svc.cluster.local", (6700,)) for i in range(100))
+        played = scene(*(pod(ordinal) for ordinal in range(100)))
+        played.pods.refusal = KubernetesError("resize pod storm/sup-0 to 200m CPU: the Kubernetes API does not answer")
+        played.limits.follow(supervisors, Assignment({}), DEMAND, 0.9, {})
+        played.limits.open_up([supervisor.host for supervisor in supervisors])
+        assert played.pods.resizes == [("sup-0", 200)]
+        assert len(played.limits.problems) == 100
+        assert played.limits.problems["storm", "sup-99"] == (
+            "not resized to 200m CPU, as another was not: resize pod storm/sup-0 to 200m CPU: the Kubernetes API does"
+            " not answer"
+        )
+        assert played.said == [str(played.pods.refusal)]
+        played.pods.refusal = None
+        played.limits.see(("storm",))
+        played.limits.follow(supervisors, Assignment({}), DEMAND, 0.9, {})
+        assert played.pods.resizes[1:] == [(f"sup-{ordinal}", 200) for ordinal in range(1, 100)], "sup-0 a little later"
+
+    def test_by_a_conflict_does_not_stop_the_other_pods(self) -> None:
+        played = scene(pod(0), pod(1))
+        played.pods.refusal = Conflict("resize pod storm/sup-0 to 600m CPU: it was changed meanwhile")
+        assert played.follow() == [("sup-0", 600), ("sup-1", 400)]
 
     def test_of_one_value_does_not_stop_another(self) -> None:
         played = self.refusing()

@@ -30,9 +30,11 @@ from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.model import Topology
 from storm_operator.core.plan_record import AUTO, PlanState
-from storm_operator.kube.managed import Managed
+from storm_operator.kube import publisher as publisher_module
+from storm_operator.kube.managed import Body, Managed
 from storm_operator.kube.publisher import WATCH_PATIENCE_SECONDS, Publisher, decision_for
 from storm_operator.kube.rebalance_status import rebalance_status
+from storm_operator.kube.rebalances import surplus
 from storm_operator.kube.shown_plans import ShownPlans
 from storm_operator.kube.status import FIGURES_SECONDS, LONGEST_MESSAGE
 from storm_operator.kube.topology_views import view_of
@@ -350,6 +352,24 @@ class TestHistory:
         played.publisher.trim_history(managed(), 2)
         played.publisher.trim_history(managed(), 2)
         assert played.kinds.verbs() == ["delete", "delete"]
+
+    def test_of_one_resource_is_trimmed_without_a_look_at_the_plans_of_all_others(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        owners = [managed(f"words-{number}") for number in range(100)]
+        names = [f"p-20270115-08000{minute}" for minute in range(3)]
+        played = Scene(*(rebalance("Verified", of=plan(f"{n}-{o.key[1]}"), owner=o) for o in owners for n in names))
+        looked_at: list[str] = []
+        monkeypatch.setattr(publisher_module, "surplus", lambda bodies, *rest: surplus(counted(bodies), *rest))
+
+        def counted(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
+            looked_at.extend(body["metadata"]["name"] for body in bodies)
+            return bodies
+
+        for owner in owners:
+            played.publisher.trim_history(owner, 2)
+        assert len(looked_at) == 300
+        assert [name for _, name, _ in played.kinds.calls] == [f"streams/{names[0]}-{o.key[1]}" for o in owners]
 
     def test_that_cannot_be_trimmed_ends_no_pass_and_is_tried_again_slowly(self) -> None:
         played = Scene(*(rebalance("Verified", of=plan(f"p-{at}")) for at in range(4)))

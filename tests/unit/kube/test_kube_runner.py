@@ -13,7 +13,7 @@ from unittest.mock import Mock, patch
 
 import pytest
 
-from kube_builders import NIMBUS, NOW_SECONDS, managed, registry_of, topology_body
+from kube_builders import NIMBUS, NOW_SECONDS, managed, plan, rebalance, registry_of, topology_body
 from storm_operator.adapters.errors import NimbusUnreachable, ZooKeeperUnreachable
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import SupervisorPod
@@ -228,22 +228,30 @@ def test_what_kubernetes_refuses_at_the_start_is_told_and_tried_ever_more_slowly
 ) -> None:
     """And it is not done by halves: what was opened for it is closed each time."""
     start = Start(monkeypatch)
-    start.kinds.list.side_effect = Forbidden("list stormrebalances in streams: forbidden")
+    start.kinds.each.side_effect = Forbidden("list stormrebalances in streams: forbidden")
     assert start.rests_after(4) == [10.0, 20.0, 40.0, 80.0]
     assert start.opened.close.call_count == 4
     ready = {one["type"]: one for one in start.kinds.patch_status.call_args.args[3]["conditions"]}["Degraded"]
     assert (ready["status"], ready["reason"]) == ("True", "KubernetesRefused")
     assert "list stormrebalances in streams: forbidden" in ready["message"]
-    start.kinds.list.side_effect = None
-    start.kinds.list.return_value = []
+    start.kinds.each.side_effect = None
+    start.kinds.each.return_value = []
     start.runner.cluster._connect()
     assert start.runner.cluster.assembly is start.opened
     assert start.runner._retry_seconds() == LONGEST_RETRY_SECONDS
 
 
+def test_plans_that_are_over_are_not_kept_whole_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(monkeypatch)
+    start.kinds.each.return_value = iter((rebalance("Verified", of=plan("p-1")), rebalance("Proposed", of=plan("p-2"))))
+    start.runner.cluster._connect()
+    kept = {body["metadata"]["name"]: "plan" in body["spec"] for body in start.runner.cluster.registry.rebalances()}
+    assert kept == {"p-1": False, "p-2": True}
+
+
 def test_topologies_are_submitted_to_whichever_nimbus_of_the_cluster_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
-    start.kinds.list.return_value = []
+    start.kinds.each.return_value = []
     start.runner.cluster._connect()
     assert start.runner.cluster.submitter is not None
     assert start.runner.cluster.submitter.other_nimbuses == ("nimbus2.example.com:6627",)
@@ -251,7 +259,7 @@ def test_topologies_are_submitted_to_whichever_nimbus_of_the_cluster_leads(monke
 
 def test_nimbus_that_is_away_after_a_refusal_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(monkeypatch)
-    start.kinds.list.side_effect = Forbidden("list stormrebalances in streams: forbidden")
+    start.kinds.each.side_effect = Forbidden("list stormrebalances in streams: forbidden")
     start.rests_after(3)
     monkeypatch.setattr(managed_cluster, "discover", Mock(side_effect=NimbusUnreachable("away")))
     assert start.rests_after(2) == [LONGEST_RETRY_SECONDS] * 2
@@ -351,7 +359,7 @@ def test_going_on_with_a_plan_at_the_start_opens_the_pods_that_it_moves_executor
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     start = Start(monkeypatch)
-    start.kinds.list.return_value = []
+    start.kinds.each.return_value = []
     pod = SupervisorPod("streams", "sup-0", "sup", "sup", True, 300.0, 300.0, 2000.0)
     start.pods.supervisors.return_value = (pod,)
     start.opened.storm.supervisor_ids.return_value = {"sup-0.sup.streams.svc.cluster.local": "s0"}
@@ -365,7 +373,7 @@ def test_parts_know_when_the_loop_is_to_end(monkeypatch: pytest.MonkeyPatch) -> 
     start, stop = Start(monkeypatch), threading.Event()
     assembled = Mock(return_value=start.opened)
     monkeypatch.setattr(managed_cluster, "assemble", assembled)
-    start.kinds.list.return_value = []
+    start.kinds.each.return_value = []
     start.opened.lifecycle.return_value = Mock(repairs={})
     told: list[bool] = []
 

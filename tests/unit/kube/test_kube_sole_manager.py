@@ -55,7 +55,7 @@ class Loop:
 
     def __init__(self, nimbus: str) -> None:
         self.kinds, self.events, self.opened = Mock(), Mock(), Mock()
-        self.kinds.list.return_value = []
+        self.kinds.each.return_value = []
         self.opened.lifecycle.side_effect = lambda *_: Mock(repairs={})
         self.opened.storm.supervisor_ids.return_value = {}
         pods = Mock(supervisors=Mock(return_value=()))

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 from thriftpy2.utils import serialize
 
-from large_plan import all_moved
+from large_plan import all_moved, settling
+from storm_operator.adapters import plan_store
 from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.nimbus.connection import storm_thrift
 from storm_operator.adapters.plan_store import PlanStore
-from storm_operator.adapters.storm_cluster import PlanJournal
+from storm_operator.adapters.storm_cluster import SPARE_BYTES, SPARE_BYTES_PER_EXECUTOR, PlanJournal
 from storm_operator.adapters.zookeeper import LARGEST_NODE_BYTES
 from storm_operator.core.decision import Plan, Prediction
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
+from storm_operator.core.packed_json import encode
 from storm_operator.core.plan_json import record_to_json
 from storm_operator.cpu_limits import CpuLimits
+
+
+def spare_bytes(executors: int) -> int:
+    return SPARE_BYTES + executors * SPARE_BYTES_PER_EXECUTOR
+
 
 ROOT = "/storm/storm-operator"
 NOTHING = Prediction(0.0, 0.0, 0.0, 0, 0.0)
@@ -133,12 +141,45 @@ def test_all_that_is_kept_of_ten_thousand_executors_that_move_fits_into_zookeepe
     record = all_moved(10_000)
     nodes = Dictionary()
     store = PlanStore(nodes)
-    PlanJournal(store).save(record)
-    assert PlanJournal(store).load() == record
+    for step in (record, settling(record)):
+        PlanJournal(store).save(step)
+        assert PlanJournal(store).load() == step
     for topology_id in record.plan.topology_ids:
         store.write_plan(topology_id, record.plan)
         store.write_cpu_limits(topology_id, record.plan.id, record.plan.cpu_limits_millicores)
         assert store.read_cpu_limits(topology_id)
+
+
+def test_record_of_a_plan_grows_by_less_than_is_spared_for_it() -> None:
+    applying = all_moved(2_000)
+    unseen = replace(applying, failures_before={})
+    first, grown, unseen_first, unseen_grown = (
+        len(encode(record_to_json(record))) for record in (applying, settling(applying), unseen, settling(unseen))
+    )
+    assert grown < 1.02 * first, "counters of places that executors have left are not kept"
+    assert unseen_grown - unseen_first < spare_bytes(2_000)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_plan_whose_record_may_become_too_large_is_refused_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch, missing: int
+) -> None:
+    """In force it could neither be verified nor taken back any more."""
+    record, nodes = all_moved(1_500), Dictionary()
+    journal = PlanJournal(PlanStore(nodes))
+    most = len(encode(record_to_json(record))) + spare_bytes(1_500) - missing
+    monkeypatch.setattr(plan_store, "LARGEST_NODE_BYTES", most)
+    if not missing:
+        journal.save(record)
+        return
+    words = (
+        rf"journal would be {most + 1} bytes before the plan is over; .* at most {most}: these are too many executors"
+    )
+    with pytest.raises(MalformedDocument, match=words):
+        journal.save(record)
+    assert nodes.content == {}
+    for step in (settling(record), replace(record, rollback_of="p-bad"), replace(record, in_force_at_seconds=1.0)):
+        journal.save(step)  # too late, or better begun than refused
 
 
 def test_one_topology_of_ten_thousand_executors_has_documents_that_zookeeper_holds() -> None:
@@ -153,7 +194,7 @@ def test_one_topology_of_ten_thousand_executors_has_documents_that_zookeeper_hol
 
 
 def test_a_journal_of_an_earlier_version_is_read_however_long_it_is() -> None:
-    record = all_moved(1_000)
+    record = all_moved(900)
     nodes = Dictionary()
     nodes.put(f"{ROOT}/journal", json.dumps(record_to_json(record)).encode())
     assert PlanJournal(PlanStore(nodes)).load() == record

@@ -10,7 +10,7 @@ from typing import Any
 from storm_operator.adapters.resources import InvalidResource, parse_topology
 from storm_operator.core.model import name_of_topology
 from storm_operator.core.nimbus_name import nimbus_name
-from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.topology_spec import PAUSED_ANNOTATION, TopologySpec
 
 Body = Mapping[str, Any]
 Key = tuple[str, str]
@@ -18,8 +18,6 @@ Key = tuple[str, str]
 
 Wishes = frozenset[tuple[str, int, bool]]
 """Of each resource its uid, its generation, and whether it is paused: all that its owner can want."""
-
-PAUSED_ANNOTATION = "storm-operator.dev/paused"
 
 NAME_TAKEN = "NameTaken"
 """Reason of the conditions of a resource whose topology belongs to another."""

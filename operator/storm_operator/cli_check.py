@@ -18,6 +18,7 @@ from storm_operator.adapters.resources import (
     topology_files,
 )
 from storm_operator.cli_output import written_out
+from storm_operator.core.topology_spec import PAUSED_ANNOTATION
 
 EXIT_BAD_INPUT = 2
 OTHER_KIND = "StormRebalance"
@@ -100,4 +101,5 @@ def _check_document(path: Path, document: object, names: set[tuple[str | None, s
     if (spec.nimbus, spec.name) in names:
         return Checked(path, f"{spec.name} is described twice in this file; describe each topology once")
     names.add((spec.nimbus, spec.name))
-    return Checked(path, f"{spec.name} is right", is_right=True)
+    paused = f"; it is paused by the annotation {PAUSED_ANNOTATION}, and left as it is" if spec.is_paused else ""
+    return Checked(path, f"{spec.name} is right{paused}", is_right=True)

@@ -10,6 +10,7 @@ from typing import Protocol
 from storm_operator.adapters.errors import AdapterError
 from storm_operator.core.backoff import Retry, may_try, put_off
 from storm_operator.core.lifecycle import (
+    SUBMITTED_BY_OTHERS,
     Action,
     Kill,
     Resume,
@@ -18,6 +19,7 @@ from storm_operator.core.lifecycle import (
     Suspend,
     Wait,
     by_name,
+    is_of_others,
     next_action,
 )
 from storm_operator.core.topology_spec import TopologySpec
@@ -186,11 +188,15 @@ class LifecycleManager:
         if running is None:
             is_withdrawn = known == NEVER_SUBMITTED or self.submitter.withdraw(spec)
             return NEVER_SUBMITTED if is_withdrawn else BEING_WITHDRAWN
+        whose = SUBMITTED_BY_OTHERS if is_of_others(spec, running) else ""
+        if whose:
+            self._say_once(spec.name, f"{spec.name}: {whose}")
         was_inactive = known is not None and (known.stage, known.topology_id) == (Stage.SUSPENDED, running.id)
         # Whether one that is being rebalanced is suspended shows once that is done: until then it is as it was.
         if running.is_inactive or (running.is_being_rebalanced and was_inactive):
-            return Progress(Stage.SUSPENDED, "its spouts are deactivated", running.id)
-        return Progress(Stage.RUNNING, "", running.id)
+            words = "its spouts are deactivated"
+            return Progress(Stage.SUSPENDED, f"{words}; {whose}" if whose else words, running.id)
+        return Progress(Stage.RUNNING, whose, running.id)
 
     def _note_drift(self, name: str, action: Action | None, running: RunningTopology | None) -> None:
         """Compare what is found with what the last step left."""

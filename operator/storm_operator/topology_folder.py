@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from storm_operator.adapters.resources import SUFFIXES, InvalidResource, UnreadableResource, read_topology_file
-from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.topology_spec import PAUSED_ANNOTATION, TopologySpec
 from storm_operator.said_once import SaidOnce
 
 Say = Callable[[str], None]
@@ -54,7 +54,7 @@ class TopologyFolder:
     said: SaidOnce = field(default_factory=SaidOnce)
 
     def read(self) -> dict[str, TopologySpec]:
-        """The specs by topology name, as of now. Files of a name that another has are refused.
+        """The specs by topology name, as of now. Files of a name that another has are refused, paused ones left out.
 
         Where a file was written a moment ago, it waits for that moment; one that is then another is left for later.
         """
@@ -71,8 +71,8 @@ class TopologyFolder:
         changed = {path for path in sorted(whole) if self._read_if_changed(path)}
         before, self.file_of = self.file_of, files_followed(self.specs_by_file, self.file_of)
         self._say_what_became_of(before, files)
-        for path in sorted(changed & set(before.values()) & set(self.file_of.values())):
-            self.say(f"{self.specs_by_file[path].name}: {path.name} has changed and is followed")
+        for path in sorted(changed & set(self.file_of.values())):
+            self._say_how_it_is_followed(path, is_known=path in before.values())
         return self._followed()
 
     def is_empty(self) -> bool:
@@ -83,7 +83,15 @@ class TopologyFolder:
             return False
 
     def _followed(self) -> dict[str, TopologySpec]:
-        return {name: self.specs_by_file[path] for name, path in self.file_of.items()}
+        specs = {name: self.specs_by_file[path] for name, path in self.file_of.items()}
+        return {name: spec for name, spec in specs.items() if not spec.is_paused}
+
+    def _say_how_it_is_followed(self, path: Path, *, is_known: bool) -> None:
+        spec = self.specs_by_file[path]
+        if spec.is_paused:
+            self.say(f"{spec.name}: paused by the annotation {PAUSED_ANNOTATION} in {path.name}: left as it is")
+        elif is_known:
+            self.say(f"{spec.name}: {path.name} has changed and is followed")
 
     def _say_what_became_of(self, before: Mapping[str, Path], files: AbstractSet[Path]) -> None:
         for name, path in sorted(before.items()):

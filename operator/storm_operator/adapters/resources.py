@@ -24,6 +24,7 @@ from storm_operator.adapters.resource_settings import parallelism_spec, resource
 from storm_operator.adapters.yaml_text import InvalidYaml, SeveralDocuments, yaml_document, yaml_documents
 from storm_operator.core.nimbus_name import with_nimbus_port
 from storm_operator.core.topology_spec import (
+    PAUSED_ANNOTATION,
     AdoptSource,
     ConfigMapKey,
     DeletionPolicy,
@@ -113,7 +114,8 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
     check_schema(wanted, topology_schema())
     filled: dict[str, Any] = with_defaults(wanted, topology_schema())
     spec = filled["spec"]
-    given_name = _object_name(filled.get("metadata", {}))
+    metadata = filled.get("metadata", {})
+    given_name = _object_name(metadata)
     name = spec.get("topologyName") or given_name
     if name is None:
         raise InvalidResource("metadata.name is missing; give the topology's name there or in spec.topologyName")
@@ -135,6 +137,7 @@ def parse_topology(document: object, base_folder: Path | None = None) -> Topolog
         deletion_policy=DeletionPolicy(spec["deletionPolicy"]) if "deletionPolicy" in spec else None,
         rebalance_history_limit=int(spec["rebalanceHistoryLimit"]),
         learned_profile=_config_map_key(spec["learnedProfile"]["configMap"]) if "learnedProfile" in spec else None,
+        is_paused=_is_paused(metadata),
     )
 
 
@@ -156,6 +159,17 @@ def _object_name(metadata: Mapping[str, Any]) -> str | None:
             f"each part, {LONGEST_NAME} characters at most; spec.topologyName may have other characters"
         )
     return name
+
+
+def _is_paused(metadata: Mapping[str, Any]) -> bool:
+    """Annotations are texts, as Kubernetes has it; any but `true` pauses nothing."""
+    annotations = metadata.get("annotations") or {}
+    if not isinstance(annotations, dict):
+        raise InvalidResource(f"metadata.annotations is {annotations!r}: texts by name are right")
+    value = annotations.get(PAUSED_ANNOTATION)
+    if not isinstance(value, str | None):
+        raise InvalidResource(f"metadata.annotations.{PAUSED_ANNOTATION} is {value!r}: 'true' in quotes is right")
+    return value == "true"
 
 
 def _check_config(config: Mapping[str, Any]) -> None:

@@ -36,7 +36,9 @@ def agent(
     zookeeper: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Storm's ZooKeeper, where CPU limits come from.")
     ] = None,
-    zookeeper_root: Annotated[str, typer.Option(help="The operator's node in it.")] = DEFAULT_ZOOKEEPER_ROOT,
+    zookeeper_root: Annotated[
+        str, typer.Option(help="The operator's node in it: storm.zookeeper.root with /storm-operator after it.")
+    ] = DEFAULT_ZOOKEEPER_ROOT,
     peer: Annotated[
         list[str] | None,
         typer.Option(

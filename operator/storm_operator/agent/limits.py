@@ -103,6 +103,7 @@ class LimitsReader:
         self._stopped = threading.Event()
         self._has_answered = False
         self._complained = False
+        self._is_absent = False
         forever = KazooRetry(max_tries=-1, delay=0.5, max_delay=LONGEST_RECONNECT_PAUSE_SECONDS)
         self._client = KazooClient(hosts=hosts, timeout=SESSION_TIMEOUT_SECONDS, connection_retry=forever)
         self._client.add_listener(self._on_state)
@@ -169,9 +170,8 @@ class LimitsReader:
 
     def _read_all(self) -> None:
         """Reads every topology's limits and leaves watches, so that the next change is seen at once."""
-        self._client.ensure_path(self._path)
         documents: dict[str, bytes | None] = {}
-        for topology_id in self._client.get_children(self._path, watch=self._on_watch):
+        for topology_id in self._topology_ids():
             try:
                 documents[topology_id], _ = self._client.get(f"{self._path}/{topology_id}", watch=self._on_watch)
             except NoNodeError:
@@ -182,6 +182,20 @@ class LimitsReader:
         self._limits = {topology_id: self._parse(topology_id, document) for topology_id, document in documents.items()}
         self._documents = documents
         self._on_change()
+
+    def _topology_ids(self) -> list[str]:
+        """Those that have limits. The node is made by who writes them first: one made here would hide a wrong root."""
+        if self._client.exists(self._path, watch=self._on_watch) is not None:
+            self._is_absent = False
+            return list(self._client.get_children(self._path, watch=self._on_watch))
+        if not self._is_absent:
+            self._is_absent = True
+            log.info(
+                "nobody has written CPU limits yet: there is no %s; should there be, --zookeeper-root is not the"
+                " operator's node, Storm's storm.zookeeper.root with /storm-operator after it",
+                self._path,
+            )
+        return []
 
     def _parse(self, topology_id: str, document: bytes | None) -> dict[ExecutorKey, float]:
         """The new limits, or the last good ones when the new are malformed."""

@@ -82,14 +82,14 @@ def _incomplete_places(
 def _supervisor_flows(
     snapshot: ClusterSnapshot, incomplete: Collection[Collection[int]], here: Ints, there: Ints, rates: Floats
 ) -> tuple[SupervisorFlowView, ...]:
-    ids = [supervisor.id for supervisor in snapshot.supervisors]
+    ids, distances = [supervisor.id for supervisor in snapshot.supervisors], snapshot.distances
     sources, targets, sums = _summed(here, there, rates, len(ids) + 1)
     return tuple(
         SupervisorFlowView(
             source,
             target,
             None if any(source in places and target in places for places in incomplete) else rate,
-            snapshot.distances.between_supervisors(ids[source], ids[target]),
+            None if distances.are_assumed else distances.between_supervisors(ids[source], ids[target]),
         )
         for source, target, rate in zip(sources.tolist(), targets.tolist(), sums.tolist(), strict=True)
     )

@@ -107,13 +107,14 @@ class FlowView:
 class SupervisorFlowView:
     """Tuples from one supervisor to another, and the round trip between them, as the planner takes it.
 
-    Tuples are None where a topology that runs on both is not all measured.
+    Tuples are None where a topology that runs on both is not all measured; the round trip where nobody measured any in
+    the cluster (the planner then takes 1 ms).
     """
 
     source: int
     target: int
     tuples_per_second: float | None
-    round_trip_ms: float
+    round_trip_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)

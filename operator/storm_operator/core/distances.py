@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, repeat
 
 import numpy as np
@@ -27,6 +27,7 @@ class Distances:
     `round_trip_ms` is keyed by (supervisor_id, supervisor_id) and symmetric by construction of its maker;
     `loopback_ms` is the network between two workers of one supervisor. Pairs that nobody measured are as far as
     their `places` are, and `default_ms` (the median of those that were measured, or 1.0) where these are unknown.
+    `are_assumed`: nobody measured any, and what is told to people is unknown; decisions take `default_ms` all the same.
     Whatever leaves its worker pays `worker_hop_ms` beside: two workers exchange bytes, not objects, wherever they are.
     """
 
@@ -35,6 +36,7 @@ class Distances:
     default_ms: float = 1.0
     worker_hop_ms: float = MEASURED_WORKER_HOP_MS
     places: NetworkPlaces = NO_PLACES
+    are_assumed: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "round_trip_ms", read_only(self.round_trip_ms))

@@ -93,7 +93,7 @@ def _period(made: Pass, snapshot: ClusterSnapshot, source: str) -> Columns:
         "age_seconds": seen.known_age_seconds,
         "problems": list(seen.problems),
         "pass_seconds": made.pass_seconds,
-        "default_round_trip_ms": snapshot.distances.default_ms,
+        "default_round_trip_ms": None if snapshot.distances.are_assumed else snapshot.distances.default_ms,
         "loopback_round_trip_ms": snapshot.distances.loopback_ms,
     }
     return {name: [value] for name, value in row.items()}

@@ -105,7 +105,10 @@ PERIODS = Table(
         _number("age_seconds", "age of the oldest reading; null where nothing was read of any executor"),
         Column("problems", Kind.TEXTS, "what was not known, for a person"),
         _number("pass_seconds", "how long the pass took, on the operator's own clock"),
-        _number("default_round_trip_ms", "round trip between supervisors where neither probes nor places tell it"),
+        _number(
+            "default_round_trip_ms",
+            "round trip between supervisors where neither probes nor places tell it; null where nobody measured any",
+        ),
         _number("loopback_round_trip_ms", "round trip between two workers of one supervisor"),
     ),
 )

@@ -13,6 +13,11 @@ WORKERS_KEY = "topology.workers"
 FINGERPRINT_KEY = "storm_operator.source.fingerprint"
 """Conf key under which a submitted topology carries the fingerprint of what it was submitted from."""
 
+SUBMITTED_BY_OTHERS = (
+    "somebody else submitted it, so it is managed and not replaced: spec.jar, spec.flux and spec.config take effect"
+    " once it was killed; where spec.deletionPolicy is absent it is left running when this StormTopology is deleted"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RunningTopology:
@@ -111,6 +116,11 @@ def next_action(
     if not spec.suspend and running.is_inactive and (suspended_by_us or not adopted):
         return Resume(spec.name)
     return None
+
+
+def is_of_others(spec: TopologySpec, running: RunningTopology) -> bool:
+    """Whether somebody else submitted what runs in the place of what `spec` would have submitted."""
+    return running.fingerprint is None and not isinstance(spec.source, AdoptSource)
 
 
 def by_name(topologies: tuple[RunningTopology, ...]) -> Mapping[str, RunningTopology]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.latency_histogram import summarize_latency, upper_bound
 from storm_operator.core.load_history import EVERY_EXECUTOR, load_period, with_period
-from storm_operator.core.measured_distances import measured_distances
+from storm_operator.core.measured_distances import measured_distances, problems_of_distances
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
 from storm_operator.core.model import (
     Assignment,
@@ -85,6 +85,7 @@ def build_snapshot(
     for_history = {**complete_loads, **_never_busy(readings, least_shares)}
     period = load_period(view.topologies, for_history, supervisor_cpu, now_seconds, counted_seconds, least_shares)
     histograms = _histograms_by_topology(window)
+    distances = measured_distances(view.supervisors, readings_in)
     problems = (
         *view.problems,
         *window.problems,
@@ -92,6 +93,7 @@ def build_snapshot(
         *_problems_of_executors(view, readings, hosts),
         *problems_of_values(window),
         *traffic_problems,
+        *problems_of_distances(distances, view.supervisors, readings_in),
     )
     return ClusterSnapshot(
         taken_at_seconds=now_seconds,
@@ -101,7 +103,7 @@ def build_snapshot(
         assignment=view.assignment,
         loads={executor: reading.load for executor, reading in readings.items() if reading.load != ExecutorLoad()},
         traffic=TrafficMatrix(rates, (executor for topology in view.topologies for executor in topology.executors)),
-        distances=measured_distances(view.supervisors, readings_in),
+        distances=distances,
         completeness=_completeness(readings, problems, _silent_supervisors(view, readings_in)),
         supervisor_cpu_millicores=supervisor_cpu,
         rates={topology.id: _rates(topology, complete, located, histograms) for topology in view.topologies},

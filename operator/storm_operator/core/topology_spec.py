@@ -110,6 +110,10 @@ class ParallelismSpec:
         object.__setattr__(self, "components", read_only(self.components))
 
 
+PAUSED_ANNOTATION = "storm-operator.dev/paused"
+"""Of a StormTopology's metadata: with `true` its topology is left as it is."""
+
+
 class DeletionPolicy(StrEnum):
     """What becomes of a topology when its StormTopology is deleted."""
 
@@ -123,7 +127,7 @@ class TopologySpec:
 
     `supervisors` is None where their number must not be touched. Of two topologies on a supervisor that is too small
     for both, the one with the higher `priority` gets its CPU first (`served_first`). `deletion_policy` is None where
-    the source decides (see `dies_with_resource`).
+    the source decides (see `dies_with_resource`). One that `is_paused` is not managed for the time being.
     """
 
     name: str
@@ -141,6 +145,7 @@ class TopologySpec:
     deletion_policy: DeletionPolicy | None = None
     rebalance_history_limit: int = 10
     learned_profile: ConfigMapKey | None = None
+    is_paused: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", read_only(self.config))

@@ -10,7 +10,7 @@ from typing import Any
 from storm_operator.adapters.resources import InvalidResource, parse_topology
 from storm_operator.core.model import name_of_topology
 from storm_operator.core.nimbus_name import nimbus_name
-from storm_operator.core.topology_spec import TopologySpec
+from storm_operator.core.topology_spec import PAUSED_ANNOTATION, TopologySpec
 from storm_operator.kube.grouped import ALL, Grouped
 
 Body = Mapping[str, Any]
@@ -19,8 +19,6 @@ Key = tuple[str, str]
 
 Wishes = frozenset[tuple[str, int, bool]]
 """Of each resource its uid, its generation, and whether it is paused: all that its owner can want."""
-
-PAUSED_ANNOTATION = "storm-operator.dev/paused"
 
 MANAGED_ON, LEFT_ON = "managed on", "left on"
 """How a resource belongs to a Storm cluster, see `Registry.of_cluster` and `Registry.left_on`."""

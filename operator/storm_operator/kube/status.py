@@ -37,6 +37,8 @@ NUMBER = re.compile(r"\d+(\.\d+)?")
 
 MEASURED = frozenset({"latency", "throughputTuplesPerSecond", "interSupervisorTuplesPerSecond", "percentOfBest"})
 
+HOLDS = frozenset({"lastHold", "heldResize"})
+
 PHASES = {
     Stage.SUBMITTING: "Submitting",
     Stage.RUNNING: "Running",
@@ -123,9 +125,18 @@ def is_news(old: Body, new: Mapping[str, Any]) -> bool:
 
 def is_due(old: Body, new: Mapping[str, Any], figures_age_seconds: float) -> bool:
     """Whether `new` is to be written now, that many seconds after the figures in `old` were (infinity: never)."""
-    if is_news(without_numbers(old), {k: v for k, v in without_numbers(new).items() if k not in MEASURED}):
+    if is_news(_told_at_once(old), {k: v for k, v in _told_at_once(new).items() if k not in MEASURED}):
         return True
     return figures_age_seconds >= FIGURES_SECONDS and is_news(old, new)
+
+
+def _told_at_once(status: Body) -> dict[str, Any]:
+    """Without numbers in sentences, and without the sentences of holds: while the reason stays, each pass may name
+    another proposal in them."""
+    steady: dict[str, Any] = without_numbers(status)
+    for name in HOLDS & steady.keys():
+        steady[name] = {key: part for key, part in (steady[name] or {}).items() if key != "message"} or None
+    return steady
 
 
 def has_figures(status: Mapping[str, Any]) -> bool:
@@ -303,9 +314,8 @@ def _last_hold(view: TopologyView, old: Body) -> Any:
         return None
     before = old.get("lastHold") or {}
     reason = view.decision.reason.value
-    if before.get("reason") == reason and "since" in before:
-        return {"reason": reason, "message": before.get("message", view.decision.message), "since": before["since"]}
-    return {"reason": reason, "message": view.decision.message, "since": timestamp(view.now_seconds)}
+    since = before.get("since") if before.get("reason") == reason else None
+    return {"reason": reason, "message": view.decision.message, "since": since or timestamp(view.now_seconds)}
 
 
 def _held_resize(view: TopologyView, old: Body) -> Any:
@@ -314,11 +324,12 @@ def _held_resize(view: TopologyView, old: Body) -> Any:
         return None
     before = old.get("heldResize") or {}
     executors = [{"component": name, "executors": count} for name, count in sorted(held.executors.items())]
-    if before.get("reason") == held.hold.reason.value and before.get("executors") == executors and "since" in before:
-        return before  # only the figures of its sentence can be others
+    reason = held.hold.reason.value
+    is_the_same = (before.get("reason"), before.get("executors")) == (reason, executors)
+    since = before.get("since") if is_the_same else None
     return {
         "executors": executors,
-        "reason": held.hold.reason.value,
+        "reason": reason,
         "message": held.message,
-        "since": timestamp(view.now_seconds),
+        "since": since or timestamp(view.now_seconds),
     }

@@ -15,7 +15,7 @@ from eventually import eventually
 from operator_scene import WORD_COUNT, OperatorProcess, PlayedKubelet, Scene, word_count_args
 from storm_by_hand import StormByHand
 from storm_operator.core.model import Assignment
-from storm_operator.kube.managed import PAUSED_ANNOTATION
+from storm_operator.core.topology_spec import PAUSED_ANNOTATION
 from storm_operator.local.paths import repository_root
 
 pytestmark = pytest.mark.functional

@@ -24,6 +24,14 @@ def test_all_examples_are_right() -> None:
     assert f"{EXAMPLES / 'wordcount-flux.yaml'}: wordcount-flux is right" in done.output
 
 
+def test_what_is_paused_is_said_to_be(tmp_path: Path) -> None:
+    paused = BARE.replace("payments}", "payments, annotations: {storm-operator.dev/paused: 'true'}}")
+    (tmp_path / "a.yaml").write_text(paused, encoding="utf-8")
+    done = checked(tmp_path)
+    words = "payments is right; it is paused by the annotation storm-operator.dev/paused, and left as it is"
+    assert (done.exit_code, done.output) == (0, f"{tmp_path / 'a.yaml'}: {words}\n")
+
+
 def test_what_is_wrong_is_named_and_the_others_are_checked_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(RIGHT.replace("spec:", "spec:\n  priorty: 3", 1), encoding="utf-8")
     (tmp_path / "b.yml").write_text(RIGHT, encoding="utf-8")

@@ -15,6 +15,7 @@ from history_scene import record, small_scenario, specs_of
 from kube_builders import NOW_SECONDS, plan, plan_record
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.direct_plan import reverse_plan
+from storm_operator.core.distances import Distances
 from storm_operator.core.history_rows import Columns
 from storm_operator.core.history_tables import FORECASTS, PERIODS, PLANS, SCHEMA_VERSION, TABLES, Table
 from storm_operator.core.plan_record import PlanState
@@ -117,6 +118,18 @@ def test_the_age_of_figures_that_nobody_read_is_unknown(reports: list[PassReport
     recorder.close()
     (period,) = rows(tmp_path, "periods")
     assert (period["missing_executors"], period["age_seconds"]) == (len(executors), None)
+
+
+@pytest.mark.parametrize(("are_assumed", "told"), [(False, 1.0), (True, None)])
+def test_a_round_trip_that_nobody_measured_is_unknown(
+    are_assumed: bool, told: float | None, reports: list[PassReport], tmp_path: Path
+) -> None:
+    seen = replace(snapshot_of(reports[-1]), distances=Distances({}, are_assumed=are_assumed))
+    recorder = Recorder(HistoryStore.at(str(tmp_path), "blue", "r1"), print)
+    recorder.on_pass(replace(reports[-1], snapshot=seen))
+    recorder.close()
+    (period,) = rows(tmp_path, "periods")
+    assert period["default_round_trip_ms"] == told
 
 
 class SlowStore(HistoryStore):

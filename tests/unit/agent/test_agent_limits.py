@@ -57,6 +57,8 @@ class SilentZooKeeper:
     def __init__(self, **_: Any) -> None:
         self.answers = False
         self.looks = self.asked = 0
+        self.has_node = True
+        self.watches: list[Callable[[object], None]] = []
 
     @property
     def connected(self) -> bool:
@@ -74,7 +76,9 @@ class SilentZooKeeper:
         self.asked += 1
         return []
 
-    def ensure_path(self, path: str) -> None: ...
+    def exists(self, path: str, watch: Callable[[object], None]) -> object:
+        self.watches.append(watch)
+        return object() if self.has_node else None
 
     def start_async(self) -> None: ...
 
@@ -107,5 +111,30 @@ def test_zookeeper_that_never_answers_is_said_once_and_so_is_its_first_answer(
         eventually(lambda: len(caplog.records) > 3, "both are said")
         assert "keeping the CPU limits last known" in caplog.messages[2]
         assert caplog.messages[3:] == [f"ZooKeeper {HOSTS} answers: following its CPU limits"]
+    finally:
+        reader.stop()
+
+
+def test_node_that_nobody_has_made_yet_is_said_once_and_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is not made by who only reads it: under a wrong root nobody else would ever look there."""
+    caplog.set_level(logging.INFO)
+    client = SilentZooKeeper()
+    client.has_node = False
+    monkeypatch.setattr(limits, "KazooClient", lambda **_: client)
+    monkeypatch.setattr(limits, "RESYNC_SECONDS", 0.02)
+    reader = LimitsReader(HOSTS, "/blue/storm-operator", lambda: None)
+    reader.start()
+    try:
+        client.answer(True)
+        eventually(lambda: len(client.watches) > 3, "it looks again and again")
+        (words,) = caplog.messages
+        assert "there is no /blue/storm-operator/cpu-limits" in words
+        assert "--zookeeper-root" in words
+        assert client.asked == 0
+        client.has_node = True
+        client.watches[-1](None)
+        eventually(lambda: client.asked > 0, "limits are read")
     finally:
         reader.stop()

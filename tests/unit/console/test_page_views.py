@@ -16,6 +16,7 @@ from storm_operator.console.pass_view import NOTHING_SEEN, Given, view_of_pass, 
 from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
 from storm_operator.console.views import TrafficView
 from storm_operator.console.watcher import KEPT_PLANS
+from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, ExecutorLoad
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Mode
@@ -68,6 +69,15 @@ def test_traffic_is_told_by_level_and_adds_up() -> None:
     assert sum(flow.tuples_per_second or 0.0 for flow in traffic.supervisor_flows) == pytest.approx(crossing)
     assert sum(flow.tuples_per_second for flow in traffic.executor_flows) == pytest.approx(total)
     assert {flow.round_trip_ms for flow in traffic.supervisor_flows} == {4.0}
+
+
+def test_a_round_trip_that_nobody_measured_is_unknown_and_not_what_the_planner_takes() -> None:
+    guessed = replace(PICTURE, distances=Distances({}, are_assumed=True))
+    flows = view_of_snapshot(guessed, Given()).traffic.supervisor_flows
+    assert {flow.round_trip_ms for flow in flows} == {None}
+    assert sum(flow.tuples_per_second or 0.0 for flow in flows) > 0.0
+    told = replace(PICTURE, distances=Distances({}, default_ms=3.0))
+    assert {flow.round_trip_ms for flow in view_of_snapshot(told, Given()).traffic.supervisor_flows} == {3.0}
 
 
 def levels_of(traffic: TrafficView) -> dict[str, float]:

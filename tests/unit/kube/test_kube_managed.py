@@ -9,8 +9,9 @@ import pytest
 
 from kube_builders import NIMBUS, NOW, managed, rebalance, registry_of, topology_body
 from kube_builders import plan as plan_named
+from storm_operator.core.topology_spec import PAUSED_ANNOTATION
 from storm_operator.kube import managed as module
-from storm_operator.kube.managed import PAUSED_ANNOTATION, Managed, Registry, managed_from, rightful
+from storm_operator.kube.managed import Managed, Registry, managed_from, rightful
 
 
 def test_valid_resource_has_a_spec_and_the_default_nimbus() -> None:

@@ -23,11 +23,12 @@ from storm_operator.console.documents import unsqueezed
 from storm_operator.console.messages import Request
 from storm_operator.core.backoff import put_off
 from storm_operator.core.lifecycle import RunningTopology
+from storm_operator.core.topology_spec import PAUSED_ANNOTATION
 from storm_operator.kube import managed_cluster
 from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import RunnerSettings, remind
-from storm_operator.kube.managed import PAUSED_ANNOTATION, Registry, Unanswered, rightful
+from storm_operator.kube.managed import Registry, Unanswered, rightful
 from storm_operator.kube.managed_cluster import FOLLOW_UP_SECONDS, ManagedCluster
 from storm_operator.kube.owners import Owners
 from storm_operator.kube.page import KubePage

@@ -408,6 +408,17 @@ class TestLastPlanAndHold:
         other = view(managed=before, now_seconds=LATER_SECONDS, decision=Hold(HoldReason.COOL_DOWN, "40 s old"))
         assert status_of(other)["lastHold"] == {"reason": "CoolDown", "message": "40 s old", "since": LATER}
 
+    def test_hold_is_told_as_it_is_now_and_written_for_its_words_alone_once_a_minute(self) -> None:
+        first = status_of(view(decision=Hold(HoldReason.GAIN_TOO_SMALL, "the proposal (count 3 to s1) saves 1%")))
+        now = "the proposal (split 2 to s2) saves 9%"
+        later = status_of(
+            view(managed=with_status(first), now_seconds=LATER_SECONDS, decision=Hold(HoldReason.GAIN_TOO_SMALL, now))
+        )
+        assert later["lastHold"] == {"reason": "GainTooSmall", "message": now, "since": NOW}
+        assert (is_due(first, later, 59.0), is_due(first, later, 60.0)) == (False, True)
+        other = status_of(view(managed=with_status(first), decision=Hold(HoldReason.COOL_DOWN, now)))
+        assert is_due(first, other, 0.0), "another reason is told at once"
+
     def test_hold_goes_when_something_is_done(self) -> None:
         assert status_of(view(managed=with_status(status_of(view())), decision=plan()))["lastHold"] is None
 
@@ -425,7 +436,9 @@ class TestLastPlanAndHold:
         }
         before = with_status(first)
         later = {"managed": before, "now_seconds": LATER_SECONDS}
-        assert not is_news(first, status_of(view(**later, held_resize=held(4, 8)))), "only the minutes differ"
+        fewer = status_of(view(**later, held_resize=held(4, 8)))
+        assert (fewer["heldResize"]["message"][-12:], fewer["heldResize"]["since"]) == ("in 8 minutes", NOW)
+        assert not is_due(first, fewer, 59.0), "only the minutes differ"
         assert status_of(view(**later, held_resize=held(5, 8)))["heldResize"]["since"] == LATER
         cooling = HeldResize({"count": 4}, Hold(HoldReason.COOL_DOWN, "the last change is 5 s old"))
         another = status_of(view(**later, held_resize=cooling))["heldResize"]
@@ -532,9 +545,10 @@ class TestNews:
     )
     def test_figures_in_the_words_of_a_hold_are_none(self, reason: HoldReason) -> None:
         first = status_of(view(decision=Hold(reason, "17 s old, cost 900 -> 880")))
-        later = view(managed=with_status(first), decision=Hold(reason, "27 s old, cost 905 -> 883"))
-        assert not is_news(first, status_of(later))
-        assert reason.value in status_of(later)["message"]
+        later = status_of(view(managed=with_status(first), decision=Hold(reason, "27 s old, cost 905 -> 883")))
+        assert not is_news(first, {name: value for name, value in later.items() if name != "lastHold"})
+        assert (is_due(first, later, 59.0), is_due(first, later, 60.0)) == (False, True)
+        assert reason.value in later["message"]
 
 
 class TestDue:

@@ -99,6 +99,35 @@ def test_a_status_of_another_version_does_not_matter() -> None:
     assert parse_topology(body).source == AdoptSource()
 
 
+@pytest.mark.parametrize(
+    ("annotations", "is_paused"),
+    [
+        ({"storm-operator.dev/paused": "true"}, True),
+        ({"storm-operator.dev/paused": "false", "note": 3}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
+def test_a_pause_is_an_annotation_that_says_true(annotations: object, is_paused: bool) -> None:
+    body = document({"adopt": {}})
+    body["metadata"] = {"name": "words", "annotations": annotations}
+    assert parse_topology(body).is_paused is is_paused
+
+
+@pytest.mark.parametrize(
+    ("annotations", "words"),
+    [
+        ({"storm-operator.dev/paused": True}, r"storm-operator\.dev/paused is True: 'true' in quotes is right"),
+        (["storm-operator.dev/paused"], r"metadata\.annotations is \['storm"),
+    ],
+)
+def test_a_pause_that_kubernetes_would_refuse_is_refused(annotations: object, words: str) -> None:
+    body = document({"adopt": {}})
+    body["metadata"] = {"name": "words", "annotations": annotations}
+    with pytest.raises(InvalidResource, match=words):
+        parse_topology(body)
+
+
 def test_yaml_that_is_none_names_the_file(tmp_path: Path) -> None:
     file = tmp_path / "broken.yaml"
     file.write_text("a: [1, 2")

@@ -394,6 +394,30 @@ def test_nobody_measured_distances(scrapes: Scrapes) -> None:
     assert (dict(distances.round_trip_ms), distances.default_ms) == ({}, 1.0)
 
 
+def test_agents_that_know_of_no_other_are_a_problem(scrapes: Scrapes) -> None:
+    for host in (HOST1, HOST2):
+        scrapes.add("storm_agent_uptime_seconds", 300.0, 310.0, supervisor=host)
+    seen = build(scrapes)
+    assert seen.completeness.problems == (
+        "no agent measures its way to another: supervisors are taken to be 1 ms apart, and to answer always; give each"
+        " agent the others as --peer HOST=ADDRESS:PORT, HOST being their storm.local.hostname",
+    )
+    assert seen.completeness.ratio == 1.0, "it holds up nothing"
+    assert seen.distances.are_assumed
+    scrapes.add("storm_supervisor_round_trip_seconds", 0.003, supervisor=HOST1, peer="another-name")
+    assert build(scrapes).distances.are_assumed
+    scrapes.add("storm_supervisor_round_trip_seconds", 0.003, supervisor=HOST1, peer=HOST2)
+    assert build(scrapes).completeness.problems == ()
+
+
+@pytest.mark.parametrize("machines", [MACHINES, MACHINES[:1]], ids=["one has just begun", "there is one alone"])
+def test_agents_that_cannot_know_another_yet_are_none(scrapes: Scrapes, machines: tuple[Supervisor, ...]) -> None:
+    scrapes.add("storm_agent_uptime_seconds", 300.0, 310.0, supervisor=HOST1)
+    scrapes.add("storm_agent_uptime_seconds", 1.0, 11.0, supervisor=HOST2)
+    problems = build(scrapes, replace(VIEW, supervisors=machines)).completeness.problems
+    assert not any("--peer" in problem for problem in problems)
+
+
 def test_latency_and_rates_of_a_topology(scrapes: Scrapes) -> None:
     histogram = {"supervisor": HOST1, "topology_id": "words", "component": "spout", "executor": SPOUT.label}
     for bound, count in (("0.001", 0.0), ("0.002", 50.0), ("0.004", 100.0), ("+Inf", 100.0)):

@@ -12,7 +12,7 @@ import pytest
 
 from storm_operator.adapters.errors import SubmissionError
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
-from storm_operator.core.lifecycle import RunningTopology
+from storm_operator.core.lifecycle import SUBMITTED_BY_OTHERS, RunningTopology
 from storm_operator.core.topology_spec import AdoptSource, FluxSource, JarSource, TopologySpec
 from storm_operator.jvm_submitter import JvmSubmitter, source_fingerprint
 from storm_operator.lifecycle_manager import BEING_WITHDRAWN, NEVER_SUBMITTED, LifecycleManager, Progress, Stage
@@ -302,7 +302,7 @@ class TestDrift:
         assert storm.calls == ["deactivate words-1", "activate words-1"]
 
     def test_topology_that_is_rebalanced_when_it_is_first_seen_runs(self) -> None:
-        _, _, manager = self.steps(self.JAR, REBALANCED)
+        _, _, manager = self.steps(self.JAR, replace(REBALANCED, fingerprint="abc"))
         assert manager.progress["words"] == Progress(Stage.RUNNING, "", "words-1")
 
     def test_topology_whose_spouts_a_plan_paused_is_left_alone(self) -> None:
@@ -313,6 +313,35 @@ class TestDrift:
         manager.step({"words": self.JAR}, 1.0, being_moved=("words-1",))
         assert (manager.repairs, storm.calls) == ({}, [])
         assert manager.progress["words"].topology_id == "words-1"
+
+
+class TestSubmittedByOthers:
+    """Under the name of a topology with a jar: managed, and not replaced."""
+
+    def test_is_told_once_and_stays_to_be_read(self) -> None:
+        said: list[str] = []
+        storm, spec = FakeStorm([RUNNING]), TopologySpec("words", JarSource("words.jar", "a.B"))
+        manager = LifecycleManager(storm, FakeSubmitter(), said.append)
+        for now in (0.0, 1.0):
+            manager.step({"words": spec}, now)
+            assert manager.progress["words"] == Progress(Stage.RUNNING, SUBMITTED_BY_OTHERS, "words-1")
+        manager.step({"words": replace(spec, suspend=True)}, 2.0)
+        storm.topologies = [INACTIVE]
+        manager.step({"words": replace(spec, suspend=True)}, 3.0)
+        assert manager.progress["words"].message == f"its spouts are deactivated; {SUBMITTED_BY_OTHERS}"
+        assert said == [f"words: {SUBMITTED_BY_OTHERS}", "words: suspended"]
+
+    @pytest.mark.parametrize(
+        ("source", "fingerprint"),
+        [(AdoptSource(), None), (JarSource("words.jar", "a.B"), "abc")],
+        ids=["adopted", "ours"],
+    )
+    def test_is_said_of_no_other(self, source: AdoptSource | JarSource, fingerprint: str | None) -> None:
+        said: list[str] = []
+        storm = FakeStorm([replace(RUNNING, fingerprint=fingerprint)])
+        manager = LifecycleManager(storm, FakeSubmitter(), said.append)
+        manager.step({"words": TopologySpec("words", source)}, 0.0)
+        assert (manager.progress["words"], said) == (Progress(Stage.RUNNING, "", "words-1"), [])
 
 
 class TestEarlierLife:

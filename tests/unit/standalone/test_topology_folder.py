@@ -115,6 +115,23 @@ def test_files_that_exchange_their_names_are_both_followed_at_once(tmp_path: Pat
     assert not [sentence for sentence in said if "ignored" in sentence]
 
 
+def test_topology_that_its_file_pauses_is_left_as_it_is_until_it_no_longer_does(tmp_path: Path) -> None:
+    said: list[str] = []
+    folder = TopologyFolder(tmp_path, said.append)
+    good = GOOD.format(name="words", policy="liu")
+    paused = good.replace("{name: words}", "{name: words, annotations: {storm-operator.dev/paused: 'true'}}")
+    write(tmp_path / "words.yaml", paused, at=1)
+    write(tmp_path / "words.yml", good, at=1)
+    assert folder.read() == folder.read() == {}, "and no other file has its name meanwhile"
+    told = "words: paused by the annotation storm-operator.dev/paused in words.yaml: left as it is"
+    assert said.count(told) == 1
+    write(tmp_path / "words.yaml", good, at=2)
+    assert set(folder.read()) == {"words"}
+    write(tmp_path / "words.yaml", paused, at=3)
+    assert folder.read() == {}
+    assert said[-2:] == ["words: words.yaml has changed and is followed", told]
+
+
 def test_renamed_file_goes_on_to_be_followed_and_so_it_is_said(tmp_path: Path) -> None:
     said: list[str] = []
     folder = TopologyFolder(tmp_path, said.append)

@@ -1,7 +1,7 @@
 // A laid-out view onto a canvas. What is drawn is the same for the live map and for a plan's before and after.
 
 import { bent, concerns, crossingOf, linesToDraw, supervisorPairs } from "./flows.js";
-import { figure, short } from "./format.js";
+import { short } from "./format.js";
 import { drawGlyph, shareOf } from "./glyph.js";
 import { key } from "./palette.js";
 import { drawShares } from "./shares.js";
@@ -182,7 +182,7 @@ function drawPills(context, { view, layout }, colours, scale, farPills) {
   for (const pair of supervisorPairs(view).slice(0, isNear ? MOST_PILLS : farPills)) {
     const [a, b] = [layout.supervisors[pair.a], layout.supervisors[pair.b]];
     const x = (a.x + b.x + a.wide) / 2, y = (a.y + b.y + a.high) / 2;
-    const words = isNear ? `${short(pair.rate)}/s · ${figure(pair.roundTrip)} ms` : `${short(pair.rate)}/s`;
+    const words = isNear ? `${short(pair.rate)}/s · ${short(pair.roundTrip)} ms` : `${short(pair.rate)}/s`;
     const font = `600 ${(isNear ? 11.5 : 16) * unit}px ${FONT}`;
     context.font = font;
     const wide = context.measureText(words).width + 18 * unit;

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { allTraffic, flowsBetween, LEVELS } from "./flows.js";
-import { figure, percent } from "./format.js";
+import { figure, milliseconds, percent } from "./format.js";
 import { placeOf } from "./tips.js";
 
 export const KINDS = { executor: "flows between executors", worker: "flows between workers", supervisor: "flows between supervisors" };
@@ -22,7 +22,7 @@ export function flowHead() {
 }
 
 function row(cells, flow, total) {
-  const figures = [figure(flow.rate), percent(flow.rate, total), flow.roundTrip === null ? "–" : `${figure(flow.roundTrip)} ms`];
+  const figures = [figure(flow.rate), percent(flow.rate, total), flow.roundTrip === undefined ? "–" : milliseconds(flow.roundTrip)];
   return h("tr", {}, cells.map((cell) => h("td", { class: cell === LEVELS.crossing ? "crossing" : null }, cell)), figures.map((cell) => h("td", { class: "number" }, cell)));
 }
 

@@ -130,7 +130,7 @@ function fromSegment(x, y, ax, ay, bx, by) {
   return Math.hypot(x - ax - along * dx, y - ay - along * dy);
 }
 
-/** All flows between executors, workers or supervisors (`kind`): {source, target, rate, level, roundTrip}, heaviest first. */
+/** All flows between executors, workers or supervisors (`kind`): {source, target, rate, level, roundTrip}, heaviest first; roundTrip is of supervisors alone. */
 export function flowsBetween(view, kind) {
   const workerOf = (at) => (kind === "executor" ? view.executors[at].worker : at);
   const flows = view.traffic[`${kind}_flows`].map((flow) => ({
@@ -138,7 +138,7 @@ export function flowsBetween(view, kind) {
     target: flow.target,
     rate: flow.tuples_per_second,
     level: kind === "supervisor" ? "crossing" : levelOf(view, workerOf(flow.source), workerOf(flow.target)),
-    roundTrip: flow.round_trip_ms ?? null,
+    roundTrip: flow.round_trip_ms,
   }));
   return flows.sort((a, b) => b.rate - a.rate || a.source - b.source || a.target - b.target);
 }

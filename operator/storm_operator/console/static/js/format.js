@@ -8,6 +8,10 @@ export function figure(value) {
   return Math.abs(value) >= 100 ? whole.format(value) : tenths.format(value);
 }
 
+export function milliseconds(value) {
+  return value === null ? figure(value) : `${figure(value)} ms`;
+}
+
 /** 1,234 as 1.2k: for places with little room. */
 export function short(value) {
   if (value === null || value === undefined) return "?";

@@ -1,7 +1,7 @@
 // What there is to say about one supervisor, worker or executor of a view.
 
 import { h, pairs } from "./dom.js";
-import { count, figure, percent } from "./format.js";
+import { count, figure, milliseconds, percent } from "./format.js";
 import { flowsBetween, LEVELS, supervisorsUnmeasured, topologiesUnmeasured } from "./flows.js";
 import { shareOf } from "./glyph.js";
 
@@ -89,7 +89,7 @@ export function tipForLine(view, line) {
   const pair = line.level === "crossing" && view.traffic.supervisor_flows.find((flow) => flow.source === supervisorOf(view, line, line.source) && flow.target === supervisorOf(view, line, line.target));
   return [
     h("b", {}, `Flow ${placeOf(view, kind, line.source)} → ${placeOf(view, kind, line.target)}`),
-    pairs([["tuples", `${figure(line.rate)}/s`], ["level", LEVELS[line.level]], ...(pair ? [["round trip", `${figure(pair.round_trip_ms)} ms`]] : [])]),
+    pairs([["tuples", `${figure(line.rate)}/s`], ["level", LEVELS[line.level]], ...(pair ? [["round trip", milliseconds(pair.round_trip_ms)]] : [])]),
   ];
 }
 

@@ -19,8 +19,9 @@ from storm_operator.agent.limits import LimitsReader
 from storm_operator.agent.machine import Machine
 from storm_operator.agent.options import AgentOptions
 from storm_operator.agent.peers import COORDINATE_PATH, Peers, coordinate_document
-from storm_operator.agent.processes import is_writer_alive
+from storm_operator.agent.processes import is_writer_alive, objection_to_writer
 from storm_operator.agent.snapshot_folder import SnapshotFolder
+from storm_operator.agent.worker_snapshot import WorkerSnapshot
 from storm_operator.core.host_and_port import host_and_port
 
 STEP_SECONDS = 1.0
@@ -44,7 +45,7 @@ class AgentService:
         self._wake = threading.Event()
         self._stopping = False
         self._last_step_seconds = time.monotonic()
-        self._folder = SnapshotFolder(options.metrics_dir, is_writer_alive)
+        self._folder = SnapshotFolder(options.metrics_dir, is_writer_alive, objection=_objection)
         began_at_seconds = time.time()
         machine = Machine(options.cpu_capacity_millicores, began_at_seconds, shares_cgroup=options.shared_cgroup)
         self._switch = EnforcementSwitch(machine, options.host, options.cgroup, options.declined)
@@ -119,6 +120,10 @@ class AgentService:
 
     def _coordinate(self) -> Response:
         return Response(HTTPStatus.OK, "application/json", coordinate_document(self._peers.coordinate()))
+
+
+def _objection(worker: WorkerSnapshot, owner: int) -> str:
+    return objection_to_writer(worker.pid, owner, worker.topology_id, worker.port)
 
 
 def run_agent(options: AgentOptions) -> None:

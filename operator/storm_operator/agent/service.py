@@ -44,6 +44,7 @@ class AgentService:
         self._options = options
         self._wake = threading.Event()
         self._stopping = False
+        self._failure = ""
         self._last_step_seconds = time.monotonic()
         self._folder = SnapshotFolder(options.metrics_dir, is_writer_alive, objection=_objection)
         began_at_seconds = time.time()
@@ -85,7 +86,7 @@ class AgentService:
         """Steps once a second, and when limits change, until `stop`; then frees every thread."""
         try:
             while not self._stopping:
-                self.step()
+                self._try_step()
                 self._wake.wait(STEP_SECONDS)
                 self._wake.clear()
         finally:
@@ -95,6 +96,17 @@ class AgentService:
         limits = self._limits.limits() if self._limits else {}
         self._switch.step(self._folder.threads(), limits, time.monotonic())
         self._last_step_seconds = time.monotonic()
+
+    def _try_step(self) -> None:
+        """One that fails for a reason that nobody thought of leaves limits as they are; to end would free everybody."""
+        try:
+            self.step()
+            self._failure = ""
+        except Exception as error:
+            failure = f"{type(error).__name__}: {error}"
+            if failure != self._failure:
+                log.exception("this step failed, the next one is tried")
+            self._failure = failure
 
     def stop(self) -> None:
         self._stopping = True

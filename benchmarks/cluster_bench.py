@@ -24,6 +24,8 @@ from storm_operator.local.cluster import LocalCluster
 from storm_operator.standalone_command import connection_of
 
 PASS_SECONDS = 3.0
+MEASURED_SECONDS = 120.0
+"""So far back figures of a placement may reach, over many passes."""
 OBSERVE = SchedulingSettings(mode=Mode.OBSERVE, maximum_age_seconds=30.0)
 WORD_COUNT = "dev.stormoperator.workloads.WordCount"
 
@@ -49,7 +51,7 @@ class Bench:
     ) -> Bench:
         """Submit a topology called `name` and wait until all its `executors` (acker included) are placed."""
         specs = {name: TopologySpec(name, JarSource(jar, main_class, ("--name", name, *args)))}
-        bench = cls(cluster, assemble(connection_of(cluster), Recorder()), name, specs)
+        bench = cls(cluster, assemble(connection_of(cluster), Recorder(), MEASURED_SECONDS), name, specs)
         said: list[str] = []
         bench.assembly.lifecycle(said.append).step(specs, time.time())
         eventually(lambda: len(bench.assignment().slot_of) == executors, f"{name} is placed ({said})")

@@ -35,7 +35,6 @@ from storm_operator.lifecycle_manager import LifecycleManager, Submitter
 from storm_operator.loop_ports import NoProfiles, ProfileSource
 
 DEFAULT_AGENT_PORT = 9464
-METRICS_RETENTION_SECONDS = 120.0
 LOCK_ANSWER_SECONDS = 5.0
 
 
@@ -129,7 +128,7 @@ def manager_lock(
 def assemble(
     connection: ClusterConnection,
     listener: Listener,
-    retention_seconds: float = METRICS_RETENTION_SECONDS,
+    retention_seconds: float = 0.0,
     machines: Machines | None = None,
     profiles: ProfileSource | None = None,
     calls: CallBook | None = None,
@@ -138,11 +137,11 @@ def assemble(
 ) -> Assembly:
     """The parts for `connection`. Nothing is asked of any peer yet. ValueError for an address that is none.
 
-    `retention_seconds` is how far back windows of scraped metrics may reach. `machines` None: the CPU of supervisors
-    is what their agents measure, and nobody changes it. `profiles` None: nothing was learned from history. `calls` is
-    where calls to Nimbus, ZooKeeper, and agents or Prometheus are noted; None: nowhere. `confirm` is called before each
-    write to ZooKeeper, and each attempt to have Nimbus change a topology: it raises when another manages the cluster.
-    `is_ending` says whether the operator was told to end.
+    `retention_seconds` is how far back windows of scraped metrics may reach that the loop does not ask for. `machines`
+    None: the CPU of supervisors is what their agents measure, and nobody changes it. `profiles` None: nothing was
+    learned from history. `calls` is where calls to Nimbus, ZooKeeper, and agents or Prometheus are noted; None:
+    nowhere. `confirm` is called before each write to ZooKeeper, and each attempt to have Nimbus change a topology: it
+    raises when another manages the cluster. `is_ending` says whether the operator was told to end.
     """
     book = calls or NoBook()
     client = NimbusClient(

@@ -31,6 +31,9 @@ FORGET_SECONDS = 3600.0
 """A worker that restarts, or comes back after a plan, goes on counting. Each submission of a topology brings series of
 its own: kept for a day, those of somebody who submits again and again fill the agent's memory."""
 FORGET_EVERY_SECONDS = 600.0
+MOST_REMEMBERED = 500_000
+"""Series that may be remembered, at some 300 bytes each, beside those of workers that are there: one that calls its
+components anew each second would fill the agent's memory within the hour."""
 TRAFFIC = "storm_traffic_tuples_total"
 
 
@@ -119,8 +122,9 @@ class AgentExporter:
         return families
 
     def _forget_what_left(self, now_seconds: float) -> None:
-        if now_seconds - self._forgot_at_seconds >= FORGET_EVERY_SECONDS:
-            self._ledger.forget_unseen_since(now_seconds - FORGET_SECONDS)
+        is_full = len(self._ledger) > MOST_REMEMBERED
+        if is_full or now_seconds - self._forgot_at_seconds >= FORGET_EVERY_SECONDS:
+            self._ledger.forget_unseen_since(now_seconds - (0.0 if is_full else FORGET_SECONDS))
             self._folding.forget_unless(lambda pair: pair in self._ledger)
             self._forgot_at_seconds = now_seconds
 

@@ -46,38 +46,42 @@ class SeriesNames:
 
 
 class Families:
-    """One scrape's worth of metrics, all with the label `supervisor`."""
+    """One scrape's worth of metrics, all with the label `supervisor`.
+
+    Each series has one line, that of its last value: a task may for a moment be in two workers, and the count that goes
+    over both is the later one.
+    """
 
     def __init__(self, names: SeriesNames) -> None:
         self._names = names
-        self._lines: dict[str, list[str]] = {metric.name: [] for metric in AGENT_METRICS}
+        self._values: dict[str, dict[str, float]] = {metric.name: {} for metric in AGENT_METRICS}
 
     def add(self, name: str, labels: Labels, value: float | None) -> None:
         """Adds the value of a counter or gauge; None, which is unknown, adds nothing."""
         if value is not None:
-            self._lines[name].append(f"{self._names.of(name, labels)}{value!r}\n")
+            self._values[name][self._names.of(name, labels)] = value
 
     def add_all(self, name: str, values: Iterable[tuple[Labels, float]]) -> None:
         """As `add`, for thousands of series of one metric."""
         known, name_of = self._names.known(name).get, self._names.of
-        self._lines[name] += [f"{known(labels) or name_of(name, labels)}{value!r}\n" for labels, value in values]
+        self._values[name].update((known(labels) or name_of(name, labels), value) for labels, value in values)
 
     def latency(self, labels: Labels, buckets: Iterable[tuple[str, float]], sum_seconds: float) -> None:
         """One histogram of complete latency; `buckets` are (upper bound, cumulative count), the last infinite."""
-        lines, count = self._lines[LATENCY], 0.0
+        values, count = self._values[LATENCY], 0.0
         for bound, count in buckets:
-            lines.append(f"{self._names.of(LATENCY_BUCKET, (*labels, bound))}{count!r}\n")
-        lines.append(f"{self._names.of(LATENCY_COUNT, labels)}{count!r}\n")
-        lines.append(f"{self._names.of(LATENCY_SUM, labels)}{sum_seconds!r}\n")
+            values[self._names.of(LATENCY_BUCKET, (*labels, bound))] = count
+        values[self._names.of(LATENCY_COUNT, labels)] = count
+        values[self._names.of(LATENCY_SUM, labels)] = sum_seconds
 
     def text(self) -> bytes:
         """The whole page; metrics without a series are left out."""
         parts: list[str] = []
         for metric in AGENT_METRICS:
-            if lines := self._lines[metric.name]:
+            if values := self._values[metric.name]:
                 parts.append(f"# HELP {metric.name} {_help_text(metric)}\n# TYPE {metric.name} {metric.kind.value}\n")
-                parts += lines
-        self._names.forget_beyond(sum(map(len, self._lines.values())))
+                parts += [f"{name}{value!r}\n" for name, value in values.items()]
+        self._names.forget_beyond(sum(map(len, self._values.values())))
         return "".join(parts).encode()
 
 

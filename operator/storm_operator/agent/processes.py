@@ -12,9 +12,12 @@ from pathlib import Path
 
 import psutil
 
+from storm_operator.core.short_repr import short_repr
+
 NANOSECONDS = 1e9
 START_TIME_FIELD = 22  # of /proc/PID/stat, counted from 1 as in proc(5)
 CREATE_TIME_TOLERANCE_SECONDS = 1.0  # the kernel tells it in ticks after a boot time rounded to seconds
+STORM_CLASSES = "org.apache.storm."
 LOG_WRITER_CLASS = "org.apache.storm.LogWriter"
 
 DEPARTED_KEPT = 256
@@ -48,6 +51,28 @@ def is_writer_alive(pid: int, written_at_seconds: float) -> bool:
         return process.create_time() <= written_at_seconds + CREATE_TIME_TOLERANCE_SECONDS
     except psutil.Error:
         return False
+
+
+def objection_to_writer(pid: int, owner: int, topology_id: str, port: int) -> str:
+    """Why process `pid` did not write a file of user `owner` as that worker; empty: nothing speaks against it.
+
+    Storm starts a worker's JVM with its topology's id and its port behind the main class. What workers of one user
+    start themselves cannot be told apart.
+    """
+    try:
+        process = psutil.Process(pid)
+        user, words = process.uids().effective, process.cmdline()
+    except psutil.Error:
+        return ""
+    if user != owner:
+        return f"the file is user {owner}'s, and process {pid} user {user}'s"
+    at = max((at for at, word in enumerate(words) if word.startswith(STORM_CLASSES)), default=None)
+    if at is None:
+        return ""
+    main, *arguments = words[at:]
+    if arguments[:1] == [topology_id] and str(port) in arguments[1:]:
+        return ""
+    return f"process {pid} is another's: it runs {main} {short_repr(' '.join(arguments))}"
 
 
 def thread_start_ticks(pid: int, tid: int) -> int | None:

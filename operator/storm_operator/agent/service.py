@@ -19,8 +19,9 @@ from storm_operator.agent.limits import LimitsReader
 from storm_operator.agent.machine import Machine
 from storm_operator.agent.options import AgentOptions
 from storm_operator.agent.peers import COORDINATE_PATH, Peers, coordinate_document
-from storm_operator.agent.processes import is_writer_alive
+from storm_operator.agent.processes import is_writer_alive, objection_to_writer
 from storm_operator.agent.snapshot_folder import SnapshotFolder
+from storm_operator.agent.worker_snapshot import WorkerSnapshot
 from storm_operator.core.host_and_port import host_and_port
 
 STEP_SECONDS = 1.0
@@ -43,8 +44,9 @@ class AgentService:
         self._options = options
         self._wake = threading.Event()
         self._stopping = False
+        self._failure = ""
         self._last_step_seconds = time.monotonic()
-        self._folder = SnapshotFolder(options.metrics_dir, is_writer_alive)
+        self._folder = SnapshotFolder(options.metrics_dir, is_writer_alive, objection=_objection)
         began_at_seconds = time.time()
         machine = Machine(options.cpu_capacity_millicores, began_at_seconds, shares_cgroup=options.shared_cgroup)
         self._switch = EnforcementSwitch(machine, options.host, options.cgroup, options.declined)
@@ -84,7 +86,7 @@ class AgentService:
         """Steps once a second, and when limits change, until `stop`; then frees every thread."""
         try:
             while not self._stopping:
-                self.step()
+                self._try_step()
                 self._wake.wait(STEP_SECONDS)
                 self._wake.clear()
         finally:
@@ -94,6 +96,17 @@ class AgentService:
         limits = self._limits.limits() if self._limits else {}
         self._switch.step(self._folder.threads(), limits, time.monotonic())
         self._last_step_seconds = time.monotonic()
+
+    def _try_step(self) -> None:
+        """One that fails for a reason that nobody thought of leaves limits as they are; to end would free everybody."""
+        try:
+            self.step()
+            self._failure = ""
+        except Exception as error:
+            failure = f"{type(error).__name__}: {error}"
+            if failure != self._failure:
+                log.exception("this step failed, the next one is tried")
+            self._failure = failure
 
     def stop(self) -> None:
         self._stopping = True
@@ -119,6 +132,10 @@ class AgentService:
 
     def _coordinate(self) -> Response:
         return Response(HTTPStatus.OK, "application/json", coordinate_document(self._peers.coordinate()))
+
+
+def _objection(worker: WorkerSnapshot, owner: int) -> str:
+    return objection_to_writer(worker.pid, owner, worker.topology_id, worker.port)
 
 
 def run_agent(options: AgentOptions) -> None:

@@ -5,10 +5,18 @@ Names and labels are those of `metric_contract`. What the worker does not know h
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
 from storm_operator.agent.worker_snapshot import ExecutorReading, LatencyReading, WorkerSnapshot
+
+SERIES_OF_EXECUTOR = 9
+SERIES_BESIDE_BUCKETS = 2
+BYTES_BESIDE_LABELS = 150
+"""Of one series: its name, the names of its labels, its supervisor, its numbers."""
 
 
 class Reading(NamedTuple):
@@ -64,8 +72,11 @@ def gauge_readings(worker: WorkerSnapshot) -> Iterator[Reading]:
 
 def latency_histograms(worker: WorkerSnapshot) -> Iterator[LatencyHistogram]:
     """One histogram per executor that has latencies, summed over its tasks."""
+    task_of = attrgetter("task")
+    by_task = sorted(worker.complete_latency, key=task_of)
     for executor in worker.executors:
-        rows = [row for row in worker.complete_latency if executor.task_start <= row.task <= executor.task_end]
+        first = bisect_left(by_task, executor.task_start, key=task_of)
+        rows = by_task[first : bisect_right(by_task, executor.task_end, lo=first, key=task_of)]
         if not rows:
             continue
         yield LatencyHistogram(
@@ -79,9 +90,28 @@ def _summed_buckets(rows: Sequence[LatencyReading]) -> Iterable[tuple[float, flo
     """A task whose buckets lack a bound counts there what it had at its next lower one."""
     if len(rows) == 1:
         return rows[0].buckets
-    bounds = sorted({bound for row in rows for bound, _ in row.buckets})
-    return [(bound, sum(_count_up_to(row.buckets, bound) for row in rows)) for bound in bounds]
+    within: dict[float, float] = {}
+    for row in rows:
+        below = 0.0
+        for bound, count in row.buckets:
+            within[bound] = within.get(bound, 0.0) + count - below
+            below = count
+    bounds = sorted(within)
+    return zip(bounds, accumulate(within[bound] for bound in bounds), strict=True)
 
 
-def _count_up_to(buckets: tuple[tuple[float, float], ...], bound: float) -> float:
-    return max((count for upper, count in buckets if upper <= bound), default=0.0)
+def page_bytes(worker: WorkerSnapshot) -> int:
+    """About how much of the page the worker's series take, but for those of pairs of tasks, which are bounded."""
+    of_series = BYTES_BESIDE_LABELS + _bytes(worker.topology_id)
+    components = [_bytes(executor.component) for executor in worker.executors]
+    buckets = sum(len(row.buckets) + SERIES_BESIDE_BUCKETS for row in worker.complete_latency)
+    return (
+        sum(SERIES_OF_EXECUTOR * (of_series + component) for component in components)
+        + sum(of_series + _bytes(row.source_component) + _bytes(row.stream) for row in worker.executed_from)
+        + sum(of_series + _bytes(row.stream) for row in worker.transferred)
+        + buckets * (of_series + max(components, default=0))
+    )
+
+
+def _bytes(label: str) -> int:
+    return len(label.encode())

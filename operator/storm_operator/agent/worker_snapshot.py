@@ -9,18 +9,31 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
+
+from storm_operator.agent.snapshot_fields import (
+    LAST_TASK,
+    MOST_COUNTED,
+    Fields,
+    SnapshotError,
+    checked_number,
+    is_label,
+    number,
+    number_or_none,
+    port,
+    process_id,
+    rows,
+    task,
+    text,
+)
+from storm_operator.core.short_repr import short_repr
 
 VERSION = 1
-
-T = TypeVar("T")
-
-
-class SnapshotError(ValueError):
-    """A document that is not a worker snapshot of a version known here; the message names the field."""
+MOST_VALUES = 1_000_000
+"""Numbers, texts, lists and objects in one document; each takes some 60 bytes of the agent's memory while it is read. A
+worker of a thousand executors that sends to 5,000 pairs writes 80,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,94 +117,99 @@ class WorkerSnapshot:
 
 def parse_worker_snapshot(document: bytes) -> WorkerSnapshot:
     """The snapshot in `document` (UTF-8 JSON); SnapshotError when it is malformed or of an unknown version."""
+    values = sum(document.count(mark) for mark in (b",", b"[", b"{"))
+    if values > MOST_VALUES:
+        raise SnapshotError(f"has some {values} values, at most {MOST_VALUES} are read")
     try:
         fields = json.loads(document)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SnapshotError(f"not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise SnapshotError(f"must be a JSON object, not {type(fields).__name__}")
     if fields.get("version") != VERSION:
-        raise SnapshotError(f"version is {fields.get('version')!r}, only {VERSION} is known here")
+        raise SnapshotError(f"version is {short_repr(fields.get('version'))}, only {VERSION} is known here")
     try:
         return _snapshot(fields)
     except SnapshotError as error:
         raise SnapshotError(str(error).removeprefix(".")) from None
 
 
-def _snapshot(fields: dict[str, Any]) -> WorkerSnapshot:
+def _snapshot(fields: Fields) -> WorkerSnapshot:
     return WorkerSnapshot(
-        topology_id=_text(fields, "topology_id"),
-        port=_whole(fields, "port"),
-        pid=_whole(fields, "pid"),
-        started_at_ms=_number(fields, "started_at_ms"),
-        written_at_ms=_number(fields, "written_at_ms"),
-        executors=_rows(fields, "executors", _executor),
-        executed_from=_rows(fields, "executed_from", _executed_from),
-        transferred=_rows(fields, "transferred", _transferred),
+        topology_id=text(fields, "topology_id"),
+        port=port(fields, "port"),
+        pid=process_id(fields, "pid"),
+        started_at_ms=number(fields, "started_at_ms"),
+        written_at_ms=number(fields, "written_at_ms"),
+        executors=rows(fields, "executors", _executor),
+        executed_from=rows(fields, "executed_from", _executed_from),
+        transferred=rows(fields, "transferred", _transferred),
         traffic=_traffic_rows(fields),
-        complete_latency=_rows(fields, "complete_latency", _latency),
+        complete_latency=rows(fields, "complete_latency", _latency),
     )
 
 
-def _executor(row: dict[str, Any]) -> ExecutorReading:
+def _executor(row: Fields) -> ExecutorReading:
     reading = ExecutorReading(
-        task_start=_whole(row, "task_start"),
-        task_end=_whole(row, "task_end"),
-        component=_text(row, "component"),
-        tid=None if row.get("tid") is None else _whole(row, "tid"),
-        executed=_number_or_none(row, "executed"),
-        emitted=_number_or_none(row, "emitted"),
-        acked=_number_or_none(row, "acked"),
-        failed=_number_or_none(row, "failed"),
-        queue_length=_number_or_none(row, "queue_length"),
-        arrival_per_second=_number_or_none(row, "arrival_per_second"),
+        task_start=task(row, "task_start"),
+        task_end=task(row, "task_end"),
+        component=text(row, "component"),
+        tid=None if row.get("tid") is None else process_id(row, "tid"),
+        executed=number_or_none(row, "executed"),
+        emitted=number_or_none(row, "emitted"),
+        acked=number_or_none(row, "acked"),
+        failed=number_or_none(row, "failed"),
+        queue_length=number_or_none(row, "queue_length"),
+        arrival_per_second=number_or_none(row, "arrival_per_second"),
     )
     if reading.task_end < reading.task_start:
         raise SnapshotError(f".task_end is {reading.task_end}, before task_start {reading.task_start}")
     return reading
 
 
-def _executed_from(row: dict[str, Any]) -> ExecutedFrom:
-    return ExecutedFrom(
-        _whole(row, "task"), _text(row, "source_component"), _text(row, "stream"), _number(row, "tuples")
-    )
+def _executed_from(row: Fields) -> ExecutedFrom:
+    return ExecutedFrom(task(row, "task"), text(row, "source_component"), text(row, "stream"), number(row, "tuples"))
 
 
-def _transferred(row: dict[str, Any]) -> Transferred:
-    return Transferred(_whole(row, "task"), _text(row, "stream"), _number(row, "tuples"))
+def _transferred(row: Fields) -> Transferred:
+    return Transferred(task(row, "task"), text(row, "stream"), number(row, "tuples"))
 
 
-def _traffic(row: dict[str, Any]) -> TrafficReading:
+def _traffic(row: Fields) -> TrafficReading:
     return TrafficReading(
-        _whole(row, "source_task"), _text(row, "stream"), _whole(row, "target_task"), _number(row, "tuples")
+        task(row, "source_task"), text(row, "stream"), task(row, "target_task"), number(row, "tuples")
     )
 
 
 _FIELDS_OF_TRAFFIC = itemgetter(*TrafficReading._fields)
 
 
-def _traffic_rows(fields: dict[str, Any]) -> tuple[TrafficReading, ...]:
-    """As `_rows`, but all rows at once, of which there are thousands; where any is odd, one by one to name it."""
+def _traffic_rows(fields: Fields) -> tuple[TrafficReading, ...]:
+    """As `rows`, but all rows at once, of which there are thousands; where any is odd, one by one to name it."""
     try:
-        rows = [TrafficReading(*_FIELDS_OF_TRAFFIC(row)) for row in fields["traffic"]]
-        sources, streams, targets, tuples = zip(*rows, strict=True)
+        readings = [TrafficReading(*_FIELDS_OF_TRAFFIC(row)) for row in fields["traffic"]]
+        sources, streams, targets, tuples = zip(*readings, strict=True)
+        tasks = (*sources, *targets)
         is_usual = (
-            {*map(type, sources), *map(type, targets)} == {int}
+            {*map(type, tasks)} == {int}
+            and min(tasks) >= 0
+            and max(tasks) <= LAST_TASK
             and {*map(type, streams)} == {str}
-            and all(streams)
+            and all(map(is_label, set(streams)))
             and {*map(type, tuples)} <= {int, float}
-            and min(tuples) >= 0.0
-            and sum(tuples) < math.inf
+            and min(tuples) >= 0
+            and max(tuples) <= MOST_COUNTED
+            and not math.isnan(sum(tuples))  # which min and max may pass by
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         is_usual = False
-    return tuple(rows) if is_usual else _rows(fields, "traffic", _traffic)
+    return tuple(readings) if is_usual else rows(fields, "traffic", _traffic)
 
 
-def _latency(row: dict[str, Any]) -> LatencyReading:
+def _latency(row: Fields) -> LatencyReading:
     buckets = row.get("buckets")
     if not isinstance(buckets, list) or not buckets:
-        raise SnapshotError(f".buckets must be a list of [upper bound, count], not {buckets!r}")
+        raise SnapshotError(f".buckets must be a list of [upper bound, count], not {short_repr(buckets)}")
     parsed = tuple(_bucket(bucket) for bucket in buckets)
     bounds = [bound for bound, _ in parsed]
     counts = [count for _, count in parsed]
@@ -199,56 +217,11 @@ def _latency(row: dict[str, Any]) -> LatencyReading:
         raise SnapshotError(".buckets must have rising upper bounds, the last one null (infinity)")
     if counts != sorted(counts):
         raise SnapshotError(".buckets must be cumulative: a count falls")
-    return LatencyReading(_whole(row, "task"), _number(row, "sum_ms"), _number(row, "count"), parsed)
+    return LatencyReading(task(row, "task"), number(row, "sum_ms"), number(row, "count"), parsed)
 
 
 def _bucket(bucket: Any) -> tuple[float, float]:
     if not isinstance(bucket, list) or len(bucket) != 2:
-        raise SnapshotError(f".buckets must be a list of [upper bound, count], not {bucket!r}")
+        raise SnapshotError(f".buckets must be a list of [upper bound, count], not {short_repr(bucket)}")
     bound, count = bucket
-    return (math.inf if bound is None else _checked_number(bound, "buckets"), _checked_number(count, "buckets"))
-
-
-def _rows(fields: dict[str, Any], name: str, parse_row: Callable[[dict[str, Any]], T]) -> tuple[T, ...]:
-    rows = fields.get(name)
-    if not isinstance(rows, list):
-        raise SnapshotError(f"{name} must be a list, not {rows!r}")
-    parsed = []
-    for index, row in enumerate(rows):
-        if not isinstance(row, dict):
-            raise SnapshotError(f"{name}[{index}] must be an object, not {row!r}")
-        try:
-            parsed.append(parse_row(row))
-        except SnapshotError as error:
-            raise SnapshotError(f"{name}[{index}]{error}") from None
-    return tuple(parsed)
-
-
-def _text(fields: dict[str, Any], name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str) or not value:
-        raise SnapshotError(f".{name} must be a non-empty string, not {value!r}")
-    return value
-
-
-def _whole(fields: dict[str, Any], name: str) -> int:
-    value = fields.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise SnapshotError(f".{name} must be a whole number, not {value!r}")
-    return value
-
-
-def _number(fields: dict[str, Any], name: str) -> float:
-    return _checked_number(fields.get(name), name)
-
-
-def _number_or_none(fields: dict[str, Any], name: str) -> float | None:
-    value = fields.get(name)
-    return None if value is None else _checked_number(value, name)
-
-
-def _checked_number(value: Any, name: str) -> float:
-    # json accepts NaN and Infinity, which no counter can be.
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
-        raise SnapshotError(f".{name} must be a number of at least 0, not {value!r}")
-    return float(value)
+    return (math.inf if bound is None else checked_number(bound, "buckets"), checked_number(count, "buckets"))

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_snapshots import executor_document, snapshot_document
+from fake_cgroups import FakeCgroups
 from storm_operator.agent import enforcement_switch
 from storm_operator.agent.cgroups import Bandwidth, CgroupV2, bandwidth_for
 from storm_operator.agent.counter_ledger import CounterLedger
@@ -23,58 +24,6 @@ from storm_operator.agent.machine_cgroup import CgroupError, MachineCgroup
 from storm_operator.agent.worker_snapshot import WorkerSnapshot, parse_worker_snapshot
 
 TOPOLOGY = "wordcount-1-1767268800"
-
-
-class FakeCgroups:
-    """Groups in memory, and what was done to them, in order."""
-
-    mode = "cgroup-v1"
-
-    def __init__(self, *existing: str, ceiling: float | None = None) -> None:
-        self.groups: dict[str, tuple[Bandwidth | None, list[int]]] = {name: (None, []) for name in existing}
-        self.ceiling = ceiling
-        self.deeds: list[str] = []
-        self.fails: dict[str, int] = {}
-        self.waited_seconds: float | None = 0.0
-
-    def _do(self, deed: str, name: str) -> None:
-        if name in self.fails and deed != "remove":
-            raise OSError(self.fails[name], "refused")
-        self.deeds.append(deed)
-
-    def prepare(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def ceiling_millicores(self) -> float | None:
-        return self.ceiling
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(sorted(self.groups))
-
-    def create(self, name: str) -> None:
-        self._do("create", name)
-        self.groups[name] = (None, [])
-
-    def limit(self, name: str, bandwidth: Bandwidth) -> None:
-        self._do("limit", name)
-        self.groups[name] = (bandwidth, self.groups[name][1])
-
-    def add_thread(self, name: str, tid: int) -> None:
-        self._do("add", name)
-        self.groups[name][1].append(tid)
-
-    def keep_only(self, name: str, tid: int) -> None:
-        if name not in self.groups:
-            raise FileNotFoundError(errno.ENOENT, "gone")
-        self.groups[name][1][:] = [tid]
-
-    def throttled_seconds(self, name: str) -> float | None:
-        return self.waited_seconds if name in self.groups else None
-
-    def remove(self, name: str) -> None:
-        self._do("remove", name)
-        self.groups.pop(name, None)
 
 
 def worker(tids: Mapping[int, int | None], port: int = 6700) -> WorkerSnapshot:

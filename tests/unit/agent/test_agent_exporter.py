@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import threading
@@ -59,6 +60,7 @@ class Scraper:
         pair_limit: int = 5_000,
         began_at_seconds: float = 0.0,
         monotonic: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = lambda: 5.0,
     ) -> None:
         report = peers or PeerReport({}, None)
         self._exporter = AgentExporter(
@@ -67,7 +69,7 @@ class Scraper:
             Machine(1500, began_at_seconds),
             NotEnforcing(),
             lambda: report,
-            lambda: 5.0,
+            clock,
             "1.2.3",
             began_at_seconds,
             pair_limit,
@@ -113,6 +115,45 @@ def test_a_worker_that_is_read_beside_its_successor_is_counted_once() -> None:
     shown.show(worker(6701, 20))
     totals.append(scraper.scrape()["storm_traffic_tuples_total"][-1][1])
     assert totals == [1000, 1015, 1020, 1033]
+
+
+def test_a_task_in_two_workers_for_a_moment_has_one_series_of_each_kind() -> None:
+    shown = Shown()
+    margins = {"stream": "default", "tuples": 3}
+
+    def worker(port: int) -> dict[str, Any]:
+        return snapshot_document(
+            pid=port,
+            port=port,
+            executors=[executor_document(2, "spout")],
+            executed_from=[{"task": 2, "source_component": "spout", **margins}],
+            transferred=[{"task": 2, **margins}],
+            complete_latency=[{"task": 2, "sum_ms": 5_000, "count": 3, "buckets": [[1, 1], [None, 3]]}],
+        )
+
+    shown.show(worker(6700), worker(6701))
+    found = Scraper(shown).scrape()
+    assert [value for _, value in found["storm_task_executed_tuples_total"]] == [6.0]
+    assert [value for _, value in found["storm_task_transferred_tuples_total"]] == [6.0]
+    assert [value for _, value in found["storm_complete_latency_seconds_bucket"]] == [2.0, 6.0]
+    for rows in found.values():
+        labels = [tuple(sorted(labels.items())) for labels, _ in rows]
+        assert len(set(labels)) == len(labels)
+
+
+def test_components_that_are_called_anew_each_time_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storm_operator.agent.exporter.MOST_REMEMBERED", 100)
+    shown = Shown()
+    scraper = Scraper(shown, clock=itertools.count(5.0).__next__)
+    there = snapshot_document(port=6700, executors=[executor_document(2, executed=7)])
+    for number in range(200):
+        hostile = snapshot_document(port=6701, executors=[executor_document(2, f"bolt-{number}", executed=7)])
+        shown.show(there, hostile)
+        scraper.scrape()
+    first_again = snapshot_document(pid=5, port=6701, executors=[executor_document(2, "bolt-0", executed=7)])
+    shown.show(there | {"pid": 5}, first_again)
+    executed = {labels["component"]: n for labels, n in scraper.scrape()["storm_executor_executed_tuples_total"]}
+    assert executed == {"split": 14.0, "bolt-0": 7.0}, "the worker that is there is remembered, the names are not"
 
 
 OLD_WORKER_TRAFFIC = {"source_task": 2, "stream": "default", "target_task": 5}

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -15,8 +17,13 @@ from storm_operator.agent.processes import (
     ProcessUse,
     ThreadClock,
     is_writer_alive,
+    objection_to_writer,
     process_use,
 )
+
+TOPOLOGY = "wordcount-1-1767268800"
+WORKER_MAIN = "org.apache.storm.daemon.worker.Worker"
+OF_WORKER = (TOPOLOGY, "supervisor-1", "6628", "6700", "worker-1")
 
 
 def test_writer_is_alive_while_it_runs() -> None:
@@ -31,6 +38,52 @@ def test_writer_is_alive_while_it_runs() -> None:
 
 def test_writer_is_not_a_later_process_with_its_pid() -> None:
     assert not is_writer_alive(os.getpid(), written_at_seconds=time.time() - 86_400 * 365)
+
+
+@contextlib.contextmanager
+def waiting(*words: str) -> Iterator[int]:
+    """The pid of a process whose command line ends with `words`."""
+    command = ["bash", "-c", "echo begun; read", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            child.stdout.readline()  # before, its command line may not be there yet
+            yield child.pid
+        finally:
+            child.kill()
+
+
+def test_nothing_speaks_against_a_process_of_the_file_s_owner_that_is_no_other_worker() -> None:
+    assert objection_to_writer(os.getpid(), os.geteuid(), TOPOLOGY, 6700) == ""
+    assert objection_to_writer(2**22 + 1, os.geteuid(), TOPOLOGY, 6700) == "", "it has ended"
+    with waiting(WORKER_MAIN, *OF_WORKER) as pid:
+        assert objection_to_writer(pid, os.geteuid(), TOPOLOGY, 6700) == ""
+    with waiting("org.apache.storm.LogWriter", "java", WORKER_MAIN, *OF_WORKER) as pid:
+        assert objection_to_writer(pid, os.geteuid(), TOPOLOGY, 6700) == ""
+
+
+def test_the_process_of_another_user_did_not_write_the_file() -> None:
+    user = os.geteuid()
+    said = objection_to_writer(os.getpid(), user + 1, TOPOLOGY, 6700)
+    assert said == f"the file is user {user + 1}'s, and process {os.getpid()} user {user}'s"
+
+
+@pytest.mark.parametrize(
+    ("topology_id", "port", "words"),
+    [
+        ("hostile-2-1767268800", 6700, (WORKER_MAIN, *OF_WORKER)),
+        (TOPOLOGY, 6701, (WORKER_MAIN, *OF_WORKER)),
+        (TOPOLOGY, 6700, ("org.apache.storm.daemon.supervisor.Supervisor",)),
+        # What a topology may choose of its own command line stands before the main class.
+        ("hostile-2-1767268800", 6700, (WORKER_MAIN, "hostile-2-1767268800", "6700", WORKER_MAIN, *OF_WORKER)),
+    ],
+)
+def test_a_worker_does_not_speak_for_the_process_of_another(
+    topology_id: str, port: int, words: tuple[str, ...]
+) -> None:
+    with waiting(*words) as pid:
+        said = objection_to_writer(pid, os.geteuid(), topology_id, port)
+    assert said.startswith(f"process {pid} is another's: it runs org.apache.storm.")
 
 
 def test_cpu_of_a_gone_thread_is_unknown() -> None:

@@ -216,7 +216,7 @@ def test_order_of_fields_does_not_matter(tmp_path: Path) -> None:
         pid=5, traffic=[{"source_task": 1, "stream": "s" * 2000, "target_task": 2, "tuples": 1}]
     )
     backwards = dict(reversed(document.items()))
-    (tmp_path / "a@1.json").write_text(json.dumps(backwards))
+    (tmp_path / f"{document['topology_id']}@{document['port']}.json").write_text(json.dumps(backwards))
     folder = SnapshotFolder(tmp_path, Living(5))
     assert [worker.pid for worker in folder.workers()] == [5]
     assert SnapshotFolder(tmp_path, Living()).workers() == ()

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from agent_snapshots import executor_document, snapshot_document
+from storm_operator.agent.snapshot_fields import SnapshotError
 from storm_operator.agent.worker_series import counter_readings, gauge_readings, latency_histograms
-from storm_operator.agent.worker_snapshot import SnapshotError, parse_worker_snapshot
+from storm_operator.agent.worker_snapshot import parse_worker_snapshot
 
 FLOW = {"source_task": 1, "stream": "s", "target_task": 2, "tuples": 3}
 
@@ -94,3 +95,20 @@ def test_histogram_sums_the_tasks_of_an_executor_in_seconds() -> None:
     assert histogram.labels == ("wordcount-1-1767268800", "spout", "1-2")
     assert histogram.sum_seconds == pytest.approx(1.2)
     assert histogram.buckets == ((0.001, 1.0), (0.002, 6.0), (math.inf, 7.0))
+
+
+def test_histogram_of_many_tasks_with_bounds_of_their_own_has_them_all() -> None:
+    tasks, bounds_each = 300, 100
+    rows = [
+        {
+            "task": task,
+            "sum_ms": 1.0,
+            "count": bounds_each + 1,
+            "buckets": [*([at * tasks + task, at + 1] for at in range(bounds_each)), [None, bounds_each + 1]],
+        }
+        for task in range(tasks)
+    ]
+    worker = parse(executors=[executor_document(0, "spout", task_end=tasks - 1)], complete_latency=rows)
+    (histogram,) = latency_histograms(worker)
+    counts = [count for _, count in histogram.buckets]
+    assert counts == [*range(1, tasks * bounds_each + 1), tasks * (bounds_each + 1)]

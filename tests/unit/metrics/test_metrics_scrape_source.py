@@ -5,13 +5,19 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from unittest.mock import Mock
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from http_server import serving
 from storm_operator.adapters.metrics import scrape
 from storm_operator.adapters.metrics.scrape import NoAnswer, ScrapeError, ScrapeSource, fetch_text, parse_metrics
-from storm_operator.core.metrics_window import SeriesKey
+from storm_operator.adapters.storm_cluster import StormCluster
+from storm_operator.assembly import ClusterConnection, assemble
+from storm_operator.core.metrics_window import WINDOW_PERIODS, SeriesKey
 
 COUNT = SeriesKey.of("storm_x_total", {"supervisor": "h1"})
 
@@ -181,6 +187,54 @@ def test_scrapes_are_forgotten_after_a_while(agent: Agent, url: str) -> None:
         agent.show(at)
         source.read_window(1000.0 + 10.0 * at, 12.0)
     assert source.read_window(2000.0, 1e6).series[COUNT].increase == 1.0
+
+
+@dataclass
+class Steady:
+    """An agent whose counter shows the time at which it is asked, and a queue whatever the second is."""
+
+    seconds: float = 0.0
+
+    def fetch(self, url: str, timeout_seconds: float) -> str:
+        labels = '{supervisor="h1"}'
+        return f"storm_x_total{labels} {self.seconds}\nstorm_queue{labels} {self.seconds % 7}\n"
+
+
+def test_what_the_loop_reads_from_keeps_two_scrapes_of_each_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scrape of 1,000 executors is several megabytes, and the loop looks back over one period."""
+    monkeypatch.setattr(scrape, "fetch_text", Steady().fetch)
+    monkeypatch.setattr(StormCluster, "supervisor_ids", lambda _: {})
+    connection = ClusterConnection(("nimbus:6627",), "zookeeper:2181", agents={"h1": "http://h1:9464/metrics"})
+    metrics = assemble(connection, Mock()).metrics
+    assert isinstance(metrics.source, ScrapeSource)
+    for now in range(1000, 1200, 10):
+        metrics.read_window(now, 15.0, now - 10.0)
+    assert [kept.timestamp_seconds for kept in metrics.source._scrapes["h1"]] == [1180, 1190]
+
+
+@settings(max_examples=30)
+@given(some.lists(some.sampled_from([0.1, 2.0, 5.0, 9.9, 10.0, 10.1, 14.0, 40.0, 239.0]), min_size=1, max_size=12))
+def test_windows_are_those_of_a_source_that_forgets_nothing(pauses: list[float]) -> None:
+    """As the loop asks for them, whenever passes come."""
+    agent, period_seconds, past_seconds = Steady(1000.0), 10.0, 0.0
+    frugal, lavish = ScrapeSource(lambda: {"h1": ""}), ScrapeSource(lambda: {"h1": ""}, retention_seconds=1e6)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(scrape, "fetch_text", agent.fetch)
+        for pause in [0.0, *pauses]:
+            agent.seconds += pause
+            past_seconds = max(pause, period_seconds)
+            asked = agent.seconds, WINDOW_PERIODS * past_seconds, agent.seconds - past_seconds
+            assert frugal.read_window(*asked) == lavish.read_window(*asked)
+
+
+def test_scrapes_of_an_agent_share_what_does_not_change(agent: Agent, url: str) -> None:
+    source = ScrapeSource(lambda: {"h1": url})
+    keys = []
+    for at in (1000.0, 1010.0):
+        agent.show(at)
+        (key,) = source.read_window(at, 12.0, at - 10.0).series
+        keys.append(key)
+    assert keys[0] is keys[1]
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe\x00", b"<html>hello</html>", b'storm_x{a="b" 3'])

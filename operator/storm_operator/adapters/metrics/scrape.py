@@ -48,15 +48,16 @@ class ScrapeSource:
     `targets` gives URL by supervisor host, asked for at each reading because supervisors come and go. Every call
     of `read_window` scrapes all agents once, so the window holds two readings from the second call on.
     Agents that were silent last time are asked after all others, and share the time that one of them would be given.
-    Scrapes are remembered for `retention_seconds`, or as long as the window asked for if that is longer. Not
-    thread-safe: one caller.
+    Scrapes are large: no more of them are remembered than a window needs that begins when the last one ended. Whoever
+    asks for windows that reach back further than the one before says in `retention_seconds` how far. Not thread-safe:
+    one caller.
     """
 
     def __init__(
         self,
         targets: Callable[[], Targets],
         timeout_seconds: float = 3.0,
-        retention_seconds: float = 120.0,
+        retention_seconds: float = 0.0,
         book: CallBook | None = None,
     ) -> None:
         self._targets = targets
@@ -72,8 +73,8 @@ class ScrapeSource:
         """Scrape all agents now; the window is made of this scrape and the remembered ones."""
         targets = dict(self._targets())
         self._forget_where_clock_was_set_back(now_seconds)
+        self._forget(targets, now_seconds, window_seconds, since_seconds)
         problems = self._scrape_all(targets, now_seconds)
-        self._forget(targets, now_seconds - max(window_seconds, self._retention_seconds))
         samples = self._samples(since_seconds=now_seconds - window_seconds)
         return window_of_samples(samples, now_seconds, window_seconds, problems, since_seconds)
 
@@ -88,7 +89,8 @@ class ScrapeSource:
             if isinstance(outcome, ScrapeError):
                 problems.append(f"the agent of {host} at {without_userinfo(targets[host])} {outcome}")
             else:
-                self._scrapes.setdefault(host, []).append(Scrape(now_seconds, outcome))
+                scrapes = self._scrapes.setdefault(host, [])
+                scrapes.append(Scrape(now_seconds, _with_keys_of(scrapes[-1:], outcome)))
         return problems
 
     def _fetch_all(self, targets: Targets) -> dict[str, str | ScrapeError]:
@@ -116,10 +118,13 @@ class ScrapeSource:
         if any(scrape.timestamp_seconds > now_seconds for scrapes in self._scrapes.values() for scrape in scrapes):
             self._scrapes = {}
 
-    def _forget(self, targets: Targets, oldest_seconds: float) -> None:
-        """Drop old scrapes, and those of agents that are no longer targets: their supervisors are gone."""
+    def _forget(self, targets: Targets, now_seconds: float, window_seconds: float, since_seconds: float | None) -> None:
+        """Drop what no window needs, and what is of agents that are no longer targets: their supervisors are gone."""
+        oldest_seconds = now_seconds - max(window_seconds, self._retention_seconds)
+        begins_seconds = oldest_seconds if since_seconds is None else since_seconds
+        begins_seconds = min(begins_seconds, now_seconds - self._retention_seconds)
         kept = {
-            host: [scrape for scrape in scrapes if scrape.timestamp_seconds > oldest_seconds]
+            host: _since(begins_seconds, [scrape for scrape in scrapes if scrape.timestamp_seconds > oldest_seconds])
             for host, scrapes in self._scrapes.items()
             if host in targets
         }
@@ -132,6 +137,18 @@ class ScrapeSource:
             for key, value in scrape.values.items():
                 samples.setdefault(key, []).append(Sample(value, scrape.timestamp_seconds))
         return samples
+
+
+def _since(begins_seconds: float, scrapes: list[Scrape]) -> list[Scrape]:
+    """The last of `scrapes` up to that time, and those after it."""
+    earlier = sum(scrape.timestamp_seconds <= begins_seconds for scrape in scrapes)
+    return scrapes[max(0, earlier - 1) :]
+
+
+def _with_keys_of(earlier: Sequence[Scrape], values: Mapping[SeriesKey, float]) -> Mapping[SeriesKey, float]:
+    """The same, in which series that were there before have the very key that they had: it takes more than a value."""
+    keys = {key: key for scrape in earlier for key in scrape.values}
+    return {keys.get(key, key): value for key, value in values.items()}
 
 
 def _try_parse(page: str | ScrapeError, host: str) -> Mapping[SeriesKey, float] | ScrapeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,13 @@ import pytest
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.leases import Lease, LeaseTerms
 from storm_operator.kube import leadership
-from storm_operator.kube.leadership import LAST_MOMENT_SECONDS, keep_leadership, lead_under, wait_for_leadership
+from storm_operator.kube.leadership import (
+    HAND_OVER_SECONDS,
+    LAST_MOMENT_SECONDS,
+    keep_leadership,
+    lead_under,
+    wait_for_leadership,
+)
 
 TERMS = LeaseTerms("storm", "storm-operator", "me", duration_seconds=15, renew_seconds=4.0)
 PATIENCE_SECONDS = 30.0
@@ -153,6 +160,13 @@ class TestWaiting:
 class TestLeadingUnder:
     """A lease that is held, while what acts under it comes to its end."""
 
+    @pytest.fixture(autouse=True)
+    def hand_over(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+        """After how many seconds threads were told to hand over Python's lock."""
+        told: list[float] = []
+        monkeypatch.setattr(sys, "setswitchinterval", told.append)
+        return told
+
     @staticmethod
     def play(all_ended: bool) -> tuple[list[str], list[str]]:
         """What happened to the lease in order, and why the process was to end."""
@@ -182,6 +196,10 @@ class TestLeadingUnder:
         assert "renewed" in happened[told:ended]
         assert happened[-1] == "released", "no renewal comes after it"
         assert lost == []
+
+    def test_renewals_wait_for_no_busy_loop_longer_than_a_moment(self, hand_over: list[float]) -> None:
+        self.play(all_ended=True)
+        assert hand_over == [HAND_OVER_SECONDS]
 
     def test_lease_is_not_given_back_while_something_still_acts(self) -> None:
         happened, lost = self.play(all_ended=False)

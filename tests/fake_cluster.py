@@ -147,10 +147,10 @@ class FakeCluster:
         self.plans.pop(topology_id, None)
         self.limits.pop(topology_id, None)
 
-    def workers(self) -> Mapping[WorkerSlot, WorkerSeen]:
+    def workers(self, supervisor_ids: Collection[str]) -> Mapping[WorkerSlot, WorkerSeen]:
         seen = {}
         for slot, executors in self.assignment.workers().items():
-            if slot.supervisor_id in self.silent_supervisors:
+            if slot.supervisor_id in self.silent_supervisors or slot.supervisor_id not in supervisor_ids:
                 continue
             keys = frozenset(executor_key(executor) for executor in executors if not self.hidden)
             seen[slot] = WorkerSeen(self.pids[slot], keys, keys)

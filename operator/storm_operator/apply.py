@@ -7,7 +7,7 @@ rebalance of a topology that already is where the plan says moves nothing, and s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from storm_operator.adapters.errors import (
@@ -19,7 +19,7 @@ from storm_operator.adapters.errors import (
 )
 from storm_operator.apply_ports import Clock, MachineLimits, NoMachineLimits, PlanDocuments, StormCommands, WorkerProbe
 from storm_operator.core.decision import Plan
-from storm_operator.core.model import Executor
+from storm_operator.core.model import Executor, WorkerSlot
 from storm_operator.core.plan_progress import (
     Component,
     Failures,
@@ -32,7 +32,7 @@ from storm_operator.core.plan_progress import (
     to_drain,
     with_first_failures,
 )
-from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanRecord, PlanState
+from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanRecord, PlanState, WorkerSeen
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.wording import first_of
 from storm_operator.cpu_limits import CpuLimits
@@ -82,7 +82,7 @@ class Applier:
             record,
             state=PlanState.APPLYING,
             message="",
-            worker_pids_before={slot: worker.pid for slot, worker in self.probe.workers().items()},
+            worker_pids_before={slot: worker.pid for slot, worker in self._workers(record.plan).items()},
             failures_before=self.failures(record.plan),
             inactive_before=self._inactive_among(to_drain(record)),
         )
@@ -168,11 +168,14 @@ class Applier:
             record,
             state=PlanState.SETTLING,
             settling_since_seconds=self.clock.now(),
-            workers_kept=count_kept(record, self.probe.workers()),
+            workers_kept=count_kept(record, self._workers(plan)),
             message="; ".join(filter(None, (record.message, _why_not_seen(comeback.late, is_seen=is_seen)))),
         )
         save(record)
         return record
+
+    def _workers(self, plan: Plan) -> Mapping[WorkerSlot, WorkerSeen]:
+        return self.probe.workers(supervisors_of(plan))
 
     def _inactive_among(self, topology_ids: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(sorted(self.storm.deactivated(topology_ids))) if topology_ids else ()

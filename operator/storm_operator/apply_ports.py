@@ -72,7 +72,8 @@ class PlanDocuments(Protocol):
 class WorkerProbe(Protocol):
     """What the agents see right now."""
 
-    def workers(self) -> Mapping[WorkerSlot, WorkerSeen]: ...
+    def workers(self, supervisor_ids: Collection[str]) -> Mapping[WorkerSlot, WorkerSeen]:
+        """The workers on these supervisors, of all topologies, as far as anybody can tell of them."""
 
     def sees_any(self, supervisor_ids: Collection[str]) -> bool:
         """Whether anybody can tell of any of these supervisors what runs there."""

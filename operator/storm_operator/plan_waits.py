@@ -10,7 +10,7 @@ from storm_operator.adapters.errors import OUT_OF_REACH
 from storm_operator.apply_ports import Clock, PlanDocuments, StormCommands, WorkerProbe
 from storm_operator.core.decision import Plan
 from storm_operator.core.model import Executor
-from storm_operator.core.plan_progress import executors_not_running
+from storm_operator.core.plan_progress import executors_not_running, supervisors_of
 from storm_operator.core.plan_record import RUNNING_TIMEOUT_SECONDS, PlanRecord
 
 IN_FORCE_TIMEOUT_SECONDS = 60.0
@@ -97,12 +97,12 @@ class PlanWaits:
 
     def comeback(self, record: PlanRecord) -> Comeback:
         """Waits until restarted workers run."""
-        ended = Ended(record.plan, self.storm, self.clock)
+        ended, supervisors = Ended(record.plan, self.storm, self.clock), supervisors_of(record.plan)
         missing: tuple[Executor, ...] = ()
 
         def all_run() -> bool:
             nonlocal missing
-            missing = executors_not_running(record, self.probe.workers())
+            missing = executors_not_running(record, self.probe.workers(supervisors))
             return {executor.topology_id for executor in missing} <= ended.look()
 
         wait_until(all_run, self.clock, RUNNING_TIMEOUT_SECONDS)

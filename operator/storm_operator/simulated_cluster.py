@@ -144,11 +144,12 @@ class SimulatedCluster:
         self._plans.pop(topology_id, None)
         self.engine.cluster.set_limits(topology_id, {})
 
-    def workers(self) -> Mapping[WorkerSlot, WorkerSeen]:
+    def workers(self, supervisor_ids: Collection[str]) -> Mapping[WorkerSlot, WorkerSeen]:
         seen = {}
         for slot, worker in self.engine.cluster.running_workers(self.engine.now).items():
-            keys = frozenset(executor_key(executor) for executor in worker.executors)
-            seen[slot] = WorkerSeen(worker.pid, keys, keys)
+            if slot.supervisor_id in supervisor_ids:
+                keys = frozenset(executor_key(executor) for executor in worker.executors)
+                seen[slot] = WorkerSeen(worker.pid, keys, keys)
         return seen
 
     def sees_any(self, supervisor_ids: Collection[str]) -> bool:

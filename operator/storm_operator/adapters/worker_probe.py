@@ -33,13 +33,13 @@ class AgentProbe:
         self._targets = targets
         self._supervisor_ids = supervisor_ids
 
-    def workers(self) -> Mapping[WorkerSlot, WorkerSeen]:
-        """The workers whose agents answer, by slot."""
+    def workers(self, supervisor_ids: Collection[str]) -> Mapping[WorkerSlot, WorkerSeen]:
+        """The workers on these supervisors whose agents answer, by slot."""
         ids = self._supervisor_ids()
         pids: dict[WorkerSlot, int] = {}
         hosted: dict[WorkerSlot, set[ExecutorKey]] = {}
         at_work: dict[WorkerSlot, set[ExecutorKey]] = {}
-        for key, _ in _merged(_answers(self._targets().values())):
+        for key, _ in _merged(self._answers_of(supervisor_ids)):
             supervisor_id = ids.get(key.label("supervisor"))
             if supervisor_id is None or key.name not in (WORKER, HOSTED, AT_WORK):
                 continue
@@ -108,7 +108,8 @@ def _answers(urls: Iterable[str]) -> Sequence[Readings | None]:
     if not asked:
         return (None,)
     with ThreadPoolExecutor(len(asked), "probe") as pool:
-        return list(pool.map(_read, asked))
+        pages = list(pool.map(_fetch, asked))
+    return [None if page is None else _parse(page) for page in pages]  # here: threads that parse are no quicker
 
 
 def _merged(answers: Sequence[Readings | None]) -> Iterator[tuple[SeriesKey, float]]:
@@ -117,9 +118,16 @@ def _merged(answers: Sequence[Readings | None]) -> Iterator[tuple[SeriesKey, flo
             yield from readings.items()
 
 
-def _read(url: str) -> Readings | None:
+def _fetch(url: str) -> str | None:
     try:
-        return parse_metrics(fetch_text(url, TIMEOUT_SECONDS))
+        return fetch_text(url, TIMEOUT_SECONDS)
+    except ScrapeError:
+        return None
+
+
+def _parse(page: str) -> Readings | None:
+    try:
+        return parse_metrics(page)
     except ScrapeError:
         return None
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import WatchedEvent
 from kazoo.retry import KazooRetry
 
 from storm_operator.core.cpu_quantity import MOST_MILLICORES
@@ -27,6 +29,8 @@ SESSION_TIMEOUT_SECONDS = 20.0
 LONGEST_RECONNECT_PAUSE_SECONDS = 5.0
 RESYNC_SECONDS = 30.0
 RETRY_SECONDS = 3.0
+EVERYTHING = None
+"""In place of the path that changed, where watches do not tell it."""
 UNANSWERED_SECONDS = 15.0
 """ZooKeeper may come up later; one that has not answered after so long is perhaps not where it is said to be."""
 
@@ -95,10 +99,12 @@ class LimitsReader:
 
     def __init__(self, hosts: str, root: str, on_change: Callable[[], None]) -> None:
         self._hosts = hosts
-        self._path = f"{root.rstrip('/')}/{LIMITS_NODE}"
+        # As watches tell it: with a slash at its beginning, and none twice.
+        self._path = "".join(f"/{part}" for part in (*root.split("/"), LIMITS_NODE) if part)
         self._on_change = on_change
         self._limits: dict[str, dict[ExecutorKey, float]] = {}
         self._documents: dict[str, bytes | None] = {}
+        self._changed: deque[str | None] = deque()
         self._look = threading.Event()
         self._stopped = threading.Event()
         self._has_answered = False
@@ -126,18 +132,22 @@ class LimitsReader:
 
     def _on_state(self, state: str) -> None:
         if state == KazooState.CONNECTED:
-            self._look.set()
+            self._look_at(EVERYTHING)
         elif not self._stopped.is_set():
             self._complained = True
             log.warning("ZooKeeper connection is %s: keeping the CPU limits last known", state.lower())
 
-    def _on_watch(self, _event: object) -> None:
+    def _on_watch(self, event: WatchedEvent) -> None:
+        self._look_at(event.path or EVERYTHING)  # no path: the watches themselves are lost
+
+    def _look_at(self, path: str | None) -> None:
+        self._changed.append(path)
         self._look.set()
 
     def _follow(self) -> None:
-        pause = UNANSWERED_SECONDS
+        pause, is_unread = UNANSWERED_SECONDS, True
         while not self._stopped.is_set():
-            self._look.wait(pause)
+            is_unread |= not self._look.wait(pause)
             self._look.clear()
             pause = RESYNC_SECONDS
             if self._stopped.is_set():
@@ -147,10 +157,11 @@ class LimitsReader:
                 continue
             self._note_answer()
             try:
-                self._read_all()
+                self._read_changed(everything=is_unread)
+                is_unread = False
             except (KazooException, KazooTimeoutError) as error:
                 log.warning("cannot read %s, trying again: %s", self._path, f"{type(error).__name__} {error}")
-                pause = RETRY_SECONDS
+                pause, is_unread = RETRY_SECONDS, True
 
     def _note_unanswered(self) -> None:
         if not self._has_answered and not self._complained:
@@ -168,12 +179,23 @@ class LimitsReader:
             self._complained = False
             log.info("ZooKeeper %s answers: following its CPU limits", self._hosts)
 
-    def _read_all(self) -> None:
-        """Reads every topology's limits and leaves watches, so that the next change is seen at once."""
+    def _read_changed(self, *, everything: bool) -> None:
+        """Reads the limits that changed and leaves watches, so that the next change is seen at once."""
+        changed: set[str | None] = set()
+        while self._changed:
+            changed.add(self._changed.popleft())
+        everything |= EVERYTHING in changed
+        topology_ids: Collection[str] = self._documents
+        if everything or self._path in changed:
+            topology_ids = self._topology_ids()
         documents: dict[str, bytes | None] = {}
-        for topology_id in self._topology_ids():
+        for topology_id in topology_ids:
+            path = f"{self._path}/{topology_id}"
+            if topology_id in self._documents and path not in changed and not everything:
+                documents[topology_id] = self._documents[topology_id]
+                continue
             try:
-                documents[topology_id], _ = self._client.get(f"{self._path}/{topology_id}", watch=self._on_watch)
+                documents[topology_id], _ = self._client.get(path, watch=self._on_watch)
             except NoNodeError:
                 continue  # removed this very moment
         if documents == self._documents:

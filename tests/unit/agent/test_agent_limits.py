@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from eventually import eventually
 from kazoo.client import KazooState
+from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.protocol.states import EventType, KeeperState, WatchedEvent
 
 from storm_operator.agent import limits
 from storm_operator.agent.limits import ExecutorKey, LimitsError, LimitsReader, parse_limits
 
 HOSTS = "127.0.0.1:1"
+LIMITS = "/storm/storm-operator/cpu-limits"
 
 
 def document(**fields: Any) -> bytes:
@@ -72,7 +75,7 @@ class SilentZooKeeper:
         self.answers = connected
         self._tell(KazooState.CONNECTED if connected else KazooState.SUSPENDED)
 
-    def get_children(self, path: str, watch: object) -> list[str]:
+    def get_children(self, path: str, watch: Callable[[WatchedEvent], None]) -> list[str]:
         self.asked += 1
         return []
 
@@ -134,7 +137,129 @@ def test_node_that_nobody_has_made_yet_is_said_once_and_waited_for(
         assert "--zookeeper-root" in words
         assert client.asked == 0
         client.has_node = True
-        client.watches[-1](None)
+        client.watches[-1](WatchedEvent(EventType.CREATED, KeeperState.CONNECTED, "/blue/storm-operator/cpu-limits"))
         eventually(lambda: client.asked > 0, "limits are read")
+    finally:
+        reader.stop()
+
+
+class LimitsInZooKeeper(SilentZooKeeper):
+    """Answers at once; there are limits of as many topologies as `nodes` has. Watches are told as ZooKeeper does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nodes: dict[str, bytes] = {}
+        self.gets: list[str] = []
+        self.watched: dict[str, Callable[[WatchedEvent], None]] = {}
+        self.fails = 0
+
+    def get_children(self, path: str, watch: Callable[[WatchedEvent], None]) -> list[str]:
+        self.watched[path] = watch
+        super().get_children(path, watch)
+        return list(self.nodes)
+
+    def get(self, path: str, watch: Callable[[WatchedEvent], None]) -> tuple[bytes, None]:
+        if self.fails:
+            self.fails -= 1
+            raise ConnectionLoss
+        name = path.rsplit("/", 1)[1]
+        self.gets.append(name)
+        if name not in self.nodes:
+            raise NoNodeError
+        self.watched[path] = watch
+        return self.nodes[name], None
+
+    def put(self, name: str, millicores: float) -> None:
+        is_new = name not in self.nodes
+        rows = [{"task_start": 1, "task_end": 1, "millicores": millicores}]
+        self.nodes[name] = document(topology_id=name, limits=rows)
+        self._changed(LIMITS if is_new else f"{LIMITS}/{name}", EventType.CHILD if is_new else EventType.CHANGED)
+
+    def remove(self, name: str) -> None:
+        del self.nodes[name]
+        self._changed(f"{LIMITS}/{name}", EventType.DELETED)
+        self._changed(LIMITS, EventType.CHILD)
+
+    def lose_watches(self) -> None:
+        for path in list(self.watched):
+            self._changed(path, EventType.NONE, told=None)
+
+    def _changed(self, path: str, what: str, told: str | None = "") -> None:
+        watch = self.watched.pop(path, None)
+        if watch is not None:
+            watch(WatchedEvent(what, KeeperState.CONNECTED, path if told == "" else told))
+
+
+@pytest.fixture
+def zookeeper(monkeypatch: pytest.MonkeyPatch) -> LimitsInZooKeeper:
+    client = LimitsInZooKeeper()
+    for number in range(50):
+        client.put(f"t-{number}", 100.0)
+    monkeypatch.setattr(limits, "KazooClient", lambda **_: client)
+    return client
+
+
+@pytest.fixture
+def reader(zookeeper: LimitsInZooKeeper) -> Iterator[LimitsReader]:
+    """One that has read all of them."""
+    reader = LimitsReader(HOSTS, "storm//storm-operator/", lambda: None)
+    reader.start()
+    zookeeper.answer(True)
+    try:
+        eventually(lambda: len(reader.limits()) == 50, "all limits are read")
+        zookeeper.gets.clear()
+        zookeeper.asked = 0
+        yield reader
+    finally:
+        reader.stop()
+
+
+def knows(reader: LimitsReader, name: str, millicores: float) -> Callable[[], bool]:
+    return lambda: reader.limits().get(ExecutorKey(name, 1, 1)) == millicores
+
+
+def test_a_changed_limit_is_read_and_no_other(zookeeper: LimitsInZooKeeper, reader: LimitsReader) -> None:
+    """Every agent follows the limits of all topologies, and with demand they change in every period."""
+    for millicores in (200.0, 300.0):
+        zookeeper.put("t-7", millicores)
+        eventually(knows(reader, "t-7", millicores), "the change is known")
+    assert (zookeeper.gets, zookeeper.asked) == (["t-7", "t-7"], 0)
+
+
+def test_topologies_that_come_and_go_are_found(zookeeper: LimitsInZooKeeper, reader: LimitsReader) -> None:
+    zookeeper.put("new-1", 400.0)
+    eventually(knows(reader, "new-1", 400.0), "the new one is known")
+    assert (zookeeper.gets, zookeeper.asked) == (["new-1"], 1)
+    zookeeper.put("new-1", 500.0)
+    eventually(knows(reader, "new-1", 500.0), "its change is known")
+    zookeeper.remove("new-1")
+    eventually(lambda: len(reader.limits()) == 50, "it is gone")
+    zookeeper.put("new-1", 600.0)
+    eventually(knows(reader, "new-1", 600.0), "it is there again")
+    assert set(zookeeper.gets) == {"new-1"}
+
+
+@pytest.mark.parametrize("how", ["watches are lost", "a read fails"])
+def test_all_are_read_anew_where_a_change_may_have_been_missed(
+    monkeypatch: pytest.MonkeyPatch, zookeeper: LimitsInZooKeeper, reader: LimitsReader, how: str
+) -> None:
+    monkeypatch.setattr(limits, "RETRY_SECONDS", 0.01)
+    if how == "a read fails":
+        zookeeper.fails = 1
+        zookeeper.put("t-7", 200.0)
+    else:
+        zookeeper.lose_watches()
+    eventually(lambda: set(zookeeper.gets) == zookeeper.nodes.keys(), "all are read")
+    zookeeper.put("t-9", 300.0)
+    eventually(knows(reader, "t-9", 300.0), "watches are there again")
+
+
+def test_all_are_read_anew_now_and_then(monkeypatch: pytest.MonkeyPatch, zookeeper: LimitsInZooKeeper) -> None:
+    monkeypatch.setattr(limits, "RESYNC_SECONDS", 0.02)
+    reader = LimitsReader(HOSTS, "/storm/storm-operator", lambda: None)
+    reader.start()
+    try:
+        zookeeper.answer(True)
+        eventually(lambda: zookeeper.gets.count("t-7") > 2, "it looks again and again")
     finally:
         reader.stop()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 
 import pytest
 
 from storm_operator.adapters import worker_probe as module
-from storm_operator.adapters.metrics.scrape import parse_metrics
+from storm_operator.adapters.metrics.scrape import NoAnswer, parse_metrics
 from storm_operator.adapters.worker_probe import AgentProbe
+from storm_operator.core.model import WorkerSlot
+from storm_operator.core.plan_record import WorkerSeen
 
 PAGE = """
 storm_executor_failed_tuples_total{supervisor="a",topology_id="words-1",executor="1-1"} 5
@@ -20,11 +23,13 @@ storm_executor_acked_tuples_total{supervisor="a",topology_id="words-1",executor=
 def probe(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -> AgentProbe:
     """When these are the agents' pages; None is one that does not answer."""
 
-    def read(url: str) -> module.Readings | None:
+    def fetch(url: str, timeout_seconds: float) -> str:
         page = pages[url]
-        return None if page is None else parse_metrics(page)
+        if page is None:
+            raise NoAnswer("did not answer")
+        return page
 
-    monkeypatch.setattr(module, "_read", read)
+    monkeypatch.setattr(module, "fetch_text", fetch)
     return AgentProbe(lambda: {url: url for url in pages}, lambda: {host: f"id-of-{host}" for host in pages})
 
 
@@ -98,3 +103,32 @@ def test_who_has_executed_whose_tuples_is_added_up_over_tasks_and_streams(monkey
     found = probe(monkeypatch, {"a": of_split, "b": of_count}).tuples_in_flight(["words-1"], ["id-of-a", "id-of-b"])
     assert found is not None
     assert dict(found.executed) == {("words-1", "spout", "split"): 7.0, ("words-1", "split", "count"): 9.0}
+
+
+def test_workers_are_looked_for_on_the_supervisors_of_the_plan_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked three times a second while a plan comes into force, and of 500 agents each page is large."""
+    asked, parsed_in = [], set()
+
+    def fetch(url: str, timeout_seconds: float) -> str:
+        asked.append(url)
+        info = f'supervisor="{url}",topology_id="words-1",port="6700"'
+        executor = f'{info},component="count",executor="2-3"'
+        return f"""
+storm_worker_info{{{info},pid="4711"}} 1
+storm_executor_queue_length{{{executor}}} 0
+storm_executor_cpu_seconds_total{{{executor}}} 1.5
+"""
+
+    def parse(page: str) -> module.Readings:
+        parsed_in.add(threading.current_thread())
+        return parse_metrics(page)
+
+    found = probe(monkeypatch, dict.fromkeys("abc"))
+    monkeypatch.setattr(module, "fetch_text", fetch)
+    monkeypatch.setattr(module, "parse_metrics", parse)
+    there = frozenset({("words-1", 2, 3)})
+    assert found.workers(["id-of-b"]) == {WorkerSlot("id-of-b", 6700): WorkerSeen(4711, there, there)}
+    assert asked == ["b"]
+    assert parsed_in == {threading.current_thread()}
+    assert len(found.workers(["id-of-a", "id-of-c"])) == 2
+    assert sorted(asked) == ["a", "b", "c"]

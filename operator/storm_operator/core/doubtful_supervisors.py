@@ -112,15 +112,19 @@ def without_free_slots(snapshot: ClusterSnapshot, supervisor_ids: Collection[str
 def _at_work(
     supervisor: Supervisor, homeless: Collection[Executor], before: Assignment, window: MetricsWindow
 ) -> dict[Executor, WorkerSlot]:
-    """The executors that were there before, have no other place now, and were measured in all of the period."""
-    readings_in = WindowReadings(window)
-    return {
-        executor: slot
-        for executor, slot in ((one, before.slot_of.get(one)) for one in in_order(homeless))
-        if slot is not None
-        and slot.supervisor_id == supervisor.id
-        and not readings_in.executor(executor, Place(supervisor.host, slot.port), is_spout=False).missing
-    }
+    """The executors that were there before, have no other place now, and were measured in all of the period.
+
+    Those that no tuple has come to yet are among them: their CPU is unknown until one comes, and their worker runs on.
+    """
+    readings_in, there = WindowReadings(window), {}
+    for executor in in_order(homeless):
+        slot = before.slot_of.get(executor)
+        if slot is None or slot.supervisor_id != supervisor.id:
+            continue
+        reading = readings_in.executor(executor, Place(supervisor.host, slot.port), is_spout=False)
+        if not reading.missing or reading.never_busy:
+            there[executor] = slot
+    return there
 
 
 def _with_slots_in_use(supervisor: Supervisor, used: Collection[WorkerSlot]) -> Supervisor:

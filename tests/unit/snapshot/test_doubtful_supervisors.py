@@ -97,6 +97,17 @@ def test_a_supervisor_whose_workers_have_ended_is_gone() -> None:
     assert with_those_away(gone, metrics(dead="s2"), seen(), NOW)[0] is gone
 
 
+@pytest.mark.parametrize(("executed", "stays"), [((0.0, 0.0), True), ((1000.0, 4000.0), False)])
+def test_who_never_got_a_tuple_stays_though_nobody_knows_its_thread(executed: tuple[float, float], stays: bool) -> None:
+    idle, host = WORDS.executors_of("count")[1], HOSTS["s2"]
+    scrapes = Scrapes(NOW)
+    scrapes.add_topology(WORDS, WHERE, HOSTS)
+    scrapes.add_executor(idle, host, WHERE[idle].port, executed=executed, emitted=(0.0, 0.0))
+    scrapes.drop("storm_executor_cpu_seconds_total", executor=idle.label)
+    view, _ = with_those_away(without("s2"), scrapes.window(), seen(), NOW)
+    assert (view.assignment == WHOLE.assignment) is stays
+
+
 def test_a_supervisor_that_nobody_was_on_is_gone() -> None:
     gone = without("s3")
     assert with_those_away(gone, metrics(), seen(), NOW)[0] is gone

@@ -69,7 +69,7 @@ def plan(
         _fail(str(error))
     with written_out("plan"):
         if output is Output.JSON:
-            typer.echo(json.dumps(decision_document(decision, distance), indent=2))
+            typer.echo(json.dumps(decision_document(decision, distance), indent=2, allow_nan=False))
         else:
             Console(markup=False, emoji=False).print(decision_view(decision, picture, distance), highlight=False)
 

@@ -23,7 +23,7 @@ from storm_operator.adapters.zookeeper import ZooKeeperSession
 from storm_operator.cli_output import written_out
 from storm_operator.core.host_and_port import host_and_port
 from storm_operator.core.metrics_window import WINDOW_PERIODS
-from storm_operator.core.server_url import checked_url
+from storm_operator.core.server_url import check_zookeeper, checked_url
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.snapshot_json import dump_snapshot
@@ -69,6 +69,7 @@ def snapshot(
         _fail(f"--file: there is no folder {file.parent} to write {file.name} into", EXIT_BAD_INPUT)
     try:
         client = NimbusClient(nimbus, named_by="--nimbus")
+        check_zookeeper("--zookeeper", zookeeper)
         session = ZooKeeperSession(zookeeper, named_by="--zookeeper")
         cluster = StormCluster(client, session, storm_root(root))
         source = metrics_source(agent or (), prometheus, cluster.supervisor_ids, agent_port, match)

@@ -98,10 +98,12 @@ def _gap_sentence(gap: Gap) -> str:
         f"these make, spread over expectedLifeSeconds, the proposal costs {_figure(gap.cost - gap.restart_cost)}. "
         "CPU counts in it by what executors may come to need, in the table by what they need now."
     )
+    percent = "unknown: the best found costs 0" if gap.percent is None else f"{gap.percent:.2f}%"
     if gap.proven:
-        return f"Gap to optimum: {gap.percent:.2f}% (proven). {costs}"
-    not_proven = f"above the best found; at most {gap.at_most_percent:.2f}% (not proven)"
-    return f"Gap to optimum: {gap.percent:.2f}% {not_proven}. {costs}"
+        return f"Gap to optimum: {percent} (proven). {costs}"
+    worst = gap.at_most_percent
+    at_most = "how much at most is unknown: the bound is 0" if worst is None else f"at most {worst:.2f}%"
+    return f"Gap to optimum: {percent} above the best found; {at_most} (not proven). {costs}"
 
 
 def _workers_sentence(plan: Plan) -> str:

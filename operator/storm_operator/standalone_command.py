@@ -19,7 +19,7 @@ from storm_operator.assembly import DEFAULT_AGENT_PORT, ClusterConnection, assem
 from storm_operator.console.server import DEFAULT_PORT, LOOPBACK
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage
 from storm_operator.control_loop import PassReport
-from storm_operator.core.server_url import checked_url, is_host
+from storm_operator.core.server_url import check_address, check_zookeeper, checked_url
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import ExecutorCounts
 from storm_operator.folders import is_folder
@@ -269,11 +269,12 @@ def _connection(
         raise typer.BadParameter("--match narrows what a Prometheus is asked for: give --prometheus URL as well")
     if not nimbus or not zookeeper:
         raise typer.BadParameter("give --local NAME, or both --nimbus and --zookeeper")
-    for address in nimbus:
-        _check_address("--nimbus", address, address, "nimbus.example:6627")
-    servers, _, _ = zookeeper.partition("/")  # a path may follow, below which everything is
-    for address in servers.split(","):
-        _check_address("--zookeeper", zookeeper, address, "zookeeper.example:2181, several with commas between them")
+    try:
+        for address in nimbus:
+            check_address("--nimbus", address, address, "nimbus.example:6627")
+        check_zookeeper("--zookeeper", zookeeper)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
     return ClusterConnection(
         nimbus=tuple(nimbus),
         zookeeper=zookeeper,
@@ -287,12 +288,6 @@ def _refuse_beside_local(others: Mapping[str, object]) -> None:
     given = " and ".join(option for option, value in others.items() if value)
     if given:
         raise typer.BadParameter(f"--local names a cluster with its addresses: leave out {given}, or --local")
-
-
-def _check_address(option: str, text: str, address: str, example: str) -> None:
-    host, _, port = address.rpartition(":")
-    if not is_host(host) or not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise typer.BadParameter(f"{option}: {text!r} must be HOST:PORT, such as {example}")
 
 
 def recorder_for(settings: HistorySettings, nimbus: str, say: Callable[[str], None]) -> HistoryRecorder:

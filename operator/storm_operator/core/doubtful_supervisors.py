@@ -22,10 +22,11 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class LastSeen:
-    """The cluster as of the pass before, and by supervisor when Storm last knew of it."""
+    """The cluster as of the pass before; by supervisor when Storm last knew of it, and which pass first missed it."""
 
     view: ClusterView
     at_seconds: Mapping[str, float] = field(default_factory=dict)
+    missed_at_seconds: Mapping[str, float] = field(default_factory=dict)
 
     def away(self, now_seconds: float) -> frozenset[str]:
         """Ids of the supervisors of the view that Storm did not see in the pass at `now_seconds`."""
@@ -38,13 +39,15 @@ def with_those_away(
     """`view` with the supervisors that Storm does not see now, but whose workers `window` shows at work; to remember.
 
     They have no slots but those in use. Of what became of their executors Storm tells nothing: those that are placed
-    nowhere else are where they were.
+    nowhere else are where they were. Patience begins in the pass that first misses a supervisor: with long periods the
+    pass before it is longer ago than any daemon's restart takes.
     """
     seen_at = dict.fromkeys((supervisor.id for supervisor in view.supervisors), now_seconds)
     if last is None:
         return view, LastSeen(view, seen_at)
     there = {*seen_at, *(supervisor.host for supervisor in view.supervisors)}
     away, stay = [], dict(view.assignment.slot_of)
+    missed_at: dict[str, float] = {}
     homeless = {
         executor
         for topology in view.topologies
@@ -52,14 +55,16 @@ def with_those_away(
         if executor not in view.assignment.slot_of
     }
     for supervisor in last.view.supervisors:
-        since = last.at_seconds.get(supervisor.id, now_seconds)
-        if there & {supervisor.id, supervisor.host} or not 0.0 <= now_seconds - since <= PATIENCE_SECONDS:
+        seen = last.at_seconds.get(supervisor.id, now_seconds)
+        missed = last.missed_at_seconds.get(supervisor.id, now_seconds)
+        is_waited_for = seen <= missed <= now_seconds <= missed + PATIENCE_SECONDS
+        if there & {supervisor.id, supervisor.host} or not is_waited_for:
             continue
         at_work = _at_work(supervisor, homeless, last.view.assignment, window)
         if at_work:
             away.append(_with_slots_in_use(supervisor, at_work.values()))
             stay |= at_work
-            seen_at[supervisor.id] = since
+            seen_at[supervisor.id], missed_at[supervisor.id] = seen, missed
     if not away:
         return view, LastSeen(view, seen_at)
     problems = (
@@ -71,7 +76,7 @@ def with_those_away(
         Assignment(stay),
         (*view.problems, *problems),
     )
-    return merged, LastSeen(merged, seen_at)
+    return merged, LastSeen(merged, seen_at, missed_at)
 
 
 def held_where_away(snapshot: ClusterSnapshot, supervisor_ids: Collection[str]) -> ClusterSnapshot:
@@ -107,15 +112,19 @@ def without_free_slots(snapshot: ClusterSnapshot, supervisor_ids: Collection[str
 def _at_work(
     supervisor: Supervisor, homeless: Collection[Executor], before: Assignment, window: MetricsWindow
 ) -> dict[Executor, WorkerSlot]:
-    """The executors that were there before, have no other place now, and were measured in all of the period."""
-    readings_in = WindowReadings(window)
-    return {
-        executor: slot
-        for executor, slot in ((one, before.slot_of.get(one)) for one in in_order(homeless))
-        if slot is not None
-        and slot.supervisor_id == supervisor.id
-        and not readings_in.executor(executor, Place(supervisor.host, slot.port), is_spout=False).missing
-    }
+    """The executors that were there before, have no other place now, and were measured in all of the period.
+
+    Those that no tuple has come to yet are among them: their CPU is unknown until one comes, and their worker runs on.
+    """
+    readings_in, there = WindowReadings(window), {}
+    for executor in in_order(homeless):
+        slot = before.slot_of.get(executor)
+        if slot is None or slot.supervisor_id != supervisor.id:
+            continue
+        reading = readings_in.executor(executor, Place(supervisor.host, slot.port), is_spout=False)
+        if not reading.missing or reading.never_busy:
+            there[executor] = slot
+    return there
 
 
 def _with_slots_in_use(supervisor: Supervisor, used: Collection[WorkerSlot]) -> Supervisor:

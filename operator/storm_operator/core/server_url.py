@@ -25,6 +25,23 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def check_address(option: str, text: str, address: str, example: str) -> None:
+    """ValueError, with the option's name and all of its text, when `address` is no host with a port."""
+    host, _, port = address.rpartition(":")
+    if not is_host(host) or not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError(f"{option}: {text!r} must be HOST:PORT, such as {example}")
+
+
+def check_zookeeper(option: str, text: str) -> None:
+    """ValueError, with the option's name, when `text` is not the addresses of a ZooKeeper's servers.
+
+    A path may follow, below which everything is.
+    """
+    servers, _, _ = text.partition("/")
+    for address in servers.split(","):
+        check_address(option, text, address, "zookeeper.example:2181, several with commas between them")
+
+
 def checked_url(option: str, url: str) -> str:
     """`url`; ValueError, with the option's name, when it is none of a server."""
     try:

@@ -138,10 +138,13 @@ def _check_executors_are_known(snapshot: ClusterSnapshot) -> None:
 def from_document(document: Mapping[str, Any]) -> ClusterSnapshot:
     """The snapshot in a document that has passed the schema; InvalidSnapshot when its parts do not fit together."""
     _check_unique("supervisors", (supervisor["id"] for supervisor in document["supervisors"]))
+    for at, supervisor in enumerate(document["supervisors"]):
+        _check_unique(f"supervisors[{at}].ports", supervisor["ports"])
     _check_unique("topologies", (topology["id"] for topology in document["topologies"]))
     topologies = tuple(_topology(at, topology) for at, topology in enumerate(document["topologies"]))
     index = {(e.topology_id, e.task_start, e.task_end): e for topology in topologies for e in topology.executors}
     placed, loads = _executors_state(document["topologies"], index)
+    _check_rising("history", "ended_at_seconds", document["history"])
     completeness = document["completeness"]
     return ClusterSnapshot(
         taken_at_seconds=document["taken_at_seconds"],
@@ -281,7 +284,7 @@ def _check_unique(path: str, names: Iterable[str]) -> None:
     seen = set()
     for name in names:
         if name in seen:
-            raise InvalidSnapshot(f"{path} has {name!r} twice: expected each name or id once")
+            raise InvalidSnapshot(f"{path} has {name!r} twice: expected each once")
         seen.add(name)
 
 
@@ -289,3 +292,11 @@ def _check_disjoint(path: str, executors: Iterable[Executor]) -> None:
     for before, after in pairwise(sorted(executors)):
         if after.task_start <= before.task_end:
             raise InvalidSnapshot(f"{path} has task {after.task_start} twice: expected each task in one executor")
+
+
+def _check_rising(path: str, field: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    for at, (before, after) in enumerate(pairwise(rows), start=1):
+        if after[field] <= before[field]:
+            raise InvalidSnapshot(
+                f"{path}[{at}].{field} is {after[field]}: expected more than {before[field]}, that of {path}[{at - 1}]"
+            )

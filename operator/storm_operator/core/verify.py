@@ -101,10 +101,17 @@ def _latency_complaint(record: PlanRecord, measured: Outcome, margin: float) -> 
         return None
     if growth > margin:
         return None  # more load explains more latency; nothing can be said about the plan
-    expected = max(before, record.plan.after.complete_latency_ms or 0.0)
+    expected = before + _predicted_rise_ms(record.plan)
     if after <= expected * margin + LATENCY_NOISE_MS:
         return None
     return f"median complete latency {after:.1f} ms, at most {expected:.1f} ms expected"
+
+
+def _predicted_rise_ms(plan: Plan) -> float:
+    """By how much the plan said that latency would rise. What it predicts are means, so that no median is held
+    against them themselves."""
+    before, after = plan.before.complete_latency_ms, plan.after.complete_latency_ms
+    return 0.0 if before is None or after is None else max(after - before, 0.0)
 
 
 def _waiting_complaint(record: PlanRecord, measured: Outcome, margin: float) -> str | None:

@@ -42,6 +42,8 @@ class Files:
         whatever is done next. Keys, region and endpoint come from its usual environment (AWS_ACCESS_KEY_ID,
         AWS_ENDPOINT_URL, ...). s3a://, as Hadoop says, is s3://.
         """
+        if not place:
+            raise ValueError("it is empty: a folder or s3://bucket/prefix is right")
         scheme, separator, rest = place.partition("://")
         if separator and scheme in ("s3", "s3a", "gs") and not rest.partition("/")[0]:
             raise ValueError(f"it names no bucket, as {scheme}://bucket/prefix does")

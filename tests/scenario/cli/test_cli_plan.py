@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from builders import component_load, history
+from builders import chain_topology, component_load, even_traffic, history, snapshot, supervisors
 from placement_cases import measured_example
 from storm_operator.cli import app
 from storm_operator.cli_plan import propose, read_snapshot
@@ -126,6 +126,23 @@ def test_the_cost_that_a_gap_is_of_is_told_with_its_restarts_and_without_as_the_
     said = " ".join(run_plan("--gap").output.split())
     assert f"cost with restarts, {gap['cost']:,.1f} tuple-ms/s" in said
     assert f"the proposal costs {without:,.1f}." in said
+
+
+def test_what_a_bound_of_zero_says_of_the_gap_is_unknown_and_not_infinity(tmp_path: Path) -> None:
+    """More executors and supervisors than a program is written down for, and no price but the network's."""
+    words = chain_topology("words", ("spout", 10), ("split", 20), ("count", 20), num_workers=10)
+    machines = supervisors(30, capacity=4000.0)
+    large = tmp_path / "large.json"
+    where = {executor: machines[at % 10].slots[0] for at, executor in enumerate(words.executors)}
+    periods = history("words", {name: [component_load(1000.0, cpu=2000.0)] * 3 for name in ("spout", "split", "count")})
+    picture = snapshot((words,), machines, where, rates=even_traffic(words, 3000.0), periods=periods)
+    large.write_text(dump_snapshot(picture), encoding="utf-8")
+    free = ("--gap", "--set", "weights.supervisorInUse=0")
+    gap = json.loads(run_plan(*free, "-o", "json", snapshot=large).output, parse_constant=pytest.fail)["gap_to_optimum"]
+    assert gap["bound"] == 0.0 < gap["cost"]
+    assert gap["at_most_percent"] is None
+    said = " ".join(run_plan(*free, snapshot=large).output.split())
+    assert "above the best found; how much at most is unknown: the bound is 0 (not proven)" in said
 
 
 def test_gap_without_the_solver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,6 +188,13 @@ def test_bad_options_give_one_message_and_exit_code_2(arguments: Sequence[str], 
     assert message in done.output
 
 
+@pytest.mark.parametrize("zookeeper", ["", "127.0.0.1:1,,", "a:b", "zookeeper", "a:2181,b:70000"])
+def test_what_is_no_address_of_a_zookeeper_is_told_with_the_option_and_an_example(zookeeper: str) -> None:
+    done = CliRunner().invoke(app, ["snapshot", "--nimbus", "127.0.0.1:1", "--zookeeper", zookeeper])
+    assert done.exit_code == 2
+    assert f"--zookeeper: {zookeeper!r} must be HOST:PORT, such as zookeeper.example:2181" in done.output
+
+
 def test_who_does_not_answer_is_looked_for_where_it_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the option, not by the keys of a storm.yaml, which the command does not read."""
     from storm_operator import cli_snapshot

@@ -428,7 +428,13 @@ def test_what_is_wrong_is_told_on_stderr(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("root", "words"), [("s3://", "it names no bucket"), ("nowhere://x", "nowhere"), ("/proc/nope", "/proc/nope")]
+    ("root", "words"),
+    [
+        ("s3://", "it names no bucket"),
+        ("nowhere://x", "nowhere"),
+        ("/proc/nope", "/proc/nope"),
+        ("", "it is empty: a folder or s3://bucket/prefix is right"),
+    ],
 )
 def test_a_history_that_cannot_be_written_is_told_before_anything_is_played(root: str, words: str) -> None:
     done = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--history", root], env={"COLUMNS": "300"})

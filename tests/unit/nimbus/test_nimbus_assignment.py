@@ -57,6 +57,11 @@ def test_memory_that_a_supervisor_declares() -> None:
     assert supervisor_from("id-1", serialize(written)).memory_mb == 4096.0
 
 
+def test_a_port_that_a_supervisor_names_twice_is_one_slot() -> None:
+    written = storm_thrift.SupervisorInfo(time_secs=1, hostname="10.77.0.11", meta=[6701, 6700, 6700])
+    assert supervisor_from("id-1", serialize(written)).ports == (6700, 6701)
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b"\x1f\x8bnonsense", gzip.compress(b"nonsense", mtime=0), b"\xac\xed\x00\x05sr"]
 )

@@ -11,6 +11,7 @@ from itertools import cycle
 import pytest
 
 from placement_cases import Case, placed_or_fail, random_case, workers_by_supervisor
+from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of, overloaded_millicores
@@ -23,6 +24,7 @@ SEEDS = (0, 1, 2, 3, 4, 5, 11, 18)
 SEPARATING = ("adaptive", "liu")
 SURE = (Separation.ALWAYS, Separation.NEVER)
 OTHERS = tuple(sorted(set(POLICIES) - {"adaptive", "genetic"}))
+STEADY = ("aniello-offline", "even", "least-task-first", "random", "round-robin", "weighted-round-robin")
 WHEN_ALL_ARE_DUE = 86400.0
 """A multiple of every policy's period: each makes a new schedule."""
 
@@ -33,6 +35,16 @@ def place(name: str, case: Case) -> Assignment:
 
 def roomy_case(seed: int) -> Case:
     return random_case(seed, slack=2.5).at(WHEN_ALL_ARE_DUE)
+
+
+def with_more_workers(case: Case) -> Case:
+    """The case with topologies that ask for three workers, and slots to spare on each supervisor."""
+    topologies = tuple(replace(topology, num_workers=3) for topology in case.snapshot.topologies)
+    machines = tuple(
+        replace(machine, ports=tuple(range(min(machine.ports), max(machine.ports) + 4)))
+        for machine in case.snapshot.supervisors
+    )
+    return replace(case, snapshot=replace(case.snapshot, topologies=topologies, supervisors=machines))
 
 
 @cache
@@ -108,6 +120,15 @@ def test_obstacles_stay_and_the_same_input_gives_the_same_assignment(name: str, 
         demand=Demand(*(dict(sorted(part.items(), reverse=True)) for part in demand_parts(case))),
     )
     assert place(name, shuffled) == assignment
+
+
+@pytest.mark.parametrize("name", STEADY)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_measures_nothing_leaves_its_own_plan_alone_whatever_ports_that_came_to(name: str, seed: int) -> None:
+    """Workers that give executors away restart on fresh ports: to want the old ones back would restart them again."""
+    case = with_more_workers(roomy_case(seed))
+    in_force = on_fresh_slots(case.snapshot.assignment, place(name, case), case.snapshot.supervisors)
+    assert place(name, case.in_force(in_force)) == in_force
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))

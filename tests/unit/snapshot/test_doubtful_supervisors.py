@@ -65,14 +65,47 @@ def test_executors_whose_workers_run_on_stay_while_the_daemon_is_away() -> None:
 
 
 @pytest.mark.parametrize("seconds", [PATIENCE_SECONDS + 1.0, -1.0])
-def test_nobody_is_waited_for_longer_than_storm_waits(seconds: float) -> None:
+@pytest.mark.parametrize("pass_seconds", [10.0, 120.0])
+def test_nobody_is_waited_for_longer_than_storm_waits(seconds: float, pass_seconds: float) -> None:
     gone = without("s2")
-    assert with_those_away(gone, metrics(), seen(seconds_ago=seconds), NOW)[0] is gone
+    _, last = with_those_away(gone, metrics(), seen(seconds_ago=pass_seconds), NOW)
+    assert with_those_away(gone, metrics(), last, NOW + seconds)[0] is gone
+
+
+def test_a_clock_that_was_set_back_tells_of_no_patience() -> None:
+    gone = without("s2")
+    assert with_those_away(gone, metrics(), seen(seconds_ago=-1.0), NOW)[0] is gone
+
+
+def test_patience_begins_in_the_pass_that_first_misses_a_supervisor_however_long_ago_the_last_one_was() -> None:
+    view, last = with_those_away(without("s2"), metrics(), seen(seconds_ago=120.0), NOW)
+    assert view.assignment == WHOLE.assignment
+    assert last.away(NOW) == {"s2"}
+    later = NOW + PATIENCE_SECONDS
+    again, last = with_those_away(without("s2"), metrics(), last, later)
+    assert again == view
+    assert last.away(later) == {"s2"}
+    gone = without("s2")
+    assert with_those_away(gone, metrics(), last, later + 1.0)[0] is gone
+    back, last = with_those_away(WHOLE, metrics(), last, later)
+    assert back is WHOLE
+    assert with_those_away(without("s2"), metrics(), last, later + 120.0)[0] == view, "patience begins anew"
 
 
 def test_a_supervisor_whose_workers_have_ended_is_gone() -> None:
     gone = without("s2")
     assert with_those_away(gone, metrics(dead="s2"), seen(), NOW)[0] is gone
+
+
+@pytest.mark.parametrize(("executed", "stays"), [((0.0, 0.0), True), ((1000.0, 4000.0), False)])
+def test_who_never_got_a_tuple_stays_though_nobody_knows_its_thread(executed: tuple[float, float], stays: bool) -> None:
+    idle, host = WORDS.executors_of("count")[1], HOSTS["s2"]
+    scrapes = Scrapes(NOW)
+    scrapes.add_topology(WORDS, WHERE, HOSTS)
+    scrapes.add_executor(idle, host, WHERE[idle].port, executed=executed, emitted=(0.0, 0.0))
+    scrapes.drop("storm_executor_cpu_seconds_total", executor=idle.label)
+    view, _ = with_those_away(without("s2"), scrapes.window(), seen(), NOW)
+    assert (view.assignment == WHOLE.assignment) is stays
 
 
 def test_a_supervisor_that_nobody_was_on_is_gone() -> None:

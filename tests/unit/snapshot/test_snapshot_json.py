@@ -96,6 +96,10 @@ periods = st.builds(
 )
 
 
+def ended_at(period: LoadPeriod) -> float:
+    return period.ended_at_seconds
+
+
 @st.composite
 def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
     running = tuple(draw(topologies(name)) for name in draw(st.sets(names, max_size=2)))
@@ -110,7 +114,7 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
             Supervisor(
                 id=name,
                 host=draw(names),
-                ports=tuple(draw(st.lists(ports, max_size=3))),
+                ports=tuple(draw(st.lists(ports, unique=True, max_size=3))),
                 cpu_capacity_millicores=draw(maybe),
                 availability=draw(st.floats(0, 1)),
                 memory_mb=draw(maybe),
@@ -144,7 +148,7 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
             if draw(st.booleans())
         },
         worker_pids=draw(st.dictionaries(slots, st.integers(1, 2**22), max_size=2)),
-        history=tuple(draw(st.lists(periods, max_size=2))),
+        history=tuple(sorted(draw(st.lists(periods, unique_by=ended_at, max_size=2)), key=ended_at)),
     )
 
 
@@ -223,6 +227,7 @@ def with_value(path: str, value: object) -> str:
         ("supervisors.0.ports", [70000], "supervisors[0].ports[0] is 70000: expected 65535 or less"),
         ("supervisors.0.cpu_capacity_millicores", "2", '.cpu_capacity_millicores is "2": expected a number or null'),
         ("supervisors.1.id", "s1", "supervisors has 's1' twice"),
+        ("supervisors.0.ports", [6700, 6701, 6700], "supervisors[0].ports has 6700 twice: expected each once"),
         ("period_seconds", 0, "period_seconds is 0: expected more than 0"),
         ("topologies.0.executors.0.load.cpu_millicores", -5, ".load.cpu_millicores is -5: expected 0 or more"),
         ("topologies.0.executors.0.tasks", [1], "tasks is [1]: expected 2 entries"),
@@ -260,6 +265,16 @@ def test_an_executor_may_be_where_there_is_no_supervisor_or_port_any_more(slot: 
 def test_every_grouping_that_edges_are_given_can_be_read() -> None:
     given = {"custom" if name.startswith("custom") else name for name in GROUPINGS} | {"global", UNKNOWN_GROUPING}
     assert set(KNOWN_GROUPINGS) == given | set(Grouping)
+
+
+@pytest.mark.parametrize("ended_at", [900.0, 890.0])
+def test_periods_that_do_not_end_one_after_the_other_are_told(ended_at: float) -> None:
+    document = json.loads(dump_snapshot(small()))
+    (period,) = document["history"]
+    document["history"] = [{**period, "ended_at_seconds": at} for at in (880.0, 900.0, ended_at)]
+    words = f"history[2].ended_at_seconds is {ended_at}: expected more than 900.0, that of history[1]"
+    with pytest.raises(InvalidSnapshot, match=re.escape(words)):
+        load_snapshot(json.dumps(document))
 
 
 def test_missing_field_is_named() -> None:

@@ -368,6 +368,7 @@ def test_a_start_that_fails_unforeseen_is_the_end(tmp_path: Path) -> None:
         ("s3://", "it names no bucket, as s3://bucket/prefix does"),
         ("s3a:///prefix", "it names no bucket"),
         ("/proc/history", "cannot be written to"),
+        ("", "it is empty: a folder or s3://bucket/prefix is right"),
     ],
 )
 def test_a_place_where_no_history_can_be_recorded_is_refused_at_the_start(place: str, said: str) -> None:

@@ -71,6 +71,18 @@ def test_worse_than_promised_but_no_worse_than_before_is_kept() -> None:
     assert not judge(record(), measured(traffic=700.0, p50=7.0), MARGIN_PERCENT).worse
 
 
+@pytest.mark.parametrize(
+    ("predicted_ms", "p50", "worse"),
+    [((60.0, 55.0), 50.0, True), ((60.0, 100.0), 50.0, False), ((60.0, 100.0), 90.0, True), ((None, 55.0), 50.0, True)],
+)
+def test_the_median_may_rise_by_what_was_predicted_of_the_mean_and_not_to_the_mean(
+    predicted_ms: tuple[float | None, float], p50: float, worse: bool
+) -> None:
+    told = record(Outcome(800.0, 300.0, 60.0, 10.0, 300.0), predicted_ms=predicted_ms[1])
+    told = replace(told, plan=replace(told.plan, before=replace(told.plan.before, complete_latency_ms=predicted_ms[0])))
+    assert judge(told, Outcome(100.0, 300.0, 200.0, p50, 900.0), MARGIN_PERCENT).worse is worse
+
+
 def test_plan_that_relieves_an_overload_is_not_taken_back_for_the_backlog_that_it_works_off() -> None:
     before = Outcome(0.0, 300.0, 1.0, 1.0, 2.0)
     backlog = measured(traffic=1735.0, p50=12_000.0)

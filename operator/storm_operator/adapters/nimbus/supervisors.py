@@ -51,7 +51,7 @@ def supervisor_from(supervisor_id: str, content: bytes) -> Supervisor:
     return Supervisor(
         supervisor_id,
         info.hostname,
-        tuple(sorted(info.meta or ())),
+        tuple(sorted(set(info.meta or ()))),
         memory_mb=(info.resources_map or {}).get(MEMORY_RESOURCE),
     )
 

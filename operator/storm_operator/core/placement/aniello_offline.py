@@ -26,6 +26,7 @@ import networkx as nx
 from storm_operator.core.model import Assignment, ComponentKind, Demand, Executor, Infeasible, Topology, WorkerSlot
 from storm_operator.core.placement.even import interleaved_free_slots
 from storm_operator.core.placement.parameters import Parameter, read_parameters
+from storm_operator.core.placement.slots import in_slots_of_before
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -52,7 +53,7 @@ def place_aniello_offline(
             return Infeasible(f"topology {topology.name} needs at least one free slot and there is none")
         workers = min(max(1, topology.num_workers), len(topology.executors), len(free))
         slot_of.update(_fill(topology, free[:workers], values["alpha"], values["beta"]))
-    return Assignment(slot_of)
+    return in_slots_of_before(snapshot, Assignment(slot_of), settings.movable)
 
 
 def most_executors_in_slot(executors: int, workers: int, alpha: float) -> int:

@@ -5,7 +5,7 @@ dealt out in turn over as many slots as it asked workers for. Neither traffic no
 
 Movable topologies are placed as after a `storm rebalance`, which hides their old assignment from the scheduler: anew,
 one after the other by id. (Between rebalances Storm leaves complete topologies alone; the answer here is the same
-every time, so nothing moves either.)
+every time, and workers that are there already keep their ports, so nothing moves either.)
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, Supervisor, WorkerSlot
+from storm_operator.core.placement.slots import in_slots_of_before
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -28,7 +29,7 @@ def place_even(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSet
         if not slots and topology.executors:
             return Infeasible(f"topology {topology.name} needs at least one free slot and there is none")
         slot_of.update(deal_out(topology.executors, slots[: max(1, topology.num_workers)]))
-    return Assignment(slot_of)
+    return in_slots_of_before(snapshot, Assignment(slot_of), settings.movable)
 
 
 def interleaved_free_slots(supervisors: Sequence[Supervisor], occupied: Iterable[WorkerSlot]) -> tuple[WorkerSlot, ...]:

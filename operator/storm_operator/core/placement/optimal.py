@@ -6,6 +6,7 @@ effort comes with the bound that was reached: no assignment costs less. Needs OR
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -62,7 +63,8 @@ class OptimumResult:
         return self.cost - self.bound <= PROOF_TOLERANCE * abs(self.cost)
 
     def gap_percent(self, cost: float) -> float:
-        """How much dearer an assignment that costs `cost` is than the best one found; 0 when nothing costs anything."""
+        """How much dearer an assignment that costs `cost` is than the best one found; 0 when nothing costs anything,
+        infinite when only the best one found costs nothing."""
         return _percent_above(cost, self.cost)
 
     def gap_to_bound_percent(self, cost: float) -> float:
@@ -73,16 +75,17 @@ class OptimumResult:
 @dataclass(frozen=True, slots=True)
 class Gap:
     """How much dearer an assignment is than the best one found. `at_most_percent` counts from the bound instead:
-    the same when the optimum is proven, else what the gap could be at worst. Costs in tuple-ms/s, with their restarts:
-    `restart_cost` is that part of `cost`, which a plan's own sentence leaves out."""
+    the same when the optimum is proven, else what the gap could be at worst. Each is None where what it is counted from
+    costs 0 and the assignment does not. Costs in tuple-ms/s, with their restarts: `restart_cost` is that part of
+    `cost`, which a plan's own sentence leaves out."""
 
     cost: float
     restart_cost: float
     optimum_cost: float
     bound: float
     proven: bool
-    percent: float
-    at_most_percent: float
+    percent: float | None
+    at_most_percent: float | None
 
 
 def gap_to_optimum(
@@ -97,7 +100,8 @@ def gap_to_optimum(
     cost = cost_of(snapshot, proposal, demand, settings)
     percent = optimum.gap_percent(cost.total)
     at_most = percent if optimum.proven else optimum.gap_to_bound_percent(cost.total)
-    return Gap(cost.total, cost.restarts, optimum.cost, optimum.bound, optimum.proven, percent, at_most)
+    known = (value if math.isfinite(value) else None for value in (percent, at_most))
+    return Gap(cost.total, cost.restarts, optimum.cost, optimum.bound, optimum.proven, *known)
 
 
 def place_optimal(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Assignment | Infeasible:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -27,6 +27,20 @@ def on_free_slots(
         for slot, members in match_slots(workers, free[supervisor_id], in_force).items():
             slot_of.update(dict.fromkeys(members, slot))
     return Assignment(slot_of)
+
+
+def in_slots_of_before(snapshot: ClusterSnapshot, chosen: Assignment, movable: Collection[str]) -> Assignment:
+    """`chosen` with the workers of these topologies on the same supervisors, in slots that suit them (`match_slots`).
+
+    For whoever chooses ports without regard to those in force: workers that are there already would restart for a
+    number alone, and in each pass again, since who gives executors away restarts on a fresh port.
+    """
+    fixed = {executor: slot for executor, slot in chosen.slot_of.items() if executor.topology_id not in movable}
+    workers: dict[str, list[Members]] = {}
+    for slot, executors in chosen.workers().items():
+        if executors[0].topology_id in movable:
+            workers.setdefault(slot.supervisor_id, []).append(frozenset(executors))
+    return on_free_slots(snapshot, fixed, workers)
 
 
 def match_slots(

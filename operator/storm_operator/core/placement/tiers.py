@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible
+from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.objective import cost_of, see
-from storm_operator.core.placement.slots import on_free_slots
+from storm_operator.core.placement.slots import in_slots_of_before
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -44,17 +44,8 @@ def place_tier_by_tier(
             return found[0]
         best = min(feasible, key=lambda assignment: cost_of(present, assignment, demand, settings).total)
         settled = settled.with_moves({e: slot for e, slot in best.slot_of.items() if e.topology_id in tier})
-    return _in_slots_of_before(snapshot, settled, settings.movable)
-
-
-def _in_slots_of_before(snapshot: ClusterSnapshot, settled: Assignment, movable: frozenset[str]) -> Assignment:
-    """An early tier may have taken the slot of a worker that stays where it is."""
-    fixed = {executor: slot for executor, slot in settled.slot_of.items() if executor.topology_id not in movable}
-    workers: dict[str, list[frozenset[Executor]]] = {}
-    for slot, executors in settled.workers().items():
-        if executors[0].topology_id in movable:
-            workers.setdefault(slot.supervisor_id, []).append(frozenset(executors))
-    return on_free_slots(snapshot, fixed, workers)
+    # An early tier may have taken the slot of a worker that stays where it is.
+    return in_slots_of_before(snapshot, settled, settings.movable)
 
 
 def _tiers(settings: PlacementSettings) -> list[frozenset[str]]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from http_server import serving
-from storm_operator.adapters.metrics.scrape import ScrapeError, ScrapeSource, fetch_text, parse_metrics
+from storm_operator.adapters.metrics.page import ScrapeError, fetch_text
+from storm_operator.adapters.metrics.scrape import ScrapeSource, parse_metrics
 from storm_operator.core.metrics_window import SeriesKey
 
 COUNT = SeriesKey.of("storm_x_total", {"supervisor": "h1"})

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import requests
-import urllib3
-from prometheus_client.parser import text_string_to_metric_families
-
+from storm_operator.adapters.metrics.exposition import ExpositionError, samples
+from storm_operator.adapters.metrics.page import NoAnswer, ScrapeError, fetch_text
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 from storm_operator.core.prometheus_matrix import METRIC_PREFIX
 from storm_operator.core.server_url import without_userinfo
+from storm_operator.core.short_repr import short_repr
 
 Targets = Mapping[str, str]
 MAXIMUM_CONCURRENT_SCRAPES = 16
-MAXIMUM_BODY_BYTES = 64 * 1024 * 1024
-READ_CHUNK_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +24,6 @@ class Scrape:
 
     timestamp_seconds: float
     values: Mapping[SeriesKey, float]
-
-
-class ScrapeError(Exception):
-    """An agent did not give metrics; the message says why, without the agent's name."""
-
-
-class NoAnswer(ScrapeError):
-    """It did not answer, or not in time."""
 
 
 class ScrapeSource:
@@ -118,52 +106,14 @@ class ScrapeSource:
         return samples
 
 
-def fetch_text(url: str, timeout_seconds: float) -> str:
-    """GET `url`; ScrapeError when it does not answer in time, answers with an error, or never stops talking."""
-    try:
-        with requests.Session() as session:
-            session.trust_env = False  # agents are beside us: never through a proxy meant for the internet
-            with session.get(url, timeout=timeout_seconds, stream=True) as response:
-                if response.status_code != requests.codes.ok:
-                    raise ScrapeError(f"answered {response.status_code} instead of 200")
-                return _bounded_body(response, timeout_seconds).decode("utf-8")
-    except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
-        raise NoAnswer(f"did not answer within {timeout_seconds:g} s") from error
-    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        raise NoAnswer(f"did not answer: {error.__class__.__name__}: {_innermost(error)}") from error
-    except UnicodeDecodeError as error:
-        raise ScrapeError("answered with something that is not UTF-8 text") from error
-
-
-def _bounded_body(response: requests.Response, timeout_seconds: float) -> bytes:
-    """The whole body, within a time and a size: requests' own timeout only bounds the silence between two bytes."""
-    deadline = time.monotonic() + timeout_seconds
-    body = bytearray()
-    while chunk := response.raw.read1(READ_CHUNK_BYTES, decode_content=True):
-        body += chunk
-        if time.monotonic() > deadline:
-            raise NoAnswer(f"did not finish its answer within {timeout_seconds:g} s")
-        if len(body) > MAXIMUM_BODY_BYTES:
-            raise ScrapeError(f"answered with more than {MAXIMUM_BODY_BYTES} bytes")
-    return bytes(body)
-
-
-def _innermost(error: BaseException) -> str:
-    """requests wraps the plain reason ("Connection refused") several times."""
-    reason = error.args[0] if error.args else error
-    reason = getattr(reason, "reason", reason)
-    return str(reason).rsplit(": ", 1)[-1]
-
-
 def parse_metrics(text: str) -> Mapping[SeriesKey, float]:
     """The `storm_*` series of an exposition; ScrapeError when it is not the Prometheus text format."""
     values: dict[SeriesKey, float] = {}
     try:
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                if sample.name.startswith(METRIC_PREFIX) and not sample.name.endswith("_created"):
-                    values[SeriesKey.of(sample.name, sample.labels)] = float(sample.value)
-    except (ValueError, KeyError, IndexError) as error:
+        for name, labels, value in samples(text):
+            if name.startswith(METRIC_PREFIX) and not name.endswith("_created"):
+                values[SeriesKey.of(name, labels)] = value
+    except ExpositionError as error:
         raise ScrapeError(f"answered with something that is not the Prometheus text format: {error}") from error
     return values
 
@@ -172,4 +122,6 @@ def check_supervisor(values: Mapping[SeriesKey, float], host: str) -> None:
     """ScrapeError when an agent speaks of another supervisor: two agents would fill, and spoil, the same series."""
     others = {key.label("supervisor") for key in values} - {host}
     if others:
-        raise ScrapeError(f"speaks of supervisor {min(others)!r} instead of {host!r}: check the agent's --host")
+        raise ScrapeError(
+            f"speaks of supervisor {short_repr(min(others))} instead of {host!r}: check the agent's --host"
+        )

@@ -20,7 +20,8 @@ from cluster_bench import Bench
 from rich.console import Console
 from rich.table import Table
 
-from storm_operator.adapters.metrics.scrape import ScrapeError, fetch_text, parse_metrics
+from storm_operator.adapters.metrics.page import ScrapeError, fetch_text
+from storm_operator.adapters.metrics.scrape import parse_metrics
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.settings import ApplyMethod
 from storm_operator.local.build import plugin_jar, workloads_jar

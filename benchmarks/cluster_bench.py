@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from eventually import PATIENCE_SECONDS, eventually
 
-from storm_operator.adapters.metrics.scrape import fetch_text, parse_metrics
+from storm_operator.adapters.metrics.page import fetch_text
+from storm_operator.adapters.metrics.scrape import parse_metrics
 from storm_operator.assembly import Assembly, assemble, new_plan_id
 from storm_operator.core.direct_plan import direct_plan
 from storm_operator.core.latency_histogram import quantile

@@ -57,7 +57,7 @@ def _ask(url: str, query: str, at_seconds: float, timeout_seconds: float) -> Any
         answer = response.json()
     except requests.Timeout as error:
         raise NoAnswer(f"did not answer within {timeout_seconds:g} s") from error
-    except requests.JSONDecodeError as error:
+    except (requests.JSONDecodeError, RecursionError) as error:
         raise PrometheusError(
             f"answered {response.status_code} with something that is not JSON{_sent_on(response)}"
         ) from error

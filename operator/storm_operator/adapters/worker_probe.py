@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
 
-from storm_operator.adapters.metrics.scrape import ScrapeError, Targets, fetch_text, parse_metrics
+from storm_operator.adapters.metrics.page import ScrapeError, fetch_text
+from storm_operator.adapters.metrics.scrape import Targets, check_supervisor, parse_metrics
+from storm_operator.core.finite import is_measure
 from storm_operator.core.metrics_window import SeriesKey
 from storm_operator.core.model import WorkerSlot
 from storm_operator.core.plan_progress import InFlight, Way
@@ -17,6 +21,7 @@ WORKER = "storm_worker_info"
 EXECUTED = "storm_task_executed_tuples_total"
 AGE = "storm_worker_snapshot_age_seconds"
 FAILED = "storm_executor_failed_tuples_total"
+COUNTS = frozenset({HOSTED, AT_WORK, EXECUTED, FAILED})
 STORM_ITSELF = "__system"
 TIMEOUT_SECONDS = 3.0
 
@@ -40,15 +45,15 @@ class AgentProbe:
         hosted: dict[WorkerSlot, set[ExecutorKey]] = {}
         at_work: dict[WorkerSlot, set[ExecutorKey]] = {}
         for key, _ in _merged(self._answers_of(supervisor_ids)):
-            supervisor_id = ids.get(key.label("supervisor"))
-            if supervisor_id is None or key.name not in (WORKER, HOSTED, AT_WORK):
+            supervisor_id, port = ids.get(key.label("supervisor")), key.whole("port")
+            if supervisor_id is None or port is None:
                 continue
-            slot = WorkerSlot(supervisor_id, int(key.label("port")))
-            if key.name == WORKER:
-                pids[slot] = int(key.label("pid"))
-            else:
+            slot = WorkerSlot(supervisor_id, port)
+            if key.name == WORKER and (pid := key.whole("pid")) is not None:
+                pids[slot] = pid
+            elif key.name in (HOSTED, AT_WORK) and (tasks := key.executor_tasks()) is not None:
                 group = hosted if key.name == HOSTED else at_work
-                group.setdefault(slot, set()).add(_executor_key(key))
+                group.setdefault(slot, set()).add((key.label("topology_id"), *tasks))
         return {
             slot: WorkerSeen(pid, frozenset(hosted.get(slot, ())), frozenset(at_work.get(slot, ())))
             for slot, pid in pids.items()
@@ -69,12 +74,11 @@ class AgentProbe:
         if None in answers:
             return None
         own = [(key, value) for key, value in _merged(answers) if key.label("topology_id") in topology_ids]
-        components = _components(key for key, _ in own)
+        component_of = _Components(key for key, _ in own if key.name == HOSTED)
         executed: dict[Way, float] = {}
         for key, value in own:
             if key.name == EXECUTED and key.label("source_component") != STORM_ITSELF:
-                task = key.label("topology_id"), key.label("task")
-                way = task[0], key.label("source_component"), components.get(task, "")
+                way = key.label("topology_id"), key.label("source_component"), component_of.task(key)
                 executed[way] = executed.get(way, 0.0) + value
         return InFlight(
             waiting=sum(value for key, value in own if key.name == HOSTED),
@@ -100,16 +104,38 @@ class AgentProbe:
     def _answers_of(self, supervisor_ids: Collection[str]) -> Sequence[Readings | None]:
         """A supervisor that is gone has no agent to be asked."""
         ids = self._supervisor_ids()
-        return _answers(url for host, url in self._targets().items() if ids.get(host) in supervisor_ids)
+        return _answers((host, url) for host, url in self._targets().items() if ids.get(host) in supervisor_ids)
 
 
-def _answers(urls: Iterable[str]) -> Sequence[Readings | None]:
-    asked = sorted(urls)
+class _Components:
+    """The component that executes at each task, by the executors that have a queue."""
+
+    def __init__(self, hosted: Iterable[SeriesKey]) -> None:
+        self._executors: dict[str, list[tuple[int, int, str]]] = {}
+        for key in hosted:
+            if (tasks := key.executor_tasks()) is not None:
+                self._executors.setdefault(key.label("topology_id"), []).append((*tasks, key.label("component")))
+        for executors in self._executors.values():
+            executors.sort()
+
+    def task(self, key: SeriesKey) -> str:
+        """Of the task and the topology that the series is of; empty where no executor has it."""
+        executors, task = self._executors.get(key.label("topology_id"), []), key.whole("task")
+        at = 0 if task is None else bisect_right(executors, task, key=itemgetter(0))
+        if task is None or at == 0 or executors[at - 1][1] < task:
+            return ""
+        return executors[at - 1][2]
+
+
+def _answers(agents: Iterable[tuple[str, str]]) -> Sequence[Readings | None]:
+    """By host and URL. Of nobody, one is missing."""
+    asked = sorted(agents)
     if not asked:
         return (None,)
     with ThreadPoolExecutor(len(asked), "probe") as pool:
-        pages = list(pool.map(_fetch, asked))
-    return [None if page is None else _parse(page) for page in pages]  # here: threads that parse are no quicker
+        pages = list(pool.map(lambda agent: _fetch(agent[1]), asked))
+    # Here: threads that parse are no quicker.
+    return [None if page is None else _parse(host, page) for (host, _), page in zip(asked, pages, strict=True)]
 
 
 def _merged(answers: Sequence[Readings | None]) -> Iterator[tuple[SeriesKey, float]]:
@@ -125,23 +151,12 @@ def _fetch(url: str) -> str | None:
         return None
 
 
-def _parse(page: str) -> Readings | None:
+def _parse(host: str, page: str) -> Readings | None:
+    """None also of an agent that speaks of another supervisor, or shows a number that nobody can have counted."""
     try:
-        return parse_metrics(page)
+        readings = parse_metrics(page)
+        check_supervisor(readings, host)
     except ScrapeError:
         return None
-
-
-def _components(keys: Iterable[SeriesKey]) -> Mapping[tuple[str, str], str]:
-    """The component of each task, by topology id and task."""
-    found: dict[tuple[str, str], str] = {}
-    for key in keys:
-        if key.name == HOSTED:
-            topology_id, first, last = _executor_key(key)
-            found |= {(topology_id, str(task)): key.label("component") for task in range(first, last + 1)}
-    return found
-
-
-def _executor_key(key: SeriesKey) -> ExecutorKey:
-    start, _, end = key.label("executor").partition("-")
-    return key.label("topology_id"), int(start), int(end)
+    is_usable = all(is_measure(value) for key, value in readings.items() if key.name in COUNTS)
+    return readings if is_usable else None

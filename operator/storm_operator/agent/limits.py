@@ -22,6 +22,7 @@ from kazoo.retry import KazooRetry
 
 from storm_operator.core.cpu_quantity import MOST_MILLICORES
 from storm_operator.core.finite import number_in_words
+from storm_operator.core.short_repr import short_repr
 
 VERSION = 1
 LIMITS_NODE = "cpu-limits"
@@ -65,27 +66,27 @@ def parse_limits(document: bytes | None, topology_id: str) -> dict[ExecutorKey, 
     if not isinstance(fields, dict):
         raise LimitsError(f"must be a JSON object, not {type(fields).__name__}")
     if fields.get("version") != VERSION:
-        raise LimitsError(f"version is {fields.get('version')!r}, only {VERSION} is known here")
+        raise LimitsError(f"version is {short_repr(fields.get('version'))}, only {VERSION} is known here")
     if fields.get("topology_id") != topology_id:
-        raise LimitsError(f"topology_id is {fields.get('topology_id')!r}, the node is named {topology_id!r}")
+        raise LimitsError(f"topology_id is {short_repr(fields.get('topology_id'))}, the node is named {topology_id!r}")
     rows = fields.get("limits")
     if not isinstance(rows, list):
-        raise LimitsError(f"limits must be a list, not {rows!r}")
+        raise LimitsError(f"limits must be a list, not {short_repr(rows)}")
     return dict(_parse_row(f"limits[{index}]", row, topology_id) for index, row in enumerate(rows))
 
 
 def _parse_row(where: str, row: Any, topology_id: str) -> tuple[ExecutorKey, float]:
     if not isinstance(row, dict):
-        raise LimitsError(f"{where} must be an object, not {row!r}")
+        raise LimitsError(f"{where} must be an object, not {short_repr(row)}")
     tasks = []
     for name in ("task_start", "task_end"):
         value = row.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise LimitsError(f"{where}.{name} must be a whole number, not {value!r}")
+            raise LimitsError(f"{where}.{name} must be a whole number, not {short_repr(value)}")
         tasks.append(value)
     millicores = row.get("millicores")
     if not isinstance(millicores, int | float) or isinstance(millicores, bool):
-        raise LimitsError(f"{where}.millicores must be a number, not {millicores!r}")
+        raise LimitsError(f"{where}.millicores must be a number, not {short_repr(millicores)}")
     if not 0 < millicores <= MOST_MILLICORES:
         raise LimitsError(
             f"{where}.millicores must be a number above 0 and at most {MOST_MILLICORES:.0f},"

@@ -30,6 +30,8 @@ PERIOD_SECONDS = 5.0
 JITTER = 0.2
 TIMEOUT_SECONDS = 1.0
 ANSWER_BYTES = 4096
+MOST_MS = 1e6
+"""Farther away than that is nobody: who followed such a peer would be so far away, too."""
 COORDINATE_PATH = "/coordinate"
 
 NO_SUCH_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
@@ -186,8 +188,13 @@ def _ask(connection: socket.socket, round_trip_seconds: float) -> Answer:
 
 
 def _read_to_end(connection: socket.socket) -> bytes:
+    """What has come within a time and a size: a peer that drips would keep all others from being probed."""
+    ends_at_seconds = time.monotonic() + TIMEOUT_SECONDS
     answer = b""
-    while len(answer) < ANSWER_BYTES and (more := connection.recv(ANSWER_BYTES)):
+    while len(answer) < ANSWER_BYTES and (left_seconds := ends_at_seconds - time.monotonic()) > 0.0:
+        connection.settimeout(left_seconds)
+        if not (more := connection.recv(ANSWER_BYTES)):
+            break
         answer += more
     return answer
 
@@ -201,7 +208,7 @@ def parse_coordinate(document: bytes) -> Coordinate | None:
         values = [float(fields[name]) for name in ("x", "y", "height", "error")]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    if not all(math.isfinite(value) for value in values) or values[2] < 0 or values[3] < 0:
+    if not all(abs(value) <= MOST_MS for value in values) or values[2] < 0 or values[3] < 0:
         return None
     return Coordinate(*values)
 

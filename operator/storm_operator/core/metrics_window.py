@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
 
+from storm_operator.core.finite import LEAST_MEASURED, is_measure
 from storm_operator.core.model import read_only
 
 Labels = tuple[tuple[str, str], ...]
 WINDOW_PERIODS = 1.5
 """A pass that comes late must still find the reading of the one before."""
+LONGEST_WHOLE = 18
+MOST_TASKS = 100_000
+"""Of one executor. Whoever reads the label looks at task by task, however many it claims."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,6 +42,17 @@ class SeriesKey:
                 return value
         return ""
 
+    def whole(self, name: str) -> int | None:
+        """The value of label `name` where it is a whole number of 0 or more, of a length that one can have."""
+        return _whole(self.label(name))
+
+    def executor_tasks(self) -> tuple[int, int] | None:
+        """First and last task by label `executor`; None where that names none, or more than an executor can have."""
+        first, last = map(_whole, self.label("executor").partition("-")[::2])
+        if first is None or last is None or not first <= last < first + MOST_TASKS:
+            return None
+        return first, last
+
     def __str__(self) -> str:
         inside = ",".join(f'{name}="{value}"' for name, value in self.labels)
         return f"{self.name}{{{inside}}}"
@@ -56,8 +71,8 @@ class SeriesWindow:
     """One series within a window.
 
     `increase` is that of a counter between `first` and `last`, resets taken into account (after a reset the new
-    value counts whole, as in PromQL, but nothing is extrapolated). It is NaN when any reading is not a finite
-    number of 0 or more: such a counter says nothing. For a gauge look at `first` and `last` only.
+    value counts whole, as in PromQL, but nothing is extrapolated). It is NaN when any reading is not a number that can
+    be measured (`is_measure`): such a counter says nothing. For a gauge look at `first` and `last` only.
     """
 
     first: Sample
@@ -93,15 +108,24 @@ class MetricsWindow:
             yield key, self.series[key]
 
 
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) <= LONGEST_WHOLE else None
+
+
 def summarize_samples(samples: Sequence[Sample]) -> SeriesWindow:
-    """First, last and increase of samples in order of time; ValueError when there is none."""
+    """First, last and increase of samples in order of time; ValueError when there is none.
+
+    What is nearer to 0 than anything that is measured, as an average that fades for ever, is 0.
+    """
     if not samples:
         raise ValueError("a series without samples has no window")
+    if any(0.0 < abs(sample.value) < LEAST_MEASURED for sample in samples):
+        samples = [s if abs(s.value) >= LEAST_MEASURED else replace(s, value=0.0) for s in samples]
     return SeriesWindow(first=samples[0], last=samples[-1], increase=_increase(samples))
 
 
 def _increase(samples: Sequence[Sample]) -> float:
-    if not all(math.isfinite(sample.value) and sample.value >= 0.0 for sample in samples):
+    if not all(is_measure(sample.value) for sample in samples):
         return math.nan
     return math.fsum(
         later.value - earlier.value if later.value >= earlier.value else later.value

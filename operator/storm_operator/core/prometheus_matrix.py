@@ -48,7 +48,7 @@ def parse_matrix(data: Any, ignored_labels: frozenset[str]) -> Mapping[SeriesKey
             samples = [Sample(float(value), float(at)) for at, value in series["values"]]
             if samples:
                 read.setdefault(key, {}).setdefault(scraper, []).extend(samples)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"unknown form: {error.__class__.__name__}: {error}") from error
     return _joined(read)
 

@@ -110,8 +110,8 @@ def _observed(
     fan_out = _fan_out(topology)
     for key, task, tuples in _counts(series, counting, fan_out, period_seconds):
         stream = key.label("stream")
-        if key.name == TRAFFIC and key.label("target_task").isdecimal():
-            sampled[task, stream, int(key.label("target_task"))] = tuples
+        if key.name == TRAFFIC and (target := key.whole("target_task")) is not None:
+            sampled[task, stream, target] = tuples
         elif key.name == TRAFFIC and key.label("target_task") == OTHER:
             folded[task, stream] = tuples
         elif key.name == SENT:

@@ -66,15 +66,15 @@ def _placed(window: MetricsWindow) -> Mapping[Executor, WorkerSlot]:
 
 def executor_of(key: SeriesKey) -> Executor | None:
     """The executor that a series is of, by its labels; None where they do not name one."""
-    first, _, last = key.label("executor").partition("-")
-    if not (first.isdecimal() and last.isdecimal() and key.label("component")):
+    tasks = key.executor_tasks()
+    if tasks is None or not key.label("component"):
         return None
-    return Executor(key.label("topology_id"), int(first), int(last), key.label("component"))
+    return Executor(key.label("topology_id"), *tasks, key.label("component"))
 
 
 def _slot(key: SeriesKey) -> WorkerSlot | None:
-    port = key.label("port")
-    return WorkerSlot(key.label("supervisor"), int(port)) if port.isdecimal() else None
+    port = key.whole("port")
+    return None if port is None else WorkerSlot(key.label("supervisor"), port)
 
 
 def _topology(

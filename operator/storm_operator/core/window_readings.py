@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from storm_operator.core.finite import is_measure
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
 from storm_operator.core.model import Executor, ExecutorLoad
 
@@ -21,6 +22,7 @@ COUNTER_SUFFIXES = ("_total", "_bucket", "_count", "_sum")
 COORDINATE = "storm_supervisor_coordinate_seconds"
 MAY_BE_NEGATIVE = frozenset({COORDINATE})
 NAMED_BAD_SERIES = 3
+SHOWN_CHARACTERS = 300
 
 CPU = "storm_executor_cpu_seconds_total"
 EXECUTED = "storm_executor_executed_tuples_total"
@@ -74,8 +76,10 @@ class WindowReadings:
         self.window = window
         self._processes: dict[tuple[str, Place], list[tuple[int, SeriesWindow]]] = {}
         for key, series in window.named(WORKER_INFO):
-            place = Place(key.label("supervisor"), _whole(key.label("port")))
-            self._processes.setdefault((key.label("topology_id"), place), []).append((_whole(key.label("pid")), series))
+            port, pid = key.whole("port"), key.whole("pid")
+            if port is not None and pid is not None:
+                place = Place(key.label("supervisor"), port)
+                self._processes.setdefault((key.label("topology_id"), place), []).append((pid, series))
 
     def worker_pid(self, topology_id: str, place: Place) -> int | None:
         """The process seen last at `place`; None when nobody saw one."""
@@ -118,7 +122,7 @@ class WindowReadings:
     def coordinate(self, host: str, dimension: str) -> float | None:
         """The newest value of one dimension of a supervisor's place, in seconds; None when it is not known."""
         series = self.window.series.get(SeriesKey.of(COORDINATE, {"supervisor": host, "dimension": dimension}))
-        return series.last.value if series is not None and math.isfinite(series.last.value) else None
+        return series.last.value if series is not None and is_measure(abs(series.last.value)) else None
 
     def supervisor_rate(self, name: str, host: str) -> float | None:
         """The rate per second of a counter without labels other than `supervisor`; None without two of one agent."""
@@ -174,7 +178,7 @@ class WindowReadings:
         does not tell of these very pages.
         """
         uptime = self.window.series.get(SeriesKey.of(AGENT_UPTIME, {"supervisor": host}))
-        if uptime is None or not (_is_count(uptime.first.value) and _is_count(uptime.last.value)):
+        if uptime is None or not (is_measure(uptime.first.value) and is_measure(uptime.last.value)):
             return 0.0
         told = (uptime.first.timestamp_seconds, uptime.last.timestamp_seconds)
         if told != (scraped.first.timestamp_seconds, scraped.last.timestamp_seconds):
@@ -189,7 +193,7 @@ class WindowReadings:
         """How old the worker's file was at the first and at the last reading."""
         labels = {"supervisor": place.host, "topology_id": topology_id, "port": str(place.port)}
         series = self.window.series.get(SeriesKey.of(SNAPSHOT_AGE, labels))
-        if series is None or not (_is_count(series.first.value) and _is_count(series.last.value)):
+        if series is None or not (is_measure(series.first.value) and is_measure(series.last.value)):
             return None
         return series.first.value, series.last.value
 
@@ -221,7 +225,7 @@ class WindowReadings:
         return series.increase / seconds if seconds >= self._minimum_span() else None
 
     def _growth(self, queue: SeriesWindow | None, shift_seconds: float) -> float | None:
-        if queue is None or not (_is_count(queue.first.value) and _is_count(queue.last.value)):
+        if queue is None or not (is_measure(queue.first.value) and is_measure(queue.last.value)):
             return None
         seconds = queue.span_seconds + shift_seconds
         return (queue.last.value - queue.first.value) / seconds if seconds >= self._minimum_span() else None
@@ -232,25 +236,30 @@ class WindowReadings:
 
 def gauge(series: SeriesWindow | None) -> float | None:
     """The newest value of a gauge that cannot be negative; None when it is unknown or no number."""
-    return series.last.value if series is not None and _is_count(series.last.value) else None
+    return series.last.value if series is not None and is_measure(series.last.value) else None
 
 
 def problems_of_values(window: MetricsWindow) -> tuple[str, ...]:
-    """One sentence for readings that no counter or gauge can have (NaN, infinite, negative): they are ignored."""
+    """One sentence for readings that no counter or gauge can have (NaN, negative, beyond reason): they are ignored."""
     bad = sorted(key for key, series in window.series.items() if not _is_believable(key.name, series))
     if not bad:
         return ()
-    named = ", ".join(f"{key} = {window.series[key].last.value:g}" for key in bad[:NAMED_BAD_SERIES])
+    named = ", ".join(f"{_shown(key)} = {window.series[key].last.value:g}" for key in bad[:NAMED_BAD_SERIES])
     more = f" and {len(bad) - NAMED_BAD_SERIES} more" if len(bad) > NAMED_BAD_SERIES else ""
-    return (f"not a number of 0 or more, so taken as unknown: {named}{more}",)
+    return (f"not a number of 0 or more, or too large, so taken as unknown: {named}{more}",)
+
+
+def _shown(key: SeriesKey) -> str:
+    text = str(key)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 
 def _is_believable(name: str, series: SeriesWindow) -> bool:
     if name.endswith(COUNTER_SUFFIXES):
         return not math.isnan(series.increase)
     if name in MAY_BE_NEGATIVE:
-        return math.isfinite(series.last.value)
-    return _is_count(series.last.value)
+        return is_measure(abs(series.last.value))
+    return is_measure(series.last.value)
 
 
 def _lacking(load: ExecutorLoad) -> str:
@@ -262,11 +271,3 @@ def _lacking(load: ExecutorLoad) -> str:
     }
     lacking = [name for name, value in known.items() if value is None]
     return f"no count of its {', '.join(lacking)}" if lacking else ""
-
-
-def _is_count(value: float) -> bool:
-    return math.isfinite(value) and value >= 0.0
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isdecimal() else -1

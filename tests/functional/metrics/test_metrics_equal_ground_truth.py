@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from eventually import eventually
 
-from storm_operator.adapters.metrics.scrape import fetch_text, parse_metrics
+from storm_operator.adapters.metrics.page import fetch_text
+from storm_operator.adapters.metrics.scrape import parse_metrics
 from storm_operator.assembly import Assembly, assemble
 from storm_operator.core.model import ACKER_COMPONENT
 from storm_operator.core.snapshot import ClusterSnapshot

@@ -54,6 +54,16 @@ def test_names_the_field_that_is_wrong(text: bytes | None, message: str) -> None
         parse_limits(text, "t-1")
 
 
+@pytest.mark.parametrize("deep", [b"[" * 600 + b"]" * 600, b'"' + b"x" * 1_000_000 + b'"'])
+@pytest.mark.parametrize("field", ["version", "topology_id", "limits", "task_start", "millicores"])
+def test_what_is_wrong_is_never_shown_at_length(field: str, deep: bytes) -> None:
+    row = {"task_start": 1, "task_end": 1, "millicores": 5}
+    bad = document(**({field: "HERE"} if field not in row else {"limits": [row | {field: "HERE"}]}))
+    with pytest.raises(LimitsError) as raised:
+        parse_limits(bad.replace(b'"HERE"', deep), "t-1")
+    assert len(str(raised.value)) < 300
+
+
 class SilentZooKeeper:
     """A client of kazoo's whose ZooKeeper answers when the test says so; there are no limits in it."""
 

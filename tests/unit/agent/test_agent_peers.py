@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -95,10 +97,29 @@ def test_coordinate_survives_the_wire() -> None:
     [b"", b"{}", b"[]", b'{"version": 2, "x": 0, "y": 0, "height": 1, "error": 1}',
      b'{"version": 1, "x": NaN, "y": 0, "height": 1, "error": 1}',
      b'{"version": 1, "x": 0, "y": 0, "height": -1, "error": 1}',
+     b'{"version": 1, "x": 1e300, "y": 0, "height": 1, "error": 1}',
      b'{"version": 1, "x": 1' + b"0" * 400 + b', "y": 0, "height": 1, "error": 1}', b"[" * 100_000],
 )  # fmt: skip
 def test_malformed_coordinates_are_unknown(document: bytes) -> None:
     assert parse_coordinate(document) is None
+
+
+def test_a_peer_that_drips_its_answer_is_there_and_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storm_operator.agent.peers.TIMEOUT_SECONDS", 0.5)
+    asked_enough = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection, contextlib.suppress(OSError):
+            while not asked_enough.wait(0.02):
+                connection.sendall(b"#")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=drip, args=(server,), daemon=True).start()
+        answer = probe_agent(server.getsockname())
+        asked_enough.set()
+    assert answer is not None
+    assert answer.coordinate is None
 
 
 @pytest.fixture

@@ -126,6 +126,10 @@ def test_an_agent_that_another_takes_over_to_scrape_goes_on() -> None:
         (200, [], "refused the query"),
         (200, {"status": "success", "data": {"result": [{"metric": {}}]}}, "answered in an unknown form"),
         (200, {"status": "success"}, "answered in an unknown form"),
+        (200, answer([]), "answered in an unknown form"),
+        (200, answer({"metric": [], "values": []}), "answered in an unknown form"),
+        (200, answer(series([10**400, "1"])), "answered in an unknown form"),
+        (200, b"[" * 100_000, "answered 200 with something that is not JSON"),
         (200, answer(), "has no storm_* series in this window"),
     ],
 )

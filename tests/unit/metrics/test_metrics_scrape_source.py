@@ -14,7 +14,8 @@ from hypothesis import strategies as some
 
 from http_server import serving
 from storm_operator.adapters.metrics import scrape
-from storm_operator.adapters.metrics.scrape import NoAnswer, ScrapeError, ScrapeSource, fetch_text, parse_metrics
+from storm_operator.adapters.metrics.page import NoAnswer, ScrapeError, fetch_text
+from storm_operator.adapters.metrics.scrape import ScrapeSource, parse_metrics
 from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.assembly import ClusterConnection, assemble
 from storm_operator.core.metrics_window import WINDOW_PERIODS, SeriesKey

@@ -104,3 +104,39 @@ def test_named_finds_series_by_name_in_order_of_labels() -> None:
 def test_key_reads_like_promql_and_missing_labels_are_empty() -> None:
     assert str(KEY) == 'storm_x_total{supervisor="h1"}'
     assert KEY.label("port") == ""
+
+
+@pytest.mark.parametrize("huge", [1.7e308, 1.1e24, 1e300])
+def test_readings_beyond_reason_make_the_increase_unknown(huge: float) -> None:
+    """Of some of these the sum is beyond all floats, and to add them up is an error."""
+    assert math.isnan(
+        summarize_samples(readings((0, huge), (1, huge * 0.9), (2, huge * 0.8), (3, huge * 0.7))).increase
+    )
+
+
+def test_an_average_that_fades_for_ever_is_zero_in_the_end() -> None:
+    faded = summarize_samples(readings((0, 1e-320), (10, 1e-300)))
+    assert (faded.first.value, faded.last.value, faded.increase) == (0.0, 0.0, 0.0)
+
+
+def test_a_whole_number_in_a_label_is_one_that_can_be() -> None:
+    key = SeriesKey.of("m", {"port": "6700", "long": "9" * 5_000, "below": "-1", "word": "x"})
+    assert key.whole("port") == 6700
+    assert [key.whole(name) for name in ("long", "below", "word", "none")] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("label", "tasks"),
+    [
+        ("2-3", (2, 3)),
+        ("7-7", (7, 7)),
+        ("3-2", None),
+        ("2", None),
+        ("2-3-4", None),
+        ("-2-3", None),
+        ("0-2147483647", None),
+        ("1-" + "9" * 5_000, None),
+    ],
+)
+def test_an_executor_has_a_first_and_a_last_task_and_not_billions(label: str, tasks: tuple[int, int] | None) -> None:
+    assert SeriesKey.of("m", {"executor": label}).executor_tasks() == tasks

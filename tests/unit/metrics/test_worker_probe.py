@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from http_server import serving
 from storm_operator.adapters import worker_probe as module
-from storm_operator.adapters.metrics.scrape import NoAnswer, parse_metrics
+from storm_operator.adapters.metrics.page import NoAnswer
+from storm_operator.adapters.metrics.scrape import parse_metrics
 from storm_operator.adapters.worker_probe import AgentProbe
 from storm_operator.core.model import WorkerSlot
 from storm_operator.core.plan_record import WorkerSeen
@@ -18,6 +20,9 @@ storm_executor_failed_tuples_total{supervisor="a",topology_id="words-1",executor
 storm_executor_failed_tuples_total{supervisor="a",topology_id="other-1",executor="1-1"} 7
 storm_executor_acked_tuples_total{supervisor="a",topology_id="words-1",executor="1-1"} 9
 """
+
+
+OF_A = 'supervisor="a",topology_id="words-1"'
 
 
 def probe(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -> AgentProbe:
@@ -88,18 +93,20 @@ storm_task_executed_tuples_total{{{task},source_component="__system",stream="__t
 
 
 def test_who_has_executed_whose_tuples_is_added_up_over_tasks_and_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    def page(executor: str, component: str, *executed: str) -> str:
-        hosted = f'supervisor="a",topology_id="words-1",component="{component}",executor="{executor}",port="6700"'
-        counts = (f'storm_task_executed_tuples_total{{supervisor="a",topology_id="words-1",{one}' for one in executed)
+    def page(host: str, executor: str, component: str, *executed: str) -> str:
+        there = f'supervisor="{host}",topology_id="words-1"'
+        hosted = f'{there},component="{component}",executor="{executor}",port="6700"'
+        counts = (f"storm_task_executed_tuples_total{{{there},{one}" for one in executed)
         return "\n".join((f"storm_executor_queue_length{{{hosted}}} 0", *counts, ""))
 
     of_split = page(
+        "a",
         "2-3",
         "split",
         'task="2",source_component="spout",stream="default"} 5',
         'task="3",source_component="spout",stream="late"} 2',
     )
-    of_count = page("4-4", "count", 'task="4",source_component="split",stream="default"} 9')
+    of_count = page("b", "4-4", "count", 'task="4",source_component="split",stream="default"} 9')
     found = probe(monkeypatch, {"a": of_split, "b": of_count}).tuples_in_flight(["words-1"], ["id-of-a", "id-of-b"])
     assert found is not None
     assert dict(found.executed) == {("words-1", "spout", "split"): 7.0, ("words-1", "split", "count"): 9.0}
@@ -132,3 +139,45 @@ storm_executor_cpu_seconds_total{{{executor}}} 1.5
     assert parsed_in == {threading.current_thread()}
     assert len(found.workers(["id-of-a", "id-of-c"])) == 2
     assert sorted(asked) == ["a", "b", "c"]
+
+
+def test_labels_that_name_what_cannot_be_are_passed_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "9" * 5_000
+    hosted = "storm_executor_queue_length{{" + OF_A + ',component="x",executor="{}",port="{}"}} 0\n'
+    worker = "storm_worker_info{{" + OF_A + ',pid="{}",port="{}"}} 1\n'
+    page = "".join(
+        (
+            *(hosted.format(*odd) for odd in (("0-2147483647", 6700), (long, 6700), ("3-3", long), ("3-3", ""))),
+            *(worker.format(*odd) for odd in ((long, 6700), ("", 6700), (5, long), (5, -1))),
+            hosted.format("2-2", 6701),
+            worker.format(7, 6701),
+            f'storm_task_executed_tuples_total{{{OF_A},task="2",source_component="spout",stream="s"}} 5\n',
+            f'storm_task_executed_tuples_total{{{OF_A},task="{long}",source_component="spout",stream="s"}} 9\n',
+        )
+    )
+    agents = probe(monkeypatch, {"a": page})
+    assert agents.workers(["id-of-a"]) == {
+        WorkerSlot("id-of-a", 6701): WorkerSeen(7, frozenset({("words-1", 2, 2)}), frozenset()),
+    }
+    found = agents.tuples_in_flight(["words-1"], ["id-of-a"])
+    assert found is not None
+    assert found.executed == {("words-1", "spout", "x"): 5.0, ("words-1", "spout", ""): 9.0}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"storm_executor_failed_tuples_total{{{OF_A}}} NaN\n",
+        f"storm_executor_failed_tuples_total{{{OF_A}}} -1\n",
+        f"storm_executor_queue_length{{{OF_A}}} 1e300\n",
+        'storm_executor_failed_tuples_total{supervisor="b",topology_id="words-1"} 5\n',
+        "<html>",
+    ],
+)
+def test_an_agent_that_cannot_be_believed_is_one_that_is_silent(page: str) -> None:
+    with serving(lambda path: (200, (PAGE if path == "/b" else page).encode())) as base:
+        targets = {"a": f"{base}/a", "b": f"{base}/b"}
+        agents = AgentProbe(lambda: targets, lambda: {host: f"id-of-{host}" for host in targets})
+        assert agents.failures(["words-1"], ["id-of-a"]) is None
+        assert agents.tuples_in_flight(["words-1"], ["id-of-a"]) is None
+        assert not agents.sees_any(["id-of-a"])

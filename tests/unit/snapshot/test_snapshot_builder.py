@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from builders import chain_topology, graph_topology, placed, slot, supervisors
 from storm_operator.core.model import Assignment, Edge, ExecutorLoad, Supervisor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
+from storm_operator.core.snapshot_document import to_document
 from storm_operator.metric_contract import OTHER
 from window_builder import Scrapes, executor_labels
 
@@ -307,7 +309,7 @@ def test_executor_without_one_of_its_counts_is_missing_but_the_others_are_kept(s
     assert "no count of its CPU" in snapshot.completeness.problems[0]
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -5.0])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -5.0, 1e25, 1.7e308])
 def test_impossible_values_are_unknown_and_named(scrapes: Scrapes, bad: float) -> None:
     scrapes.add("storm_executor_executed_tuples_total", 0, bad, **executor_labels(SPLIT, HOST1, 6700))
     scrapes.add("storm_supervisor_cpu_capacity_cores", bad, bad, supervisor=HOST2)
@@ -316,6 +318,24 @@ def test_impossible_values_are_unknown_and_named(scrapes: Scrapes, bad: float) -
     assert snapshot.loads[SPLIT].executed_per_second is None
     assert snapshot.supervisor("s2").cpu_capacity_millicores is None
     assert any("not a number of 0 or more" in problem for problem in snapshot.completeness.problems)
+
+
+def test_what_a_hostile_worker_counts_leaves_all_numbers_finite(scrapes: Scrapes) -> None:
+    """Its own readings are as far apart as numbers may be, and its labels name what cannot be."""
+    least, most = 1e-300, 9e18
+    scrapes.add_executor(SPOUT, HOST1, executed=(0, least), emitted=(0, most), cpu_seconds=(0, most))
+    scrapes.add_executor(SPLIT, HOST1, executed=(0, least), emitted=(0, least), queue=(0, most))
+    scrapes.add("storm_traffic_tuples_total", 0, least, **traffic(1, 2))
+    of_spout = {"supervisor": HOST1, "topology_id": "words", "component": "spout", "executor": "1-1"}
+    scrapes.add("storm_complete_latency_seconds_bucket", 0, least, **of_spout, le="1")
+    scrapes.add("storm_complete_latency_seconds_bucket", 0, least, **of_spout, le="+Inf")
+    scrapes.add("storm_complete_latency_seconds_sum", 0, most, **of_spout)
+    margin = {"supervisor": HOST1, "topology_id": "words", "task": 2, "source_component": "spout", "stream": "default"}
+    scrapes.add("storm_task_executed_tuples_total", 0, 3000, **margin)
+    for odd in ("9" * 5_000, "-1", ""):
+        scrapes.add("storm_worker_info", 1, 1, supervisor=HOST1, topology_id="words", port=odd, pid=odd)
+        scrapes.add("storm_traffic_tuples_total", 0, 1000, **{**traffic(1, 2), "target_task": odd})
+    json.dumps(to_document(build(scrapes)), allow_nan=False)
 
 
 def test_network_coordinates_may_be_negative(scrapes: Scrapes) -> None:

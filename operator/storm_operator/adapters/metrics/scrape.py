@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import requests
-import urllib3
-
-from storm_operator.adapters.http_reasons import innermost
-from storm_operator.adapters.metrics.exposition import read_samples
+from storm_operator.adapters.metrics.exposition import ExpositionError, read_samples
+from storm_operator.adapters.metrics.page import NoAnswer, ScrapeError, fetch_text
 from storm_operator.adapters.peer_calls import CallBook, NoBook, Peer, noted
 from storm_operator.core.metrics_window import MetricsWindow, Sample, SeriesKey, window_of_samples
 from storm_operator.core.prometheus_matrix import METRIC_PREFIX
 from storm_operator.core.server_url import without_userinfo
+from storm_operator.core.short_repr import short_repr
 
 Targets = Mapping[str, str]
 MAXIMUM_CONCURRENT_SCRAPES = 32
 LEAST_PATIENCE_SECONDS = 0.2
 """An agent that was silent last time is given no less, however many there are of them."""
-MAXIMUM_BODY_BYTES = 64 * 1024 * 1024
-READ_CHUNK_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +27,6 @@ class Scrape:
 
     timestamp_seconds: float
     values: Mapping[SeriesKey, float]
-
-
-class ScrapeError(Exception):
-    """An agent did not give metrics; the message says why, without the agent's name."""
-
-
-class NoAnswer(ScrapeError):
-    """It did not answer, or not in time."""
 
 
 class ScrapeSource:
@@ -163,36 +150,6 @@ def _try_parse(page: str | ScrapeError, host: str) -> Mapping[SeriesKey, float] 
         return error
 
 
-def fetch_text(url: str, timeout_seconds: float) -> str:
-    """GET `url`; ScrapeError when it does not answer in time, answers with an error, or never stops talking."""
-    try:
-        with requests.Session() as session:
-            session.trust_env = False  # agents are beside us: never through a proxy meant for the internet
-            with session.get(url, timeout=timeout_seconds, stream=True) as response:
-                if response.status_code != requests.codes.ok:
-                    raise ScrapeError(f"answered {response.status_code} instead of 200")
-                return _bounded_body(response, timeout_seconds).decode("utf-8")
-    except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
-        raise NoAnswer(f"did not answer within {timeout_seconds:g} s") from error
-    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        raise NoAnswer(f"did not answer: {error.__class__.__name__}: {innermost(error)}") from error
-    except UnicodeDecodeError as error:
-        raise ScrapeError("answered with something that is not UTF-8 text") from error
-
-
-def _bounded_body(response: requests.Response, timeout_seconds: float) -> bytes:
-    """The whole body, within a time and a size: requests' own timeout only bounds the silence between two bytes."""
-    deadline = time.monotonic() + timeout_seconds
-    body = bytearray()
-    while chunk := response.raw.read1(READ_CHUNK_BYTES, decode_content=True):
-        body += chunk
-        if time.monotonic() > deadline:
-            raise NoAnswer(f"did not finish its answer within {timeout_seconds:g} s")
-        if len(body) > MAXIMUM_BODY_BYTES:
-            raise ScrapeError(f"answered with more than {MAXIMUM_BODY_BYTES} bytes")
-    return bytes(body)
-
-
 def parse_metrics(text: str) -> Mapping[SeriesKey, float]:
     """The `storm_*` series of an exposition; ScrapeError when it is not the Prometheus text format."""
     try:
@@ -201,7 +158,7 @@ def parse_metrics(text: str) -> Mapping[SeriesKey, float]:
             for key, value in read_samples(text)
             if key.name.startswith(METRIC_PREFIX) and not key.name.endswith("_created")
         }
-    except (ValueError, KeyError, IndexError) as error:
+    except ExpositionError as error:
         raise ScrapeError(f"answered with something that is not the Prometheus text format: {error}") from error
 
 
@@ -209,4 +166,6 @@ def check_supervisor(values: Mapping[SeriesKey, float], host: str) -> None:
     """ScrapeError when an agent speaks of another supervisor: two agents would fill, and spoil, the same series."""
     others = {key.label("supervisor") for key in values} - {host}
     if others:
-        raise ScrapeError(f"speaks of supervisor {min(others)!r} instead of {host!r}: check the agent's --host")
+        raise ScrapeError(
+            f"speaks of supervisor {short_repr(min(others))} instead of {host!r}: check the agent's --host"
+        )

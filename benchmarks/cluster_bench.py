@@ -129,7 +129,7 @@ class Bench:
         return self.assembly.loop.applier.apply(self.record(target, method), lambda _: None)
 
     def pid_of(self, slot: WorkerSlot) -> int | None:
-        seen = self.assembly.loop.applier.probe.workers().get(slot)
+        seen = self.assembly.loop.applier.probe.workers([slot.supervisor_id]).get(slot)
         return seen.pid if seen else None
 
     def failures(self) -> float:

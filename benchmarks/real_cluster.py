@@ -223,7 +223,7 @@ class Arena:
 
     def _all_run(self) -> bool:
         slot_of = self.bench.assignment().slot_of
-        workers = self.bench.assembly.loop.applier.probe.workers()
+        workers = self.bench.assembly.loop.applier.probe.workers({slot.supervisor_id for slot in slot_of.values()})
         return bool(slot_of) and all(
             slot in workers and executor_key(executor) in workers[slot].at_work for executor, slot in slot_of.items()
         )

@@ -83,7 +83,8 @@ class StormByHand:
     def processes(self, name: str) -> Mapping[WorkerSlot, int]:
         """Process id of each worker that the topology is assigned to, as far as its agent sees it."""
         own = set(self.assignment(name).slot_of.values())
-        return {slot: seen.pid for slot, seen in self._parts.loop.applier.probe.workers().items() if slot in own}
+        seen = self._parts.loop.applier.probe.workers({slot.supervisor_id for slot in own})
+        return {slot: worker.pid for slot, worker in seen.items() if slot in own}
 
     def executor_counts(self, name: str) -> Mapping[str, int]:
         """By component."""

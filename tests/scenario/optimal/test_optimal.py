@@ -186,6 +186,8 @@ def test_gap_is_of_the_whole_cost() -> None:
     far = gap_to_optimum(case.snapshot, case.demand, in_force, case.settings)
     assert near is not None
     assert far is not None
+    assert near.percent is not None
+    assert far.percent is not None
     assert far.percent == pytest.approx(100.0 * (total(case, in_force) / near.optimum_cost - 1.0))
     assert 0.0 <= near.percent < far.percent
     assert gap_to_optimum(case.snapshot, case.demand, Infeasible("no slots"), case.settings) is None

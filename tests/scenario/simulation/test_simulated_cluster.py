@@ -8,7 +8,6 @@ from storm_operator.simulated_cluster import SimulatedCluster
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.model import SupervisorDies
 
-
 BOTH = ("s1", "s2")
 
 

@@ -124,6 +124,28 @@ def test_pages_are_fetched_in_threads_and_parsed_in_none(monkeypatch: pytest.Mon
     assert not fetching & parsing
 
 
+def test_no_more_pages_are_held_than_agents_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: set[str] = set()
+    most_held = []
+
+    def fetch(url: str, timeout_seconds: float) -> str:
+        held.add(url)
+        return f'storm_x_total{{supervisor="{url}"}} 1\n'
+
+    def parse(text: str) -> Mapping[SeriesKey, float]:
+        most_held.append(len(held))
+        values = parse_metrics(text)
+        held.difference_update(key.label("supervisor") for key in values)
+        return values
+
+    monkeypatch.setattr(scrape, "fetch_text", fetch)
+    monkeypatch.setattr(scrape, "parse_metrics", parse)
+    monkeypatch.setattr(scrape, "MAXIMUM_CONCURRENT_SCRAPES", 4)
+    window = ScrapeSource(lambda: {f"h{n}": f"h{n}" for n in range(40)}).read_window(1000.0, 15.0)
+    assert len(window.series) == 40
+    assert max(most_held) <= 4
+
+
 class Asked:
     """Agents that answer, or not, at once; `timeouts` are those of the last reading, in the order of asking."""
 

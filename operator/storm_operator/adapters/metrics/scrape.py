@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
 
 from storm_operator.adapters.metrics.exposition import ExpositionError, read_samples
 from storm_operator.adapters.metrics.page import NoAnswer, ScrapeError, fetch_text
@@ -68,30 +70,41 @@ class ScrapeSource:
     def _scrape_all(self, targets: Targets, now_seconds: float) -> Sequence[str]:
         if not targets:
             return ("no agent to scrape is known",)
-        pages = self._fetch_all(targets)
-        self._silent = frozenset(host for host, page in pages.items() if isinstance(page, NoAnswer))
-        problems = []
-        for host in sorted(targets):
-            outcome = _try_parse(pages.pop(host), host)
+        failed: dict[str, ScrapeError] = {}
+        for host, page in self._fetch_all(targets):
+            outcome = _try_parse(page, host)
             if isinstance(outcome, ScrapeError):
-                problems.append(f"the agent of {host} at {without_userinfo(targets[host])} {outcome}")
+                failed[host] = outcome
             else:
                 scrapes = self._scrapes.setdefault(host, [])
                 scrapes.append(Scrape(now_seconds, _with_keys_of(scrapes[-1:], outcome)))
-        return problems
+        self._silent = frozenset(host for host, error in failed.items() if isinstance(error, NoAnswer))
+        return [
+            f"the agent of {host} at {without_userinfo(targets[host])} {error}"
+            for host, error in sorted(failed.items(), key=itemgetter(0))
+        ]
 
-    def _fetch_all(self, targets: Targets) -> dict[str, str | ScrapeError]:
-        """By host, what its agent answered, or why it did not."""
+    def _fetch_all(self, targets: Targets) -> Iterator[tuple[str, str | ScrapeError]]:
+        """Each host and what its agent answered, or why it did not, as they come.
+
+        The next is asked when one was taken: all pages of a large cluster at once are many.
+        """
         silent = self._silent & targets.keys()
         turns = math.ceil(len(silent) / MAXIMUM_CONCURRENT_SCRAPES)
         patience_seconds = max(LEAST_PATIENCE_SECONDS, round(self._timeout_seconds / max(turns, 1), 1))
-        hosts = [*sorted(targets.keys() - silent), *sorted(silent)]
+        hosts = iter([*sorted(targets.keys() - silent), *sorted(silent)])
+        with ThreadPoolExecutor(min(len(targets), MAXIMUM_CONCURRENT_SCRAPES), "scrape") as pool:
 
-        def fetch(host: str) -> str | ScrapeError:
-            return self._try_fetch(targets[host], patience_seconds if host in silent else self._timeout_seconds)
+            def ask(count: int) -> Iterator[tuple[Future[str | ScrapeError], str]]:
+                for host in islice(hosts, count):
+                    timeout_seconds = patience_seconds if host in silent else self._timeout_seconds
+                    yield pool.submit(self._try_fetch, targets[host], timeout_seconds), host
 
-        with ThreadPoolExecutor(min(len(hosts), MAXIMUM_CONCURRENT_SCRAPES), "scrape") as pool:
-            return dict(zip(hosts, pool.map(fetch, hosts), strict=True))
+            asked = dict(ask(MAXIMUM_CONCURRENT_SCRAPES))
+            while asked:
+                for done in wait(asked, return_when=FIRST_COMPLETED).done:
+                    yield asked.pop(done), done.result()
+                    asked.update(ask(1))
 
     def _try_fetch(self, url: str, timeout_seconds: float) -> str | ScrapeError:
         try:

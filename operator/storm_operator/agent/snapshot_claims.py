@@ -11,9 +11,10 @@ from storm_operator.agent.worker_snapshot import WorkerSnapshot
 
 MOST_TASKS = 100_000
 """Of all executors of one worker: whoever reads their labels may look at task by task."""
-MOST_PAGE_BYTES = 32 * 1024 * 1024
-"""Half of what the operator takes from an agent. A worker of a thousand executors fills 3 MB, or 14 MB when all of them
-are spouts."""
+MOST_PAIRS = 100_000
+"""Of tasks that exchange tuples. So many, or so large a page, take the agent a second; the operator waits for three."""
+MOST_PAGE_BYTES = 16 * 1024 * 1024
+"""A worker of a thousand executors fills 3 MB, or 14 MB when all of them are spouts."""
 
 
 def check_claims(worker: WorkerSnapshot, file_name: str) -> None:
@@ -34,6 +35,8 @@ def check_claims(worker: WorkerSnapshot, file_name: str) -> None:
     latencies = [row.task for row in worker.complete_latency]
     if len(set(latencies)) < len(latencies):
         raise SnapshotError("complete_latency has a task more than once")
+    if len(worker.traffic) > MOST_PAIRS:
+        raise SnapshotError(f"traffic has {len(worker.traffic)} pairs of tasks, one worker has at most {MOST_PAIRS}")
     needed = page_bytes(worker)
     if needed > MOST_PAGE_BYTES:
         raise SnapshotError(f"would take some {needed} bytes of the page, one worker has at most {MOST_PAGE_BYTES}")

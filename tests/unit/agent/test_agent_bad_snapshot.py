@@ -170,6 +170,10 @@ HARMS: dict[str, tuple[Harm, str]] = {
         executors(*(executor_document(task, f"{task:04000}", executed=1) for task in range(1_000))),
         "bytes of the page, one worker has at most",
     ),
+    "pairs without end": (
+        fields(traffic=[FLOW | {"target_task": task} for task in range(100_001)]),
+        "traffic has 100001 pairs of tasks, one worker has at most 100000",
+    ),
     "a page full of buckets": (latency(*([bound, 1] for bound in range(200_000))), "bytes of the page"),
     "a million values": (fields(transferred=[0] * MOST_VALUES), "values, at most 1000000 are read"),
     "two billion tasks": (executors(executor_document(0, task_end=2**31 - 1)), "executors have 2147483648 tasks"),

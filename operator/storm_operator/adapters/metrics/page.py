@@ -100,7 +100,7 @@ class _Incoming(io.RawIOBase):
 
 def _exchange(url: SplitResult, taken: _Taken) -> tuple[int, bytes]:
     """Status and body; of one that is not OK, none."""
-    host, port = url.hostname or "", url.port or DEFAULT_PORTS[url.scheme]
+    host, port = url.hostname or "", url.port or DEFAULT_PORTS.get(url.scheme, 80)
     with (
         socket.create_connection((host, port), taken.seconds_left()) as plain,
         _secured(plain, url) as connection,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.kube.errors import Conflict, Forbidden, KubernetesError, NotFound, Refused
+from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NoAnswer, NotFound, Refused
 from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
@@ -27,6 +27,8 @@ MOST_USED_FRACTION, LEAST_USED_FRACTION = 0.8, 0.6
 
 SMALLEST_CHANGE_FRACTION = 0.1
 STEP_MILLICORES = 10
+SLOW_ANSWER_SECONDS = 2.0
+"""A refusal that took so long, as of a webhook that hangs, may take as long for each other pod."""
 RETRY_SECONDS = 300.0
 INFEASIBLE = "Infeasible"
 KUBELETS_REASONS = frozenset({"Deferred", INFEASIBLE, "Error"})
@@ -130,6 +132,8 @@ class PodLimits:
     """Pods that have what executors were found to need, and not yet all that they can have again."""
     silence: str = ""
     """How the API server failed to answer since the pods were read: each that is still asked for would wait as long."""
+    unanswered: frozenset[PodKey] = frozenset()
+    """Pods that it did not answer for when it was last asked: they come last, or they might be in the way of all."""
     any_demand_was_known: bool = False
     """Before that this operator has only just begun to look, and an unknown demand says nothing about an executor."""
 
@@ -141,6 +145,7 @@ class PodLimits:
         present = {key_of(pod) for pod in self.present}
         self.asked_at = {key: at for key, at in self.asked_at.items() if key in present}
         self.held &= present
+        self.unanswered &= present
         self.ceilings = {key: ceiling for key, ceiling in self.ceilings.items() if key in present}
         old = self.now() - RETRY_SECONDS
         self.refused = {tried: refusal for tried, refusal in self.refused.items() if refusal.at_seconds > old}
@@ -206,8 +211,8 @@ class PodLimits:
         limit a JVM does not start with in the time that Storm gives it.
         """
         self.any_demand_was_known |= bool(demand.millicores)
-        for supervisor in supervisors:
-            pod = self.of_host(supervisor.host)
+        found = [(self.of_host(supervisor.host), supervisor) for supervisor in supervisors]
+        for pod, supervisor in sorted(found, key=lambda one: self._comes_last(one[0])):
             if pod is None or pod.capacity_millicores is None:
                 continue
             needed = needed_millicores(supervisor, assignment, demand, headroom_fraction)
@@ -240,10 +245,13 @@ class PodLimits:
             self.ceilings[key] = Ceiling(self.ceilings[key].at_seconds, limit)
 
     def _open_all(self, pods: Iterable[SupervisorPod]) -> None:
-        for pod in pods:
+        for pod in sorted(pods, key=self._comes_last):
             capacity = self.capacity_of(pod)
             if capacity is not None:
                 self._open(pod, capacity)
+
+    def _comes_last(self, pod: SupervisorPod | None) -> bool:
+        return pod is not None and key_of(pod) in self.unanswered
 
     def _open(self, pod: SupervisorPod, capacity_millicores: float) -> None:
         self._resize(pod, math.floor(capacity_millicores), reserve=False)
@@ -281,7 +289,8 @@ class PodLimits:
         if self.silence:
             self.problems.setdefault(key_of(pod), f"not resized to {wanted}m CPU, as another was not: {self.silence}")
             return
-        self.asked_at[key_of(pod)] = self.now()
+        began = self.asked_at[key_of(pod)] = self.now()
+        self.unanswered -= {key_of(pod)}
         try:
             self.pods.resize_cpu(pod, wanted, reserve=reserve)
             self.asked(True)
@@ -295,7 +304,8 @@ class PodLimits:
                 # It may be accepted next time: nothing is moved because of that, and it is asked for again soon.
                 pause = min(2 * refusal.pause_seconds, RETRY_SECONDS) if refusal is not None else FIRST_RETRY_SECONDS
                 self.refused[tried] = Refusal(self.now(), str(error), pause)
-                self.silence = "" if isinstance(error, Conflict) else str(error)
+                if isinstance(error, NoAnswer) or self.now() - began >= SLOW_ANSWER_SECONDS:
+                    self.silence, self.unanswered = str(error), self.unanswered | {key_of(pod)}
                 return
             self.refused[tried] = Refusal(self.now(), str(error))
             if limit is not None and wanted > limit:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from builders import chain_topology, placed, same_demand
-from storm_operator.adapters.kube.errors import Conflict, Forbidden, KubernetesError, Refused
+from storm_operator.adapters.kube.errors import Conflict, Forbidden, KubernetesError, NoAnswer, Refused
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.kube.pod_limits import (
     RETRY_SECONDS,
+    SLOW_ANSWER_SECONDS,
     SUPERVISOR_OWN_MILLICORES,
     PodLimits,
     is_worth_a_resize,
@@ -43,6 +44,9 @@ class FakePods(Pods):
         self.resizes: list[tuple[str, int]] = []
         self.reserved: list[bool] = []
         self.refusal: KubernetesError | None = None
+        self.refused_pod = ""
+        """The only one, where one is named."""
+        self.before_refusal: Callable[[], None] = lambda: None
 
     def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
         return tuple(pod for pod in self.pods.values() if pod.namespace in namespaces)
@@ -50,7 +54,8 @@ class FakePods(Pods):
     def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
         self.resizes.append((pod.name, millicores))
         self.reserved.append(reserve)
-        if self.refusal is not None:
+        if self.refusal is not None and self.refused_pod in ("", pod.name):
+            self.before_refusal()
             raise self.refusal
         requested = float(millicores) if reserve else pod.requested_millicores
         self.pods[pod.name] = replace(
@@ -328,7 +333,7 @@ class TestRefusal:
     def test_that_was_no_answer_at_all_is_waited_for_once_a_pass_however_many_pods_there_are(self) -> None:
         supervisors = tuple(Supervisor(f"s{i}", f"sup-{i}.sup.storm.svc.cluster.local", (6700,)) for i in range(100))
         played = scene(*(pod(ordinal) for ordinal in range(100)))
-        played.pods.refusal = KubernetesError("resize pod storm/sup-0 to 200m CPU: the Kubernetes API does not answer")
+        played.pods.refusal = NoAnswer("resize pod storm/sup-0 to 200m CPU: the Kubernetes API does not answer")
         played.limits.follow(supervisors, Assignment({}), DEMAND, 0.9, {})
         played.limits.open_up([supervisor.host for supervisor in supervisors])
         assert played.pods.resizes == [("sup-0", 200)]
@@ -343,10 +348,24 @@ class TestRefusal:
         played.limits.follow(supervisors, Assignment({}), DEMAND, 0.9, {})
         assert played.pods.resizes[1:] == [(f"sup-{ordinal}", 200) for ordinal in range(1, 100)], "sup-0 a little later"
 
-    def test_by_a_conflict_does_not_stop_the_other_pods(self) -> None:
+    @pytest.mark.parametrize("error", [Conflict, KubernetesError], ids=["conflict", "too many requests"])
+    def test_that_was_answered_at_once_does_not_stop_the_other_pods(self, error: type[KubernetesError]) -> None:
         played = scene(pod(0), pod(1))
-        played.pods.refusal = Conflict("resize pod storm/sup-0 to 600m CPU: it was changed meanwhile")
+        played.pods.refusal = error("resize pod storm/sup-0 to 600m CPU: no")
         assert played.follow() == [("sup-0", 600), ("sup-1", 400)]
+
+    def test_that_took_long_is_waited_for_once_a_pass(self) -> None:
+        """A webhook that hangs ends in an answer of the API server's."""
+        played = scene(pod(0), pod(1))
+        played.pods.refusal = KubernetesError("resize pod storm/sup-0 to 600m CPU: failed calling webhook")
+        played.pods.before_refusal = lambda: setattr(played, "now", played.now + SLOW_ANSWER_SECONDS)
+        assert played.follow() == [("sup-0", 600)]
+
+    def test_of_one_pod_that_is_never_answered_is_in_nobodys_way_however_seldom_passes_are(self) -> None:
+        played = scene(pod(0), pod(1))
+        played.pods.refusal, played.pods.refused_pod = NoAnswer("no answer"), "sup-0"
+        assert played.follow(seconds=RETRY_SECONDS) == [("sup-0", 600)]
+        assert played.follow(seconds=RETRY_SECONDS) == [("sup-1", 400), ("sup-0", 600)]
 
     def test_of_one_value_does_not_stop_another(self) -> None:
         played = self.refusing()

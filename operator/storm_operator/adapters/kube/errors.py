@@ -16,6 +16,10 @@ class KubernetesError(AdapterError):
     """The API server refused a call, or could not be reached."""
 
 
+class NoAnswer(KubernetesError):
+    """Nothing came back in time: whoever asks for something else next may wait as long."""
+
+
 class NotFound(KubernetesError):
     """There is no such object."""
 
@@ -33,6 +37,7 @@ class Forbidden(KubernetesError):
 
 
 _BY_STATUS: dict[int, type[KubernetesError]] = {
+    504: NoAnswer,
     404: NotFound,
     409: Conflict,
     422: Refused,
@@ -50,7 +55,7 @@ def api_errors(what: str) -> Iterator[None]:
         kind = _BY_STATUS.get(error.status or 0, KubernetesError)
         raise kind(f"{what}: {_reason(error)}") from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise KubernetesError(f"{what}: the Kubernetes API does not answer: {error}") from error
+        raise NoAnswer(f"{what}: the Kubernetes API does not answer: {error}") from error
     # Neither JSON nor what was asked for: the client raises errors of json and of pydantic, which are ValueErrors.
     except ValueError as error:
         reason = " ".join(str(error).split())

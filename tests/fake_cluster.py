@@ -61,8 +61,8 @@ class FakeCluster:
     in_flight: list[float] = field(default_factory=lambda: [0.0])
     busy_until_seconds: float = 0.0
     """A bolt works on one tuple until then."""
-    stalled: bool = False
-    """A worker has written nothing since the spouts were paused: its files say what was so before."""
+    age_seconds: Callable[[float], float] = lambda _: 0.5
+    """How long ago the worker wrote that has been silent for longest, by the seconds that have passed."""
     ticks: bool = False
     """A bolt emits on each tick, once a second, and another executes that."""
     hidden: bool = False
@@ -168,8 +168,7 @@ class FakeCluster:
         executed = {("words", "spout", "split"): 0.0 if waiting == 0 else self.clock.now()}
         if self.ticks:
             executed["words", "split", "count"] = float(int(self.clock.slept_seconds))
-        age_seconds = self.clock.slept_seconds if self.stalled else 0.5
-        return InFlight(waiting, executed, {"bolt": at_work}, age_seconds)
+        return InFlight(waiting, executed, {"bolt": at_work}, self.age_seconds(self.clock.slept_seconds))
 
     def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:
         return None if self.silent_supervisors & set(supervisor_ids) else self.failed

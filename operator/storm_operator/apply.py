@@ -214,6 +214,8 @@ class Applier:
             in_flight, now = self.probe.tuples_in_flight(moved, supervisors), self.clock.monotonic()
             if in_flight is None:
                 return False
+            if before is not None and in_flight.age_seconds >= now - before[0]:
+                return False  # until each worker has written since that look
             if before is not None:
                 reached = still_reached(before[1], in_flight, now - before[0], reached)
             before = now, in_flight

@@ -231,10 +231,18 @@ def test_workers_are_waited_for_where_none_ran_before_and_one_agent_is_silent() 
 
 
 def test_drain_does_not_take_a_worker_that_writes_nothing_for_one_that_has_nothing_to_do() -> None:
-    cluster = FakeCluster(BASE, FakeClock(), stalled=True)
+    cluster = FakeCluster(BASE, FakeClock(), age_seconds=lambda passed: passed)
     done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
     assert cluster.clock.slept_seconds >= DRAIN_TIMEOUT_SECONDS
     assert "may fail, is unknown: a worker has told its agent nothing for" in done.message
+
+
+@pytest.mark.parametrize("period_seconds", [1.0, 2.0, 5.0])
+def test_drain_ends_once_each_worker_has_written_twice_however_seldom_they_write(period_seconds: float) -> None:
+    """Ten workers that write one after the other: some word is always nearly a period old."""
+    cluster = FakeCluster(BASE, FakeClock(), age_seconds=lambda _: 0.95 * period_seconds)
+    done = applier_for(cluster).apply(record(ApplyMethod.DRAIN), lambda _: None)
+    assert done.message == ""
 
 
 def test_drain_asks_nothing_of_an_agent_that_serves_only_topologies_that_go_on() -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from storm_operator.agent.snapshot_claims import check_claims
+from storm_operator.agent.snapshot_claims import check_claims, with_largest_flows
 from storm_operator.agent.snapshot_fields import SnapshotError
 from storm_operator.agent.snapshot_files import MOST_FILES, Content, Listed, list_snapshots, read_snapshot
 from storm_operator.agent.worker_snapshot import WorkerSnapshot, parse_worker_snapshot
@@ -51,6 +51,8 @@ class _File:
     parsed_stamp: tuple[int, int, int] | None = None
     parsed_tids: list[bytes] | None = None
     is_accepted: bool = False
+    is_cut: bool = False
+    """Whether it had more flows than are told."""
     complained: bool = False
     alive: bool = True
     taken_for_dead: int = 0
@@ -202,7 +204,16 @@ class SnapshotFolder:
         content = file.content
         if content.owner is None:
             raise SnapshotError(content.problem)
-        snapshot = parse_worker_snapshot(content.document)
+        whole = parse_worker_snapshot(content.document)
+        snapshot = with_largest_flows(whole)
+        if snapshot is not whole and not file.is_cut:
+            log.warning(
+                "%s has %d pairs of tasks: only the %d with most tuples are told",
+                short_repr(name),
+                len(whole.traffic),
+                len(snapshot.traffic),
+            )
+        file.is_cut = snapshot is not whole
         check_claims(snapshot, name)
         if file.incarnation is None or snapshot.pid != file.incarnation[0]:
             raise SnapshotError("has more than one pid")

@@ -72,18 +72,23 @@ def gauge_readings(worker: WorkerSnapshot) -> Iterator[Reading]:
 
 def latency_histograms(worker: WorkerSnapshot) -> Iterator[LatencyHistogram]:
     """One histogram per executor that has latencies, summed over its tasks."""
-    task_of = attrgetter("task")
-    by_task = sorted(worker.complete_latency, key=task_of)
-    for executor in worker.executors:
-        first = bisect_left(by_task, executor.task_start, key=task_of)
-        rows = by_task[first : bisect_right(by_task, executor.task_end, lo=first, key=task_of)]
-        if not rows:
-            continue
+    for executor, rows in _latencies_by_executor(worker):
         yield LatencyHistogram(
             labels=(worker.topology_id, executor.component, executor.label),
             sum_seconds=sum(row.sum_ms for row in rows) / 1000.0,
             buckets=tuple((bound / 1000.0, count) for bound, count in _summed_buckets(rows)),
         )
+
+
+def _latencies_by_executor(worker: WorkerSnapshot) -> Iterator[tuple[ExecutorReading, list[LatencyReading]]]:
+    """Of those that have any."""
+    task_of = attrgetter("task")
+    by_task = sorted(worker.complete_latency, key=task_of)
+    for executor in worker.executors:
+        first = bisect_left(by_task, executor.task_start, key=task_of)
+        rows = by_task[first : bisect_right(by_task, executor.task_end, lo=first, key=task_of)]
+        if rows:
+            yield executor, rows
 
 
 def _summed_buckets(rows: Sequence[LatencyReading]) -> Iterable[tuple[float, float]]:
@@ -103,13 +108,15 @@ def _summed_buckets(rows: Sequence[LatencyReading]) -> Iterable[tuple[float, flo
 def page_bytes(worker: WorkerSnapshot) -> int:
     """About how much of the page the worker's series take, but for those of pairs of tasks, which are bounded."""
     of_series = BYTES_BESIDE_LABELS + _bytes(worker.topology_id)
-    components = [_bytes(executor.component) for executor in worker.executors]
-    buckets = sum(len(row.buckets) + SERIES_BESIDE_BUCKETS for row in worker.complete_latency)
     return (
-        sum(SERIES_OF_EXECUTOR * (of_series + component) for component in components)
+        sum(SERIES_OF_EXECUTOR * (of_series + _bytes(executor.component)) for executor in worker.executors)
         + sum(of_series + _bytes(row.source_component) + _bytes(row.stream) for row in worker.executed_from)
         + sum(of_series + _bytes(row.stream) for row in worker.transferred)
-        + buckets * (of_series + max(components, default=0))
+        + sum(
+            (len({bound for row in rows for bound, _ in row.buckets}) + SERIES_BESIDE_BUCKETS)
+            * (of_series + _bytes(executor.component))
+            for executor, rows in _latencies_by_executor(worker)
+        )
     )
 
 

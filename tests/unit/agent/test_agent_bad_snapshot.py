@@ -22,6 +22,7 @@ from storm_operator.agent.exporter import AgentExporter
 from storm_operator.agent.limits import ExecutorKey
 from storm_operator.agent.machine import Machine
 from storm_operator.agent.peers import PeerReport
+from storm_operator.agent.snapshot_claims import MOST_PAIRS
 from storm_operator.agent.snapshot_files import MOST_BYTES, read_snapshot
 from storm_operator.agent.snapshot_folder import SnapshotFolder
 from storm_operator.agent.worker_snapshot import MOST_VALUES
@@ -170,10 +171,6 @@ HARMS: dict[str, tuple[Harm, str]] = {
         executors(*(executor_document(task, f"{task:04000}", executed=1) for task in range(1_000))),
         "bytes of the page, one worker has at most",
     ),
-    "pairs without end": (
-        fields(traffic=[FLOW | {"target_task": task} for task in range(100_001)]),
-        "traffic has 100001 pairs of tasks, one worker has at most 100000",
-    ),
     "a page full of buckets": (latency(*([bound, 1] for bound in range(200_000))), "bytes of the page"),
     "a million values": (fields(transferred=[0] * MOST_VALUES), "values, at most 1000000 are read"),
     "two billion tasks": (executors(executor_document(0, task_end=2**31 - 1)), "executors have 2147483648 tasks"),
@@ -219,6 +216,31 @@ def test_a_bad_file_is_said_once_and_the_worker_beside_it_is_told_and_enforced(
     assert reason in said
     assert len(said) < 600
     said.encode()
+
+
+def test_a_worker_with_more_flows_than_are_told_is_measured_and_enforced_and_keeps_the_largest(
+    supervisor: Supervisor, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is honest: a few dozen tasks that shuffle to thousands have so many."""
+    supervisor.work()
+    flows = [FLOW | {"target_task": 3 + task, "tuples": 100 + task} for task in range(MOST_PAIRS + 1)]
+    for written_at_ms in (1, 2):
+        fields(traffic=flows, written_at_ms=written_at_ms)(supervisor.metrics_dir)
+        assert supervisor.step() == {GOOD_PLACE: 400.0, Place(ExecutorKey(BAD, 2, 2), 6701): 300.0}
+    (_, told) = sorted(supervisor.folder.workers(), key=lambda worker: worker.port)
+    assert len(told.traffic) == MOST_PAIRS
+    assert min(flow.tuples for flow in told.traffic) == 101
+    (said,) = caplog.messages
+    assert said.endswith(f"has {MOST_PAIRS + 1} pairs of tasks: only the {MOST_PAIRS} with most tuples are told")
+
+
+def test_a_worker_of_many_spout_tasks_in_few_executors_has_few_histograms_on_the_page(supervisor: Supervisor) -> None:
+    supervisor.work()
+    buckets = [*([bound, 1] for bound in range(71)), [None, 1]]
+    latencies = [{"task": task, "sum_ms": 1, "count": 1, "buckets": buckets} for task in range(25 * 60)]
+    spouts = [executor_document(60 * at, "kafka-spout-eu", task_end=60 * at + 59) for at in range(25)]
+    fields(executors=spouts, complete_latency=latencies)(supervisor.metrics_dir)
+    assert len(supervisor.scrape()["storm_complete_latency_seconds_count", BAD]) == 25
 
 
 def test_the_bad_worker_of_these_tests_would_be_told_if_it_were_good(supervisor: Supervisor) -> None:

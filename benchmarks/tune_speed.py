@@ -13,10 +13,11 @@ from typing import Annotated
 
 import typer
 
-from storm_pipeline.jobs.tune import play_on
+from storm_operator.core.settings import SchedulingSettings
+from storm_pipeline.jobs.tune import ladder_of, play_on
 from storm_pipeline.spark import SparkSettings, open_session
 from storm_pipeline.tuning.candidates import candidates
-from storm_pipeline.tuning.halving import Ladder, climb, standings
+from storm_pipeline.tuning.halving import climb, standings
 from storm_pipeline.tuning.recording import (
     RecordedComponent,
     RecordedEdge,
@@ -39,6 +40,8 @@ COMPONENTS = (
     ("count", "bolt", 6, 0.4),
 )
 EXECUTOR_MEGABYTES = 1024
+REPLAYS = 8
+"""That decide, as many as `tune` makes."""
 
 
 def recording() -> Recording:
@@ -103,7 +106,7 @@ def main(
     result["speedup"] = round(one / two, 2)
     if settings:
         spark = open_session("bench-tune", SparkSettings(f"local-cluster[2,1,{EXECUTOR_MEGABYTES}]", "1g", "64m"))
-        ladder = Ladder(played.seconds)
+        ladder = ladder_of(played, SchedulingSettings(), REPLAYS)
         started = time.perf_counter()
         outcomes = climb(chosen[:settings], ladder, 0, play_on(spark, played, Prices(), print))
         result |= {"settings": settings, "tune_seconds": round(time.perf_counter() - started, 1)}

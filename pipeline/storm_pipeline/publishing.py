@@ -28,6 +28,7 @@ from storm_pipeline.gold import COMPONENT_PROFILE, FORECAST_ERRORS, SEASONS, TUN
 from storm_pipeline.lake import Lake, read
 from storm_pipeline.schemas import CLUSTER, DerivedTable
 from storm_pipeline.tuning.halving import is_surely_better
+from storm_pipeline.wider_bins import narrowest_bin
 
 CONFIG_MAP_BYTES = 1_000_000
 """A ConfigMap holds a mebibyte, its names and labels included."""
@@ -105,8 +106,8 @@ def publish_to_config_map(profile: LearnedProfile, namespace: str, name: str) ->
     text = checked_text(profile)
     if len(text.encode()) > CONFIG_MAP_BYTES:
         raise CannotPublish(
-            f"the profile has {len(text.encode()):,} bytes, and a ConfigMap holds {CONFIG_MAP_BYTES:,}; "
-            "use wider bins (--bin) or publish topologies' clusters apart"
+            f"the profile has {len(text.encode()):,} bytes, and a ConfigMap holds {CONFIG_MAP_BYTES:,}: "
+            f"{_what_fits(profile)}"
         )
     body = {"metadata": {"name": name, "namespace": namespace}, "data": {KEY: text}}
     try:
@@ -125,6 +126,13 @@ def publish_to_config_map(profile: LearnedProfile, namespace: str, name: str) ->
         raise CannotPublish(f"ConfigMap {namespace}/{name}: {error.status} {error.reason}") from error
     except (config.ConfigException, HTTPError) as error:
         raise CannotPublish(f"ConfigMap {namespace}/{name}: Kubernetes cannot be reached: {error}") from error
+
+
+def _what_fits(profile: LearnedProfile) -> str:
+    seconds = narrowest_bin(profile, CONFIG_MAP_BYTES)
+    if seconds is None:
+        return "with bins as wide as a cycle it would be too large as well"
+    return f"run forecast with wider bins, --bin {seconds:g}"
 
 
 def checked_text(profile: LearnedProfile) -> str:

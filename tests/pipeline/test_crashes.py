@@ -51,7 +51,7 @@ JOBS: Mapping[str, Job] = {
         str(lake), cycle=CYCLE_SECONDS, bins=10.0, phi=3, yardsticks=False, publish_file=lake / PUBLISHED
     ),
     "evaluate": lambda lake: evaluate.evaluate(str(lake), around=120.0),
-    "tune": lambda lake: tune.tune(str(lake), hours=0.05, settings=2, replays=2, publish_file=lake / PUBLISHED),
+    "tune": lambda lake: tune.tune(str(lake), hours=0.07, settings=2, replays=2, publish_file=lake / PUBLISHED),
 }
 WRITES = {"traffic": 9, "profile": 3, "forecast": 3, "evaluate": 4, "tune": 3}
 """Of tables, the ledger and the profile."""

@@ -97,7 +97,7 @@ def test_traffic_effects_and_settings_are_found_in_an_object_store(
     evaluate.run(spark, lake, LEARNED_CLUSTER, Around(60.0, 2))
     assert read(spark, lake.gold(gold.LEAGUE.name), gold.LEAGUE).count() == 1
     recording = read_recording(spark, lake, LEARNED_CLUSTER, 0.05)
-    ladder = Ladder(recording.seconds, rungs=1, keep=2, finalists=2, choosing=2, replays=2, least_seconds=60.0)
+    ladder = Ladder(recording.seconds, rungs=1, keep=2, finalists=2, choosing=2, replays=2, least_seconds=180.0)
     outcomes = climb(candidates(2, 0), ladder, 0, tune.play_on(spark, recording, Prices(), lambda _: None))
     tune.write(spark, lake, recording, outcomes, standings(outcomes, ladder))
     assert read(spark, lake.gold(gold.TUNING_ADVICE.name), gold.TUNING_ADVICE).count() >= 2

@@ -55,14 +55,24 @@ class Season:
         return self._mean(self.ready_per_second, start_seconds, end_seconds)
 
     def _mean(self, shape: Sequence[float], start: float, end: float) -> float:
-        first, last = math.floor(start / self.bin_seconds), math.ceil(end / self.bin_seconds)
-        weighted = total = 0.0
-        for position in range(first, max(last, first + 1)):
-            begins = position * self.bin_seconds
-            overlap = min(end, begins + self.bin_seconds) - max(start, begins)
-            weighted += overlap * shape[position % len(shape)]
-            total += overlap
-        return weighted / total if total > 0.0 else shape[first % len(shape)]
+        """Of both ends' bins what lies between them, and whole bins: a control period may be a day, a bin a second."""
+        width, first = self.bin_seconds, math.floor(start / self.bin_seconds)
+        last = math.ceil(end / width) - 1
+        if last <= first:
+            return shape[first % len(shape)]
+        head, tail = (first + 1) * width - start, end - last * width
+        ends = head * shape[first % len(shape)] + tail * shape[last % len(shape)]
+        whole = _sum_of_bins(shape, first + 1, last)
+        return (ends + width * whole) / (head + tail + width * (last - first - 1))
+
+
+def _sum_of_bins(shape: Sequence[float], first: int, end: int) -> float:
+    """Of the bins `first` to `end` (without it), of however many cycles."""
+    cycles, rest = divmod(end - first, len(shape))
+    first %= len(shape)
+    beyond = max(0, first + rest - len(shape))
+    whole = cycles * sum(shape[:]) if cycles else 0.0
+    return whole + sum(shape[first : first + rest]) + sum(shape[:beyond])
 
 
 def bins_in(cycle_seconds: float, bin_seconds: float) -> int:

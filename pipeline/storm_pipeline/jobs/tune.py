@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from storm_operator.core.settings import SchedulingSettings
 from storm_operator.settings_overrides import InvalidOverride, Settings, override_settings
 from storm_pipeline.error_console import error_console
 from storm_pipeline.gold import TUNING_ADVICE, TUNING_RUNS
@@ -56,7 +57,7 @@ from storm_pipeline.tuning.halving import (
 )
 from storm_pipeline.tuning.reading import SOURCES, read_recording, recorded
 from storm_pipeline.tuning.recording import InvalidRecording, Recording
-from storm_pipeline.tuning.replay import LEAST_PERIODS, Outcome, Prices, Try, insist_on_playable, replay
+from storm_pipeline.tuning.replay import Outcome, Prices, Try, insist_on_playable, least_seconds, replay
 
 TRIES_IN_A_TASK = 4
 """Small tasks even out; each costs Spark some milliseconds, and a try takes hundreds."""
@@ -126,7 +127,7 @@ def tune(
         chosen = candidates(settings, seed, tuple(present or ()))
     except InvalidOverride as error:
         raise typer.BadParameter(f"--set: {error}") from error
-    period = settings_of_overrides(chosen[PRESENT]).scheduling.period_seconds
+    scheduling = settings_of_overrides(chosen[PRESENT]).scheduling
     prices = Prices(under_price, failed_price, restart_price)
     tables = cleaned_lake(lake)
     clusters: tuple[str, ...] = ()
@@ -141,8 +142,8 @@ def tune(
         for name in clusters:
             try:
                 recording = read_recording(spark, tables, name, hours)
-                insist_on_playable(recording, period)
-                ladder = ladder_of(recording, period, replays)
+                insist_on_playable(recording, scheduling)
+                ladder = ladder_of(recording, scheduling, replays)
                 outcomes = climb(chosen, ladder, seed, play_on(spark, recording, prices, console.print, console))
             except InvalidRecording as error:
                 error_console().print(f"[red]{escape(name)}:[/] {error}", soft_wrap=True)
@@ -157,9 +158,9 @@ def tune(
         publish(spark, tables, clusters, where, console)
 
 
-def ladder_of(recording: Recording, period_seconds: float, replays: int) -> Ladder:
+def ladder_of(recording: Recording, scheduling: SchedulingSettings, replays: int) -> Ladder:
     """No stretch is so short that settings with this control period could not show what they do."""
-    return Ladder(recording.seconds, replays=replays, least_seconds=LEAST_PERIODS * period_seconds)
+    return Ladder(recording.seconds, replays=replays, least_seconds=least_seconds(scheduling))
 
 
 def play_on(

@@ -38,7 +38,7 @@ class Ladder:
 
     seconds: float
     rungs: int = 4
-    keep: int = 4
+    keep: int = 5
     finalists: int = 5
     choosing: int = 3
     replays: int = 8

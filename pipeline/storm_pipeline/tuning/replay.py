@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from storm_operator.core.settings import SchedulingSettings
 from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.simulated_loop import Scenario, even_start, simulate
 from storm_pipeline.tuning.candidates import Overrides, settings_of
@@ -13,9 +15,12 @@ STEP_SECONDS = 2.0
 """Of simulated time: coarser than usual, and the same for all settings."""
 DRAWN_TREES = 8
 WARM_UP_SHARE = 0.2
-"""The beginning of a stretch, in which every setting leaves the same start, does not count."""
-LEAST_PERIODS = 12
-"""Of control in a stretch: nothing is decided in the first, so that all settings look alike in two or three."""
+"""The beginning of a stretch, in which every setting leaves the same start, does not count: so much at least."""
+FIRST_MOVE_PERIODS, FIRST_MOVE_SECONDS = 5, 40.0
+"""From the first plan that there can be until its restarts tell no more: workers take seconds to start, and what they
+used then is measured, and held in readiness, for some periods more. Both at least."""
+COUNTED_PERIODS = 16
+"""Of control after the warm-up, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +60,33 @@ class Outcome:
     plans: int
 
 
-def insist_on_playable(recording: Recording, period_seconds: float) -> None:
+def warm_up_seconds(scheduling: SchedulingSettings, stretch_seconds: float) -> float:
+    """Of a stretch of history, what does not count: every setting has left the start that it shares with all others.
+
+    Whoever leaves it does so once, and would be billed as if it did so in each such stretch.
+    """
+    first_plan = scheduling.minimum_periods * scheduling.period_seconds
+    first_move = max(FIRST_MOVE_PERIODS * scheduling.period_seconds, FIRST_MOVE_SECONDS)
+    return max(WARM_UP_SHARE * stretch_seconds, first_plan + first_move)
+
+
+def least_seconds(scheduling: SchedulingSettings) -> float:
+    """How long the shortest stretch is in which settings tell, with this control period."""
+    return warm_up_seconds(scheduling, 0.0) + COUNTED_PERIODS * scheduling.period_seconds
+
+
+def insist_on_playable(recording: Recording, scheduling: SchedulingSettings) -> None:
     """`InvalidRecording` where no replay could begin: Spark would tell of it in its executors' words.
 
-    Also where it is over before what the first control period brought could be seen.
+    Also where it is over before settings could tell.
     """
-    if recording.seconds < 2.0 * period_seconds:
+    least = least_seconds(scheduling)
+    if recording.seconds < least:
         raise InvalidRecording(
-            f"the history of {recording.cluster} that is replayed has {recording.seconds:,.0f} s, in which no settings "
-            f"tell with a control period of {period_seconds:,g} s: two of them or more are right"
+            f"the history of {recording.cluster} that is replayed has {recording.seconds:,.0f} s, and settings with a "
+            f"control period of {scheduling.period_seconds:,g} s tell in {least:,.0f} s or more, of which "
+            f"{warm_up_seconds(scheduling, least):,.0f} s pass until each has moved for the first time: "
+            f"replay {math.ceil(least / 36.0) / 100.0:g} hours or more (--hours), and record as many"
         )
     try:
         even_start(recording.model())
@@ -74,11 +97,11 @@ def insist_on_playable(recording: Recording, period_seconds: float) -> None:
 
 
 def replay(recording: Recording, tried: Try, prices: Prices) -> Outcome:
-    """Play it."""
+    """Play it, on a stretch of `least_seconds` or more."""
     stretch = recording.part(tried.start_seconds, tried.seconds)
     model = stretch.model()
     settings = settings_of(tried.overrides)
-    warm_up = WARM_UP_SHARE * stretch.seconds
+    warm_up = warm_up_seconds(settings.scheduling, stretch.seconds)
     scenario = Scenario(
         stretch.cluster,
         model,

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from pyspark.sql import Row
 
 from learned_profiles import CLUSTER, DAY_SECONDS, season
 from storm_operator.core.learned_profile import SEASONAL
+from storm_operator.core.seasonal import Season
 from storm_pipeline.publishing import (
+    CONFIG_MAP_BYTES,
     CannotPublish,
     Findings,
     compose_profile,
@@ -21,6 +27,7 @@ from storm_pipeline.publishing import (
     publish_to_file,
     validity,
 )
+from storm_pipeline.wider_bins import narrowest_bin
 
 MIDNIGHT = datetime(2026, 3, 1)  # noqa: DTZ001 - as Spark gives it to Python: without a zone, and UTC
 VALID_SECONDS = 14.0 * DAY_SECONDS
@@ -174,6 +181,52 @@ def test_until_when_it_is_valid_is_told() -> None:
     made = compose_profile(Findings(CLUSTER, [cost("split")]), VALID_SECONDS)
     assert validity(made, seconds(0.0)) == "valid until 2026-03-15 00:00 UTC"
     assert validity(made, seconds(-14.0)).startswith("valid until 2026-03-15 00:00 UTC, so the operator refuses it: ")
+
+
+def noisy_day(bin_seconds: float, random: np.random.Generator) -> str:
+    bins = round(DAY_SECONDS / bin_seconds)
+    expected, ready = (random.lognormal(5.0, 1.0, bins).round(2).tolist() for _ in range(2))
+    return json.dumps(asdict(Season(DAY_SECONDS, bin_seconds, tuple(expected), tuple(ready), 0.5)))
+
+
+def in_wider_bins(season: str, bin_seconds: float) -> str:
+    """As it would be learned in such bins, of periods that are as long as its own."""
+    shape = json.loads(season)
+    lists = {name: np.array(shape[name]) for name in ("expected_per_second", "ready_per_second")}
+    bins = round(DAY_SECONDS / bin_seconds)
+    wider = {name: np.median(values.reshape(bins, -1), axis=1).tolist() for name, values in lists.items()}
+    return json.dumps({**shape, **wider, "bin_seconds": bin_seconds})
+
+
+def test_with_the_bins_that_are_named_a_profile_that_was_too_large_for_a_configmap_is_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    published: list[str] = []
+    api = Mock(patch_namespaced_config_map=lambda _, __, body, **___: published.append(body["data"]["profile.json"]))
+    monkeypatch.setattr("kubernetes.config.load_incluster_config", lambda: None)
+    monkeypatch.setattr("kubernetes.client.CoreV1Api", lambda: api)
+    random = np.random.default_rng(0)
+    days = {f"bolt-{number}": noisy_day(120.0, random) for number in range(200)}
+
+    def publish(seasons: Mapping[str, str]) -> None:
+        found = [Row(**{**load(name).asDict(), "season": season}) for name, season in seasons.items()]
+        publish_to_config_map(compose_profile(Findings(CLUSTER, seasons=found), VALID_SECONDS), "storm", "learned")
+
+    with pytest.raises(CannotPublish) as refused:
+        publish(days)
+    told = re.fullmatch(
+        r"the profile has ([\d,]+) bytes, and a ConfigMap holds 1,000,000: run forecast with wider bins, --bin (\d+)",
+        str(refused.value),
+    )
+    assert told is not None, refused.value
+    assert not published
+    publish({name: in_wider_bins(day, float(told[2])) for name, day in days.items()})
+    assert [len(text) <= CONFIG_MAP_BYTES for text in published] == [True]
+
+
+def test_a_profile_that_no_bins_make_small_enough_is_refused_without_naming_any() -> None:
+    assert narrowest_bin(compose_profile(Findings(CLUSTER, seasons=[load("split")]), VALID_SECONDS), 200) is None
+    assert narrowest_bin(compose_profile(Findings(CLUSTER, [cost("split")]), VALID_SECONDS), 200) is None
 
 
 NOBODY_THERE = """

@@ -28,7 +28,15 @@ from storm_pipeline.tuning.recording import (
     RecordedTopology,
     Recording,
 )
-from storm_pipeline.tuning.replay import Outcome, Prices, Try, insist_on_playable, replay
+from storm_pipeline.tuning.replay import (
+    Outcome,
+    Prices,
+    Try,
+    insist_on_playable,
+    least_seconds,
+    replay,
+    warm_up_seconds,
+)
 
 WORDS = RecordedTopology(
     "words-1",
@@ -208,12 +216,12 @@ def test_a_tuple_sent_to_all_is_copied_once() -> None:
 
 
 def test_a_recording_that_no_replay_could_begin_with_is_refused_before_any_does() -> None:
-    insist_on_playable(RECORDING, 10.0)
+    insist_on_playable(RECORDING, SchedulingSettings())
     crowded = replace(RECORDING, machines=(RecordedMachine("s1", 1, None),), topologies=(WORDS, _twin()))
     with pytest.raises(InvalidRecording, match="the history of blue cannot be replayed: topology other needs"):
-        insist_on_playable(crowded, 10.0)
+        insist_on_playable(crowded, SchedulingSettings())
     with pytest.raises(InvalidRecording, match=r"^topology words: nothing is known"):
-        insist_on_playable(replace(RECORDING, topologies=(_silent(),)), 10.0)
+        insist_on_playable(replace(RECORDING, topologies=(_silent(),)), SchedulingSettings())
 
 
 def _twin() -> RecordedTopology:
@@ -241,8 +249,8 @@ def test_a_replay_tells_what_settings_cost_and_can_be_repeated() -> None:
 def test_the_shortest_stretch_is_long_enough_for_settings_to_differ(period: float) -> None:
     """Else who goes on would be who comes first of those that nobody could tell apart."""
     hour = replace(RECORDING, seconds=3600.0)
-    shortest = ladder_of(hour, period, 8).length(0)
     settings = (f"periodSeconds={period:g}", "minimumGainPercent=0")
+    shortest = ladder_of(hour, settings_of(settings).scheduling, 8).length(0)
     thrifty, lavish = (
         replay(hour, Try(0, number, (*settings, f"thetaMillicores={theta}"), 0.0, shortest, 0), Prices())
         for number, theta in enumerate((50, 300))
@@ -250,19 +258,54 @@ def test_the_shortest_stretch_is_long_enough_for_settings_to_differ(period: floa
     assert thrifty.score < 0.8 * lavish.score
 
 
+def steady(seconds: float = 3600.0) -> Recording:
+    """The same load all the time."""
+    spout = replace(WORDS.components[0], load=((0.0, 50.0),))
+    return replace(RECORDING, seconds=seconds, topologies=(replace(WORDS, components=(spout, WORDS.components[1])),))
+
+
+@pytest.mark.parametrize(("period", "rung"), [(1.0, 0), (10.0, 0), (10.0, 2), (60.0, 2)])
+def test_that_a_setting_left_the_start_once_is_not_billed_in_each_stretch_again(period: float, rung: int) -> None:
+    """Per hour of a short stretch it would cost many times what it does, and settings that never move would win."""
+    calm, settings = steady(), ("policy=liu", f"periodSeconds={period:g}")
+    seconds = ladder_of(calm, settings_of(settings).scheduling, 8).length(rung)
+    moved, stayed = (
+        replay(calm, Try(rung, number, (*settings, f"minimumGainPercent={gain}"), 0.0, seconds, 0), Prices())
+        for number, gain in enumerate((20, 90))
+    )
+    assert (moved.plans, stayed.plans) == (1, 0)
+    assert moved.restarts == 0.0
+    assert moved.score == pytest.approx(stayed.score, rel=0.01)
+
+
+def test_what_does_not_count_is_the_same_for_all_candidates() -> None:
+    chosen = candidates(100, 1, ("minimumPeriods=5", "periodSeconds=20"))
+    assert {warm_up_seconds(settings_of(one).scheduling, 300.0) for one in chosen} == {200.0}
+
+
 def test_figures_are_per_hour_of_the_time_that_counts_also_where_the_last_control_period_is_cut_off() -> None:
-    """From 30 s on; the third period of 60 s would end after the stretch."""
-    steady = replace(WORDS, components=(replace(WORDS.components[0], load=((0.0, 50.0),)), WORDS.components[1]))
-    calm = replace(RECORDING, topologies=(steady,))
+    """From 480 s on; the 25th period of 60 s would end after the stretch."""
     still = ("mode=Observe", "periodSeconds=60")
-    cut, whole = (replay(calm, Try(0, 0, still, 0.0, seconds, 0), Prices()) for seconds in (150.0, 600.0))
+    cut, whole = (replay(steady(), Try(0, 0, still, 0.0, seconds, 0), Prices()) for seconds in (1490.0, 2400.0))
     assert cut.over_core_seconds == pytest.approx(whole.over_core_seconds, rel=0.03)
 
 
 def test_a_history_in_which_no_settings_tell_is_refused() -> None:
-    with pytest.raises(InvalidRecording, match="has 600 s, in which no settings tell with a control period of 400 s"):
-        insist_on_playable(RECORDING, 400.0)
-    insist_on_playable(RECORDING, 300.0)
+    scheduling = SchedulingSettings()
+    assert least_seconds(scheduling) == 240.0
+    insist_on_playable(replace(RECORDING, seconds=240.0), scheduling)
+    told = (
+        "the history of blue that is replayed has 230 s, and settings with a control period of 10 s tell in 240 s or "
+        "more, of which 80 s pass until each has moved for the first time: replay 0.07 hours or more (--hours), and "
+        "record as many"
+    )
+    with pytest.raises(InvalidRecording) as refused:
+        insist_on_playable(replace(RECORDING, seconds=230.0), scheduling)
+    assert str(refused.value) == told
+    with pytest.raises(InvalidRecording, match="tell in 1,440 s or more"):
+        insist_on_playable(RECORDING, replace(scheduling, period_seconds=60.0))
+    with pytest.raises(InvalidRecording, match="tell in 1,920 s or more"):
+        insist_on_playable(RECORDING, replace(scheduling, period_seconds=60.0, minimum_periods=11))
 
 
 def test_cpu_that_a_spout_lacks_is_no_gain() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,46 @@ def test_the_shape_comes_again_each_cycle_and_is_averaged_over_the_time_asked_fo
     assert SPIKE.expected_between(15, 25) == 250
     assert SPIKE.expected_between(0, 40) == 175
     assert SPIKE.ready_between(22, 22) == 500
+
+
+class Counting(tuple[float, ...]):
+    """How many values were read, one by one or many at a time."""
+
+    read = 0
+
+    def __getitem__(self, which: Any) -> Any:
+        found = super().__getitem__(which)
+        Counting.read += len(found) if isinstance(which, slice) else 1
+        return found
+
+
+def test_a_time_of_many_cycles_is_averaged_as_fast_as_one_cycle() -> None:
+    """A control period may be a day, and a cycle a few seconds: the loop waits for each."""
+    shape = Counting((1.0, 2.0, 6.0))
+    season = Season(3.0, 1.0, shape, shape, 0.5)
+    assert season.expected_between(0.0, 86_400.0) == pytest.approx(3.0)
+    assert season.expected_between(0.5, 86_401.5) == pytest.approx((86_400 * 3.0 + 0.5 * 1.0 + 0.5 * 2.0) / 86_401.0)
+    assert Counting.read < 20
+
+
+@given(
+    shape=st.lists(st.floats(0.0, 1e6), min_size=1, max_size=9),
+    start=st.floats(0.0, 100.0),
+    seconds=st.floats(0.0, 200.0),
+    width=st.sampled_from([1.0, 2.5, 30.0]),
+)
+def test_the_mean_is_what_each_bin_brings_for_as_long_as_it_is_asked_for(
+    shape: list[float], start: float, seconds: float, width: float
+) -> None:
+    season = Season(width * len(shape), width, tuple(shape), tuple(shape), 0.5)
+    end = start + seconds
+    within = [
+        (shape[place % len(shape)], min(end, (place + 1) * width) - max(start, place * width))
+        for place in range(int(start // width), int(end // width) + 1)
+    ]
+    whole = sum(overlap for _, overlap in within)
+    told = sum(value * overlap for value, overlap in within) / whole if whole else within[0][0]
+    assert season.expected_between(start, end) == pytest.approx(told, rel=1e-6, abs=1e-6)
 
 
 def test_a_spike_is_seen_coming_at_the_level_of_the_last_periods() -> None:

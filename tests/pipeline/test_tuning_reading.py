@@ -21,7 +21,7 @@ from storm_operator.core.view_from_metrics import UNKNOWN_GROUPING
 from storm_operator.loop_ports import PassReport
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_pipeline.tuning.reading import read_recording
-from storm_pipeline.tuning.recording import COSTS, Recording
+from storm_pipeline.tuning.recording import COSTS, InvalidRecording, RecordedTopology, Recording
 
 BEGAN = 1_800_000_000.0
 RATE = 100.0
@@ -117,11 +117,49 @@ def test_a_life_that_nobody_measured_stands_for_none_and_is_no_absence(spark: Sp
     assert load_of(recording, 75.0) == RATE
 
 
+AT_WORK = {"lines": 10.0 / RATE, "split": 20.0 / RATE, "count": 10.0 / RATE}
+
+
+def costs_of(topology: RecordedTopology) -> Mapping[str, float]:
+    return {component.name: component.cpu_ms for component in topology.components}
+
+
+def sent_on(topology: RecordedTopology) -> Mapping[str, float]:
+    return {edge.source: edge.tuples_per_tuple for edge in topology.edges}
+
+
+@pytest.mark.parametrize("is_measured", [False, True], ids=["unknown", "at rest"])
+def test_what_a_life_does_not_tell_of_a_bolt_is_as_in_an_earlier_one(
+    is_measured: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    before, after = chain("w-1-1"), chain("w-2-2")
+    unknown = () if is_measured else after.executors_of("split")[:1]
+    passes = [seen(n, (before,)) for n in range(1, 5)]
+    passes += [seen(n, (after,), unknown, 0.0 if is_measured else RATE) for n in range(5, 9)]
+    (topology,) = read(spark, tmp_path, passes).topologies
+    assert topology.id == "w-2-2"
+    assert costs_of(topology) == pytest.approx(AT_WORK)
+    assert sent_on(topology) == pytest.approx({"lines": 1.0, "split": 1.0})
+
+
+def test_a_bolt_of_which_nothing_is_known_is_not_taken_for_one_that_costs_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    words, others = chain(), chain("old-1-1")
+    passes = [seen(n, (words, others), words.executors_of("split")[:1]) for n in range(1, 9)]
+    with pytest.raises(InvalidRecording, match=r"^topology w: in no period of that time were all executors of split"):
+        read(spark, tmp_path, passes)
+
+
+def test_a_bolt_that_is_known_to_have_rested_costs_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    (topology,) = read(spark, tmp_path, [seen(n, (chain(),), per_second=0.0) for n in range(1, 5)]).topologies
+    assert (set(costs_of(topology).values()), topology.edges) == ({0.0}, ())
+
+
 def test_a_tuple_costs_what_it_costs_at_work_though_most_periods_are_idle(spark: SparkSession, tmp_path: Path) -> None:
     passes = [seen(n, (chain(),), per_second=RATE if n > 7 else 1.0) for n in range(1, 11)]
     (topology,) = read(spark, tmp_path, passes).topologies
-    costs = {component.name: component.cpu_ms for component in topology.components}
-    assert costs == pytest.approx({"lines": 10.0 / RATE, "split": 20.0 / RATE, "count": 10.0 / RATE})
+    assert costs_of(topology) == pytest.approx(AT_WORK)
 
 
 def test_a_supervisor_that_came_back_under_another_id_is_one_machine(spark: SparkSession, tmp_path: Path) -> None:

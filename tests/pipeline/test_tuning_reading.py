@@ -168,6 +168,40 @@ def test_a_supervisor_that_came_back_under_another_id_is_one_machine(spark: Spar
     assert [machine.id for machine in read(spark, tmp_path, passes).machines] == ["another"]
 
 
+def filled_in(number: int, topology: Topology, machines: Sequence[Supervisor]) -> Pass:
+    """A pass as agents' metrics show it: supervisors are called by their hosts, and have the ports that are in use."""
+    in_use = [replace(one, id=one.host, ports=one.ports[:1] if one is machines[0] else ()) for one in machines]
+    return seen(number, (topology,), machines=in_use)
+
+
+def test_what_a_backfill_does_not_know_is_as_at_other_times(spark: SparkSession, tmp_path: Path) -> None:
+    machines = supervisors(2, slots=6)
+    words = chain_topology("w-1-1", ("lines", 1), ("split", 2), ("count", 1), stateful=("split",))
+    stateless = chain("w-1-1")
+    known = [seen(n, (words,), machines=machines) for n in range(1, 5)]
+    later = [filled_in(n, stateless, machines) for n in range(5, 9)]
+    lake = lake_of_passes(spark, tmp_path, known, READ, later)
+    recording = read_recording(spark, lake, CLUSTER, 8 * PERIOD_SECONDS / 3600.0)
+    assert {machine.id: machine.slots for machine in recording.machines} == {one.host: 6 for one in machines}
+    (topology,) = recording.topologies
+    assert {one.name for one in topology.components if one.stateful} == {"split"}
+    assert recording.assumed == ()
+
+
+def test_what_nobody_ever_recorded_is_assumed_and_said(spark: SparkSession, tmp_path: Path) -> None:
+    lake = lake_of_passes(
+        spark, tmp_path, [], READ, [filled_in(n, chain(), supervisors(2, slots=6)) for n in range(1, 9)]
+    )
+    recording = read_recording(spark, lake, CLUSTER, 8 * PERIOD_SECONDS / 3600.0)
+    assert [machine.slots for machine in recording.machines] == [4, 4]
+    assert not any(component.stateful for component in recording.topologies[0].components)
+    assert recording.assumed == (
+        "how many worker ports supervisors have was not recorded of 10.77.0.11 and 1 more: 4 are assumed, as Storm has "
+        "by default, or as many as were in use",
+        "whether components have state was not recorded of w/count and 2 more: none is assumed to have any",
+    )
+
+
 def test_of_more_hours_than_were_recorded_those_that_were_are_replayed(spark: SparkSession, tmp_path: Path) -> None:
     passes = [seen(n, (chain(),), per_second=n * RATE) for n in range(1, 11)]
     recording = read(spark, tmp_path, passes, hours=24.0)

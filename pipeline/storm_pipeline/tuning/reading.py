@@ -20,10 +20,10 @@ from storm_pipeline.tuning.recording import (
     InvalidRecording,
     RecordedComponent,
     RecordedEdge,
-    RecordedMachine,
     RecordedTopology,
     Recording,
 )
+from storm_pipeline.tuning.unrecorded import States, assumptions, machines, states
 
 SYSTEM_PREFIX = "__"
 TupleCosts = Mapping[tuple[str, str], float | None]
@@ -80,14 +80,18 @@ def read_recording(spark: SparkSession, lake: Lake, cluster: str, hours: float) 
         edges = _edges(within("edges"), within("pairs"), executors, components)
     finally:
         components.unpersist()
+    there, without_ports = machines(within("supervisors"), executors)
+    known_states = states(executors)
+    topologies = _topologies(within("topologies"), executors, lives, loads, costs, edges, known_states)
     return Recording(
         cluster,
         max(at for points in loads.values() for at, _ in points) if loads else 0.0,
         float(period),
         _round_trip(within("periods")),
-        _machines(within("supervisors")),
-        _topologies(within("topologies"), executors, lives, loads, costs, edges),
+        there,
+        topologies,
         first + hours * 3600.0,
+        assumptions(without_ports, topologies, known_states),
     )
 
 
@@ -158,25 +162,6 @@ def _round_trip(periods: DataFrame) -> float:
     return USUAL_ROUND_TRIP_MS if found is None else float(found)
 
 
-def _machines(supervisors: DataFrame) -> tuple[RecordedMachine, ...]:
-    """Those of the newest period: one that came back under another id is one machine, and one that went is none."""
-    newest = supervisors.agg(f.max("period_end").alias("newest"))
-    rows = (
-        supervisors.groupBy("supervisor_id")
-        .agg(
-            f.max("slots").alias("slots"),
-            f.max_by("cpu_capacity_millicores", "period_end").alias("capacity"),
-            f.max("period_end").alias("last"),
-        )
-        .crossJoin(f.broadcast(newest))
-        .where("last = newest")
-    )
-    return tuple(
-        RecordedMachine(row["supervisor_id"], int(row["slots"] or 1), row["capacity"])
-        for row in rows.orderBy("supervisor_id").collect()
-    )
-
-
 def _topologies(
     topologies: DataFrame,
     executors: DataFrame,
@@ -184,6 +169,7 @@ def _topologies(
     loads: Loads,
     costs: TupleCosts,
     edges: Edges,
+    known_states: States,
 ) -> tuple[RecordedTopology, ...]:
     """One for each name, as its first id in `lives` was last seen: a cluster never runs two of one name.
 
@@ -193,7 +179,7 @@ def _topologies(
     members = (
         executors.join(newest, ["topology_id", "period_end"])
         .groupBy("topology_id", "component", "component_kind")
-        .agg(f.count(f.lit(1)).alias("executors"), f.max("stateful").alias("stateful"))
+        .agg(f.count(f.lit(1)).alias("executors"))
         .orderBy("topology_id", "component")
         .collect()
     )
@@ -211,7 +197,7 @@ def _topologies(
                 row["component"],
                 row["component_kind"],
                 int(row["executors"]),
-                bool(row["stateful"]),
+                known_states.get((name, row["component"]), False),
                 costs[known_by[row["component"]], row["component"]] or 0.0,  # None: it is known to have rested
                 loads.get((name, row["component"]), ()),
             )

@@ -11,6 +11,7 @@ from builders import PERIOD_SECONDS
 from history_scene import record
 from storm_operator.core.history_rows import Pass, columns_of
 from storm_operator.core.history_tables import DECISIONS, TABLES, Table
+from storm_operator.core.view_from_metrics import UNKNOWN_COLUMNS
 from storm_operator.history.store import HistoryStore
 from storm_pipeline.lake import Lake, replace_all
 from storm_pipeline.schemas import SILVER, bronze_schema
@@ -30,13 +31,19 @@ def lake_of(spark: SparkSession, folder: Path, periods: int = 60, tables: Sequen
 
 
 def lake_of_passes(
-    spark: SparkSession, folder: Path, passes: Sequence[Pass], tables: Sequence[Table] = ALL_BUT_DECISIONS
+    spark: SparkSession,
+    folder: Path,
+    passes: Sequence[Pass],
+    tables: Sequence[Table] = ALL_BUT_DECISIONS,
+    filled_in: Sequence[Pass] = (),
 ) -> Lake:
-    """A lake with the cleaned history of a cluster that was seen like this."""
+    """A lake with the cleaned history of a cluster that was seen like this; `filled_in` by a backfill afterwards."""
     lake = Lake(str(folder))
     store = HistoryStore.at(str(folder / "bronze"), CLUSTER, "run-1", survives_death=False)
     for made in passes:
         store.write(made.at_seconds, PERIOD_SECONDS, columns_of(made, "simulator"))
+    for made in filled_in:
+        store.write(made.at_seconds, PERIOD_SECONDS, columns_of(made, "backfill", UNKNOWN_COLUMNS))
     store.publish()
     take_over(spark, lake, tables)
     return lake

@@ -21,7 +21,7 @@ from storm_operator.core.view_from_metrics import UNKNOWN_GROUPING
 from storm_operator.loop_ports import PassReport
 from storm_operator.simulated_loop import Scenario, SimulatedStage
 from storm_pipeline.tuning.reading import read_recording
-from storm_pipeline.tuning.recording import COSTS, Recording
+from storm_pipeline.tuning.recording import COSTS, InvalidRecording, RecordedTopology, Recording
 
 BEGAN = 1_800_000_000.0
 RATE = 100.0
@@ -117,17 +117,89 @@ def test_a_life_that_nobody_measured_stands_for_none_and_is_no_absence(spark: Sp
     assert load_of(recording, 75.0) == RATE
 
 
+AT_WORK = {"lines": 10.0 / RATE, "split": 20.0 / RATE, "count": 10.0 / RATE}
+
+
+def costs_of(topology: RecordedTopology) -> Mapping[str, float]:
+    return {component.name: component.cpu_ms for component in topology.components}
+
+
+def sent_on(topology: RecordedTopology) -> Mapping[str, float]:
+    return {edge.source: edge.tuples_per_tuple for edge in topology.edges}
+
+
+@pytest.mark.parametrize("is_measured", [False, True], ids=["unknown", "at rest"])
+def test_what_a_life_does_not_tell_of_a_bolt_is_as_in_an_earlier_one(
+    is_measured: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    before, after = chain("w-1-1"), chain("w-2-2")
+    unknown = () if is_measured else after.executors_of("split")[:1]
+    passes = [seen(n, (before,)) for n in range(1, 5)]
+    passes += [seen(n, (after,), unknown, 0.0 if is_measured else RATE) for n in range(5, 9)]
+    (topology,) = read(spark, tmp_path, passes).topologies
+    assert topology.id == "w-2-2"
+    assert costs_of(topology) == pytest.approx(AT_WORK)
+    assert sent_on(topology) == pytest.approx({"lines": 1.0, "split": 1.0})
+
+
+def test_a_bolt_of_which_nothing_is_known_is_not_taken_for_one_that_costs_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    words, others = chain(), chain("old-1-1")
+    passes = [seen(n, (words, others), words.executors_of("split")[:1]) for n in range(1, 9)]
+    with pytest.raises(InvalidRecording, match=r"^topology w: in no period of that time were all executors of split"):
+        read(spark, tmp_path, passes)
+
+
+def test_a_bolt_that_is_known_to_have_rested_costs_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    (topology,) = read(spark, tmp_path, [seen(n, (chain(),), per_second=0.0) for n in range(1, 5)]).topologies
+    assert (set(costs_of(topology).values()), topology.edges) == ({0.0}, ())
+
+
 def test_a_tuple_costs_what_it_costs_at_work_though_most_periods_are_idle(spark: SparkSession, tmp_path: Path) -> None:
     passes = [seen(n, (chain(),), per_second=RATE if n > 7 else 1.0) for n in range(1, 11)]
     (topology,) = read(spark, tmp_path, passes).topologies
-    costs = {component.name: component.cpu_ms for component in topology.components}
-    assert costs == pytest.approx({"lines": 10.0 / RATE, "split": 20.0 / RATE, "count": 10.0 / RATE})
+    assert costs_of(topology) == pytest.approx(AT_WORK)
 
 
 def test_a_supervisor_that_came_back_under_another_id_is_one_machine(spark: SparkSession, tmp_path: Path) -> None:
     lost_its_disk = [replace(one, id="another") for one in MACHINES]
     passes = [seen(n, (chain(),), machines=MACHINES if n < 5 else lost_its_disk) for n in range(1, 11)]
     assert [machine.id for machine in read(spark, tmp_path, passes).machines] == ["another"]
+
+
+def filled_in(number: int, topology: Topology, machines: Sequence[Supervisor]) -> Pass:
+    """A pass as agents' metrics show it: supervisors are called by their hosts, and have the ports that are in use."""
+    in_use = [replace(one, id=one.host, ports=one.ports[:1] if one is machines[0] else ()) for one in machines]
+    return seen(number, (topology,), machines=in_use)
+
+
+def test_what_a_backfill_does_not_know_is_as_at_other_times(spark: SparkSession, tmp_path: Path) -> None:
+    machines = supervisors(2, slots=6)
+    words = chain_topology("w-1-1", ("lines", 1), ("split", 2), ("count", 1), stateful=("split",))
+    stateless = chain("w-1-1")
+    known = [seen(n, (words,), machines=machines) for n in range(1, 5)]
+    later = [filled_in(n, stateless, machines) for n in range(5, 9)]
+    lake = lake_of_passes(spark, tmp_path, known, READ, later)
+    recording = read_recording(spark, lake, CLUSTER, 8 * PERIOD_SECONDS / 3600.0)
+    assert {machine.id: machine.slots for machine in recording.machines} == {one.host: 6 for one in machines}
+    (topology,) = recording.topologies
+    assert {one.name for one in topology.components if one.stateful} == {"split"}
+    assert recording.assumed == ()
+
+
+def test_what_nobody_ever_recorded_is_assumed_and_said(spark: SparkSession, tmp_path: Path) -> None:
+    lake = lake_of_passes(
+        spark, tmp_path, [], READ, [filled_in(n, chain(), supervisors(2, slots=6)) for n in range(1, 9)]
+    )
+    recording = read_recording(spark, lake, CLUSTER, 8 * PERIOD_SECONDS / 3600.0)
+    assert [machine.slots for machine in recording.machines] == [4, 4]
+    assert not any(component.stateful for component in recording.topologies[0].components)
+    assert recording.assumed == (
+        "how many worker ports supervisors have was not recorded of 10.77.0.11 and 1 more: 4 are assumed, as Storm has "
+        "by default, or as many as were in use",
+        "whether components have state was not recorded of w/count and 2 more: none is assumed to have any",
+    )
 
 
 def test_of_more_hours_than_were_recorded_those_that_were_are_replayed(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -55,10 +56,13 @@ class Pass:
     dropped_before: int = 0
 
 
-def columns_of(made: Pass, source: str) -> dict[Table, Columns]:
+def columns_of(
+    made: Pass, source: str, unknown: Mapping[Table, Collection[str]] = MappingProxyType({})
+) -> dict[Table, Columns]:
     """All tables that have rows for this pass. `source` says what recorded it: operator, simulator or backfill.
 
-    `PERIODS` comes last: where writing ends before it, nobody takes what is missing of the period for none.
+    Columns in `unknown` are null, whatever the snapshot has: who made it could not know. `PERIODS` comes last: where
+    writing ends before it, nobody takes what is missing of the period for none.
     """
     found: dict[Table, Columns] = {
         DECISIONS: _decisions(made.decisions),
@@ -74,7 +78,11 @@ def columns_of(made: Pass, source: str) -> dict[Table, Columns]:
             FORECASTS: _forecasts(made.forecasts),
             PERIODS: _period(made, made.snapshot, source),
         }
-    return {table: columns for table, columns in found.items() if columns and len(next(iter(columns.values())))}
+    return {
+        table: {name: [None] * len(own) if name in unknown.get(table, ()) else own for name, own in columns.items()}
+        for table, columns in found.items()
+        if columns and len(next(iter(columns.values())))
+    }
 
 
 def _by_column(table: Table, rows: Sequence[Mapping[str, Any]]) -> Columns:

@@ -1,13 +1,14 @@
 """What agents' metrics alone tell of a cluster: who ran where. For the past, of which nobody can ask Nimbus any more.
 
-Less than Nimbus knows: supervisors go by their host, groupings are unknown, and an executor that no agent has seen does
-not exist.
+Less than Nimbus knows: supervisors go by their host, groupings are unknown, as are slots that nobody uses and who has
+state, and an executor that no agent has seen does not exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from storm_operator.core.history_tables import EXECUTORS, SUPERVISORS, Table
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
 from storm_operator.core.model import (
     ACKER_COMPONENT,
@@ -27,6 +28,8 @@ from storm_operator.core.traffic_observation import RECEIVED
 from storm_operator.core.window_readings import EXECUTED
 
 UNKNOWN_GROUPING = "unknown"
+UNKNOWN_COLUMNS: Mapping[Table, tuple[str, ...]] = {SUPERVISORS: ("slots", "availability"), EXECUTORS: ("stateful",)}
+"""What a view has of these is made up: a slot that nobody uses has no series, and state none at all."""
 SYSTEM = "__"
 """Begins the names of Storm's own streams and components."""
 

@@ -10,6 +10,7 @@ from rich.progress import Progress
 
 from storm_operator.core.history_rows import columns_of
 from storm_operator.core.server_url import checked_url
+from storm_operator.core.view_from_metrics import UNKNOWN_COLUMNS
 from storm_operator.history.settings import NoHistory, insist_on_plain
 from storm_operator.history.store import HistoryStore, Limits, NotPublished
 from storm_operator.prometheus_api import PrometheusError
@@ -67,7 +68,9 @@ def backfill(
                         empty += 1
                         continue
                     seen += 1
-                    store.write(made.at_seconds, made.snapshot.period_seconds, columns_of(made, "backfill"))
+                    store.write(
+                        made.at_seconds, made.snapshot.period_seconds, columns_of(made, "backfill", UNKNOWN_COLUMNS)
+                    )
             finally:
                 store.publish()
     except PrometheusError as error:

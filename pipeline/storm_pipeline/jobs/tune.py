@@ -142,6 +142,7 @@ def tune(
         for name in clusters:
             try:
                 recording = read_recording(spark, tables, name, hours)
+                tell_assumptions(name, recording, console)
                 insist_on_playable(recording, scheduling)
                 ladder = ladder_of(recording, scheduling, replays)
                 outcomes = climb(chosen, ladder, seed, play_on(spark, recording, prices, console.print, console))
@@ -156,6 +157,12 @@ def tune(
         if not_replayed:
             raise typer.Exit(1)
         publish(spark, tables, clusters, where, console)
+
+
+def tell_assumptions(cluster: str, recording: Recording, console: Console) -> None:
+    """What is replayed otherwise than it may have been, as nobody recorded how it was."""
+    for one in recording.assumed:
+        console.print(f"{escape(cluster)}: {escape(one)}", soft_wrap=True)
 
 
 def ladder_of(recording: Recording, scheduling: SchedulingSettings, replays: int) -> Ladder:

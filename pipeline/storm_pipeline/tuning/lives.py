@@ -13,8 +13,8 @@ Loads = Mapping[tuple[str, str], Points]
 """By topology name and component."""
 
 
-def newest_lives(executors: DataFrame, components: DataFrame) -> Mapping[str, str]:
-    """By name the id that stands for all: the newest one of which a spout was measured, or the newest of all."""
+def newest_lives(executors: DataFrame, components: DataFrame) -> Mapping[str, tuple[str, ...]]:
+    """By name its ids. The first stands for all: the newest one of which a spout was measured, or the newest of all."""
     measured = (
         components.where("component_kind = 'spout'").select("topology_id").distinct().withColumn("measured", f.lit(1))
     )
@@ -22,16 +22,13 @@ def newest_lives(executors: DataFrame, components: DataFrame) -> Mapping[str, st
         executors.groupBy("topology_name", "topology_id")
         .agg(f.max("period_end").alias("last"), f.min("period_end").alias("first"))
         .join(measured, "topology_id", "left")
-        .groupBy("topology_name")
-        .agg(
-            f.max_by("topology_id", f.struct(f.coalesce("measured", f.lit(0)), "last", "first", "topology_id")).alias(
-                "id"
-            )
-        )
-        .orderBy("topology_name")
+        .orderBy(f.coalesce("measured", f.lit(0)).desc(), f.desc("last"), f.desc("first"), f.desc("topology_id"))
         .collect()
     )
-    return {row["topology_name"]: row["id"] for row in rows}
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        found[row["topology_name"]] = (*found.get(row["topology_name"], ()), row["topology_id"])
+    return found
 
 
 def loads_by_name(components: DataFrame) -> Loads:

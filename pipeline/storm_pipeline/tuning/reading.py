@@ -20,13 +20,17 @@ from storm_pipeline.tuning.recording import (
     InvalidRecording,
     RecordedComponent,
     RecordedEdge,
-    RecordedMachine,
     RecordedTopology,
     Recording,
 )
+from storm_pipeline.tuning.unrecorded import States, assumptions, machines, states
 
 SYSTEM_PREFIX = "__"
-
+TupleCosts = Mapping[tuple[str, str], float | None]
+"""Millicores for a tuple per second by topology id and component, of those that were ever measured whole; None of one
+that executed nothing then."""
+Edges = Mapping[tuple[str, str], tuple[RecordedEdge, ...]]
+"""By topology id and source."""
 
 SOURCES = ("executors", "edges", "pairs", "periods", "supervisors", "topologies")
 Within = Callable[[str], DataFrame]
@@ -76,14 +80,18 @@ def read_recording(spark: SparkSession, lake: Lake, cluster: str, hours: float) 
         edges = _edges(within("edges"), within("pairs"), executors, components)
     finally:
         components.unpersist()
+    there, without_ports = machines(within("supervisors"), executors)
+    known_states = states(executors)
+    topologies = _topologies(within("topologies"), executors, lives, loads, costs, edges, known_states)
     return Recording(
         cluster,
         max(at for points in loads.values() for at, _ in points) if loads else 0.0,
         float(period),
         _round_trip(within("periods")),
-        _machines(within("supervisors")),
-        _topologies(within("topologies"), executors, lives, loads, costs, edges),
+        there,
+        topologies,
         first + hours * 3600.0,
+        assumptions(without_ports, topologies, known_states),
     )
 
 
@@ -100,17 +108,15 @@ def _loads(loads: Loads, absent: Mapping[str, Sequence[float]], began: float) ->
     }
 
 
-def _costs(components: DataFrame) -> dict[tuple[str, str], float]:
+def _costs(components: DataFrame) -> TupleCosts:
     """Without idling, which the simulator adds to each executor."""
     beside_idling = f.col("cpu_millicores") - COSTS.idle_executor_millicores * f.col("executors")
     busy = components.withColumn("cpu_millicores", f.greatest(f.lit(0.0), beside_idling))
     rows = busy.groupBy("topology_id", "component").agg(f.expr(COST_PER_TUPLE).alias("cpu_ms")).collect()
-    return {(row["topology_id"], row["component"]): row["cpu_ms"] or 0.0 for row in rows}
+    return {(row["topology_id"], row["component"]): row["cpu_ms"] for row in rows}
 
 
-def _edges(
-    edges: DataFrame, pairs: DataFrame, executors: DataFrame, components: DataFrame
-) -> dict[str, tuple[RecordedEdge, ...]]:
+def _edges(edges: DataFrame, pairs: DataFrame, executors: DataFrame, components: DataFrame) -> Edges:
     """Tuples of an edge for each tuple that its source executed; several streams of one pair share them evenly.
 
     Both are of the periods alone in which all of the source was measured: what it sent while nobody knows how much it
@@ -139,12 +145,12 @@ def _edges(
     streams: dict[tuple[str, str, str], int] = {}
     for row in rows:
         streams[_pair(row)] = streams.get(_pair(row), 0) + 1
-    found: dict[str, list[RecordedEdge]] = {}
+    found: dict[tuple[str, str], list[RecordedEdge]] = {}
     for row in rows:
         ratio = row["sent"] / row["executed"] / streams[_pair(row)]
         edge = RecordedEdge(row["source"], row["stream"], row["target"], row["grouping"] or "shuffle", ratio)
-        found.setdefault(row["topology_id"], []).append(edge)
-    return {topology: tuple(own) for topology, own in found.items()}
+        found.setdefault((row["topology_id"], row["source"]), []).append(edge)
+    return {source: tuple(own) for source, own in found.items()}
 
 
 def _pair(row: Row) -> tuple[str, str, str]:
@@ -156,59 +162,46 @@ def _round_trip(periods: DataFrame) -> float:
     return USUAL_ROUND_TRIP_MS if found is None else float(found)
 
 
-def _machines(supervisors: DataFrame) -> tuple[RecordedMachine, ...]:
-    """Those of the newest period: one that came back under another id is one machine, and one that went is none."""
-    newest = supervisors.agg(f.max("period_end").alias("newest"))
-    rows = (
-        supervisors.groupBy("supervisor_id")
-        .agg(
-            f.max("slots").alias("slots"),
-            f.max_by("cpu_capacity_millicores", "period_end").alias("capacity"),
-            f.max("period_end").alias("last"),
-        )
-        .crossJoin(f.broadcast(newest))
-        .where("last = newest")
-    )
-    return tuple(
-        RecordedMachine(row["supervisor_id"], int(row["slots"] or 1), row["capacity"])
-        for row in rows.orderBy("supervisor_id").collect()
-    )
-
-
 def _topologies(
     topologies: DataFrame,
     executors: DataFrame,
-    lives: Mapping[str, str],
+    lives: Mapping[str, Sequence[str]],
     loads: Loads,
-    costs: dict[tuple[str, str], float],
-    edges: dict[str, tuple[RecordedEdge, ...]],
+    costs: TupleCosts,
+    edges: Edges,
+    known_states: States,
 ) -> tuple[RecordedTopology, ...]:
-    """One for each name, as the id in `lives` was last seen: a cluster never runs two of one name."""
+    """One for each name, as its first id in `lives` was last seen: a cluster never runs two of one name.
+
+    What a component does with a tuple is of the first of its lives in which it was measured at work.
+    """
     newest = executors.groupBy("topology_id").agg(f.max("period_end").alias("period_end"))
     members = (
         executors.join(newest, ["topology_id", "period_end"])
         .groupBy("topology_id", "component", "component_kind")
-        .agg(f.count(f.lit(1)).alias("executors"), f.max("stateful").alias("stateful"))
+        .agg(f.count(f.lit(1)).alias("executors"))
         .orderBy("topology_id", "component")
         .collect()
     )
     workers = topologies.groupBy("topology_id").agg(f.max("num_workers").alias("workers")).collect()
     asked = {row["topology_id"]: int(row["workers"] or 1) for row in workers}
     found = []
-    for name, topology_id in sorted(lives.items()):
-        own = [row for row in members if row["topology_id"] == topology_id]
-        ackers = sum(row["executors"] for row in own if row["component"] == ACKER_COMPONENT)
+    for name, ids in sorted(lives.items()):
+        topology_id = ids[0]
+        there = [row for row in members if row["topology_id"] == topology_id]
+        ackers = sum(row["executors"] for row in there if row["component"] == ACKER_COMPONENT)
+        own = [row for row in there if not row["component"].startswith(SYSTEM_PREFIX)]
+        known_by = {row["component"]: _life_at_work(name, ids, row["component"], costs) for row in own}
         components = tuple(
             RecordedComponent(
                 row["component"],
                 row["component_kind"],
                 int(row["executors"]),
-                bool(row["stateful"]),
-                costs.get((topology_id, row["component"]), 0.0),
+                known_states.get((name, row["component"]), False),
+                costs[known_by[row["component"]], row["component"]] or 0.0,  # None: it is known to have rested
                 loads.get((name, row["component"]), ()),
             )
             for row in own
-            if not row["component"].startswith(SYSTEM_PREFIX)
         )
         found.append(
             RecordedTopology(
@@ -217,7 +210,22 @@ def _topologies(
                 asked.get(topology_id, 1),
                 int(ackers),
                 components,
-                edges.get(topology_id, ()),
+                tuple(edge for component, life in known_by.items() for edge in edges.get((life, component), ())),
             )
         )
     return tuple(found)
+
+
+def _life_at_work(name: str, ids: Sequence[str], component: str, costs: TupleCosts) -> str:
+    """The first of `ids` in which the component was measured at work, or was measured at all.
+
+    Raises `InvalidRecording` where there is none: nobody knows what its tuples cost and bring about, and to replay it
+    as if that were nothing would tell how settings do with another topology.
+    """
+    measured = [topology_id for topology_id in ids if (topology_id, component) in costs]
+    if not measured:
+        raise InvalidRecording(
+            f"topology {name}: in no period of that time were all executors of {component} measured, so that nobody "
+            "knows what its tuples cost: replay more of the history (--hours), or see that its agents are read"
+        )
+    return next((life for life in measured if costs[life, component] is not None), measured[0])

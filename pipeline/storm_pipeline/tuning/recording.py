@@ -76,7 +76,7 @@ class RecordedTopology:
 class Recording:
     """A stretch of a cluster's history. Plain values only: it travels to Spark's executors.
 
-    `ended_at_seconds` is when its newest period ended, since 1970.
+    `ended_at_seconds` is when its newest period ended, since 1970; `assumed` says in sentences what was not recorded.
     """
 
     cluster: str
@@ -86,6 +86,7 @@ class Recording:
     machines: tuple[RecordedMachine, ...]
     topologies: tuple[RecordedTopology, ...]
     ended_at_seconds: float
+    assumed: tuple[str, ...] = ()
 
     def model(self) -> ClusterModel:
         """The cluster for the simulator; an `InvalidRecording` says what is missing."""

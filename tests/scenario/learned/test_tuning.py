@@ -16,7 +16,7 @@ from storm_operator.core.settings import SchedulingSettings
 from storm_operator.settings_overrides import InvalidOverride
 from storm_operator.simulator.model import Grouping
 from storm_pipeline.cli import app
-from storm_pipeline.jobs.tune import ReplaysDone, changed, ladder_of, verdict
+from storm_pipeline.jobs.tune import ReplaysDone, changed, ladder_of, tell_assumptions, verdict
 from storm_pipeline.tuning import candidates as tried
 from storm_pipeline.tuning.candidates import OF_POLICY, candidates, settings_of
 from storm_pipeline.tuning.halving import PRESENT, Ladder, Standing, climb, is_surely_better, standings
@@ -322,6 +322,14 @@ def test_cpu_that_a_spout_lacks_is_no_gain() -> None:
 
 def standing(candidate: int, high_percent: float, *overrides: str) -> Standing:
     return Standing(candidate, overrides, high_percent - 5.0, high_percent - 10.0, high_percent, ())
+
+
+def test_what_is_replayed_without_having_been_recorded_is_told() -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, width=200)
+    tell_assumptions("blue", replace(RECORDING, assumed=("four ports [each]", "no state")), console)
+    tell_assumptions("red", RECORDING, console)
+    assert shown.getvalue() == "blue: four ports [each]\nblue: no state\n"
 
 
 def test_what_a_candidate_changes_is_told_and_what_stays_is_not() -> None:

@@ -107,6 +107,7 @@ def test_a_cluster_that_cannot_be_replayed_keeps_no_other_from_being_tuned(
     played = {
         "spark_job": lambda *_, **__: nullcontext(),
         "read_recording": replayed,
+        "tell_assumptions": lambda *_: None,
         "insist_on_playable": lambda *_: None,
         "ladder_of": lambda *_: None,
         "play_on": lambda *_: None,

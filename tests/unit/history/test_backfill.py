@@ -87,6 +87,20 @@ def test_counters_become_rates_and_a_reset_is_no_negative_one(tmp_path: Path) ->
     assert {row["source"] for row in rows(tmp_path, "periods")} == {"backfill"}
 
 
+def test_what_metrics_do_not_tell_is_not_recorded_as_if_it_were_known(tmp_path: Path) -> None:
+    idle = series("storm_supervisor_cpu_capacity_cores", 0.0, supervisor="h2")
+    assert backfilled_from([*all_series(), idle], tmp_path).exit_code == 0
+    there = rows(tmp_path, "supervisors")
+    assert {(row["supervisor_id"], row["slots"], row["availability"]) for row in there} == {
+        ("h1", None, None),
+        ("h2", None, None),
+    }
+    assert {(row["component"], row["stateful"]) for row in rows(tmp_path, "executors")} == {
+        ("lines", None),
+        ("split", None),
+    }
+
+
 def test_periods_have_the_length_asked_for_and_count_all_that_flowed(tmp_path: Path) -> None:
     body = json.dumps({"status": "success", "data": {"result": all_series()}}).encode()
     with serving(lambda _: (200, body)) as url:

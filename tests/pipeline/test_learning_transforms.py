@@ -349,11 +349,20 @@ def test_too_few_periods_say_nothing() -> None:
 
 def periods(spark: SparkSession, acked: Sequence[float | None], latency: list[float]) -> tuple[DataFrame, DataFrame]:
     """Periods of 10 s that end from MONDAY + 10 s on, and a load that stays."""
-    ends = [MONDAY + timedelta(seconds=10 * (number + 1)) for number in range(len(acked))]
-    seen = [("blue", "w-1", end, 10.0, rate, each, None) for end, rate, each in zip(ends, acked, latency, strict=True)]
-    return spark.createDataFrame(seen, TOPOLOGIES), spark.createDataFrame(
-        [("blue", "w-1", end, 100.0) for end in ends], EXPECTED
-    )
+    each = zip(acked, latency, strict=True)
+    return recorded(spark, [(10 * number, 10.0, *figures) for number, figures in enumerate(each, start=1)])
+
+
+def recorded(
+    spark: SparkSession, seen: Sequence[tuple[int, float, float | None, float]]
+) -> tuple[DataFrame, DataFrame]:
+    """Periods by when they end after MONDAY, how long they are, acked per second and latency; and a load that stays."""
+    rows = [
+        ("blue", "w-1", MONDAY + timedelta(seconds=ended), seconds, rate, latency, None)
+        for ended, seconds, rate, latency in seen
+    ]
+    expected = [("blue", "w-1", row[2], 100.0) for row in rows]
+    return spark.createDataFrame(rows, TOPOLOGIES), spark.createDataFrame(expected, EXPECTED)
 
 
 def plan_at(seconds: int, plan_id: str) -> tuple[Any, ...]:
@@ -485,6 +494,19 @@ def test_of_what_nobody_measured_nothing_is_said_to_be_missing(spark: SparkSessi
     (nobody,) = restart_costs(plans, unseen, *periods(spark, unknown, [1.0] * 10)).collect()
     assert (nobody["missing_trees"], nobody["missing_trees_per_worker"]) == (None, None)
     assert nobody["unknown_seconds"] == 10.0
+
+
+def test_time_that_no_period_was_recorded_of_is_unknown(spark: SparkSession) -> None:
+    """All runs again a minute after the plan; from then until 105 s the operator recorded nothing."""
+    in_force_at = MONDAY + timedelta(seconds=61)
+    row = plan("Verified", created_at=MONDAY + timedelta(seconds=60), in_force_at=in_force_at, seconds_to_running=59.0)
+    plans, unseen = spark.createDataFrame([row], PLANS), spark.createDataFrame([], PLACES)
+    before = [(10 * number, 10.0, 100.0, 1.0) for number in range(1, 7)]
+    after = [(120, 15.0, 40.0, 1.0), (130, 10.0, 100.0, 1.0), (140, 10.0, 100.0, 1.0)]
+    (cost,) = restart_costs(plans, unseen, *recorded(spark, before + after)).collect()
+    assert (cost["seconds"], cost["unknown_seconds"], cost["missing_trees"]) == (60.0, 45.0, pytest.approx(900.0))
+    (blind,) = restart_costs(plans, unseen, *recorded(spark, before)).collect()
+    assert (blind["unknown_seconds"], blind["missing_trees"]) == (60.0, None)
 
 
 def test_each_topology_of_a_plan_is_told_its_own_restarts(spark: SparkSession) -> None:

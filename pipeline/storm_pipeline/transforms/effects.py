@@ -27,6 +27,8 @@ from storm_pipeline.transforms.profiles import around_seconds, topology_ids
 
 Floats = npt.NDArray[np.float64]
 RESAMPLES = 500
+MICROSECONDS = 6
+"""Digits of a second: times are recorded to them, and differences of finer ones are rounding."""
 FOLLOWS_LOAD = {"acked_per_second": True, "latency_p50_ms": False, "latency_p99_ms": False}
 UNDISTURBED = ("undisturbed_since", "undisturbed_until")
 """Between the plans of the same topology before and after; null where there is none."""
@@ -191,8 +193,9 @@ def restart_costs(plans: DataFrame, executors: DataFrame, topologies: DataFrame,
     """Trees not completed while a plan was put in force, against the rate before it scaled by the forecast.
 
     Of periods whose throughput nobody knows nothing is missing and nothing was completed: they are `unknown_seconds`,
-    and `missing_trees` is of the others, null where there is none. Where a plan covers several topologies, which of its
-    workers are whose is told by where their executors were before and after it; null where that was not seen.
+    as is time that no period was recorded of, and `missing_trees` is of the others, null where there is none. Where a
+    plan covers several topologies, which of its workers are whose is told by where their executors were before and
+    after it; null where that was not seen.
     """
     began = f.col("ended") - f.col("period_seconds")
     is_undisturbed = f.col("undisturbed_since").isNull() | (began >= f.col("undisturbed_since"))
@@ -210,6 +213,7 @@ def restart_costs(plans: DataFrame, executors: DataFrame, topologies: DataFrame,
             & ((f.col("ended") > f.col("begun")) | is_undisturbed)
         )
     )
+    overlap = f.least("ended", "running") - f.greatest(began, f.col("begun"))
     calm, is_known = f.col("ended") <= f.col("begun"), f.col("acked_per_second").isNotNull()
     sums = seen.groupBy(*ONE_OF_PLAN).agg(
         f.max("restarted_workers").alias("restarted_workers"),
@@ -220,13 +224,17 @@ def restart_costs(plans: DataFrame, executors: DataFrame, topologies: DataFrame,
         f.avg(f.when(~calm, f.col("expected_load"))).alias("load_meanwhile"),
         f.sum(f.when(~calm, f.col("acked_per_second") * f.col("period_seconds"))).alias("acked"),
         f.sum(f.when(~calm & is_known, f.col("period_seconds"))).alias("known_seconds"),
-        f.sum(f.when(~calm & ~is_known, f.col("period_seconds")).otherwise(0.0)).alias("unknown_seconds"),
+        f.sum(f.when(~calm & ~is_known, f.col("period_seconds")).otherwise(0.0)).alias("unmeasured_seconds"),
+        f.sum(f.greatest(f.lit(0.0), overlap)).alias("recorded_seconds"),
     )
+    unrecorded = f.greatest(f.lit(0.0), f.col("seconds") - f.col("recorded_seconds"))
     ratio = f.coalesce(f.col("load_meanwhile") / f.nullif("load_before", f.lit(0.0)), f.lit(1.0))
     short = f.col("rate_before") * ratio * f.col("known_seconds") - f.col("acked")
     missing = f.when(short.isNotNull(), f.greatest(f.lit(0.0), short))  # `greatest` passes over nulls
-    return sums.withColumn("missing_trees", missing).withColumn(
-        "missing_trees_per_worker", f.col("missing_trees") / f.nullif("restarted_workers", f.lit(0))
+    return (
+        sums.withColumn("unknown_seconds", f.round(f.col("unmeasured_seconds") + unrecorded, MICROSECONDS))
+        .withColumn("missing_trees", missing)
+        .withColumn("missing_trees_per_worker", f.col("missing_trees") / f.nullif("restarted_workers", f.lit(0)))
     )
 
 

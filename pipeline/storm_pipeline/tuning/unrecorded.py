@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from storm_operator.core.wording import first_of
 from storm_pipeline.tuning.recording import RecordedMachine, RecordedTopology
 
 USUAL_SLOTS = 4
@@ -74,15 +75,12 @@ def assumptions(without_ports: Sequence[str], topologies: Sequence[RecordedTopol
     found = []
     if without_ports:
         found.append(
-            f"how many worker ports supervisors have was not recorded of {_some(without_ports)}: {USUAL_SLOTS} are "
-            "assumed, as Storm has by default, or as many as were in use"
+            f"how many worker ports supervisors have was not recorded of {first_of(without_ports, most=1)}: "
+            f"{USUAL_SLOTS} are assumed, as Storm has by default, or as many as were in use"
         )
     if stateless:
         found.append(
-            f"whether components have state was not recorded of {_some(stateless)}: none is assumed to have any"
+            f"whether components have state was not recorded of {first_of(stateless, most=1)}: "
+            "none is assumed to have any"
         )
     return tuple(found)
-
-
-def _some(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

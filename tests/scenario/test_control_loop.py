@@ -290,6 +290,22 @@ def test_plan_that_doubles_latency_is_rolled_back_and_not_proposed_again() -> No
     assert decision.reason is HoldReason.KNOWN_BAD
 
 
+def test_plan_that_doubles_latency_is_rolled_back_where_one_executor_never_has_metrics_and_need_not() -> None:
+    enough = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, minimum_completeness=0.5))}
+    played = scene()
+    played.observer.missing = True
+    played.run(enough)
+    played.observer.latency_ms = 40.0
+    for _ in range(3):
+        played.run(enough)
+    bad = played.loop.memory.records[0]
+    assert (bad.state, bad.message) == (
+        PlanState.ROLLED_BACK,
+        "median complete latency 40.0 ms, at most 8.0 ms expected",
+    )
+    assert played.cluster.assignment.slot_of == SPREAD
+
+
 def test_plan_that_made_things_worse_is_taken_back_in_an_excluded_window_too() -> None:
     played = scene()
     played.run()

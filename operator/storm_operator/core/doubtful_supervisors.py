@@ -122,7 +122,7 @@ def _at_work(
         if slot is None or slot.supervisor_id != supervisor.id:
             continue
         reading = readings_in.executor(executor, Place(supervisor.host, slot.port), is_spout=False)
-        if not reading.missing or reading.never_busy:
+        if not reading.missing or reading.load.never_busy:
             there[executor] = slot
     return there
 

@@ -223,6 +223,11 @@ class ExecutorLoad:
     queue_growth_per_second: float | None = None
     throttled_fraction: float | None = None
 
+    @property
+    def never_busy(self) -> bool:
+        """Whether nobody knows its thread yet since no tuple has come: it is there, and what it does is nothing."""
+        return self.cpu_millicores is None and self.executed_per_second == self.emitted_per_second == 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:

@@ -27,7 +27,10 @@ def outcome_of(
     slowest = max((one for one in timed if one is not None), key=lambda latency: latency.p50_ms, default=None)
     untimed = [topology for topology in topology_ids if not _is_timed(snapshot, topology)]
     waiting = [waits for topology in untimed if (waits := _waiting_ms(snapshot, topology)) is not None]
-    known = not any(e.topology_id in topology_ids for e in snapshot.completeness.missing_executors)
+    known = not any(
+        e.topology_id in topology_ids and not snapshot.loads.get(e, ExecutorLoad()).never_busy  # which sends nothing
+        for e in snapshot.completeness.missing_executors
+    )
     own = snapshot.assignment.restricted_to(topology_ids)
     return Outcome(
         inter_supervisor_tuples_per_second=snapshot.traffic.inter_supervisor(own) if known else None,

@@ -131,7 +131,7 @@ def _never_busy(readings: Readings, least_shares: Mapping[str, float]) -> dict[E
     return {
         executor: reading.load
         for executor, reading in readings.items()
-        if least_shares.get(executor.topology_id, 1.0) < 1.0 and reading.never_busy
+        if least_shares.get(executor.topology_id, 1.0) < 1.0 and reading.load.never_busy
     }
 
 

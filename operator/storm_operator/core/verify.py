@@ -33,14 +33,19 @@ def why_no_verdict(record: PlanRecord, measured: Outcome) -> str:
 
     A topology that no longer acks anything was stopped by the plan, or its sources are dry: its figures do not tell
     which, so that it is neither praised nor taken back. Likewise one that never acked and no longer emits anything.
+    A figure that was unknown before is not waited for, unless the load was: without that none tells anything.
     The way back of another plan is not judged at all.
     """
     if record.rollback_of:
         return ""
-    if measured.inter_supervisor_tuples_per_second is None or measured.acked_per_second is None:
-        return "its figures are unknown"
     before = record.before
     load = _load(before, before)
+    waited_for = (
+        (before.inter_supervisor_tuples_per_second, measured.inter_supervisor_tuples_per_second),
+        (before.acked_per_second, measured.acked_per_second),
+    )
+    if any(now is None and (load is None or known is not None) for known, now in waited_for):
+        return "its figures are unknown"
     if not load:
         return ""
     still = _load(before, measured)

@@ -63,11 +63,6 @@ class ExecutorReading:
     acked_per_second: float | None = None
     failed_per_second: float | None = None
 
-    @property
-    def never_busy(self) -> bool:
-        """Whether nobody knows its thread yet since no tuple has come: it is there, and what it does is nothing."""
-        return self.load.cpu_millicores is None and self.load.executed_per_second == self.load.emitted_per_second == 0.0
-
 
 class WindowReadings:
     """Lookups over one `MetricsWindow`."""

@@ -96,6 +96,25 @@ def test_traffic_is_unknown_where_an_executor_of_the_plans_own_topologies_is() -
     assert (traffic(), traffic(*other.executors), traffic(WORDS.executors[2])) == (70.0, 70.0, None)
 
 
+@pytest.mark.parametrize(
+    ("seen", "traffic"),
+    [
+        (ExecutorLoad(None, 0.0, 0.0), 70.0),
+        (ExecutorLoad(None, 30.0, 0.0), None),
+        (ExecutorLoad(None, 0.0), None),
+        (ExecutorLoad(), None),
+    ],
+    ids=["never got a tuple", "got one", "one count is unknown", "nobody saw it"],
+)
+def test_an_executor_that_never_got_a_tuple_sends_nothing(seen: ExecutorLoad, traffic: float | None) -> None:
+    """Its thread is not known, so that it is not measured completely, for as long as it idles."""
+    places = placed(WORDS, {"spout": "s1", "split": "s2"})
+    spout, busy, idle = WORDS.executors
+    sent = {(spout, busy): 70.0}
+    told = snapshot((WORDS,), supervisors(2), places, loads={idle: seen}, rates=sent, missing=(idle,))
+    assert outcome_of(told, (WORDS.id,)).inter_supervisor_tuples_per_second == traffic
+
+
 def test_of_a_topology_that_nobody_sees_nothing_is_known() -> None:
     outcome = outcome_of(snapshot((), supervisors(1)), (WORDS.id,))
     assert (outcome.acked_per_second, outcome.complete_latency_p50_ms, outcome.emitted_per_second) == (None, None, None)

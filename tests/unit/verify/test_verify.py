@@ -168,12 +168,29 @@ def test_topology_that_stopped_or_is_not_seen_gives_no_verdict(outcome: Outcome,
         (record(before=Outcome(800.0, None, None, None, None)), measured(p50=None, acked=0.0)),
         (record(before=Outcome(800.0, 300.0, None, None, None)), measured(p50=None)),
         (record(relief=400.0), measured(p50=None)),
+        (record(before=Outcome(None, 300.0, 9.0, 8.0, 20.0)), measured(traffic=None)),
+        (record(before=Outcome(100.0, None, None, None, None, 900.0)), Outcome(90.0, None, None, None, None, 900.0)),
         (replace(record(), rollback_of="p-0"), measured(p50=None, acked=0.0)),
     ],
-    ids=["all known", "less", "idle before", "unknown before", "no latency before", "relief", "way back"],
+    ids=[
+        "all known",
+        "less",
+        "idle before",
+        "unknown before",
+        "no latency before",
+        "relief",
+        "no traffic before",
+        "only emitted before",
+        "way back",
+    ],
 )
 def test_all_else_gives_one(told: PlanRecord, outcome: Outcome) -> None:
     assert why_no_verdict(told, outcome) == ""
+
+
+@pytest.mark.parametrize("now", [measured(traffic=None), measured(acked=None)])
+def test_where_no_load_was_known_before_all_figures_are_waited_for(now: Outcome) -> None:
+    assert why_no_verdict(record(Outcome(None, None, None, None, None)), now) == "its figures are unknown"
 
 
 def test_verdict_tells_throughput() -> None:

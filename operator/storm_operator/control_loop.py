@@ -27,6 +27,7 @@ from storm_operator.core.groups import (
 )
 from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
+from storm_operator.core.measurement_check import UNTRUSTED, unmeasured_topologies
 from storm_operator.core.missed_turns import MissedTurns
 from storm_operator.core.model import Assignment, Demand, Infeasible
 from storm_operator.core.placement.registry import proposed, seconds_until_it_looks
@@ -55,15 +56,11 @@ from storm_operator.step_times import StepTimes
 __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
 
 MEASURED_ANEW = "another plan was applied in this period; measuring anew first"
-UNTRUSTED = (HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE)
+SAYS_MORE = UNTRUSTED | {HoldReason.TOO_LITTLE_CAPACITY, HoldReason.INFEASIBLE}
+"""What is wrong with a topology is told, and acted on, also while an approved plan for it has to wait."""
+
 Decisions = tuple[tuple[tuple[str, ...], Decision], ...]
 """(topology ids, decision) for each group, in order."""
-
-
-def unmeasured_topologies(decisions: Decisions) -> frozenset[str]:
-    """Those that were held since too little is known of them."""
-    held = (ids for ids, made in decisions if isinstance(made, Hold) and made.reason in UNTRUSTED)
-    return frozenset(topology_id for ids in held for topology_id in ids)
 
 
 @dataclass(slots=True)
@@ -168,9 +165,8 @@ class ControlLoop:
         with self.times.step("cpu_limits"):
             served = serve_by_priority(snapshot, demand, groups, priority)
             self.memory.served = served.remembering(self.memory.served, snapshot)
-            in_force = self.limits.follow(
-                snapshot, groups, served.limits, unmeasured_topologies(decisions), self.plans.pending
-            )
+            unmeasured = unmeasured_topologies(snapshot, demand, groups)
+            in_force = self.limits.follow(snapshot, groups, served.limits, unmeasured, self.plans.pending)
             self.limits.lift_others(managed)
         limited = self.memory.limited
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, limits_millicores=in_force)
@@ -241,7 +237,8 @@ class ControlLoop:
     ) -> Decision:
         decision = self._decide(group, snapshot, demand, priority)
         self.memory.decisions = self.memory.decisions.with_decision(group.topology_ids, decision)
-        approved = self.desk.review(group.topology_ids, decision, snapshot)
+        made = decision
+        approved = self.desk.review(group.topology_ids, made, snapshot)
         if approved is not None:
             if group.scheduling.mode is Mode.OBSERVE and not was_asked_for(approved):
                 self.desk.withdraw(approved.plan.id, "mode is Observe by now: nothing is carried out")
@@ -249,7 +246,7 @@ class ControlLoop:
             decision = approved.plan
             excluded = in_excluded_window(group.scheduling, self.clock.now())
             if excluded is not None and not approved.rollback_of:
-                return replace(excluded, message=f"plan {decision.id} is approved; {excluded.message}")
+                return _waiting(excluded.reason, f"plan {decision.id} is approved; {excluded.message}", made)
         elif isinstance(decision, Hold):
             return decision
         else:
@@ -262,7 +259,8 @@ class ControlLoop:
                 return self.desk.propose(proposed_record(decision, group, snapshot), waits_for)
         pending = self.plans.pending
         if pending is not None:
-            return Hold(HoldReason.APPLYING, f"plan {pending.plan.id} settles and is verified first; {decision.reason}")
+            words = f"plan {pending.plan.id} settles and is verified first; {decision.reason}"
+            return _waiting(HoldReason.APPLYING, words, made)
         return self._apply(decision, group, snapshot)
 
     def _decide(self, group: Group, snapshot: ClusterSnapshot, demand: Demand, priority: Mapping[str, int]) -> Decision:
@@ -342,3 +340,10 @@ class ControlLoop:
     def release(self) -> None:
         """Nobody watches from now on: executors are no longer held to what they were last found to need."""
         self.limits.lift_others(frozenset())
+
+
+def _waiting(reason: HoldReason, words: str, made: Decision) -> Hold:
+    """The hold of a plan that has to wait, where `made` is what was decided in this pass about its topologies."""
+    if isinstance(made, Hold) and (made.reason in SAYS_MORE or made.short_topologies):
+        return replace(made, message=f"{made.message}; {words}")
+    return Hold(reason, words)

@@ -15,7 +15,6 @@ from fake_cluster import Killed
 from loop_scene import SETTINGS, SPECS, SPREAD, WORDS, FakeObserver, Scene, last_state, scene, with_mode
 from storm_operator.adapters.errors import MalformedDocument, NimbusUnreachable, TopologyNotAlive, ZooKeeperUnreachable
 from storm_operator.apply import Applier
-from storm_operator.control_loop import unmeasured_topologies
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
 from storm_operator.core.plan_record import PlanRecord, PlanState
@@ -573,8 +572,6 @@ def test_missing_metrics_hold_and_name_what_is_missing() -> None:
 
 
 def test_limits_of_one_that_is_not_measured_stay_and_those_of_the_others_follow() -> None:
-    missing, small = Hold(HoldReason.METRICS_INCOMPLETE, ""), Hold(HoldReason.GAIN_TOO_SMALL, "")
-    assert unmeasured_topologies(((("a", "b"), missing), (("c",), small))) == {"a", "b"}
     played = scene()
     while not played.loop.memory.records or last_state(played) is PlanState.SETTLING:
         played.run()

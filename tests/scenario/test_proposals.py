@@ -282,6 +282,41 @@ def test_approved_plan_waits_for_the_end_of_an_excluded_window() -> None:
     assert last_state(played) is not PlanState.PROPOSED
 
 
+def waits_for_the_end_of_a_window(played: Scene, plan: Plan) -> Hold:
+    always = (ExcludedWindow("* * * * *", 60),)
+    manual = ApprovalSettings(ApprovalMode.MANUAL, None)
+    held = played.run(with_scheduling(replace(SETTINGS, approval=manual, excluded_windows=always)))
+    assert isinstance(held, Hold)
+    assert plan.id in held.message
+    assert waiting(played) == [plan.id]
+    return held
+
+
+def test_while_an_approved_plan_waits_for_the_end_of_a_window_cpu_that_gets_short_is_told() -> None:
+    played = scene()
+    plan = proposed(played, with_approval(ApprovalMode.MANUAL))
+    played.loop.desk.approve(plan.id, "somebody")
+    assert waits_for_the_end_of_a_window(played, plan).reason is HoldReason.EXCLUDED_WINDOW
+    played.observer.capacity_millicores = 60.0
+    held = waits_for_the_end_of_a_window(played, plan)
+    assert (held.reason, held.short_topologies) == (HoldReason.TOO_LITTLE_CAPACITY, ("words",))
+
+
+def test_while_an_approved_plan_waits_for_the_end_of_a_window_limits_of_the_unmeasured_stay() -> None:
+    played = scene()
+    plan = proposed(played, with_approval(ApprovalMode.MANUAL))
+    played.loop.desk.approve(plan.id, "somebody")
+    waits_for_the_end_of_a_window(played, plan)
+    assert played.cluster.limits["words"]
+    played.cluster.limits["words"] = {}
+    played.observer.missing = True
+    assert waits_for_the_end_of_a_window(played, plan).reason is HoldReason.METRICS_INCOMPLETE
+    assert played.cluster.limits["words"] == {}
+    played.observer.missing = False
+    waits_for_the_end_of_a_window(played, plan)
+    assert played.cluster.limits["words"]
+
+
 @pytest.mark.parametrize("missing", [False, True], ids=["measured", "not measured"])
 def test_approved_plan_is_not_carried_out_once_the_mode_is_observe(missing: bool) -> None:
     played = scene()

@@ -11,10 +11,13 @@ from collections.abc import Iterable
 
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.demand import executors_without_demand
+from storm_operator.core.groups import Group
 from storm_operator.core.model import Demand, Executor
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.wording import first_of
+
+UNTRUSTED = frozenset({HoldReason.METRICS_INCOMPLETE, HoldReason.METRICS_STALE})
 
 
 def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: PlacementSettings) -> Hold | None:
@@ -35,6 +38,17 @@ def check_measurements(snapshot: ClusterSnapshot, demand: Demand, settings: Plac
             f"allowed{_problems(snapshot)}",
         )
     return None
+
+
+def unmeasured_topologies(snapshot: ClusterSnapshot, demand: Demand, groups: Iterable[Group]) -> frozenset[str]:
+    """Ids of those of which too little is known to go by, whatever was decided about them, or held them."""
+    found: set[str] = set()
+    for group in groups:
+        settings = PlacementSettings(scheduling=group.scheduling, movable=frozenset(group.topology_ids))
+        hold = check_measurements(snapshot, demand, settings)
+        if hold is not None and hold.reason in UNTRUSTED:
+            found.update(group.topology_ids)
+    return frozenset(found)
 
 
 def _unmeasured(snapshot: ClusterSnapshot, settings: PlacementSettings) -> Hold:

@@ -21,9 +21,10 @@ from builders import (
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Hold, HoldReason, Plan, PlanCause
 from storm_operator.core.decision_memory import DecisionMemory
-from storm_operator.core.measurement_check import check_measurements
+from storm_operator.core.groups import Group
+from storm_operator.core.measurement_check import check_measurements, unmeasured_topologies
 from storm_operator.core.model import Assignment, Executor, WorkerSlot
-from storm_operator.core.settings import PlacementSettings, SchedulingSettings
+from storm_operator.core.settings import PlacementSettings, ResourceSettings, SchedulingSettings
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness
 
 WORDS = chain_topology("words", ("spout", 1), ("split", 2), ("count", 1))
@@ -51,6 +52,22 @@ def test_neighbours_that_nobody_measured_hold_nobody() -> None:
     assert check(Completeness(8, OTHERS.executors), settings=placement_settings([WORDS, OTHERS])) is (
         HoldReason.METRICS_INCOMPLETE
     )
+
+
+def test_who_is_not_measured_is_told_group_by_group_and_by_its_own_settings() -> None:
+    def told(*least: float) -> frozenset[str]:
+        groups = [
+            Group(SchedulingSettings(minimum_completeness=share), ResourceSettings(), (topology.id,))
+            for topology, share in zip((WORDS, OTHERS), least, strict=True)
+        ]
+        return unmeasured_topologies(picture(Completeness(8, WORDS.executors[:2])), both, groups)
+
+    both = same_demand([WORDS, OTHERS], 100)
+    assert told(1.0, 1.0) == {"words"}
+    assert told(0.5, 1.0) == frozenset()
+    together = Group(SchedulingSettings(), ResourceSettings(), ("others", "words"))
+    seen = picture(Completeness(8, WORDS.executors[:2]))
+    assert unmeasured_topologies(seen, both, [together]) == {"others", "words"}
 
 
 def test_neighbours_that_were_measured_make_up_for_nobody() -> None:

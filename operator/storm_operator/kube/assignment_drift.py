@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.core.model import Assignment
-from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.wording import counted
 
@@ -23,8 +23,8 @@ class AssignmentDrift:
     """By topology id."""
     planned: set[str] = field(default_factory=set)
     """Ids of the topologies that plans of the last pass concerned."""
-    plans: dict[str, str] = field(default_factory=dict)
-    """By topology id: the plan that concerned it last, as of the last pass."""
+    plans: frozenset[str] = frozenset()
+    """Ids of the plans that had been begun, as of the last pass."""
     grace: dict[str, int] = field(default_factory=dict)
     """By topology id: passes in which another number of executors is no surprise."""
 
@@ -32,19 +32,28 @@ class AssignmentDrift:
         """We are asking Nimbus ourselves for another number of executors."""
         self.grace[topology_id] = GRACE_PASSES
 
-    def newly_planned(self, last: Mapping[str, PlanRecord], pending: Iterable[PlanRecord]) -> frozenset[str]:
-        """Topologies with another plan than in the last pass, by their `last` ones, and those of plans in progress."""
-        now = {topology_id: record.plan.id for topology_id, record in last.items()}
-        new = {topology_id for topology_id, plan_id in now.items() if plan_id != self.plans.get(topology_id)}
-        self.plans = now
-        return frozenset(new.union(*(record.plan.topology_ids for record in pending)))
+    def look_beside(self, records: Iterable[PlanRecord], snapshot: ClusterSnapshot) -> Mapping[str, str]:
+        """`look`, by the `records` of all plans that were ever begun.
+
+        Most of those that are new were begun in this pass, after the look at the cluster. Others had been begun before,
+        by another manager, or in a pass that saw nothing in the end; and one that was cut short goes on before the next
+        look. What has settled moves nobody any more.
+        """
+        known, begun = self.plans, tuple(records)
+        self.plans = frozenset(record.plan.id for record in begun)
+        new = [record for record in begun if record.plan.id not in known]
+        earlier = [record for record in new if record.started_at_seconds < snapshot.taken_at_seconds]
+        self.planned |= _topologies_of(earlier)
+        later = [record for record in new if record not in earlier]
+        cut_short = [record for record in begun if record.state is PlanState.APPLYING]
+        return self.look(snapshot, _topologies_of([*later, *cut_short]))
 
     def look(self, snapshot: ClusterSnapshot, planned: Collection[str]) -> Mapping[str, str]:
         """By topology id, what changed since the last look, in a sentence.
 
         `planned` are those that plans of this pass concern: the snapshot that shows what they did is the next one's.
         """
-        changed_by_us, self.planned = self.planned | set(planned), set(planned)
+        changed_by_us, self.planned = self.planned, set(planned)
         now = {topology.id: snapshot.assignment.restricted_to([topology.id]) for topology in snapshot.topologies}
         alive = {supervisor.id for supervisor in snapshot.supervisors}
         found = {}
@@ -64,6 +73,10 @@ class AssignmentDrift:
         }
         self.grace = {known: left - 1 for known, left in self.grace.items() if left > 1 and known in now}
         return found
+
+
+def _topologies_of(records: Iterable[PlanRecord]) -> set[str]:
+    return {topology_id for record in records for topology_id in record.plan.topology_ids}
 
 
 def _resized(before: Assignment, present: Assignment) -> str:

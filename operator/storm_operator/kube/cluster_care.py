@@ -14,7 +14,6 @@ from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.model import Assignment, Demand, name_of_topology
 from storm_operator.core.plan_progress import supervisors_of
-from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.executor_counts import REFUSED, ExecutorCounts
@@ -148,13 +147,11 @@ class ClusterCare:
             self.open_up(supervisors_of(assembly.loop.memory.records[-1].plan))
         self.news.tell_of(specs, report.snapshot)
 
-    def tell_of_moves(self, report: PassReport, last: Mapping[str, PlanRecord], loop: ControlLoop) -> None:
-        """Executors that are elsewhere than in the last pass although none of our `last` plans moved them."""
+    def tell_of_moves(self, report: PassReport, loop: ControlLoop) -> None:
+        """Executors that are elsewhere than in the last pass although none of the loop's plans moved them."""
         if report.snapshot is None:
             return
-        pending = loop.memory.records[-1:] if loop.has_pending_plan else ()
-        planned = self.drift.newly_planned(last, pending)
-        for topology_id, words in self.drift.look(report.snapshot, planned).items():
+        for topology_id, words in self.drift.look_beside(loop.memory.records, report.snapshot).items():
             # Storm makes an id of the name, a counter and the time.
             self.tell(name_of_topology(topology_id), "Drift", words, True)
 

@@ -133,7 +133,7 @@ class ManagedCluster:
         assembly.loop.run_once(specs)
         if self.publisher.last_report is not None:
             self.manager.confirm()  # to observe and to search took long
-            self.care.tell_of_moves(self.publisher.last_report, self.publisher.last_record, assembly.loop)
+            self.care.tell_of_moves(self.publisher.last_report, assembly.loop)
             self.care.follow(specs, self.publisher.last_report, assembly)
         self._publish(lifecycle)
         return assembly.loop.period_seconds

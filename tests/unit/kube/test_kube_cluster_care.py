@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from unittest.mock import Mock
 
 import pytest
 
 from builders import chain_topology, placed, same_demand, snapshot, supervisors
 from kube_builders import topology_body
+from loop_scene import SETTINGS, SPECS, SPREAD, last_state, scene, with_mode
 from storm_operator.adapters.errors import NimbusUnreachable, RebalanceRefused
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
@@ -20,6 +21,7 @@ from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.direct_plan import direct_plan
 from storm_operator.core.lifecycle import RunningTopology
 from storm_operator.core.model import Assignment, Executor, Topology, WorkerSlot
+from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import Enforcement, Mode, ResourceSettings, SchedulingSettings
 from storm_operator.core.topology_spec import (
     AdoptSource,
@@ -474,3 +476,92 @@ def test_leaving_ordinals_are_those_of_the_scaled_set_only() -> None:
     seen.scale = replace(seen.scale, leaving=frozenset({1}))
     seen.scaled = ScaledSet("storm", "storm-supervisor", pods["storm"])
     assert seen.leaving() == {"b"}
+
+
+class TestExecutorsMovedByHand:
+    """Told whatever the loop makes of them in the same pass, and what its own plans move never is."""
+
+    BY_HAND: ClassVar[dict[str, tuple[str, str]]] = {
+        "words": ("Drift", "somebody moved 1 executor, by no plan of the operator")
+    }
+
+    class Played:
+        def __init__(self) -> None:
+            self.scene = scene()
+            self.care = care("n.storm:6627", {}, {})
+            self.told: dict[str, tuple[str, str]] = {}
+            self.care.tell = lambda topology, reason, words, _: self.told.update({topology: (reason, words)})
+
+        def run(self, specs: Mapping[str, TopologySpec] = SPECS) -> Plan | Hold:
+            """A pass, and what it has told alone."""
+            self.told.clear()
+            decision = self.scene.run(specs)
+            self.care.tell_of_moves(self.scene.audience.reports[-1], self.scene.loop)
+            return decision
+
+        def move_by_hand(self) -> None:
+            cluster, to = self.scene.cluster, WorkerSlot("s3", 6703)
+            moved = min(cluster.assignment.slot_of)
+            cluster.assignment = cluster.assignment.with_moves({moved: to})
+            cluster.pids[to] = 999
+
+    def test_are_told_where_the_same_pass_proposes_another_plan_for_it(self) -> None:
+        played, recommend = self.Played(), with_mode(Mode.RECOMMEND)
+        first = played.run(recommend)
+        played.move_by_hand()
+        second = played.run(recommend)
+        assert isinstance(first, Plan)
+        assert isinstance(second, Plan)
+        assert first.id != second.id
+        assert played.told == self.BY_HAND
+        played.run(recommend)
+        assert played.told == {}
+
+    def test_are_told_where_the_same_pass_brings_them_back(self) -> None:
+        played = self.Played()
+        calm = {"words": replace(SPECS["words"], scheduling=replace(SETTINGS, cool_down_seconds=0.0))}
+        while not isinstance(played.run(calm), Hold) or played.scene.loop.has_pending_plan:
+            assert played.told == {}
+        played.move_by_hand()
+        assert isinstance(played.run(calm), Plan)
+        assert played.told == self.BY_HAND
+        played.run(calm)
+        assert played.told == {}
+
+    def test_are_told_while_a_plan_settles(self) -> None:
+        played = self.Played()
+        played.run()
+        played.run()
+        assert last_state(played.scene) is PlanState.SETTLING
+        assert played.told == {}
+        played.move_by_hand()
+        played.run()
+        assert played.told == self.BY_HAND
+
+    @pytest.mark.parametrize("passes_that_see_nothing", [0, 1])
+    def test_are_not_those_of_a_plan_that_was_cut_short(self, passes_that_see_nothing: int) -> None:
+        played = self.Played()
+        played.run(with_mode(Mode.OBSERVE))
+        gone = Mock(side_effect=NimbusUnreachable("gone in the midst of it"))
+        rebalance, played.scene.cluster.rebalance = played.scene.cluster.rebalance, gone  # type: ignore[method-assign]
+        played.run()
+        assert last_state(played.scene) is PlanState.APPLYING
+        for _ in range(passes_that_see_nothing):
+            played.scene.observer.error = NimbusUnreachable("still gone")
+            played.run()
+        played.scene.cluster.rebalance = rebalance  # type: ignore[method-assign]
+        played.scene.observer.error = None
+        played.run()
+        assert last_state(played.scene) is PlanState.SETTLING
+        assert played.scene.cluster.assignment.slot_of != SPREAD
+        assert played.told == {}
+
+    def test_are_not_those_of_a_plan_that_another_manager_put_in_force_meanwhile(self) -> None:
+        played, other = self.Played(), self.Played()
+        played.run(with_mode(Mode.OBSERVE))
+        other.run()
+        played.scene.cluster.assignment = other.scene.cluster.assignment
+        played.scene.journal.kept = other.scene.journal.kept
+        played.run()
+        assert last_state(played.scene) is PlanState.SETTLING
+        assert played.told == {}

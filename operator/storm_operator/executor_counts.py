@@ -48,7 +48,8 @@ class ExecutorCounts:
     def follow(
         self, specs: Mapping[str, TopologySpec], report: PassReport, loop: ControlLoop, change: ChangeCounts
     ) -> bool:
-        """Whether anything is being changed. Not while a plan is on its way: it names executors that would end.
+        """Whether anything is being changed. Not while a plan is on its way: it names executors that would end. Nor of
+        a topology of which nothing is placed.
 
         What Nimbus refuses is told, and asked for again ever more slowly. Raises `OUT_OF_REACH`.
         """
@@ -57,10 +58,11 @@ class ExecutorCounts:
         changed = False
         before, self.held = self.held, {}
         wanted = set[tuple[str, bool]]()
+        placed = {executor.topology_id for executor in report.snapshot.assignment.slot_of}
         for topology in report.snapshot.topologies:
             spec = specs.get(topology.name)
-            if spec is None or spec.suspend:
-                continue
+            if spec is None or spec.suspend or topology.id not in placed:
+                continue  # of one that has no place yet nobody sees how many executors it has, nor measures any
             resize = self._wanted(topology, spec, report.demand)
             wanted |= {(topology.id, False)} if resize.asked else set()
             wanted |= {(topology.id, True)} if resize.by_load else set()

@@ -12,10 +12,16 @@ from storm_operator.adapters.errors import MalformedDocument, RebalanceInProgres
 from storm_operator.adapters.nimbus.assignment import assignment_from, read_assignment
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.connection import NimbusAddress
-from storm_operator.adapters.nimbus.rebalanced import will_be_inactive
+from storm_operator.adapters.nimbus.rebalanced import executor_counts, will_be_inactive
 from storm_operator.adapters.nimbus.relay import relay_assignments
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors, read_thrift_addresses
-from storm_operator.adapters.nimbus.topology import WORKERS_KEY, TopologyReading, topology_from
+from storm_operator.adapters.nimbus.topology import (
+    SUBMITTED_COUNTS,
+    WORKERS_KEY,
+    TopologyReading,
+    is_placed_wholly,
+    topology_from,
+)
 from storm_operator.adapters.nimbus.values import INACTIVE, KILLED, REBALANCING, TopologyInfo, TopologySummary
 from storm_operator.adapters.plan_store import PlanStore
 from storm_operator.adapters.zookeeper import Nodes
@@ -166,7 +172,10 @@ class StormCluster:
     def _read_topology(self, topology_id: str, stateful: StatefulSpec) -> tuple[TopologyReading, TopologyInfo]:
         known = self._definition(topology_id)
         info = self._client.topology_info(topology_id)
-        return topology_from(known.storm_topology, info, stateful, known.num_workers), info
+        counts: Mapping[str, int] = SUBMITTED_COUNTS
+        if not is_placed_wholly(known.storm_topology, info):
+            counts = executor_counts(self._nodes, self._storm_root, topology_id)
+        return topology_from(known.storm_topology, info, stateful, known.num_workers, counts), info
 
     def _definition(self, topology_id: str) -> _Definition:
         if topology_id not in self._definitions:

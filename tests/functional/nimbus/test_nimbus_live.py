@@ -17,7 +17,8 @@ from storm_operator.adapters.errors import (
 )
 from storm_operator.adapters.nimbus.assignment import read_assignment
 from storm_operator.adapters.nimbus.client import NimbusClient
-from storm_operator.adapters.nimbus.supervisors import read_supervisors
+from storm_operator.adapters.nimbus.rebalanced import executor_counts
+from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors
 from storm_operator.adapters.nimbus.topology import read_topology_with_findings, topology_from
 from storm_operator.adapters.nimbus.values import ACTIVE, INACTIVE, REBALANCING
 from storm_operator.adapters.storm_cluster import StormCluster
@@ -164,6 +165,7 @@ def test_activation_and_rebalance(client: NimbusClient, session: ZooKeeperSessio
         return [executor.label for executor in executors]
 
     eventually(lambda: status() == ACTIVE and passes() == ["7-7", "8-8", "9-9"], "three executors of pass")
+    assert executor_counts(session, DEFAULT_STORM_ROOT, topology_id)["pass"] == 3
 
 
 def test_calls_survive_a_killed_nimbus(storm_cluster: LocalCluster, client: NimbusClient, topology_id: str) -> None:

@@ -16,6 +16,7 @@ from storm_operator.adapters.errors import (
     RebalanceRefused,
 )
 from storm_operator.core.decision import HoldReason
+from storm_operator.core.model import Assignment
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import ApprovalMode, ApprovalSettings, Mode, SchedulingSettings
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec, TopologySpec
@@ -187,6 +188,20 @@ def test_refusal_is_forgotten_once_nobody_asks_for_it(played: Played) -> None:
     assert played.counts.obstacles("words") != ()
     assert not played.run(ParallelismSpec())
     assert played.counts.obstacles("words") == ()
+
+
+def test_of_a_topology_that_has_no_place_no_number_is_changed(played: Played) -> None:
+    """As where all supervisors are away for a moment: what it had is placed again as soon as they are back."""
+    one = ParallelismSpec(ParallelismMode.FIXED, {"count": ComponentParallelism(executors=1)})
+    placed, played.scene.cluster.assignment = played.scene.cluster.assignment, Assignment({})
+    changed_before = played.scene.loop.memory.decisions.changed_at_seconds
+    played.scene.observer.gone = frozenset({"s1", "s2", "s3"})
+    assert not played.run(one)
+    assert (played.asked, played.told, played.resized) == ([], [], [])
+    assert played.scene.loop.memory.decisions.changed_at_seconds == changed_before
+    played.scene.cluster.assignment, played.scene.observer.gone = placed, frozenset()
+    assert played.run(one)
+    assert played.asked == [{"count": 1}]
 
 
 @pytest.mark.parametrize("why", [NimbusUnreachable("away"), NotLeader("no leader")])

@@ -16,7 +16,7 @@ TaskRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, order=True)
 class ComponentSize:
-    """How many tasks a component has, and how many executors it was submitted with."""
+    """How many tasks a component has, and how many executors it was given last, as far as that is known."""
 
     tasks: int
     executors: int
@@ -48,8 +48,8 @@ def executor_ranges(
 ) -> dict[str, tuple[TaskRange, ...]]:
     """All executors of each component, sorted.
 
-    The number of executors may have been changed by a rebalance, which Nimbus tells only through the placed ones:
-    the number that explains those is taken, the submitted one first. With none placed, the submitted one stands.
+    The number of executors may be about to be changed by a rebalance, which Nimbus tells only through the placed ones:
+    the number that explains those is taken, the one given last first. With none placed, that one stands.
     """
     first = first_tasks(sizes)
     return {name: _complete(first[name], size, frozenset(placed.get(name, ()))) for name, size in sorted(sizes.items())}

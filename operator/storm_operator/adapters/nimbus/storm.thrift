@@ -168,6 +168,7 @@ struct StormBase {
   1: required string name;
   2: required TopologyStatus status;
   3: required i32 num_workers;
+  4: optional map<string, i32> component_executors;
   8: optional TopologyStatus prev_status;
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from storm_operator.adapters.errors import MalformedDocument
@@ -13,7 +13,7 @@ from storm_operator.adapters.nimbus.declared_resources import declared_resources
 from storm_operator.adapters.nimbus.executors import ComponentSize, executor_ranges
 from storm_operator.adapters.nimbus.stateful import StatefulFinding, find_stateful
 from storm_operator.adapters.nimbus.values import TopologyInfo
-from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge, Executor, Topology
+from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge, Executor, Topology, read_only
 from storm_operator.core.topology_spec import StatefulSpec
 
 GROUPINGS = (
@@ -28,6 +28,7 @@ GROUPINGS = (
 )
 TASKS_KEY = "topology.tasks"
 WORKERS_KEY = "topology.workers"
+SUBMITTED_COUNTS: Mapping[str, int] = read_only({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,27 @@ def read_topology_with_findings(
     )
 
 
-def topology_from(storm_topology: Any, info: TopologyInfo, stateful: StatefulSpec, num_workers: int) -> TopologyReading:
-    """Pure: Thrift's StormTopology (with system components) and the placed executors as one value."""
-    sizes = _sizes(storm_topology)
+def is_placed_wholly(storm_topology: Any, info: TopologyInfo) -> bool:
+    """Whether the placed executors tell of each of its tasks whose it is."""
+    placed = sum(executor.task_end - executor.task_start + 1 for executor in info.executors)
+    return placed >= sum(size.tasks for size in _sizes(storm_topology).values())
+
+
+def topology_from(
+    storm_topology: Any,
+    info: TopologyInfo,
+    stateful: StatefulSpec,
+    num_workers: int,
+    counts: Mapping[str, int] = SUBMITTED_COUNTS,
+) -> TopologyReading:
+    """Pure: Thrift's StormTopology (with system components) and the placed executors as one value.
+
+    `counts` are the numbers of executors that components were given last; for one that it does not name that is the
+    submitted one.
+    """
+    sizes = {
+        name: replace(size, executors=counts.get(name, size.executors)) for name, size in _sizes(storm_topology).items()
+    }
     findings = tuple(each for each in find_stateful(storm_topology, stateful) if each.component in sizes)
     holds_state = {each.component: each.stateful for each in findings}
     commons = _components(storm_topology)

@@ -15,6 +15,7 @@ from storm_operator.adapters.manager_lock import ManagedByAnother
 from storm_operator.control_loop import ControlLoop, PassReport
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.lifecycle_manager import LifecycleManager
+from storm_operator.paused_spouts import resume_before_the_end
 from storm_operator.topology_folder import TopologyFolder
 
 FIRST_TRIES_SECONDS = 2.0
@@ -73,15 +74,7 @@ def run_forever(
 
 
 def _release(loop: ControlLoop, say: Say) -> None:
-    paused = ", ".join(loop.paused)  # a plan that a peer, or a second Ctrl-C, has cut short
-    if paused:
-        try:
-            loop.resume_paused()
-            say(f"the spouts of {paused}, which a plan had paused, are resumed")
-        except AdapterError as error:
-            say(
-                f"the spouts of {paused} may stay paused: {error}; `storm activate NAME` or the next start resumes them"
-            )
+    resume_before_the_end(loop, say)  # where a peer, or a second Ctrl-C, has cut a plan short
     try:
         loop.release()
     except AdapterError as error:

@@ -31,6 +31,7 @@ from storm_operator.kube.topology_views import view_of
 from storm_operator.lifecycle_manager import LifecycleManager
 from storm_operator.loop_ports import Audience, Listener
 from storm_operator.operator_metrics import ClusterMetrics, OperatorMetrics, RunMode
+from storm_operator.paused_spouts import resume_before_the_end
 
 FOLLOW_UP_SECONDS = 2.0
 """While topologies come or go Storm is asked so soon again, however long the period; later, if asking takes longer."""
@@ -235,10 +236,14 @@ class ManagedCluster:
         )
 
     def release(self) -> None:
-        """Nobody asks for this cluster any more, and nobody watches it: no executor is held to what it once needed."""
+        """Nobody asks for this cluster any more, and nobody watches it: no executor is held to what it once needed.
+
+        Nor do spouts stay paused for a plan that was cut short: perhaps nobody ever asks again.
+        """
         self.owners.by_name = {}
         if self.assembly is not None:
             self.manager.confirm()
+            resume_before_the_end(self.assembly.loop, self.say)
             self.care.release()
             self.assembly.loop.release()
 

@@ -14,6 +14,9 @@ from unittest.mock import Mock, patch
 import pytest
 
 from kube_builders import NIMBUS, NOW_SECONDS, managed, plan, rebalance, registry_of, topology_body
+from loop_scene import SPECS, last_state
+from loop_scene import Scene as LoopScene
+from loop_scene import scene as scene_of_a_loop
 from storm_operator.adapters.errors import NimbusUnreachable, ZooKeeperUnreachable
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import SupervisorPod
@@ -23,6 +26,8 @@ from storm_operator.console.documents import unsqueezed
 from storm_operator.console.messages import Request
 from storm_operator.core.backoff import put_off
 from storm_operator.core.lifecycle import RunningTopology
+from storm_operator.core.plan_record import PlanState
+from storm_operator.core.settings import ApplyMethod
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION
 from storm_operator.kube import managed_cluster
 from storm_operator.kube import runner as runner_module
@@ -344,6 +349,46 @@ def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pyte
     released = (start.opened.loop.release.called, pods.release.called)
     assert released == ((False, False) if is_named else (True, True))
     start.opened.close.assert_called_once_with()
+
+
+def cut_short(played: LoopScene) -> None:
+    """A plan is in force, and Nimbus went away before it resumed the spouts that it had paused."""
+    drains = replace(SPECS["words"], scheduling=replace(SPECS["words"].scheduling, apply_method=ApplyMethod.DRAIN))
+    with patch.object(played.cluster, "activate", Mock(side_effect=NimbusUnreachable("it fails over"))):
+        played.run({"words": drains})
+    assert (last_state(played), played.cluster.inactive) == (PlanState.APPLYING, {"words"})
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["operator ends", "nobody names the cluster"])
+def test_spouts_do_not_stay_paused_with_a_loop_that_nobody_asks_for(
+    monkeypatch: pytest.MonkeyPatch, is_named: bool
+) -> None:
+    """As where the only spec is invalid now, or was deleted, in the midst of a plan that drains."""
+    start, played = Start(monkeypatch), scene_of_a_loop()
+    cluster = start.runner.cluster
+    cut_short(played)
+    cluster.assembly, cluster.manager.lock, start.opened.loop = start.opened, Mock(), played.loop
+    start.opened.storm.supervisor_ids.return_value = {}
+    if not is_named:
+        cluster.registry.put_topology(topology_body(spec={"scheduling": {"timeZone": 7}}))
+        assert cluster.registry.of_cluster(NIMBUS) == ()
+    start.rests_after(0)
+    assert played.cluster.inactive == ({"words"} if is_named else set())
+    assert any("words, which a plan had paused, are resumed" in words for words in start.said) is not is_named
+
+
+def test_limits_are_lifted_also_where_nimbus_is_away_and_spouts_stay_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, played = Start(monkeypatch), scene_of_a_loop()
+    cluster = start.runner.cluster
+    cut_short(played)
+    cluster.assembly, cluster.manager.lock, start.opened.loop = start.opened, Mock(), played.loop
+    start.opened.storm.supervisor_ids.return_value = {}
+    cluster.registry.forget_topology(("streams", "words"), "uid-words")
+    played.loop.memory.limited = frozenset({"words"})
+    with patch.object(played.cluster, "activate", Mock(side_effect=NimbusUnreachable("away"))):
+        start.rests_after(0)
+    assert any("words may stay paused: away" in words for words in start.said)
+    assert played.loop.memory.limited == frozenset()
 
 
 def test_going_on_with_a_plan_at_the_start_is_no_waiting_for_nimbus(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -671,6 +716,7 @@ class Start:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.kinds, self.pods, self.opened = Mock(), Mock(), Mock()
+        self.opened.loop.paused = ()
         self.pods.supervisors.return_value = ()
         kube: Any = SimpleNamespace(
             kinds=self.kinds, events=Mock(), pods=self.pods, jobs=Mock(), config_map_text=Mock(return_value="")

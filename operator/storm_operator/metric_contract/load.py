@@ -129,7 +129,7 @@ SUPERVISOR_METRICS = (
         SUPERVISOR_SEEN,
         NUMBER,
         OF_SUPERVISOR,
-        "1 when figures of its agent went into the last pass, 0 when there were none.",
+        "1 when the last pass had an answer of its agent, 0 when it had none.",
     ),
     operator_metric(
         "supervisor_executors", SUPERVISOR_SEEN, NUMBER, OF_SUPERVISOR, "Executors there, of all topologies."

@@ -19,6 +19,7 @@ def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Ite
     known for a while beside the one in its place), it has one series.
     """
     needs = None if demand is None else demand.of_now()
+    silent = frozenset(snapshot.completeness.silent_supervisors)
     by_supervisor: dict[str, dict[Executor, WorkerSlot]] = {}
     for executor, slot in snapshot.assignment.slot_of.items():
         by_supervisor.setdefault(slot.supervisor_id, {})[executor] = slot
@@ -29,7 +30,9 @@ def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Ite
         there = {e: slot for one in supervisors for e, slot in by_supervisor.get(one.id, {}).items()}
         used = _largest(snapshot.supervisor_cpu_millicores.get(one.id) for one in supervisors)
         capacity = _largest(one.cpu_capacity_millicores for one in supervisors)
-        yield Reading("supervisor_measured", (host,), 0.0 if used is None else 1.0)
+        # One answer is no rate: an agent that began anew, or the first pass, has nothing used though all is well.
+        answers = used is not None or any(one.id not in silent for one in supervisors)
+        yield Reading("supervisor_measured", (host,), float(answers))
         yield Reading("supervisor_executors", (host,), len(there))
         yield Reading("supervisor_workers", (host,), len(set(there.values())))
         if used is not None:

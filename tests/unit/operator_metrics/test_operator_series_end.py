@@ -101,6 +101,25 @@ def test_sums_over_a_part_of_a_topology_are_not_exported() -> None:
     assert f'storm_operator_metrics_problems{{nimbus="{NIMBUS}"}} 1.0' in text
 
 
+def test_a_supervisor_is_measured_from_the_first_answer_of_its_agent_on() -> None:
+    """Of one answer nobody knows yet what is used: with long periods that stays so for minutes, and all is well."""
+    snapshot = REPORT.snapshot
+    assert snapshot is not None
+    quiet, *others = snapshot.supervisors
+    once = replace(
+        snapshot,
+        supervisor_cpu_millicores={},
+        completeness=replace(snapshot.completeness, silent_supervisors=(quiet.id,)),
+    )
+    lines = after(replace(REPORT, snapshot=once)).splitlines()
+    measured = [line for line in lines if line.startswith("storm_operator_supervisor_measured{")]
+    expected = {quiet.host: 0.0, **{one.host: 1.0 for one in others}}
+    assert sorted(measured) == sorted(
+        f'storm_operator_supervisor_measured{{nimbus="{NIMBUS}",supervisor="{host}"}} {value}'
+        for host, value in expected.items()
+    )
+
+
 def test_a_supervisor_beside_the_one_in_its_place_has_no_second_series() -> None:
     """Nimbus knows one that was lost, and what ran on it, until its session has ended."""
     snapshot = REPORT.snapshot

@@ -365,6 +365,30 @@ def test_forecast_and_decisions_are_shown(visitor: Visitor, stage: PageStage) ->
     visitor.page.locator(".sides").wait_for()
 
 
+TWO_OUTAGES = """async () => {
+  const { runsOf } = await import("/js/decisions.js");
+  const points = [];
+  const pass = (count, topologies, reason) => {
+    const decision = { topologies, kind: "hold", reason, message: reason, plan_id: null, gain_percent: null };
+    for (let i = 0; i < count; i++) points.push({ at_seconds: 10 * points.length, decisions: [decision] });
+  };
+  pass(60, ["words-1-1"], "NoChange");
+  pass(3, [], "ClusterUnreachable");
+  pass(1800, ["words-1-1"], "NoChange");
+  pass(3, [], "ClusterUnreachable");
+  return runsOf(points).map(({ what, passes, from, to }) => [what, passes, from, to]);
+}"""
+
+
+def test_two_outages_are_two_lines_whatever_was_decided_between_them(visitor: Visitor) -> None:
+    assert visitor.page.evaluate(TWO_OUTAGES) == [
+        ["ClusterUnreachable", 3, 18630, 18650],
+        ["NoChange", 1800, 630, 18620],
+        ["ClusterUnreachable", 3, 600, 620],
+        ["NoChange", 60, 0, 590],
+    ]
+
+
 def test_a_filter_keeps_the_focus_while_passes_come(visitor: Visitor, stage: PageStage) -> None:
     visitor.page.keyboard.press("5")
     visitor.page.get_by_label("Filter").fill("split")

@@ -63,7 +63,7 @@ def view_of_snapshot(
     staying = {supervisor.id for supervisor in snapshot.supervisors}
     everywhere = _supervisors_in_use(snapshot, assignment, hosts or {})
     by_host = tuple(sorted(everywhere, key=lambda supervisor: (supervisor.host, supervisor.id)))
-    snapshot = replace(snapshot, supervisors=by_host, leaving=())
+    snapshot = replace(snapshot, supervisors=by_host, leaving=(), assignment=assignment)
     executors = tuple(in_order(e for topology in snapshot.topologies for e in topology.executors))
     positions = {supervisor.id: at for at, supervisor in enumerate(snapshot.supervisors)}
     workers = assignment.workers()

@@ -53,15 +53,20 @@ def _largest(values: Iterable[float | None]) -> float | None:
 
 
 def pair_readings(snapshot: ClusterSnapshot) -> Iterator[Reading]:
-    """Tuples per second by ordered pair of supervisors, over the topologies whose figures are complete."""
+    """Tuples per second by ordered pair of supervisors, over all topologies.
+
+    Pairs between which a topology may run whose figures are not complete are left out: a part would look like a fall.
+    """
     incomplete = snapshot.completeness.incomplete_topologies
     complete = [topology.id for topology in snapshot.topologies if topology.id not in incomplete]
+    unknown = snapshot.incomplete_places()
     hosts = {supervisor.id: supervisor.host for supervisor in (*snapshot.supervisors, *snapshot.leaving)}
     flows = snapshot.traffic.by_supervisor(snapshot.assignment.restricted_to(complete))
     by_hosts: dict[tuple[str, str], float] = {}
     for (a, b), tuples in flows.items():
-        pair = hosts.get(a, a), hosts.get(b, b)
-        by_hosts[pair] = by_hosts.get(pair, 0.0) + tuples
+        if not any(a in places and b in places for places in unknown):
+            pair = hosts.get(a, a), hosts.get(b, b)
+            by_hosts[pair] = by_hosts.get(pair, 0.0) + tuples
     largest_first = sorted(by_hosts, key=lambda pair: (-by_hosts[pair], pair))
     most = BY_NAME[PREFIX + PAIRS].most_series
     kept = largest_first if most is None or len(largest_first) <= most else largest_first[: most - 1]

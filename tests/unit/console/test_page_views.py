@@ -121,6 +121,10 @@ def test_traffic_between_two_supervisors_is_unknown_where_one_of_their_topologie
     assert len(flows) > 2
     known = {(one.source, one.target): one.tuples_per_second for one in flows if one.tuples_per_second is not None}
     assert known == {(0, 3): RATE}
+    gathered = placed(WORDS, dict.fromkeys((one.name for one in WORDS.components), "s3"))
+    apart = placed(other, {"spout": "s1:6703", "bolt": "s2:6703"})
+    of_plan = view_of_snapshot(picture, Given(), assignment=Assignment({**gathered, **apart}))
+    assert [one.tuples_per_second for one in of_plan.traffic.supervisor_flows] == [RATE], "by where they run in it"
 
 
 def test_the_age_of_what_nobody_read_is_unknown() -> None:

@@ -88,7 +88,10 @@ def _last_decisions(view: Document) -> list[Text]:
 def _state(topology: Document) -> str:
     if not topology["is_managed"]:
         return "not managed"
-    return "managed, limits held" if topology["is_held_to_limits"] else "managed"
+    if topology["is_held_to_limits"]:
+        return "managed, limits held"
+    # An operator of before says nothing of what is only asked for.
+    return "managed, limits asked for but not held" if topology.get("asks_for_limits") else "managed"
 
 
 def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:

@@ -15,6 +15,7 @@ from page_stage import PageStage, Visitor, large_scenario, words_scenario
 from storm_operator.console.api import Api
 from storm_operator.console.approval import Answer, LoopApprover, Verdict
 from storm_operator.console.site import PageAddress, open_page
+from storm_operator.console.watcher import Watcher
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import Mode
@@ -552,6 +553,16 @@ def test_an_operator_that_does_not_answer_is_said_and_what_was_seen_stays(visito
     visitor.context.set_offline(False)
     expect(visitor.page.locator("#trouble")).to_be_hidden()
     visitor.troubles.clear()  # the browser's own words about the network
+
+
+def test_a_page_that_is_opened_long_after_the_last_pass_is_not_called_live(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expect(visitor.page.locator("#live")).to_have_text("● live")
+    monkeypatch.setattr(Watcher, "pass_age_seconds", 3600.0)
+    visitor.page.reload()
+    expect(visitor.page.locator("#live")).to_have_text("no new pass")
+    assert visitor.seen("Date.now() - state.quietSince") > 3_500_000, "since the last pass, not since it was opened"
 
 
 def test_an_operator_that_never_ends_its_answer_is_one_that_does_not_answer(visitor: Visitor) -> None:

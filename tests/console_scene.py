@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,9 +32,9 @@ class PageScene:
         return self.api.answer(Request("GET", f"/api/v1/{path}", query, known_tag=tag))
 
 
-def page_scene(passes: int = 1) -> PageScene:
+def page_scene(passes: int = 1, stopwatch: Callable[[], float] = time.monotonic) -> PageScene:
     """After so many passes; the first makes the plan that gathers what is spread."""
-    played, watcher = scene(), Watcher()
+    played, watcher = scene(), Watcher(stopwatch=stopwatch)
     played.loop.listener = watcher
     for _ in range(passes):
         played.run(SPECS)

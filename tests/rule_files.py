@@ -72,12 +72,12 @@ def _rules_of(file: Path) -> Iterator[Rule]:
 
 
 def metrics_in(expression: str) -> frozenset[str]:
-    """The names of metrics in a PromQL expression: every word that is no function, keyword, label or string."""
+    """The names of metrics in a PromQL expression: every word that is no function, keyword, label, text or variable."""
     bare = re.sub(r"#[^\n]*", " ", expression)
     bare = re.sub(r"""("|')(?:\\.|(?!\1).)*\1""", " ", bare)
     bare = re.sub(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)", " ", bare)
     bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\boffset\s+\S+|\b(?:group_left|group_right)\b", " ", bare)
-    words = re.findall(r"(?<![\w:.])([a-zA-Z_:][\w:]*)(?![\w:]|\s*\()", bare)
+    words = re.findall(r"(?<![\w:.$])([a-zA-Z_:][\w:]*)(?![\w:]|\s*\()", bare)
     return frozenset(word for word in words if word.lower() not in NOT_METRICS)
 
 

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, to_topology
 from dashboards.limits import ABOVE_BEST_KNOWN, FORECAST_ERROR, LATENCY_SECONDS
 from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
-from dashboards.panels import Query, counts, figure, lines
+from dashboards.panels import Query, counted, counts, figure, lines
 from dashboards.table_panels import Column, rows
 
 T = TOPOLOGIES
@@ -119,19 +119,13 @@ def _plans() -> tuple[AnyPanel, ...]:
         counts(
             "Plans by what became of them",
             "Verified: it helped. RolledBack: it did not, and was undone. Failed: it did not come into force.",
-            Query(
-                f"sum by (state) (increase(storm_operator_topology_plans_total{{{T},{states}}}[$__interval]))",
-                "{{state}}",
-            ),
+            Query(counted("state", f"storm_operator_topology_plans_total{{{T},{states}}}"), "{{state}}"),
         ),
         counts(
             "Executors moved and workers restarted",
             "The price of plans. Many moves with little gain point at a cool-down that is too short.",
-            Query(f"sum(increase(storm_operator_plan_moves_total{{{CLUSTERS}}}[$__interval]))", "executors moved"),
-            Query(
-                f"sum(increase(storm_operator_plan_restarted_workers_total{{{CLUSTERS}}}[$__interval]))",
-                "workers restarted",
-            ),
+            Query(counted("", f"storm_operator_plan_moves_total{{{CLUSTERS}}}"), "executors moved"),
+            Query(counted("", f"storm_operator_plan_restarted_workers_total{{{CLUSTERS}}}"), "workers restarted"),
         ),
     )
 
@@ -152,7 +146,7 @@ def _holds() -> tuple[AnyPanel, ...]:
         counts(
             "Holds by reason",
             "NoChange and GainTooSmall: all is well. MetricsIncomplete, ClusterUnreachable: something is missing.",
-            Query(f"sum by (reason) (increase(storm_operator_holds_total{{{CLUSTERS}}}[$__interval]))", "{{reason}}"),
+            Query(counted("reason", f"storm_operator_holds_total{{{CLUSTERS}}}"), "{{reason}}"),
         ),
     )
 

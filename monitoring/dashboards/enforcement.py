@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from dashboards.frame import AGENTS, CLUSTERS, TOPOLOGIES, Section, Uid, dashboard
 from dashboards.limits import THROTTLED_SHARE, USED_OF_LIMIT
 from dashboards.look import ORANGE, RED, YELLOW, AnyPanel
-from dashboards.panels import Query, bars, counts, figure, lines, rows_over_time
+from dashboards.panels import Query, bars, counted, counts, figure, lines, rows_over_time
 from dashboards.table_panels import Column, rows
 
 USE = f"rate(storm_executor_cpu_seconds_total{{{AGENTS}}}[$__rate_interval])"
@@ -190,10 +190,7 @@ def _supervisors() -> tuple[AnyPanel, ...]:
         counts(
             "CPU of pods changed in place",
             "Kubernetes only: changes of supervisor pods' CPU. Refused ones have a runbook.",
-            Query(
-                f"sum by (outcome) (increase(storm_operator_pod_resizes_total{{{CLUSTERS}}}[$__interval]))",
-                "{{outcome}}",
-            ),
+            Query(counted("outcome", f"storm_operator_pod_resizes_total{{{CLUSTERS}}}"), "{{outcome}}"),
             width=12,
         ),
         lines(

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from dashboards.frame import CLUSTERS, Section, Uid, dashboard
 from dashboards.limits import COMPLETE_SHARE
 from dashboards.look import GREEN, ORANGE, RED, YELLOW, AnyPanel
-from dashboards.panels import Query, buckets, counts, figure, lines
+from dashboards.panels import Query, buckets, counted, counts, figure, lines
 from dashboards.table_panels import Column, rows
 
 
@@ -120,14 +120,12 @@ def _loop() -> tuple[AnyPanel, ...]:
             "Passes",
             "Passes by cluster, and those that failed because a peer was out of reach.",
             Query(
-                f"sum by (nimbus) (increase(storm_operator_passes_total{{{CLUSTERS}}}[$__interval]))"
-                f" - sum by (nimbus) (increase(storm_operator_failed_passes_total{{{CLUSTERS}}}[$__interval]))",
+                counted("nimbus", f"storm_operator_passes_total{{{CLUSTERS}}}")
+                + " - "
+                + counted("nimbus", f"storm_operator_failed_passes_total{{{CLUSTERS}}}"),
                 "{{nimbus}} ended",
             ),
-            Query(
-                f"sum by (nimbus) (increase(storm_operator_failed_passes_total{{{CLUSTERS}}}[$__interval]))",
-                "{{nimbus}} failed",
-            ),
+            Query(counted("nimbus", f"storm_operator_failed_passes_total{{{CLUSTERS}}}"), "{{nimbus}} failed"),
         ),
     )
 

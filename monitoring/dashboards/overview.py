@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from dashboards.frame import CLUSTERS, TOPOLOGIES, Section, Uid, dashboard, last_known, to_topology
 from dashboards.limits import CROSSING_SHARE, FAILED_PER_SECOND, LATENCY_SECONDS, QUEUE_GROWTH_PER_SECOND
 from dashboards.look import RED, AnyPanel
-from dashboards.panels import Query, counts, figure, lines
+from dashboards.panels import Query, counted, counts, figure, lines
 from dashboards.table_panels import Column, rows
 
 T = TOPOLOGIES
@@ -172,14 +172,12 @@ def _deeds() -> tuple[AnyPanel, ...]:
             "Plans by what became of them",
             "Verified: it helped. RolledBack: it did not, and was undone. Failed: it did not come into force.",
             Query(
-                f'sum by (state) (increase(storm_operator_topology_plans_total{{{T},state!~"Applying|Settling"}}'
-                "[$__interval]))",
-                "{{state}}",
+                counted("state", f'storm_operator_topology_plans_total{{{T},state!~"Applying|Settling"}}'), "{{state}}"
             ),
         ),
         counts(
             "Decisions to leave things as they are",
             "Why nothing was moved. NoChange and GainTooSmall are the quiet normal state.",
-            Query(f"sum by (reason) (increase(storm_operator_holds_total{{{CLUSTERS}}}[$__interval]))", "{{reason}}"),
+            Query(counted("reason", f"storm_operator_holds_total{{{CLUSTERS}}}"), "{{reason}}"),
         ),
     )

@@ -180,6 +180,7 @@ def assemble(
         listener=listener,
         new_plan_id=new_plan_id,
         profiles=profiles or NoProfiles(),
+        agents=lambda: metrics.by_host,
     )
     return Assembly(loop, storm, client, store, metrics, session, _home(connection))
 

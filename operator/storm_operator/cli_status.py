@@ -64,7 +64,7 @@ def status(url: Url = DEFAULT_URL, cluster: Cluster = None, output: Form = Outpu
         else:
             console = _console()
             for one in found:
-                console.print(status_view(one["name"], one["view"], one["plans"]))
+                console.print(status_view(one["name"], one["view"], one["plans"], one["pass_age_seconds"]))
     if troubles:
         _fail("status", "; ".join(troubles))
 
@@ -105,7 +105,10 @@ def _all_statuses(url: str, clusters: list[str]) -> tuple[list[dict[str, Any]], 
 
 def _status_of(url: str, cluster: str) -> dict[str, Any]:
     query = {"cluster": cluster}
-    return {"name": cluster, "view": _get(url, "view", query), "plans": _get(url, "plans", query)["plans"]}
+    view, plans = _get(url, "view", query), _get(url, "plans", query)["plans"]
+    listed = (one for one in _get(url, "clusters", {})["clusters"] if one["name"] == cluster)
+    age = next((one.get("pass_age_seconds") for one in listed), None)  # last, so that a pass meanwhile is no old one
+    return {"name": cluster, "view": view, "plans": plans, "pass_age_seconds": age}
 
 
 def _explanation(url: str, clusters: list[str], topology: str) -> Document:

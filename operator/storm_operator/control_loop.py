@@ -14,6 +14,7 @@ from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, Rebalance
 from storm_operator.apply import Applier
 from storm_operator.apply_ports import Clock
 from storm_operator.approval_desk import ApprovalDesk, was_asked_for
+from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.assumed_needs import with_assumed_needs
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.decide import decide, in_excluded_window
@@ -75,6 +76,8 @@ class ControlLoop:
     new_plan_id: Callable[[float], str]
     period_seconds: float = 10.0
     profiles: ProfileSource = field(default_factory=NoProfiles)
+    agents: Callable[[], Mapping[str, AgentEnforcement] | None] = lambda: None
+    """See `PassReport.agents`."""
     memory: LoopMemory = field(default_factory=LoopMemory)
     times: StepTimes = field(default_factory=StepTimes)
 
@@ -130,7 +133,7 @@ class ControlLoop:
     def _told(self, report: PassReport) -> PassReport:
         pending = self.plans.pending
         open_plans = self.memory.proposals.waiting if pending is None else (*self.memory.proposals.waiting, pending)
-        report = replace(report, step_seconds=self.times.seconds(), open_plans=open_plans)
+        report = replace(report, step_seconds=self.times.seconds(), open_plans=open_plans, agents=self.agents())
         self.listener.on_pass(report)
         return report
 

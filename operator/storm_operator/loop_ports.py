@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.decision import Decision, Hold, HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
 from storm_operator.core.forecast import ComponentKey, LoadForecast
@@ -90,9 +91,12 @@ class PassReport:
     watched_since_seconds: float = 0.0
     """When this life of the operator began: what it measures, it measures from then on."""
     limited: frozenset[str] = frozenset()
-    """Ids of the topologies whose executors are held to their CPU limits."""
+    """Ids of the topologies whose executors are to be held to CPU limits."""
     limits_millicores: Mapping[Executor, float] = field(default_factory=dict)
-    """What executors of these are held to, as it is kept for the agents: between plans, and while one settles."""
+    """The limits of executors of these, as they are kept for the agents: between plans, and while one settles."""
+    agents: Mapping[str, AgentEnforcement] | None = None
+    """By supervisor host, what its agent said last of whether it holds executors to limits; one that said nothing is
+    absent. None: nobody asks, as in a simulation, where all are held."""
     open_plans: tuple[PlanRecord, ...] = ()
     """Those that wait for a person or are in hand as the pass ends, whoever made them: an earlier life of the operator
     told its own listeners."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from storm_operator.adapters.errors import OUT_OF_REACH, AdapterError, RebalanceInProgress
-from storm_operator.approval_desk import ApprovalDesk
+from storm_operator.approval_desk import ApprovalDesk, was_asked_for
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.groups import Group
 from storm_operator.core.load_history import was_counted_since
@@ -108,6 +108,8 @@ class PlanVerification:
         if record.rollback_of:  # it would only be compared with what it leaves
             words = TAKEN_BACK_BY.format(record.plan.id)
             self.plans.correct(record.rollback_of, PlanState.EXPIRED, PlanState.ROLLED_BACK, words)
+            if was_asked_for(record):  # of a plan that did no harm, too
+                self.plans.correct(record.rollback_of, PlanState.VERIFIED, PlanState.ROLLED_BACK, words)
             self.plans.close(record, PlanState.VERIFIED, f"rolled back {record.rollback_of}")
             return False
         if not verdict.worse:

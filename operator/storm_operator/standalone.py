@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from storm_operator.adapters.errors import AdapterError
@@ -41,8 +41,8 @@ class AroundPasses:
     before: Callable[[], None] = lambda: None
     after: Callable[[Mapping[str, TopologySpec], PassReport], object] = lambda *_: None
     ended: PassEnded = lambda *_: None
-    waits: Callable[[AdapterError], None] = lambda _: None
-    """Told at each try why nothing has begun yet: there is no pass that would say it."""
+    unseen: Say = lambda _: None
+    """Told at each try why nothing has begun yet, and why a pass failed that nobody foresaw: no pass would say it."""
 
 
 def run_forever(
@@ -104,12 +104,12 @@ class _Obstacle:
 
 
 @contextmanager
-def _telling(waits: Callable[[AdapterError], None]) -> Iterator[None]:
+def _telling(unseen: Say) -> Iterator[None]:
     """What is in the way goes on to whoever handles it."""
     try:
         yield
     except AdapterError as error:
-        waits(error)
+        unseen(str(error))
         raise
 
 
@@ -129,7 +129,7 @@ def _run_passes(
         if specs:
             loop.period_seconds = min(spec.scheduling.period_seconds for spec in specs.values())
         try:
-            with _telling(around.waits):
+            with _telling(around.unseen):
                 if not begun:
                     around.begin()
                     begun = True
@@ -156,6 +156,8 @@ def _run_passes(
             failed = True
             words = f"{type(error).__name__}: {error}"
             obstacle.tell(words, f"this pass failed, the next one is tried: {words}\n{traceback.format_exc()}")
+            with suppress(Exception):  # it may be the telling that failed
+                around.unseen(f"the operator failed ({words}); its terminal says where; please report it")
         around.ended(time.monotonic() - started, failed, len(specs), loop.period_seconds)
         pause_seconds = loop.period_seconds if begun else min(loop.period_seconds, FIRST_TRIES_SECONDS)
         stop.wait(max(0.0, pause_seconds - (time.monotonic() - started)))

@@ -190,7 +190,7 @@ def standalone(
             before=before,
             after=after,
             ended=told.pass_ended,
-            waits=lambda error: page.watcher.on_pass(report_of_unseen(time.time(), str(error))),
+            unseen=lambda why: page.watcher.on_pass(report_of_unseen(time.time(), why)),
         )
         begun = run_forever(followed, lifecycle, loop, stop, say, around)
     say(last_words(loop, begun=begun))

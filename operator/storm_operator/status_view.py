@@ -21,13 +21,23 @@ Document = Mapping[str, Any]
 BAR_COLUMNS = 8
 NEARLY_FULL = 0.9
 MOST_COMPONENTS = 6
+QUIET_PERIODS, QUIET_SECONDS = 3, 30.0
+"""As the page has them."""
 BAD = ("ClusterUnreachable", "MetricsIncomplete", "MetricsStale", "TooLittleCapacity", "Infeasible")
 
 
-def status_view(cluster: str, view: Document, plans: Sequence[Document]) -> RenderableType:
-    """One cluster: its topologies, the plans that matter, and where everything runs."""
+def status_view(
+    cluster: str, view: Document, plans: Sequence[Document], pass_age_seconds: float | None = None
+) -> RenderableType:
+    """One cluster: its topologies, the plans that matter, and where everything runs.
+
+    `pass_age_seconds` is how long ago the last pass was, None where nobody knows.
+    """
     parts: list[RenderableType] = [Rule(f"{cluster}, {_time(view['at_seconds'])}", align="left", style="dim")]
-    parts += [Text(f"note: {note}", style="yellow") for note in (*_unseen(view), *view["problems"])]
+    parts += [
+        Text(f"note: {note}", style="yellow")
+        for note in (*_quiet(view, pass_age_seconds), *_unseen(view), *view["problems"])
+    ]
     parts += [_topologies(view), Text(), *_last_decisions(view), _traffic(view["traffic"])]
     parts += [*_plans(plans), Text(), _placement(view)]
     return Group(*parts)
@@ -43,6 +53,14 @@ def explanation_view(explanation: Document) -> RenderableType:
         parts.append(Text(f"\n{part['title']}", style="bold"))
         parts += [Padding(Text(sentence), (0, 0, 0, 2)) for sentence in part["sentences"]]
     return Group(*parts)
+
+
+def _quiet(view: Document, pass_age_seconds: float | None) -> tuple[str, ...]:
+    """Since when there was no pass, where that is longer than passes take: all that is told is of then."""
+    longest = max(QUIET_SECONDS, QUIET_PERIODS * view["period_seconds"])
+    if pass_age_seconds is None or pass_age_seconds <= longest:
+        return ()
+    return (f"the loop has made no pass for {pass_age_seconds:.0f} s: all this is of then; its log may say why",)
 
 
 def _unseen(view: Document) -> tuple[str, ...]:
@@ -88,7 +106,10 @@ def _last_decisions(view: Document) -> list[Text]:
 def _state(topology: Document) -> str:
     if not topology["is_managed"]:
         return "not managed"
-    return "managed, limits held" if topology["is_held_to_limits"] else "managed"
+    if topology["is_held_to_limits"]:
+        return "managed, limits held"
+    # An operator of before says nothing of what is only asked for.
+    return "managed, limits asked for but not held" if topology.get("asks_for_limits") else "managed"
 
 
 def _decision(topology_id: str, decisions: Sequence[Document]) -> Text:

@@ -442,6 +442,8 @@ def test_way_back_leads_to_where_executors_were_and_is_not_undone() -> None:
     done = until_done(played, back)
     assert done.state is PlanState.VERIFIED
     assert (done.rollback_of, done.plan.cause) == (plan.id, PlanCause.TAKEN_BACK)
+    assert told(played, plan.id).state is PlanState.ROLLED_BACK, "that it had been verified is no longer how it ended"
+    assert told(played, plan.id).message == f"plan {back.id} takes it back"
     assert played.cluster.assignment.slot_of == SPREAD
     for _ in range(5):
         assert isinstance(played.run(RECOMMEND), Hold)

@@ -35,6 +35,7 @@ class Looked:
         return {
             "__rate_interval": f"{rate_seconds:.0f}s",
             "__interval": f"{step_seconds:.0f}s",
+            "__interval_ms": f"{1000 * step_seconds:.0f}",
             "__range": f"{self.seconds:.0f}s",
         }
 

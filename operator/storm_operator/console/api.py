@@ -43,11 +43,16 @@ class Api:
             return Response(error.status, to_bytes(Failure(str(error))))
 
     def _clusters(self, request: Request, _: Mapping[str, str]) -> Response:
-        seen = {name: watcher.seen for name, watcher in sorted(self.clusters().items())}
-        listed = to_bytes(self._listed(seen))
-        return self._unless_known(request, tag_of(listed), lambda: listed)
+        watchers = dict(sorted(self.clusters().items()))
+        seen = {name: watcher.seen for name, watcher in watchers.items()}
+        ages = {name: watcher.pass_age_seconds for name, watcher in watchers.items()}
+        # Time that passes is news once a minute: who asks each second is not sent all of it each time, and a browser
+        # that opens the page again does not go by an age of long ago.
+        minutes = {name: None if age is None else age // 60.0 for name, age in ages.items()}
+        tag = tag_of(to_bytes(self._listed(seen, minutes)))
+        return self._unless_known(request, tag, lambda: to_bytes(self._listed(seen, ages)))
 
-    def _listed(self, seen: Mapping[str, Seen]) -> Clusters:
+    def _listed(self, seen: Mapping[str, Seen], pass_ages: Mapping[str, float | None]) -> Clusters:
         approval = "off" if self.approver is None else "token" if self.approver.needs_token else "open"
         return Clusters(
             instance=self.instance,
@@ -61,6 +66,7 @@ class Api:
                     passes=one.passes,
                     plan_changes=one.plan_changes,
                     at_seconds=one.view.at_seconds if one.passes else None,
+                    pass_age_seconds=pass_ages.get(name),
                     period_seconds=one.view.period_seconds,
                     topologies=len(one.view.topologies),
                     executors=len(one.view.executors),

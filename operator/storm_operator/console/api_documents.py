@@ -16,6 +16,7 @@ class ClusterEntry:
 
     They begin anew with each `life`: when the operator restarts, and when the cluster is managed again after nobody had
     named it for a while.
+    `pass_age_seconds` is how long ago the newest pass was told. To who asks by a tag that is news once a minute.
     `held_resizes`, by topology id: other numbers of executors that the load asks for and that are not given now.
     """
 
@@ -24,6 +25,7 @@ class ClusterEntry:
     passes: int
     plan_changes: int
     at_seconds: float | None
+    pass_age_seconds: float | None
     period_seconds: float
     topologies: int
     executors: int

@@ -136,6 +136,8 @@ def _cpu(topology: TopologyView, view: PassView) -> tuple[str, ...]:
     else:
         bound = f"may need {figure(total([one.demand_millicores for one in own]))}"
     sentences = [f"Its executors use {used} millicores and {bound}{_tightest(own)}."]
+    if topology.asks_for_limits and not topology.is_held_to_limits:
+        sentences.append("They are not all held to the CPU limits that are asked for.")
     places = {view.workers[one.worker].supervisor for one in own if one.worker is not None}
     filled = []
     for place in sorted(places):

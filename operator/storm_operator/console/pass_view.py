@@ -27,11 +27,13 @@ NOTHING_SEEN = PassView(0.0, None, 0.0, 0.0, None, (), (), (), (), (), NO_TRAFFI
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What executors are expected to need, and what they are held to; both in millicores."""
+    """What executors are expected to need, and what they are held to; both in millicores. `limited` are the ids of the
+    topologies that are to be held, `held` of those that are."""
 
     demand: Mapping[Executor, float] = field(default_factory=dict)
     limits: Mapping[Executor, float] = field(default_factory=dict)
     limited: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
 
 
 def view_of_pass(report: PassReport, before: PassView) -> PassView:
@@ -41,10 +43,25 @@ def view_of_pass(report: PassReport, before: PassView) -> PassView:
         return replace(before, at_seconds=report.at_seconds, decisions=decisions)
     demand = report.demand.millicores if report.demand else {}
     managed = frozenset(topology_id for ids, _ in report.decisions for topology_id in ids)
-    given = Given(demand, report.limits_millicores, report.limited)
+    limits, unheld = _limits_held(report, report.snapshot)
+    held = frozenset(executor.topology_id for executor in limits) & report.limited - unheld
+    given = Given(demand, limits, report.limited, held)
     hosts = {supervisor.id: supervisor.host for supervisor in before.supervisors}
     seen = view_of_snapshot(report.snapshot, given, managed, hosts=hosts)
     return replace(seen, at_seconds=report.at_seconds, decisions=decisions)
+
+
+def _limits_held(report: PassReport, snapshot: ClusterSnapshot) -> tuple[Mapping[Executor, float], frozenset[str]]:
+    """The limits that somebody holds executors to, and the ids of the topologies with executors that nobody holds."""
+    if report.agents is None:
+        return report.limits_millicores, frozenset()
+    hosts = {one.id: one.host for one in (*snapshot.supervisors, *snapshot.leaving)}
+    holding = {one for one, host in hosts.items() if (agent := report.agents.get(host)) is not None and agent.enforces}
+    places = {executor: slot.supervisor_id for executor, slot in snapshot.assignment.slot_of.items()}
+    limits = {
+        executor: limit for executor, limit in report.limits_millicores.items() if places.get(executor) in holding
+    }
+    return limits, frozenset(executor.topology_id for executor, place in places.items() if place not in holding)
 
 
 def view_of_snapshot(
@@ -63,7 +80,7 @@ def view_of_snapshot(
     staying = {supervisor.id for supervisor in snapshot.supervisors}
     everywhere = _supervisors_in_use(snapshot, assignment, hosts or {})
     by_host = tuple(sorted(everywhere, key=lambda supervisor: (supervisor.host, supervisor.id)))
-    snapshot = replace(snapshot, supervisors=by_host, leaving=())
+    snapshot = replace(snapshot, supervisors=by_host, leaving=(), assignment=assignment)
     executors = tuple(in_order(e for topology in snapshot.topologies for e in topology.executors))
     positions = {supervisor.id: at for at, supervisor in enumerate(snapshot.supervisors)}
     workers = assignment.workers()
@@ -194,7 +211,8 @@ def _topology(
         id=topology.id,
         name=topology.name,
         is_managed=topology.id in managed,
-        is_held_to_limits=topology.id in given.limited,
+        is_held_to_limits=topology.id in given.held,
+        asks_for_limits=topology.id in given.limited,
         components=tuple(
             ComponentView(one.name, one.kind.value, one.stateful, counts[one.name], topology.parents_of(one.name))
             for one in topology.components

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -39,7 +39,6 @@ def traffic_view(
         *_summed(a[between_workers], b[between_workers], rates[between_workers], len(worker_of) + 1), MOST_WORKER_FLOWS
     )
     crossing = placed & (here != there)
-    incomplete = _incomplete_places(snapshot, executors, supervisor[worker].tolist())
     is_complete = not snapshot.completeness.missing_executors
     return TrafficView(
         in_worker_tuples_per_second=float(rates[placed & (a == b)].sum()) if is_complete else None,
@@ -47,7 +46,7 @@ def traffic_view(
         between_supervisors_tuples_per_second=float(rates[crossing].sum()) if is_complete else None,
         executor_flows=executor_flows,
         worker_flows=worker_flows,
-        supervisor_flows=_supervisor_flows(snapshot, incomplete, here[crossing], there[crossing], rates[crossing]),
+        supervisor_flows=_supervisor_flows(snapshot, here[crossing], there[crossing], rates[crossing]),
         left_out_executor_flows=left_out,
         left_out_worker_flows=workers_left_out,
     )
@@ -67,28 +66,17 @@ def topology_rates(snapshot: ClusterSnapshot, assignment: Assignment) -> Mapping
     return totals
 
 
-def _incomplete_places(
-    snapshot: ClusterSnapshot, executors: Sequence[Executor], supervisors: Sequence[int]
-) -> Collection[Collection[int]]:
-    """On which supervisors each topology runs that is not fully measured. `supervisors` is each executor's."""
-    incomplete = snapshot.completeness.incomplete_topologies
-    places: dict[str, set[int]] = {}
-    for executor, supervisor in zip(executors, supervisors, strict=False):
-        if supervisor != NOWHERE and executor.topology_id in incomplete:
-            places.setdefault(executor.topology_id, set()).add(supervisor)
-    return places.values()
-
-
 def _supervisor_flows(
-    snapshot: ClusterSnapshot, incomplete: Collection[Collection[int]], here: Ints, there: Ints, rates: Floats
+    snapshot: ClusterSnapshot, here: Ints, there: Ints, rates: Floats
 ) -> tuple[SupervisorFlowView, ...]:
     ids, distances = [supervisor.id for supervisor in snapshot.supervisors], snapshot.distances
+    incomplete = snapshot.incomplete_places()
     sources, targets, sums = _summed(here, there, rates, len(ids) + 1)
     return tuple(
         SupervisorFlowView(
             source,
             target,
-            None if any(source in places and target in places for places in incomplete) else rate,
+            None if any(ids[source] in places and ids[target] in places for places in incomplete) else rate,
             None if distances.are_assumed else distances.between_supervisors(ids[source], ids[target]),
         )
         for source, target, rate in zip(sources.tolist(), targets.tolist(), sums.tolist(), strict=True)

@@ -74,13 +74,15 @@ class TopologyView:
     """One running topology: where it is and how it fares. Latencies are complete latencies over the period.
 
     Tuples are those between its executors, and those of them that leave their supervisor; None where not all of its
-    placed executors are measured.
+    placed executors are measured. Its spec may ask for CPU limits; it is held to them where limits are in force and
+    all agents beside its executors say that they hold those to them.
     """
 
     id: str
     name: str
     is_managed: bool
     is_held_to_limits: bool
+    asks_for_limits: bool
     components: tuple[ComponentView, ...]
     executors: int
     workers: int

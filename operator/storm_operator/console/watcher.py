@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from storm_operator.console.documents import squeezed, to_bytes
@@ -113,15 +114,23 @@ class Seen:
 class Watcher:
     """A `Listener`. What it has seen is one value that is replaced: who reads it needs no lock."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, stopwatch: Callable[[], float] = time.monotonic) -> None:
         self.seen = Seen(life=uuid.uuid4().hex[:12])
+        self._stopwatch = stopwatch
+        self._heard_at: float | None = None
         self._most_bytes = most_bytes
         self._forecasts: Mapping[ComponentKey, LoadForecast] = {}
         self._lock = threading.Lock()
         """Told by one loop, and yet: a restarted loop's first words may meet the last of the one before."""
 
+    @property
+    def pass_age_seconds(self) -> float | None:
+        """How long ago the last pass was told, whatever any clock's time of day; None before the first."""
+        return None if self._heard_at is None else self._stopwatch() - self._heard_at
+
     def on_pass(self, report: PassReport) -> None:
         with self._lock:
+            self._heard_at = self._stopwatch()
             before = self.seen
             for record in report.open_plans:
                 before = _having(before, record)

@@ -141,5 +141,19 @@ class ClusterSnapshot:
                 return supervisor
         raise KeyError(f"no supervisor {supervisor_id!r} in the snapshot")
 
+    def incomplete_places(self) -> tuple[frozenset[str], ...]:
+        """By topology that is not fully measured, the ids of the supervisors that it runs on.
+
+        What two of one's supervisors exchange is not known, whoever else is measured there.
+        """
+        incomplete = self.completeness.incomplete_topologies
+        if not incomplete:
+            return ()
+        places: dict[str, set[str]] = {}
+        for executor, slot in self.assignment.slot_of.items():
+            if executor.topology_id in incomplete:
+                places.setdefault(executor.topology_id, set()).add(slot.supervisor_id)
+        return tuple(map(frozenset, places.values()))
+
     def is_stateful(self, executor: Executor) -> bool:
         return self.topology(executor.topology_id).is_stateful(executor)

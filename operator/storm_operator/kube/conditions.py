@@ -13,7 +13,7 @@ from storm_operator.core.plan_record import AUTO, PlanRecord, PlanState
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.wording import counted, first_of
-from storm_operator.kube.enforced import EnforcedPlace, verdict
+from storm_operator.kube.enforced import NO_LIMITS, EnforcedPlace, LimitsInForce, verdict
 from storm_operator.kube.managed import Body, Managed
 from storm_operator.kube.rebalances import timestamp
 from storm_operator.lifecycle_manager import NEVER_SUBMITTED, Progress, Stage
@@ -83,6 +83,7 @@ class TopologyView:
     forecasts: Mapping[ComponentKey, LoadForecast] = field(default_factory=dict)
     places: tuple[EnforcedPlace, ...] = ()
     """The supervisors that its executors run on, and whether CPU limits are in force there."""
+    limits: LimitsInForce = NO_LIMITS
     obstacles: tuple[tuple[str, str], ...] = ()
     """Reason and message of what else could not be done for it."""
     trouble_reason: str = "ClusterUnreachable"
@@ -191,7 +192,7 @@ def _enforced(view: TopologyView) -> Condition:
         return Condition("Enforced", None, "Unknown", view.trouble)
     if view.managed.is_paused or not topology_id_of(view):
         return Condition("Enforced", False, "NotRunning", "it does not run, or is paused")
-    return Condition("Enforced", *verdict(spec.resources.enforcement, view.places))
+    return Condition("Enforced", *verdict(spec.resources.enforcement, view.places, view.limits))
 
 
 def _degraded(view: TopologyView) -> Condition:

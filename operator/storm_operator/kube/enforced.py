@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION
 from storm_operator.core.agent_enforcement import AgentEnforcement
+from storm_operator.core.model import Executor
 from storm_operator.core.settings import Enforcement
 from storm_operator.core.snapshot import ClusterSnapshot
-from storm_operator.core.wording import first_of
+from storm_operator.core.wording import counted, first_of
 from storm_operator.kube.pod_limits import PodLimits, problem_reason
 
 NAMED = 3
@@ -60,7 +61,25 @@ def places_of(
     return tuple(found)
 
 
-def verdict(enforcement: Enforcement, places: tuple[EnforcedPlace, ...]) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class LimitsInForce:
+    """How many of a topology's placed executors have a CPU limit. Of one of which nobody knows what it needs, as before
+    its first tuple, there is none."""
+
+    limited: int
+    executors: int
+
+
+NO_LIMITS = LimitsInForce(0, 0)
+
+
+def limits_in_force(topology_id: str, snapshot: ClusterSnapshot, limits: Mapping[Executor, float]) -> LimitsInForce:
+    """`limits` are those that are kept for the agents, of all topologies."""
+    placed = snapshot.assignment.restricted_to([topology_id]).slot_of
+    return LimitsInForce(sum(executor in limits for executor in placed), len(placed))
+
+
+def verdict(enforcement: Enforcement, places: tuple[EnforcedPlace, ...], limits: LimitsInForce) -> Verdict:
     """Whether what `enforcement` (Pod or Executor) asks for is so at all `places`."""
     if not places:
         return None, "Unknown", "where its executors run is not known yet"
@@ -71,15 +90,25 @@ def verdict(enforcement: Enforcement, places: tuple[EnforcedPlace, ...]) -> Verd
     pods = _of_pods(places)
     if pods is not None:
         only_agents = "executors are held by agents alone: " + pods[2]
-        return (True, "ExecutorOnly", only_agents) if held is True and enforcement is Enforcement.EXECUTOR else pods
+        are_held = held is True and limits.limited > 0 and enforcement is Enforcement.EXECUTOR
+        return (True, "ExecutorOnly", only_agents) if are_held else pods
     if enforcement is Enforcement.POD:
         return True, enforcement.value, FOLLOWS
     if held is True:
-        return True, enforcement.value, f"{FOLLOWS}, and agents hold each executor to its own"
+        return _one_by_one(limits)
     if held is None:
         silent = _named(place.host for place in places if place.agent is None)
         return None, "AgentsUnknown", f"{FOLLOWS}; whether executors are held one by one is not known: {silent}"
     return True, "PodOnly", f"{FOLLOWS}, executors are not held one by one: {_why_not(places)}"
+
+
+def _one_by_one(limits: LimitsInForce) -> Verdict:
+    """Where all agents hold executors to whatever limits there are."""
+    if not limits.limited:
+        return False, "NoLimits", "its executors have no CPU limits yet: what they need is not known"
+    free = limits.executors - limits.limited
+    but = f", but for {counted(free, 'executor')} without a limit: what they need is not known" if free > 0 else ""
+    return True, Enforcement.EXECUTOR.value, f"{FOLLOWS}, and agents hold each executor to its own{but}"
 
 
 def steady(problem: str) -> str:

@@ -115,6 +115,8 @@ class ClusterRunner:
             self.cluster.registry.note_obstacle(self.nimbus, words)
             with contextlib.suppress(Exception):  # it may be the telling that failed
                 self.cluster.owners.tell_trouble(words, "OperatorFailed")
+            with contextlib.suppress(Exception):
+                self._tell_page(words)
             return None
         self.unforeseen = None
         return period
@@ -142,7 +144,7 @@ class ClusterRunner:
         self.cluster.owners.tell_trouble(str(error), reason)
 
     def _tell_page(self, why: str) -> None:
-        """That the cluster is not seen, where there is no loop that could tell."""
+        """That the cluster is not seen, where there is no loop that could tell, or it failed."""
         watcher = self.cluster.watcher()
         if watcher is not None:
             watcher.on_pass(report_of_unseen(time.time(), why))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
+from storm_operator.kube.enforced import NO_LIMITS, limits_in_force
 from storm_operator.kube.managed import Managed
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import unfinished_plan
@@ -45,6 +46,7 @@ def view_of(
         suspended_by_operator=name in lifecycle.suspended if progress else None,
         forecasts=report.forecasts if report else {},
         places=care.places(topology_id, snapshot, agents) if snapshot else (),
+        limits=limits_in_force(topology_id, snapshot, report.limits_millicores) if report and snapshot else NO_LIMITS,
         obstacles=care.obstacles(name),
         held_resize=care.counts.held.get(topology_id),
     )

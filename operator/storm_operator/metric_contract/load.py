@@ -129,7 +129,7 @@ SUPERVISOR_METRICS = (
         SUPERVISOR_SEEN,
         NUMBER,
         OF_SUPERVISOR,
-        "1 when figures of its agent went into the last pass, 0 when there were none.",
+        "1 when the last pass had an answer of its agent, 0 when it had none.",
     ),
     operator_metric(
         "supervisor_executors", SUPERVISOR_SEEN, NUMBER, OF_SUPERVISOR, "Executors there, of all topologies."
@@ -140,8 +140,8 @@ SUPERVISOR_METRICS = (
         ("nimbus", "source", "target"),
         PER_SECOND,
         "ordered pair of supervisors that exchange tuples, own pair included",
-        "Tuples from one supervisor (host) to another, over all topologies. Beyond the bound the smallest are folded "
-        f'into source and target "{OTHER}".',
+        "Tuples from one supervisor (host) to another, over all topologies; none where one that runs on both is not "
+        f'fully measured. Beyond the bound the smallest are folded into source and target "{OTHER}".',
         2_500,
     ),
 )

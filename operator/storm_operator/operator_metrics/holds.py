@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.core.decision import Hold, HoldReason, Plan
+from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
+from storm_operator.core.plan_record import PlanState
 from storm_operator.loop_ports import PassReport
 from storm_operator.operator_metrics.readings import PERCENT, Reading
 
@@ -25,10 +26,11 @@ class HoldBook:
         """`names` are those of the managed topologies by id."""
         self.reason_of.clear()
         self._forget_all_but(names.values())
-        self.holding = tuple(made.reason.value for _, made in report.decisions if isinstance(made, Hold))
+        decisions = tuple(_as_done(report))
+        self.holding = tuple(made.reason.value for _, made in decisions if isinstance(made, Hold))
         for reason in self.holding:
             self.counts[reason] += 1
-        for topology_ids, decision in report.decisions:
+        for topology_ids, decision in decisions:
             for name in (names[i] for i in topology_ids if i in names):
                 if isinstance(decision, Plan):
                     self.gain_ratio.pop(name, None)  # the plan takes it: what is left the next search tells
@@ -51,3 +53,13 @@ class HoldBook:
             yield Reading("best_known_gain_ratio", (name,), ratio)
             if ratio < 1.0:
                 yield Reading("gap_to_best_known_ratio", (name,), ratio / (1.0 - ratio))
+
+
+def _as_done(report: PassReport) -> Iterator[tuple[tuple[str, ...], Decision]]:
+    """The pass's decisions; a plan that waits for a person leaves everything as it is until somebody says yes."""
+    waiting = {one.plan.id for one in report.open_plans if one.state is PlanState.PROPOSED and not one.approved_by}
+    for topology_ids, decision in report.decisions:
+        if isinstance(decision, Plan) and decision.id in waiting:
+            yield topology_ids, Hold(HoldReason.AWAITING_APPROVAL, decision.reason, decision.gain_percent)
+        else:
+            yield topology_ids, decision

@@ -19,6 +19,7 @@ def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Ite
     known for a while beside the one in its place), it has one series.
     """
     needs = None if demand is None else demand.of_now()
+    silent = frozenset(snapshot.completeness.silent_supervisors)
     by_supervisor: dict[str, dict[Executor, WorkerSlot]] = {}
     for executor, slot in snapshot.assignment.slot_of.items():
         by_supervisor.setdefault(slot.supervisor_id, {})[executor] = slot
@@ -29,7 +30,9 @@ def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Ite
         there = {e: slot for one in supervisors for e, slot in by_supervisor.get(one.id, {}).items()}
         used = _largest(snapshot.supervisor_cpu_millicores.get(one.id) for one in supervisors)
         capacity = _largest(one.cpu_capacity_millicores for one in supervisors)
-        yield Reading("supervisor_measured", (host,), 0.0 if used is None else 1.0)
+        # One answer is no rate: an agent that began anew, or the first pass, has nothing used though all is well.
+        answers = used is not None or any(one.id not in silent for one in supervisors)
+        yield Reading("supervisor_measured", (host,), float(answers))
         yield Reading("supervisor_executors", (host,), len(there))
         yield Reading("supervisor_workers", (host,), len(set(there.values())))
         if used is not None:
@@ -50,15 +53,20 @@ def _largest(values: Iterable[float | None]) -> float | None:
 
 
 def pair_readings(snapshot: ClusterSnapshot) -> Iterator[Reading]:
-    """Tuples per second by ordered pair of supervisors, over the topologies whose figures are complete."""
+    """Tuples per second by ordered pair of supervisors, over all topologies.
+
+    Pairs between which a topology may run whose figures are not complete are left out: a part would look like a fall.
+    """
     incomplete = snapshot.completeness.incomplete_topologies
     complete = [topology.id for topology in snapshot.topologies if topology.id not in incomplete]
+    unknown = snapshot.incomplete_places()
     hosts = {supervisor.id: supervisor.host for supervisor in (*snapshot.supervisors, *snapshot.leaving)}
     flows = snapshot.traffic.by_supervisor(snapshot.assignment.restricted_to(complete))
     by_hosts: dict[tuple[str, str], float] = {}
     for (a, b), tuples in flows.items():
-        pair = hosts.get(a, a), hosts.get(b, b)
-        by_hosts[pair] = by_hosts.get(pair, 0.0) + tuples
+        if not any(a in places and b in places for places in unknown):
+            pair = hosts.get(a, a), hosts.get(b, b)
+            by_hosts[pair] = by_hosts.get(pair, 0.0) + tuples
     largest_first = sorted(by_hosts, key=lambda pair: (-by_hosts[pair], pair))
     most = BY_NAME[PREFIX + PAIRS].most_series
     kept = largest_first if most is None or len(largest_first) <= most else largest_first[: most - 1]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from dashboards.all_of_them import documents
+from dashboards.all_of_them import Document, documents
 from dashboards.frame import Uid
+from dashboards.preview.choices import Looked, substituted
 from prometheus_server import program
 
 CHOSEN = {"$__rate_interval": "1m", "$topology_id": ".+"}
@@ -19,17 +20,25 @@ CHOSEN = {"$__rate_interval": "1m", "$topology_id": ".+"}
 
 def shown(uid: Uid, title: str, series: Mapping[str, str], expected: Mapping[str, float], folder: Path) -> None:
     """Raises CalledProcessError unless the values are `expected`, by labels, a minute after the series began."""
-    panels = [one for panel in documents()[uid.value]["panels"] for one in (panel, *panel.get("panels", ()))]
-    (target,) = next(panel["targets"] for panel in panels if panel["title"] == title)
+    (target,) = panel_of(uid, title)["targets"]
     samples = [{"labels": labels, "value": value} for labels, value in expected.items()]
     expression = target["expr"]
     for variable, value in CHOSEN.items():
         expression = expression.replace(variable, value)
     asked = {"expr": expression, "eval_time": "1m", "exp_samples": samples}
     played = [{"series": name, "values": values} for name, values in series.items()]
-    test = {"interval": "15s", "input_series": played, "promql_expr_test": [asked]}
+    by_promtool([{"interval": "15s", "input_series": played, "promql_expr_test": [asked]}], folder)
+
+
+def panel_of(uid: Uid, title: str) -> Document:
+    panels = [one for panel in documents()[uid.value]["panels"] for one in (panel, *panel.get("panels", ()))]
+    return next(panel for panel in panels if panel["title"] == title)
+
+
+def by_promtool(tests: Sequence[Document], folder: Path) -> None:
+    """CalledProcessError with what it says unless all that the tests expect is so."""
     case = folder / "case.yml"
-    case.write_text(json.dumps({"rule_files": [], "tests": [test]}))
+    case.write_text(json.dumps({"rule_files": [], "tests": tests}))
     subprocess.run([program("promtool"), "test", "rules", str(case)], check=True, capture_output=True)
 
 
@@ -70,3 +79,34 @@ def test_a_pair_of_tasks_is_told_with_what_is_known_of_either(tmp_path: Path) ->
         receiver = f',receiver="{names[target]}"' if target in names else ""
         expected[f'{{{own},source_task="{source}",target_task="{target}"{sender}{receiver}}}'] = float(rate)
     shown(Uid.TRAFFIC, "Heaviest pairs of tasks", series, expected, tmp_path)
+
+
+@pytest.mark.parametrize(("before", "plans"), [(0, 1), (0, 3), (5, 1), (5, 2)])
+@pytest.mark.parametrize("uid", [Uid.OVERVIEW, Uid.DECISIONS], ids=lambda uid: uid.value)
+def test_each_plan_is_one_in_one_bar_whenever_it_ended(uid: Uid, before: int, plans: int, tmp_path: Path) -> None:
+    """Also one that ended between the last scrape of one bar and the first of the next."""
+    scrape_seconds, look = 15, Looked(0.0, 3600.0)
+    panel = panel_of(uid, "Plans by what became of them")
+    (target,) = panel["targets"]
+    step = look.step_seconds(panel)
+    chosen = look.built_in(step) | {"cluster": ".*", "topology": ".*"}
+    bars = [10 + step * place for place in range(1, 5)]
+    counter = 'storm_operator_topology_plans_total{nimbus="n",topology="t",state="Verified"}'
+    tests = []
+    for scrape in range(int(bars[1]) // scrape_seconds, int(bars[2]) // scrape_seconds + 2):
+        bar = next(end for end in bars if end >= scrape * scrape_seconds)
+        tests.append(
+            {
+                "interval": f"{scrape_seconds}s",
+                "input_series": [{"series": counter, "values": f"{before}x{scrape - 1} {before + plans}x60"}],
+                "promql_expr_test": [
+                    {
+                        "expr": substituted(target["expr"], chosen),
+                        "eval_time": f"{end:.0f}s",
+                        "exp_samples": [{"labels": '{state="Verified"}', "value": plans if end == bar else 0}],
+                    }
+                    for end in bars
+                ],
+            }
+        )
+    by_promtool(tests, tmp_path)

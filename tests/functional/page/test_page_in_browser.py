@@ -15,6 +15,7 @@ from page_stage import PageStage, Visitor, large_scenario, words_scenario
 from storm_operator.console.api import Api
 from storm_operator.console.approval import Answer, LoopApprover, Verdict
 from storm_operator.console.site import PageAddress, open_page
+from storm_operator.console.watcher import Watcher
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.settings import Mode
@@ -365,6 +366,30 @@ def test_forecast_and_decisions_are_shown(visitor: Visitor, stage: PageStage) ->
     visitor.page.locator(".sides").wait_for()
 
 
+TWO_OUTAGES = """async () => {
+  const { runsOf } = await import("/js/decisions.js");
+  const points = [];
+  const pass = (count, topologies, reason) => {
+    const decision = { topologies, kind: "hold", reason, message: reason, plan_id: null, gain_percent: null };
+    for (let i = 0; i < count; i++) points.push({ at_seconds: 10 * points.length, decisions: [decision] });
+  };
+  pass(60, ["words-1-1"], "NoChange");
+  pass(3, [], "ClusterUnreachable");
+  pass(1800, ["words-1-1"], "NoChange");
+  pass(3, [], "ClusterUnreachable");
+  return runsOf(points).map(({ what, passes, from, to }) => [what, passes, from, to]);
+}"""
+
+
+def test_two_outages_are_two_lines_whatever_was_decided_between_them(visitor: Visitor) -> None:
+    assert visitor.page.evaluate(TWO_OUTAGES) == [
+        ["ClusterUnreachable", 3, 18630, 18650],
+        ["NoChange", 1800, 630, 18620],
+        ["ClusterUnreachable", 3, 600, 620],
+        ["NoChange", 60, 0, 590],
+    ]
+
+
 def test_a_filter_keeps_the_focus_while_passes_come(visitor: Visitor, stage: PageStage) -> None:
     visitor.page.keyboard.press("5")
     visitor.page.get_by_label("Filter").fill("split")
@@ -528,6 +553,16 @@ def test_an_operator_that_does_not_answer_is_said_and_what_was_seen_stays(visito
     visitor.context.set_offline(False)
     expect(visitor.page.locator("#trouble")).to_be_hidden()
     visitor.troubles.clear()  # the browser's own words about the network
+
+
+def test_a_page_that_is_opened_long_after_the_last_pass_is_not_called_live(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expect(visitor.page.locator("#live")).to_have_text("● live")
+    monkeypatch.setattr(Watcher, "pass_age_seconds", 3600.0)
+    visitor.page.reload()
+    expect(visitor.page.locator("#live")).to_have_text("no new pass")
+    assert visitor.seen("Date.now() - state.quietSince") > 3_500_000, "since the last pass, not since it was opened"
 
 
 def test_an_operator_that_never_ends_its_answer_is_one_that_does_not_answer(visitor: Visitor) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from builders import supervisors
 from console_scene import PageScene, page_scene, unseen
 from http_server import serving
 from storm_operator import cli_status
@@ -21,6 +23,7 @@ from storm_operator.adapters.errors import AdapterError
 from storm_operator.cli import app
 from storm_operator.console.api import Api
 from storm_operator.console.site import PageAddress, open_page
+from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.status_view import status_view
@@ -31,8 +34,8 @@ RUNNER = CliRunner()
 class Operator:
     """A page over HTTP."""
 
-    def __init__(self) -> None:
-        self.page: PageScene = page_scene(passes=8)
+    def __init__(self, stopwatch: Callable[[], float] = time.monotonic) -> None:
+        self.page: PageScene = page_scene(8, stopwatch)
         self.clusters = {"nimbus:6627": self.page.watcher}
         self.server, where = open_page(Api(lambda: self.clusters), PageAddress(0))
         self.url = where.url
@@ -60,6 +63,40 @@ def test_status_shows_topologies_decision_and_placement(operator: Operator, colu
     assert "count* x2" in text
     rows = [line.split() for line in text.splitlines() if line.startswith("10.77.0.")]
     assert len([row for row in rows if "empty," in row]) == 2
+
+
+def test_a_loop_that_makes_no_pass_is_noted_since_all_figures_are_of_its_last() -> None:
+    now = [0.0]
+    operator = Operator(lambda: now[0])
+    try:
+        for age_seconds, is_noted in ((30.0, False), (100.0, True)):
+            now[0] = age_seconds
+            text = " ".join(operator.run("status").split())
+            assert (f"note: the loop has made no pass for {age_seconds:.0f} s" in text) is is_noted
+        (found,) = json.loads(operator.run("status", "--output", "json"))["clusters"]
+        assert found["pass_age_seconds"] == 100.0
+    finally:
+        operator.server.shutdown()
+        operator.server.server_close()
+
+
+def test_where_agents_only_observe_no_limit_is_said_to_be_held() -> None:
+    """As the storm chart has them: the spec asks for limits, and nobody holds executors to them."""
+    operator = Operator()
+    try:
+        played = operator.page.played
+        observes = AgentEnforcement("observe-only", "told not to (--no-enforce)")
+        played.loop.agents = lambda: {one.host: observes for one in supervisors(3)}
+        played.run()
+        assert "words (managed, limits asked for but not held): hold, " in operator.run("status")
+        explained = " ".join(operator.run("explain", "words").split())
+        assert "are held to" not in explained
+        assert "nearest to its limit" not in explained
+        assert "They are not all held to the CPU limits that are asked for." in explained
+        assert {one["limit_millicores"] for one in operator.page.get("view")["executors"]} == {None}
+    finally:
+        operator.server.shutdown()
+        operator.server.server_close()
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -90,6 +90,23 @@ def test_a_cluster_that_is_managed_again_is_not_taken_for_what_it_was() -> None:
     assert entry["life"] not in ("", life)
 
 
+def test_a_cluster_tells_how_old_its_last_pass_is_which_is_news_once_a_minute() -> None:
+    now = [0.0]
+    page = page_scene(passes=2, stopwatch=lambda: now[0])
+    now[0] = 100.0
+    assert [one["pass_age_seconds"] for one in page.get("clusters")["clusters"]] == [100.0]
+    tag = page.ask("clusters").tag
+    now[0] = 119.0
+    assert page.ask("clusters", tag=tag).status == 304
+    now[0] = 120.0
+    assert page.ask("clusters", tag=tag).status == 200
+    page.played.run()
+    assert page.ask("clusters", tag=tag).status == 200
+    assert [one["pass_age_seconds"] for one in page.get("clusters")["clusters"]] == [0.0]
+    unseen = page_scene(passes=0)
+    assert [one["pass_age_seconds"] for one in unseen.get("clusters")["clusters"]] == [None]
+
+
 def test_only_what_is_new_can_be_asked_for(page: PageScene) -> None:
     numbers = [one["number"] for one in page.get("history")["passes"]]
     since = numbers[-3]

@@ -14,8 +14,9 @@ from storm_operator.adapters.observer import with_supervisors_as_told
 from storm_operator.console.documents import document
 from storm_operator.console.pass_view import NOTHING_SEEN, Given, view_of_pass, view_of_snapshot
 from storm_operator.console.traffic_view import MOST_EXECUTOR_FLOWS
-from storm_operator.console.views import TrafficView
+from storm_operator.console.views import ExecutorView, PassView, TrafficView
 from storm_operator.console.watcher import KEPT_PLANS
+from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.distances import Distances
 from storm_operator.core.model import Assignment, ExecutorLoad
 from storm_operator.core.plan_record import PlanState
@@ -24,6 +25,7 @@ from storm_operator.loop_ports import PassReport
 from storm_operator.operator_metrics import ClusterMetrics
 from storm_operator.operator_metrics.durations import Durations
 
+HOLDS, LOOKS_ON = AgentEnforcement("cgroup-v2"), AgentEnforcement("observe-only", "told not to (--no-enforce)")
 MACHINES = supervisors(3)
 LOADS = {e: ExecutorLoad(cpu_millicores=100.0, executed_per_second=50.0) for e in WORDS.executors[1:]}
 PICTURE = snapshot(
@@ -111,6 +113,34 @@ def test_traffic_of_a_topology_that_is_not_all_measured_is_unknown_and_not_what_
     assert len(view["traffic"]["executor_flows"]) == len(rates) + 1, "what was measured is shown"
 
 
+@pytest.mark.parametrize(
+    ("s2_says", "held_on"),
+    [(HOLDS, {"s1", "s2", "s3"}), (LOOKS_ON, {"s1", "s3"}), (None, {"s1", "s3"})],
+    ids=["holds", "observes", "says nothing"],
+)
+def test_executors_are_held_where_the_agent_beside_them_holds(
+    s2_says: AgentEnforcement | None, held_on: set[str]
+) -> None:
+    picture = snapshot((WORDS,), MACHINES, SPREAD)
+    host_of = {one.id: one.host for one in MACHINES}
+    agents = {host_of["s1"]: HOLDS, host_of["s3"]: HOLDS} | ({host_of["s2"]: s2_says} if s2_says else {})
+    limits = dict.fromkeys(WORDS.executors, 300.0)
+    report = PassReport(0.0, picture, None, (), limited=frozenset({WORDS.id}), limits_millicores=limits, agents=agents)
+    view = view_of_pass(report, NOTHING_SEEN)
+    workers = [view.workers[one.worker] for one in _limited(view) if one.worker is not None]
+    held = {view.supervisors[worker.supervisor].host for worker in workers}
+    assert held == {host_of[one] for one in held_on}
+    (topology,) = view.topologies
+    assert topology.asks_for_limits
+    assert topology.is_held_to_limits is (len(held_on) == 3)
+    unlimited = view_of_pass(replace(report, limits_millicores={}), NOTHING_SEEN)
+    assert not unlimited.topologies[0].is_held_to_limits, "no limit is in force"
+
+
+def _limited(view: PassView) -> list[ExecutorView]:
+    return [one for one in view.executors if one.limit_millicores is not None]
+
+
 def test_traffic_between_two_supervisors_is_unknown_where_one_of_their_topologies_is_not_all_measured() -> None:
     """`words` runs on all three; `other` alone is on the fourth, too."""
     other = chain_topology("other", ("spout", 1), ("bolt", 1))
@@ -121,6 +151,10 @@ def test_traffic_between_two_supervisors_is_unknown_where_one_of_their_topologie
     assert len(flows) > 2
     known = {(one.source, one.target): one.tuples_per_second for one in flows if one.tuples_per_second is not None}
     assert known == {(0, 3): RATE}
+    gathered = placed(WORDS, dict.fromkeys((one.name for one in WORDS.components), "s3"))
+    apart = placed(other, {"spout": "s1:6703", "bolt": "s2:6703"})
+    of_plan = view_of_snapshot(picture, Given(), assignment=Assignment({**gathered, **apart}))
+    assert [one.tuples_per_second for one in of_plan.traffic.supervisor_flows] == [RATE], "by where they run in it"
 
 
 def test_the_age_of_what_nobody_read_is_unknown() -> None:

@@ -9,12 +9,13 @@ import pytest
 from storm_operator.core.agent_enforcement import AgentEnforcement, agent_enforcement
 from storm_operator.core.metrics_window import Sample, SeriesKey, window_of_samples
 from storm_operator.core.settings import Enforcement
-from storm_operator.kube.enforced import EnforcedPlace, verdict
+from storm_operator.kube.enforced import EnforcedPlace, LimitsInForce, verdict
 
 HOLDS = AgentEnforcement("cgroup-v2")
 LOOKS_ON = AgentEnforcement("observe-only", "told not to (--no-enforce)")
 GOOD = EnforcedPlace("s1", "sup-0", True, "", HOLDS)
 OTHER = replace(GOOD, host="s2", pod="sup-1")
+LIMITED = LimitsInForce(5, 5)
 POD, EXECUTOR = Enforcement.POD, Enforcement.EXECUTOR
 
 
@@ -39,18 +40,25 @@ POD, EXECUTOR = Enforcement.POD, Enforcement.EXECUTOR
     ],
 )
 def test_verdict(enforcement: Enforcement, second: EnforcedPlace, status: bool | None, reason: str, words: str) -> None:
-    judged = verdict(enforcement, (GOOD, second))
+    judged = verdict(enforcement, (GOOD, second), LIMITED)
     assert judged[:2] == (status, reason)
     assert words in judged[2]
 
 
+def test_without_limits_agents_hold_nobody() -> None:
+    bare = replace(GOOD, has_capacity=False)
+    assert verdict(EXECUTOR, (GOOD,), LimitsInForce(0, 5))[:2] == (False, "NoLimits")
+    assert verdict(EXECUTOR, (bare,), LimitsInForce(0, 5))[:2] == (False, "NoCapacity")
+    assert verdict(POD, (GOOD,), LimitsInForce(0, 5))[:2] == (True, "Pod")
+
+
 def test_nothing_is_known_while_it_is_placed_nowhere() -> None:
-    assert verdict(POD, ())[:2] == (None, "Unknown")
+    assert verdict(POD, (), LIMITED)[:2] == (None, "Unknown")
 
 
 def test_words_stay_while_the_nodes_use_changes() -> None:
     said = {
-        verdict(POD, (replace(GOOD, problem=f"Deferred: Node didn't have enough cpu, used: {used}"),))
+        verdict(POD, (replace(GOOD, problem=f"Deferred: Node didn't have enough cpu, used: {used}"),), LIMITED)
         for used in (7900, 8100)
     }
     assert len(said) == 1
@@ -58,7 +66,7 @@ def test_words_stay_while_the_nodes_use_changes() -> None:
 
 def test_many_supervisors_are_counted_not_listed() -> None:
     silent = tuple(replace(GOOD, host=f"s{at}", agent=None) for at in range(9))
-    assert verdict(EXECUTOR, silent)[2].endswith("s0, s1, s2 and 6 more")
+    assert verdict(EXECUTOR, silent, LIMITED)[2].endswith("s0, s1, s2 and 6 more")
 
 
 def test_agents_are_taken_at_their_last_word() -> None:

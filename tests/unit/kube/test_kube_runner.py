@@ -285,6 +285,8 @@ def test_what_nobody_foresaw_is_told_with_its_place_and_tried_ever_more_slowly(m
     status, reason, message = degraded(start.kinds)
     assert (status, reason) == ("True", "OperatorFailed")
     assert message.startswith("the operator failed (ValueError: nobody thought of that)")
+    (shown,) = start.page.watcher_of(NIMBUS).seen.view.decisions
+    assert shown.message == message, "the page would else show the last pass as if it were of now"
     assert "in _assembled" in start.said[-1]
     known = (start.runner.last_pass_at, start.runner.next_pass_at)
     assert known == (begun_at, 50.0), "or /healthz would never say that it goes on"

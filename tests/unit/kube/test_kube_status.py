@@ -26,12 +26,12 @@ from kube_builders import (
 from storm_operator.adapters.resource_schema import crd_file
 from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.decision import Hold, HoldReason
-from storm_operator.core.model import Assignment
+from storm_operator.core.model import Assignment, Executor
 from storm_operator.core.parallelism import HeldResize
 from storm_operator.core.plan_record import AUTO, PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, TopologyRates
 from storm_operator.kube.conditions import FINE_HOLDS, TopologyView
-from storm_operator.kube.enforced import EnforcedPlace
+from storm_operator.kube.enforced import EnforcedPlace, LimitsInForce, limits_in_force
 from storm_operator.kube.managed import Managed, managed_from
 from storm_operator.kube.status import (
     accepted_status,
@@ -57,6 +57,7 @@ FAILED_ONCE = TopologyView(
     failed_attempts=1,
 )
 HELD = (EnforcedPlace("s1.sup", "sup-0", True, "", AgentEnforcement("cgroup-v2")),)
+ALL_LIMITED = LimitsInForce(3, 3)
 PAUSED: dict[str, Any] = {"annotations": {"storm-operator.dev/paused": "true"}}
 LATER_SECONDS = NOW_SECONDS + 60.0
 LATER = "2027-01-15T08:01:00Z"
@@ -73,7 +74,7 @@ def picture(*, latency_ms: float = 8.0, acked: float = 300.0, missing: bool = Fa
 
 def view(**changes: Any) -> TopologyView:
     """Of a topology that runs, is measured, and needs nothing, unless `changes` say otherwise."""
-    usual = TopologyView(managed(), RUNNING, picture(), NO_CHANGE, None, NOW_SECONDS, places=HELD)
+    usual = TopologyView(managed(), RUNNING, picture(), NO_CHANGE, None, NOW_SECONDS, places=HELD, limits=ALL_LIMITED)
     return replace(usual, **changes)
 
 
@@ -269,6 +270,18 @@ class TestConditions:
         status = status_of(view(places=(refused,)))
         assert judged(status, "Enforced") == ("False", "ResizeRefused")
         assert condition(status, "Enforced")["message"] == "sup-0: Infeasible: node has 1 CPU"
+
+    def test_executors_without_limits_are_held_to_nothing_whatever_agents_can_do(self) -> None:
+        seen = picture()
+        placed = sorted(seen.assignment.slot_of)
+        of_another = {Executor("other-1-1", 1, 1, "spout"): 500.0}
+        unlimited = limits_in_force(TOPOLOGY_ID, seen, of_another)
+        assert unlimited == LimitsInForce(0, len(placed))
+        assert judged(status_of(view(limits=unlimited)), "Enforced") == ("False", "NoLimits")
+        some = limits_in_force(TOPOLOGY_ID, seen, dict.fromkeys(placed[1:], 500.0))
+        status = status_of(view(limits=some))
+        assert judged(status, "Enforced") == ("True", "Executor")
+        assert "but for 1 executor without a limit" in condition(status, "Enforced")["message"]
 
     def test_unreachable_cluster_leaves_enforcement_unknown(self) -> None:
         status = status_of(view(progress=None, snapshot=None, decision=None, places=(), trouble="no Nimbus"))

@@ -99,6 +99,7 @@ def test_the_chart_ships_these_very_rules() -> None:
         ('sum by (cluster, le) (rate(storm_a_bucket{job=~"x(y)"}[2m])) > 0.5', {"storm_a_bucket"}),
         ("a:b_c:ratio and on (x) up{job='x'} offset 5m unless y > bool 1", {"a:b_c:ratio", "up", "y"}),
         ("max_over_time(sum(z)[1h:1m]) * on (a) group_left (b) time() # comment up\n or inf", {"z"}),
+        ("rate(c[$__rate_interval]) * $__interval_ms / 1000", {"c"}),
     ],
 )
 def test_metrics_of_an_expression_are_found(expression: str, names: set[str]) -> None:

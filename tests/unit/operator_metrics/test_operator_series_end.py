@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from builders import chain_topology, even_traffic, placed, snapshot, supervisors
 from history_scene import small_scenario, specs_of
 from storm_operator.core.decision import Hold, HoldReason
 from storm_operator.core.snapshot import Completeness
@@ -15,6 +16,7 @@ from storm_operator.metric_contract import BY_NAME
 from storm_operator.operator_metrics import OperatorMetrics, RunMode
 from storm_operator.operator_metrics.exporter import bounded
 from storm_operator.operator_metrics.readings import Reading
+from storm_operator.operator_metrics.supervisors import pair_readings
 from storm_operator.simulated_loop import SimulatedStage
 
 NIMBUS = "nimbus:6627"
@@ -101,13 +103,49 @@ def test_sums_over_a_part_of_a_topology_are_not_exported() -> None:
     assert f'storm_operator_metrics_problems{{nimbus="{NIMBUS}"}} 1.0' in text
 
 
+def test_tuples_between_supervisors_of_an_incomplete_topology_are_unknown_and_not_what_others_exchange() -> None:
+    halves, whole = (chain_topology(name, ("spout", 1), ("split", 1)) for name in ("halves", "whole"))
+    everywhere = chain_topology("everywhere", ("spout", 1), ("split", 1))
+    places = {
+        **placed(halves, {"spout": "s1", "split": "s2"}),
+        **placed(whole, {"spout": "s1:6701", "split": "s2:6701"}),
+        **placed(everywhere, {"spout": "s2:6702", "split": "s3"}),
+    }
+    rates = even_traffic(halves, 300.0) | even_traffic(whole, 100.0) | even_traffic(everywhere, 50.0)
+    seen = snapshot((halves, whole, everywhere), supervisors(3), places, rates=rates)
+    host_of = {one.id: one.host for one in seen.supervisors}
+    shared, other = (host_of["s1"], host_of["s2"]), (host_of["s2"], host_of["s3"])
+    assert {pair.labels: pair.value for pair in pair_readings(seen)} == {shared: 400.0, other: 50.0}
+    partly = replace(seen, completeness=Completeness(6, halves.executors[:1]))
+    assert {pair.labels: pair.value for pair in pair_readings(partly)} == {other: 50.0}
+
+
+def test_a_supervisor_is_measured_from_the_first_answer_of_its_agent_on() -> None:
+    """Of one answer nobody knows yet what is used: with long periods that stays so for minutes, and all is well."""
+    seen = REPORT.snapshot
+    assert seen is not None
+    quiet, *others = seen.supervisors
+    once = replace(
+        seen,
+        supervisor_cpu_millicores={},
+        completeness=replace(seen.completeness, silent_supervisors=(quiet.id,)),
+    )
+    lines = after(replace(REPORT, snapshot=once)).splitlines()
+    measured = [line for line in lines if line.startswith("storm_operator_supervisor_measured{")]
+    expected = {quiet.host: 0.0, **{one.host: 1.0 for one in others}}
+    assert sorted(measured) == sorted(
+        f'storm_operator_supervisor_measured{{nimbus="{NIMBUS}",supervisor="{host}"}} {value}'
+        for host, value in expected.items()
+    )
+
+
 def test_a_supervisor_beside_the_one_in_its_place_has_no_second_series() -> None:
     """Nimbus knows one that was lost, and what ran on it, until its session has ended."""
-    snapshot = REPORT.snapshot
-    assert snapshot is not None
-    residents = snapshot.assignment.residents()
-    old = next(one for one in snapshot.supervisors if one.id in residents)
-    twice = replace(snapshot, supervisors=(replace(old, id="again"), *snapshot.supervisors))
+    seen = REPORT.snapshot
+    assert seen is not None
+    residents = seen.assignment.residents()
+    old = next(one for one in seen.supervisors if one.id in residents)
+    twice = replace(seen, supervisors=(replace(old, id="again"), *seen.supervisors))
     text = after(replace(REPORT, snapshot=twice))
     names = Counter(line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#"))
     assert {name for name, times in names.items() if times > 1} == set()

@@ -240,13 +240,13 @@ def test_why_nothing_begins_is_told_at_each_try(fails: str, tmp_path: Path, monk
     def away() -> None:
         raise NimbusUnreachable("Nimbus does not answer")
 
-    def waits(error: Exception) -> None:
-        heard.append(str(error))
+    def unseen(why: str) -> None:
+        heard.append(why)
         if len(heard) == 2:
             stop.set()
 
     monkeypatch.setattr(ControlLoop, "recover", lambda _: away())
-    around = AroundPasses(begin=away if fails == "begin" else lambda: None, waits=waits)
+    around = AroundPasses(begin=away if fails == "begin" else lambda: None, unseen=unseen)
     lifecycle = LifecycleManager(NothingRuns(stop.set), None, heard.append)  # type: ignore[arg-type]
     run_forever(TopologyFolder(tmp_path, lambda _: None), lifecycle, played.loop, stop, lambda _: None, around)
     assert heard == ["Nimbus does not answer"] * 2
@@ -277,7 +277,7 @@ def test_a_nimbus_that_goes_away_later_is_the_decision_of_each_pass(tmp_path: Pa
 
 
 def test_a_pass_that_fails_unforeseen_is_told_once_and_the_next_is_tried(tmp_path: Path) -> None:
-    said, stop, passes = list[str](), threading.Event(), list[int]()
+    said, shown, stop, passes = list[str](), list[str](), threading.Event(), list[int]()
     loop = scene().loop
     loop.period_seconds = 0.01
 
@@ -289,8 +289,11 @@ def test_a_pass_that_fails_unforeseen_is_told_once_and_the_next_is_tried(tmp_pat
 
     lifecycle = LifecycleManager(NothingRuns(lambda: None), None, said.append)  # type: ignore[arg-type]
     folder = TopologyFolder(tmp_path, said.append)
-    assert run_forever(folder, lifecycle, loop, stop, said.append, AroundPasses(before=before))
+    around = AroundPasses(before=before, unseen=shown.append)
+    assert run_forever(folder, lifecycle, loop, stop, said.append, around)
     assert len(passes) == 3
+    words = "the operator failed (ValueError: population = 0); its terminal says where; please report it"
+    assert shown == [words] * 2, "the page would else show the last pass as if it were of now"
     (told,) = said
     assert told.startswith("this pass failed, the next one is tried: ValueError: population = 0\nTraceback")
 

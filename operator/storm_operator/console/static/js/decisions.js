@@ -7,10 +7,13 @@ import { changed, goTo, showTab, state, topologyNames } from "./state.js";
 
 const MOST_LINES = 200;
 
-/** Runs of passes in which the same was decided about the same topologies, newest first. */
+/** Runs of passes in which the same was decided about the same topologies, newest first. A pass without a decision about
+ * them ends their run. */
 export function runsOf(points) {
   const open = new Map(), runs = [];
   for (const point of points) {
+    const decided = new Set(point.decisions.map((decision) => decision.topologies.join()));
+    for (const who of open.keys()) if (!decided.has(who)) open.delete(who);
     for (const decision of point.decisions) {
       const who = decision.topologies.join();
       const what = decision.kind === "plan" ? decision.plan_id : decision.reason;

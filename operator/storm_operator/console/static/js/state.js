@@ -102,10 +102,11 @@ function hear(heldResizes) {
 
 let newsAt = Date.now(), newest = null;
 
-/** Passes come once a period. By this machine's clock, since that of a simulation is another. */
+/** Passes come once a period. By this machine's clock, since that of a simulation is another; what was there when the page
+ * was opened is as old as the operator says. */
 function listen(entry) {
   const news = `${state.instance} ${state.cluster} ${entry.passes}`;
-  if (news !== newest) [newest, newsAt] = [news, Date.now()];
+  if (news !== newest) [newest, newsAt] = [news, Date.now() - 1000 * (entry.pass_age_seconds ?? 0)];
   const quiet = Date.now() - newsAt > 1000 * Math.max(QUIET_SECONDS, QUIET_PERIODS * entry.period_seconds);
   const since = quiet ? newsAt : null;
   if (since !== state.quietSince) {

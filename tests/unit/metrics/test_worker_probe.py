@@ -92,6 +92,30 @@ storm_task_executed_tuples_total{{{task},source_component="__system",stream="__t
     assert seen == [(0.0, {way: 300.0}, 3.0), (0.0, {way: 300.0}, 3.0), (0.0, {way: 301.0}, 3.01)]
 
 
+@pytest.mark.parametrize(
+    ("spout", "split", "count", "waiting"),
+    [
+        (50, 0, 0, 0.0),
+        (50, 1, 1, 0.0),  # flush tuples, as the spout's are
+        (50, 3, 1, 2.0),
+        (0, 1, 0, 1.0),  # nothing is flushed here: a tuple that a bolt has not come to
+        (0, 2, 1, 3.0),
+    ],
+)
+def test_what_lies_in_queues_of_spouts_and_is_flushed_does_not_wait(
+    monkeypatch: pytest.MonkeyPatch, spout: int, split: int, count: int, waiting: float
+) -> None:
+    page = f"""
+storm_complete_latency_seconds_sum{{{OF_A},component="spout",executor="1-1"}} 0
+storm_executor_queue_length{{{OF_A},component="spout",executor="1-1"}} {spout}
+storm_executor_queue_length{{{OF_A},component="split",executor="2-2"}} {split}
+storm_executor_queue_length{{{OF_A},component="count",executor="3-3"}} {count}
+"""
+    in_flight = probe(monkeypatch, {"a": page}).tuples_in_flight(["words-1"], ["id-of-a"])
+    assert in_flight is not None
+    assert in_flight.waiting == waiting
+
+
 def test_who_has_executed_whose_tuples_is_added_up_over_tasks_and_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     def page(host: str, executor: str, component: str, *executed: str) -> str:
         there = f'supervisor="{host}",topology_id="words-1"'

@@ -90,18 +90,20 @@ class AgentProbe:
         )
 
     def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:
-        """Failed tuples so far, by counter: a spout that moved is counted by another counter from then on.
+        """Failed tuple trees so far, by counter: a spout that moved is counted by another counter from then on.
 
-        None when an agent of these supervisors does not answer.
+        What bolts fail is not added: that fails the tree, which its spout counts. None when an agent of these
+        supervisors does not answer, or none shows a spout of a topology that counts.
         """
         answers = self._answers_of(supervisor_ids)
         if None in answers:
             return None
-        return {
-            str(key): value
-            for key, value in _merged(answers)
-            if key.name == FAILED and key.label("topology_id") in topology_ids
-        }
+        own = [(key, value) for key, value in _merged(answers) if key.label("topology_id") in topology_ids]
+        spouts = _spouts(own)
+        counts = [(key, value) for key, value in own if key.name == FAILED]
+        if {key.label("topology_id") for key, _ in counts} - {topology_id for topology_id, _ in spouts}:
+            return None
+        return {str(key): value for key, value in counts if _component(key) in spouts}
 
     def _answers_of(self, supervisor_ids: Collection[str]) -> Sequence[Readings | None]:
         """A supervisor that is gone has no agent to be asked."""

@@ -16,9 +16,11 @@ from storm_operator.core.model import WorkerSlot
 from storm_operator.core.plan_record import WorkerSeen
 
 PAGE = """
-storm_executor_failed_tuples_total{supervisor="a",topology_id="words-1",executor="1-1"} 5
-storm_executor_failed_tuples_total{supervisor="a",topology_id="other-1",executor="1-1"} 7
-storm_executor_acked_tuples_total{supervisor="a",topology_id="words-1",executor="1-1"} 9
+storm_complete_latency_seconds_sum{supervisor="a",topology_id="words-1",component="lines",executor="1-1"} 0.3
+storm_executor_failed_tuples_total{supervisor="a",topology_id="words-1",component="lines",executor="1-1"} 5
+storm_executor_failed_tuples_total{supervisor="a",topology_id="words-1",component="split",executor="2-2"} 4
+storm_executor_failed_tuples_total{supervisor="a",topology_id="other-1",component="lines",executor="1-1"} 7
+storm_executor_acked_tuples_total{supervisor="a",topology_id="words-1",component="lines",executor="1-1"} 9
 """
 
 
@@ -44,8 +46,14 @@ def failures(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -
     return None if found is None else list(found.values())
 
 
-def test_failures_are_those_of_the_topology(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_are_those_of_the_spouts_of_the_topology(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tuple that a bolt fails is of a tree that its spout counts as failed, too."""
     assert failures(monkeypatch, {"a": PAGE, "b": ""}) == [5.0]
+
+
+def test_failures_are_unknown_while_no_spout_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_bolts_alone = "\n".join(line for line in PAGE.splitlines() if "lines" not in line)
+    assert failures(monkeypatch, {"a": of_bolts_alone, "b": ""}) is None
 
 
 def test_failures_are_unknown_while_an_agent_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from storm_operator.adapters.metrics.scrape import Targets, check_supervisor, pa
 from storm_operator.core.finite import is_measure
 from storm_operator.core.metrics_window import SeriesKey
 from storm_operator.core.model import WorkerSlot
-from storm_operator.core.plan_progress import InFlight, Way
+from storm_operator.core.plan_progress import Component, InFlight, Way
 from storm_operator.core.plan_record import ExecutorKey, WorkerSeen
 
 HOSTED = "storm_executor_queue_length"
@@ -21,6 +21,7 @@ WORKER = "storm_worker_info"
 EXECUTED = "storm_task_executed_tuples_total"
 AGE = "storm_worker_snapshot_age_seconds"
 FAILED = "storm_executor_failed_tuples_total"
+LATENCY = "storm_complete_latency_seconds_sum"  # of every spout, whether its trees are acked or not, and of nobody else
 COUNTS = frozenset({HOSTED, AT_WORK, EXECUTED, FAILED})
 STORM_ITSELF = "__system"
 TIMEOUT_SECONDS = 3.0
@@ -68,7 +69,8 @@ class AgentProbe:
 
         None when one of their agents does not answer.
 
-        Storm's own tick tuples are no part of those executed: they go on while the spouts are paused.
+        Storm's own tick tuples are no part of those executed: they go on while the spouts are paused. What lies in
+        spouts' queues does not wait: acks, ticks and flush tuples are no data.
         """
         answers = self._answers_of(supervisor_ids)
         if None in answers:
@@ -81,30 +83,53 @@ class AgentProbe:
                 way = key.label("topology_id"), key.label("source_component"), component_of.task(key)
                 executed[way] = executed.get(way, 0.0) + value
         return InFlight(
-            waiting=sum(value for key, value in own if key.name == HOSTED),
+            waiting=_waiting(own),
             executed=executed,
             cpu_seconds={str(key): value for key, value in own if key.name == AT_WORK},
             age_seconds=max((value for key, value in own if key.name == AGE), default=0.0),
         )
 
     def failures(self, topology_ids: Collection[str], supervisor_ids: Collection[str]) -> Mapping[str, float] | None:
-        """Failed tuples so far, by counter: a spout that moved is counted by another counter from then on.
+        """Failed tuple trees so far, by counter: a spout that moved is counted by another counter from then on.
 
-        None when an agent of these supervisors does not answer.
+        What bolts fail is not added: that fails the tree, which its spout counts. None when an agent of these
+        supervisors does not answer, or none shows a spout of a topology that counts.
         """
         answers = self._answers_of(supervisor_ids)
         if None in answers:
             return None
-        return {
-            str(key): value
-            for key, value in _merged(answers)
-            if key.name == FAILED and key.label("topology_id") in topology_ids
-        }
+        own = [(key, value) for key, value in _merged(answers) if key.label("topology_id") in topology_ids]
+        spouts = _spouts(own)
+        counts = [(key, value) for key, value in own if key.name == FAILED]
+        if {key.label("topology_id") for key, _ in counts} - {topology_id for topology_id, _ in spouts}:
+            return None
+        return {str(key): value for key, value in counts if _component(key) in spouts}
 
     def _answers_of(self, supervisor_ids: Collection[str]) -> Sequence[Readings | None]:
         """A supervisor that is gone has no agent to be asked."""
         ids = self._supervisor_ids()
         return _answers((host, url) for host, url in self._targets().items() if ids.get(host) in supervisor_ids)
+
+
+def _waiting(readings: Sequence[tuple[SeriesKey, float]]) -> float:
+    """Tuples in the queues of bolts and ackers.
+
+    Where a topology batches, a flush tuple comes to each executor every millisecond, so that a bolt that does nothing
+    else often has one: the first one of each is none of those that wait. That it batches is told by what lies in
+    spouts' queues, where paused ones look a few times a second; a bolt that does not get on has two and more.
+    """
+    spouts = _spouts(readings)
+    queues = [(_component(key), length) for key, length in readings if key.name == HOSTED]
+    batching = {topology_id for (topology_id, name), length in queues if length and (topology_id, name) in spouts}
+    return sum(max(0.0, length - (at[0] in batching)) for at, length in queues if at not in spouts)
+
+
+def _spouts(readings: Iterable[tuple[SeriesKey, float]]) -> frozenset[Component]:
+    return frozenset(_component(key) for key, _ in readings if key.name == LATENCY)
+
+
+def _component(key: SeriesKey) -> Component:
+    return key.label("topology_id"), key.label("component")
 
 
 class _Components:

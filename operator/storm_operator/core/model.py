@@ -240,6 +240,8 @@ class Demand:
     most, also of those whose need is not known now, and `room_peak_millicores` the same of a longer past;
     `limit_peak_millicores` is the most that it needed, or had to be given lest its limit keep it waiting
     (`lasting_demand`). `coming_millicores` is what executors will soon need whose load has long risen, of those alone.
+    `beyond_thread_millicores` is what executors would need beyond their one thread, where an assignment brings them so
+    many tuples that nobody else may take (`shuffle_shares`): no supervisor has room for that.
     `assumed` are those whose figures nobody knows, and that placement takes to need this (`assumed_needs`).
     """
 
@@ -250,6 +252,7 @@ class Demand:
     room_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
     limit_peak_millicores: Mapping[Executor, float] = field(default_factory=dict)
     coming_millicores: Mapping[Executor, float] = field(default_factory=dict)
+    beyond_thread_millicores: Mapping[Executor, float] = field(default_factory=dict)
     assumed: frozenset[Executor] = field(default=frozenset(), kw_only=True)
 
     def __post_init__(self) -> None:
@@ -260,6 +263,7 @@ class Demand:
         object.__setattr__(self, "room_peak_millicores", read_only(self.room_peak_millicores))
         object.__setattr__(self, "limit_peak_millicores", read_only(self.limit_peak_millicores))
         object.__setattr__(self, "coming_millicores", read_only(self.coming_millicores))
+        object.__setattr__(self, "beyond_thread_millicores", read_only(self.beyond_thread_millicores))
 
     def is_known(self, executor: Executor) -> bool:
         """Whether anybody can tell what `executor` needs."""

@@ -10,9 +10,13 @@ and a component that was seen to send far off although receivers are in reach (l
 queues are full) is taken to go on so. Fields, all, direct, ... go by keys: what a receiver gets is in proportion to
 what the sender has to send.
 
-Limits: where a receiver in reach would need more than a thread has, its queue fills, upon which Storm shares among
-all; that is taken to be alike. CPU goes with all tuples that a component receives, whatever those of each input cost.
-Topologies with cycles, and those too large for it, keep the rates in force.
+Local-or-shuffle knows those of its own worker alone where there are any, however full they are and whatever
+load-aware messaging does (`GrouperFactory`): what they would need beyond a thread, nobody else takes off them
+(`Demand.beyond_thread_millicores`).
+
+Limits: where a receiver in reach of shuffle would need more than a thread has, its queue fills, upon which Storm shares
+among all; that is taken to be alike. CPU goes with all tuples that a component receives, whatever those of each input
+cost. Topologies with cycles, and those too large for it, keep the rates in force.
 """
 
 from __future__ import annotations
@@ -23,11 +27,14 @@ from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
-from storm_operator.core.arrays import NOWHERE, Flags, Floats, Ints
+from storm_operator.core.arrays import Flags, Floats
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, Demand, Executor, Topology, WorkerSlot
+from storm_operator.core.shuffle_reach import NearFirst, Seats, in_reach, near_first, seats_of, spread, with_own_worker
 from storm_operator.core.snapshot import ClusterSnapshot
 
-LOCAL_FIRST = frozenset({"shuffle", "local_or_shuffle", "localOrShuffle"})
+OWN_WORKER_ONLY = frozenset({"local_or_shuffle", "localOrShuffle"})
+"""Where a receiver is in the sender's worker."""
+LOCAL_FIRST = OWN_WORKER_ONLY | {"shuffle"}
 
 MOST_EXECUTORS, MOST_PAIRS = 1_000, 40_000
 """Of a topology, and of its neighbouring components: above, to share anew would take longer than to plan."""
@@ -68,7 +75,8 @@ class ShuffleShares:
         """The snapshot with the traffic that `assignment` brings, and the demand; the very same where it changes none.
 
         `assignment` covers all executors that run; the snapshot's own stays the one in force. In the demand, needs
-        and room go with the tuples, to what a thread has at most; what is given (`Demand.millicores`) is never less.
+        and room go with the tuples, to what a thread has at most; what confined tuples need beyond that is told apart.
+        What is given (`Demand.millicores`) is never less.
         """
         shared = [(flows, _shared_anew(flows, assignment)) for flows in self._flows]
         changed = [(flows, blocks) for flows, blocks in shared if blocks is not flows.blocks]
@@ -97,31 +105,6 @@ class ShuffleShares:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seats:
-    """Where the executors of a component live: numbers that are alike in the same worker, and on the same supervisor.
-
-    NOWHERE where one has no place.
-    """
-
-    workers: Ints
-    supervisors: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class _NearFirst:
-    """Two components of which the one sends to the nearest of the other, as it is under the assignment in force."""
-
-    reach: Flags
-    """Whom each sender (row) sends to."""
-    is_new: Flags
-    """Who was not seen to send: nobody knows to whom, but by its reach."""
-    keeps_to_reach: bool
-    """Whether they were seen to send as they should."""
-    tasks: Floats
-    """Of each receiver."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Flows:
     """What a topology's components send each other under the assignment in force."""
 
@@ -131,7 +114,7 @@ class _Flows:
     slot_of: Mapping[Executor, WorkerSlot]
     """Where they live."""
     blocks: Blocks
-    near_first: Mapping[Pair, _NearFirst]
+    near_first: Mapping[Pair, NearFirst]
     received: Mapping[str, Floats]
     """Tuples per second that each executor of the component receives."""
     needs: Mapping[str, Floats]
@@ -139,6 +122,10 @@ class _Flows:
 
     def inputs(self, name: str) -> list[Pair]:
         return [pair for pair in self.blocks if pair[1] == name]
+
+    def may_be_confined_to(self, name: str) -> bool:
+        """Whether there are senders that know only those executors of the component that are in their own worker."""
+        return any(pair in self.near_first and self.near_first[pair].is_own_worker_only for pair in self.inputs(name))
 
     def received_under(self, blocks: Blocks, name: str) -> Floats:
         """As `received`, with other `blocks`."""
@@ -175,15 +162,19 @@ def _flows_of(topology: Topology, snapshot: ClusterSnapshot, needs: Mapping[Exec
     rows_of = {name: [row_of[executor] for executor in own] for name, own in executors.items()}
     blocks = {(source, target): whole[np.ix_(rows_of[source], rows_of[target])] for source, target in groupings}
     in_force = snapshot.assignment.slot_of
-    seats = _seats(executors, in_force)
+    seats = seats_of(executors, in_force)
     return _Flows(
         topology_id=topology.id,
         executors=executors,
         slot_of={e: in_force[e] for own in executors.values() for e in own if e in in_force},
         blocks=blocks,
         near_first={
-            (source, target): _near_first(
-                blocks[source, target], _in_reach(seats[source], seats[target]), _tasks(executors[target])
+            (source, target): near_first(
+                blocks[source, target],
+                seats[source],
+                seats[target],
+                tasks=_tasks(executors[target]),
+                is_own_worker_only=groupings[source, target] <= OWN_WORKER_ONLY,
             )
             for source, target in local_first
         },
@@ -193,10 +184,6 @@ def _flows_of(topology: Topology, snapshot: ClusterSnapshot, needs: Mapping[Exec
             for name, own in executors.items()
         },
     )
-
-
-def _near_first(block: Floats, reach: Flags, tasks: Floats) -> _NearFirst:
-    return _NearFirst(reach, block.sum(axis=1) == 0.0, _keeps_to_reach(block, reach, tasks), tasks)
 
 
 def _in_order_of_flow(pairs: Mapping[Pair, object]) -> tuple[str, ...]:
@@ -215,12 +202,12 @@ def _shared_anew(flows: _Flows, then: Assignment) -> Blocks:
     slot_of = then.slot_of
     if all(flows.slot_of.get(e) == slot_of.get(e) for own in flows.executors.values() for e in own):
         return flows.blocks
-    seats = _seats(flows.executors, slot_of)
+    seats = seats_of(flows.executors, slot_of)
     blocks = dict(flows.blocks)
     changed = False
     for name in flows.executors:
         for pair in [pair for pair in flows.inputs(name) if pair in flows.near_first]:
-            shared = _share(flows, blocks, pair, _in_reach(seats[pair[0]], seats[pair[1]]))
+            shared = _share(flows, blocks, pair, seats)
             changed |= shared is not blocks[pair]
             blocks[pair] = shared
         before, after = flows.received[name], flows.received_under(blocks, name)
@@ -231,64 +218,23 @@ def _shared_anew(flows: _Flows, then: Assignment) -> Blocks:
     return blocks if changed else flows.blocks
 
 
-def _share(flows: _Flows, blocks: Blocks, pair: Pair, reach: Flags) -> Floats:
-    """What `pair` exchanges with those in `reach`; the block itself where each sender has them in reach already."""
+def _share(flows: _Flows, blocks: Blocks, pair: Pair, seats: Mapping[str, Seats]) -> Floats:
+    """What `pair` exchanges with those in reach; the block itself where each sender has them in reach already."""
     block, known = blocks[pair], flows.near_first[pair]
+    senders, receivers = seats[pair[0]], seats[pair[1]]
+    reach = in_reach(senders, receivers, of_host=known.keeps_to_reach)
     sent = block.sum(axis=1)
     other = ((reach != known.reach).any(axis=1) | known.is_new) & (sent > 0.0)
-    if not other.any() or not known.keeps_to_reach:
+    if not other.any() or not (known.keeps_to_reach or known.is_own_worker_only):
         return block
-    near = np.where(other[:, None], _spread(sent, reach, known.tasks), block)
+    near = np.where(other[:, None], spread(sent, reach, known.tasks), block)
     needs, before = flows.needs[pair[1]], flows.received[pair[1]]
     needed = _gone_with_tuples(needs, before, flows.received_under({**blocks, pair: near}, pair[1]))
     if needed.max() <= max(FULL_MILLICORES, needs.max()):
         return near
-    return np.where(other[:, None], _spread(sent, np.ones_like(reach), known.tasks), block)
-
-
-def _seats(executors: Mapping[str, Sequence[Executor]], slot_of: Mapping[Executor, WorkerSlot]) -> Mapping[str, _Seats]:
-    """By component."""
-    workers: dict[WorkerSlot | None, int] = {None: NOWHERE}
-    supervisors: dict[str | None, int] = {None: NOWHERE}
-    found: dict[str, _Seats] = {}
-    for name, own in executors.items():
-        slots = [slot_of.get(executor) for executor in own]
-        at_worker = [workers.setdefault(slot, len(workers)) for slot in slots]
-        hosts = [None if slot is None else slot.supervisor_id for slot in slots]
-        at_supervisor = [supervisors.setdefault(host, len(supervisors)) for host in hosts]
-        found[name] = _Seats(np.array(at_worker, dtype=np.int64), np.array(at_supervisor, dtype=np.int64))
-    return found
-
-
-def _in_reach(senders: _Seats, receivers: _Seats) -> Flags:
-    """Whom each sender sends to: those of its worker, or else of its supervisor, or else all."""
-    same_worker = _same(senders.workers, receivers.workers)
-    same_host = _same(senders.supervisors, receivers.supervisors)
-    reach: Flags = np.where(np.any(same_host, axis=1, keepdims=True), same_host, True)
-    return np.where(np.any(same_worker, axis=1, keepdims=True), same_worker, reach)
-
-
-def _same(ours: Ints, theirs: Ints) -> Flags:
-    """Which of `theirs` (columns) are at the place of each of `ours` (rows); NOWHERE is no place."""
-    same: Flags = (ours[:, None] == theirs) & (ours != NOWHERE)[:, None]
-    return same
-
-
-def _keeps_to_reach(block: Floats, reach: Flags, tasks: Floats) -> bool:
-    """Whether senders with some receivers in reach, and others not, were seen to prefer those; true where none has."""
-    told = ~reach.all(axis=1) & (block.sum(axis=1) > 0.0)
-    if not told.any():
-        return True
-    rows, inside = block[told], reach[told]
-    within = float(rows[inside].sum()) / float(rows.sum())
-    if_even = float((rows.sum(axis=1) * (inside @ tasks)).sum()) / float(rows.sum() * tasks.sum())
-    return within > (1.0 + if_even) / 2.0
-
-
-def _spread(sent: Floats, reach: Flags, tasks: Floats) -> Floats:
-    weights: Floats = reach * tasks
-    shares: Floats = weights / weights.sum(axis=1)[:, None]
-    return shares * sent[:, None]
+    confined = with_own_worker(senders, receivers) & known.is_own_worker_only
+    widened: Flags = reach | ~confined[:, None]
+    return np.where(other[:, None], spread(sent, widened, known.tasks), block)
 
 
 def _sent_on(block: Floats, before: Floats, after: Floats) -> Floats:
@@ -310,6 +256,7 @@ def _demand_anew(demand: Demand, changed: Sequence[tuple[_Flows, Blocks]]) -> De
     given, needs, room = (dict(part) for part in (demand.millicores, demand.raw_millicores, demand.room_millicores))
     bare, coming = demand.of_now().room_millicores, demand.of_coming().room_millicores
     expected = dict(demand.coming_millicores)
+    beyond: dict[Executor, float] = {}
     for flows, blocks in changed:
         for name, executors in flows.executors.items():
             before, after = flows.received[name], flows.received_under(blocks, name)
@@ -319,13 +266,25 @@ def _demand_anew(demand: Demand, changed: Sequence[tuple[_Flows, Blocks]]) -> De
                 values = _gone_with_tuples(np.array([old[executor] for executor in executors]), before, after)
                 new.update(zip(executors, np.minimum(values, THREAD_MILLICORES).tolist(), strict=True))
             given.update((executor, max(given[executor], needs[executor])) for executor in executors)
+            if flows.may_be_confined_to(name):
+                beyond |= _beyond_thread([bare[executor] for executor in executors], executors, before, after)
     return replace(
         demand,
         millicores=given,
         raw_millicores=needs,
         room_millicores=room,
         coming_millicores=expected if demand.coming_millicores else {},
+        beyond_thread_millicores=beyond,
     )
+
+
+def _beyond_thread(
+    needs: Sequence[float], executors: Sequence[Executor], before: Floats, after: Floats
+) -> Mapping[Executor, float]:
+    """What each would need beyond nearly all of a core; of who needs more already, beyond that."""
+    own = np.array(needs)
+    lacking = _gone_with_tuples(own, before, after) - np.maximum(own, FULL_MILLICORES)
+    return {executor: lack for executor, lack in zip(executors, lacking.tolist(), strict=True) if lack > 0.0}
 
 
 def _differ(before: Floats, after: Floats) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from storm_operator.core.latency_histogram import summarize_latency
 from storm_operator.core.metrics_window import MetricsWindow
+from storm_operator.core.model import ComponentKind
 from storm_operator.core.plan_record import PlanRecord, PlanState
 from storm_operator.core.snapshot import ClusterSnapshot, LatencySummary
 from storm_operator.demo.recorder import Recorder
@@ -42,10 +43,21 @@ def phase_figures(snapshot: ClusterSnapshot, window: MetricsWindow) -> PhaseFigu
             None if snapshot.completeness.missing_executors else snapshot.traffic.inter_supervisor(snapshot.assignment)
         ),
         throughput_tuples_per_second=sum(known) if known and len(known) == len(acked) else None,
-        failed_tuples=sum(increases(window, FAILED)) if failed_is_known else None,
+        failed_tuples=_failed_trees(snapshot, window) if failed_is_known else None,
         supervisors_used=len(snapshot.assignment.used_supervisors()),
         cpu_millicores=sum(snapshot.supervisor_cpu_millicores.values()) if cpu_is_known else None,
     )
+
+
+def _failed_trees(snapshot: ClusterSnapshot, window: MetricsWindow) -> float:
+    """Spouts count them; what bolts fail is of the same trees."""
+    spouts = {(t.id, c.name) for t in snapshot.topologies for c in t.components if c.kind is ComponentKind.SPOUT}
+    counts = [
+        series.increase
+        for key, series in window.named(FAILED)
+        if (key.label("topology_id"), key.label("component")) in spouts
+    ]
+    return sum(count for count in counts if not math.isnan(count))
 
 
 def mixed_latency(window: MetricsWindow) -> LatencySummary | None:

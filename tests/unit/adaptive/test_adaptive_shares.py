@@ -77,6 +77,22 @@ def test_the_assignment_in_force_stays_where_all_that_is_found_is_worse() -> Non
     assert place_adaptive_as_shared(seen, Demand(needs, needs), settings) == seen.assignment
 
 
+@pytest.mark.parametrize("capacity", [2000.0, 4000.0])
+@pytest.mark.parametrize("grouping", ["shuffle", "local_or_shuffle"])
+def test_no_bolt_comes_to_need_more_than_its_thread(grouping: str, capacity: float) -> None:
+    """Two of four bolts beside the spout would have to take all that local-or-shuffle sends: 1,200 millicores each."""
+    work = graph_topology("work", {"spout": 1, "bolt": 4}, [Edge("spout", "default", "bolt", grouping)])
+    spout, *bolts = work.executors
+    here = placed(work, {"spout": "s1", "bolt": ["s2", "s2", "s3", "s3"]})
+    rates = {(spout, bolt): 500.0 for bolt in bolts}
+    seen = snapshot([work], supervisors(3, capacity=capacity), here, rates=rates)
+    needs = {spout: 100.0} | dict.fromkeys(bolts, 600.0)
+    found = place_adaptive_as_shared(seen, Demand(needs, needs), placement_settings([work]))
+    assert isinstance(found, Assignment)
+    beside = sum(found.slot_of[bolt] == found.slot_of[spout] for bolt in bolts)
+    assert beside == 2 if grouping == "shuffle" and capacity == 2000.0 else beside in (0, 3, 4)
+
+
 def test_nobody_is_left_on_a_supervisor_that_is_gone() -> None:
     """Where nothing runs, nothing costs: what is in force would look cheap."""
     seen = picture()

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from placement_cases import Case, burdened, random_case
-from storm_operator.core.model import Assignment
+from storm_operator.core.model import Assignment, Demand
 from storm_operator.core.placement.objective import cost_seen, prices_of, see
 from storm_operator.core.placement.shared_costs import SharedCosts
 from storm_operator.core.settings import Enforcement, ResourceSettings
@@ -55,6 +55,25 @@ def test_the_total_is_that_of_the_objective(seed: int) -> None:
         mixed = {topology.id: rng.choice((one, other)) for topology in case.snapshot.topologies}
         assignment = Assignment({e: s for id_, of in mixed.items() for e, s in of.restricted_to([id_]).slot_of.items()})
         assert costs.total(assignment) == pytest.approx(plainly(case, shares, assignment), rel=1e-9)
+
+
+def test_what_threads_have_no_room_for_counts_as_the_objective_has_it() -> None:
+    """Local-or-shuffle, by executors that need nearly a core each already."""
+    beyond = 0
+    for seed in range(24):
+        case = shared_case(seed)
+        topologies = tuple(
+            replace(topology, edges=tuple(replace(edge, grouping="local_or_shuffle") for edge in topology.edges))
+            for topology in case.snapshot.topologies
+        )
+        needs = dict.fromkeys(case.demand.millicores, 800.0)
+        case = replace(case, demand=Demand(needs, needs), snapshot=replace(case.snapshot, topologies=topologies))
+        shares = ShuffleShares.of(case.snapshot, case.demand, case.settings.movable)
+        assignment = some_assignment(case, random.Random(seed))
+        beyond += bool(shares.under(assignment)[1].beyond_thread_millicores)
+        total = SharedCosts(shares, case.settings).total(assignment)
+        assert total == pytest.approx(plainly(case, shares, assignment), rel=1e-9)
+    assert beyond > 10
 
 
 def test_whom_no_topology_lists_counts_where_he_lives() -> None:

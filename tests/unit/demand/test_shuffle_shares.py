@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from builders import graph_topology, placed, slot, snapshot, supervisors
-from storm_operator.core.model import ACKER_COMPONENT, Assignment, Demand, Edge, Executor
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, Demand, Edge, Executor, Topology
 from storm_operator.core.shuffle_shares import MOST_PAIRS, ShuffleShares
 from storm_operator.core.snapshot import ClusterSnapshot
 
@@ -48,9 +48,12 @@ def shared(
 
 
 def shares_of(
-    now: Places, rates: Mapping[tuple[Executor, Executor], float], needs: Mapping[Executor, float]
+    now: Places,
+    rates: Mapping[tuple[Executor, Executor], float],
+    needs: Mapping[Executor, float],
+    words: Topology = WORDS,
 ) -> ShuffleShares:
-    seen = snapshot([WORDS], supervisors(3), placed(WORDS, now), rates=dict(rates))
+    seen = snapshot([words], supervisors(3), placed(words, now), rates=dict(rates))
     limits = {executor: need + 50.0 for executor, need in needs.items()}
     return ShuffleShares.of(seen, Demand(limits, needs, {e: 1.2 * need for e, need in needs.items()}), {"words"})
 
@@ -144,6 +147,47 @@ def test_more_than_a_thread_has_goes_to_all() -> None:
     needs = {**NEEDS, SPLIT_A: 600.0, SPLIT_B: 600.0}
     traffic = shared(APART, BESIDE_A, needs=needs)[0].traffic
     assert (traffic.rate(SPOUT, SPLIT_A), traffic.rate(SPOUT, SPLIT_B)) == (100.0, 100.0)
+
+
+HEAVY = {**NEEDS, SPLIT_A: 600.0, SPLIT_B: 600.0}
+
+
+def local_or_shuffle(
+    now: Places, rates: Mapping[tuple[Executor, Executor], float] = EVEN, name: str = "local_or_shuffle"
+) -> ShuffleShares:
+    local = replace(WORDS, edges=(Edge("spout", "default", "split", name), *EDGES[1:]))
+    return shares_of(now, rates, HEAVY, local)
+
+
+@pytest.mark.parametrize("name", ["local_or_shuffle", "localOrShuffle"])
+def test_local_or_shuffle_stays_in_its_worker_however_full_it_is(name: str) -> None:
+    seen, demand = local_or_shuffle(APART, name=name).under(Assignment(placed(WORDS, BESIDE_A)))
+    assert (seen.traffic.rate(SPOUT, SPLIT_A), seen.traffic.rate(SPOUT, SPLIT_B)) == pytest.approx((200.0, 0.0))
+    assert (demand.raw_millicores[SPLIT_A], demand.raw_millicores[SPLIT_B]) == (1000.0, 0.0)
+    assert demand.beyond_thread_millicores == pytest.approx({SPLIT_A: 300.0}), "1,200, of which 900 fill a thread"
+
+
+def test_without_a_receiver_in_its_worker_local_or_shuffle_goes_to_all_when_the_near_are_full() -> None:
+    beside = Assignment(placed(WORDS, {**APART, "split": ["s1:6701", "s3"]}))
+    seen, demand = local_or_shuffle(APART).under(beside)
+    assert (seen.traffic.rate(SPOUT, SPLIT_A), seen.traffic.rate(SPOUT, SPLIT_B)) == (100.0, 100.0)
+    assert not demand.beyond_thread_millicores
+
+
+def test_without_load_aware_messaging_local_or_shuffle_still_keeps_to_its_worker() -> None:
+    """A spout sends to all although one receiver is on its supervisor: supervisors do not count, workers do."""
+    pair = graph_topology("pair", {"spout": 2, "bolt": 2}, [Edge("spout", "default", "bolt", "local_or_shuffle")])
+    beside, other, near, far = pair.executors
+    here = placed(pair, {"spout": ["s1", "s1:6701"], "bolt": ["s1", "s2"]})
+    rates = {(beside, near): 200.0, (other, near): 100.0, (other, far): 100.0}
+    shares = ShuffleShares.of(snapshot([pair], supervisors(2), here, rates=rates), Demand({}, {}), {"pair"})
+
+    def sent_by(spout: Executor, at: str) -> list[float]:
+        traffic = shares.under(Assignment({**here, spout: slot(at)}))[0].traffic
+        return [traffic.rate(spout, near), traffic.rate(spout, far)]
+
+    assert sent_by(other, "s1") == pytest.approx([200.0, 0.0])
+    assert sent_by(beside, "s1:6702") == pytest.approx([100.0, 100.0])
 
 
 def test_tasks_count_and_not_executors() -> None:

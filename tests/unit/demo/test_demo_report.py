@@ -81,8 +81,12 @@ def test_what_was_not_all_measured_is_unknown_and_not_0() -> None:
     """The spout could not be read, nor what one of the two supervisors used."""
     words = chain_topology("words", ("spout", 1), ("count", 1))
     slots = placed(words, {"spout": "s1", "count": "s2"})
-    failed = SeriesKey.of("storm_executor_failed_tuples_total", {"component": "spout"})
-    window = MetricsWindow(10.0, 10.0, {failed: SeriesWindow(Sample(0.0, 0.0), Sample(3.0, 10.0), 3.0)})
+    of_spout, of_bolt = (
+        SeriesKey.of("storm_executor_failed_tuples_total", {"topology_id": words.id, "component": component})
+        for component in ("spout", "count")
+    )
+    three = SeriesWindow(Sample(0.0, 0.0), Sample(3.0, 10.0), 3.0)
+    window = MetricsWindow(10.0, 10.0, {of_spout: three, of_bolt: three})
     measured = snapshot((words,), supervisors(2), slots, supervisor_cpu={"s1": 10.0, "s2": 20.0})
     known = phase_figures(replace(measured, rates={"words": TopologyRates(5.0, 0.3)}), window)
     assert (known.failed_tuples, known.cpu_millicores) == (3.0, 30.0)

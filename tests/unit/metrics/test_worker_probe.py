@@ -16,9 +16,11 @@ from storm_operator.core.model import WorkerSlot
 from storm_operator.core.plan_record import WorkerSeen
 
 PAGE = """
-storm_executor_failed_tuples_total{supervisor="a",topology_id="words-1",executor="1-1"} 5
-storm_executor_failed_tuples_total{supervisor="a",topology_id="other-1",executor="1-1"} 7
-storm_executor_acked_tuples_total{supervisor="a",topology_id="words-1",executor="1-1"} 9
+storm_complete_latency_seconds_sum{supervisor="a",topology_id="words-1",component="lines",executor="1-1"} 0.3
+storm_executor_failed_tuples_total{supervisor="a",topology_id="words-1",component="lines",executor="1-1"} 5
+storm_executor_failed_tuples_total{supervisor="a",topology_id="words-1",component="split",executor="2-2"} 4
+storm_executor_failed_tuples_total{supervisor="a",topology_id="other-1",component="lines",executor="1-1"} 7
+storm_executor_acked_tuples_total{supervisor="a",topology_id="words-1",component="lines",executor="1-1"} 9
 """
 
 
@@ -44,8 +46,14 @@ def failures(monkeypatch: pytest.MonkeyPatch, pages: Mapping[str, str | None]) -
     return None if found is None else list(found.values())
 
 
-def test_failures_are_those_of_the_topology(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_are_those_of_the_spouts_of_the_topology(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tuple that a bolt fails is of a tree that its spout counts as failed, too."""
     assert failures(monkeypatch, {"a": PAGE, "b": ""}) == [5.0]
+
+
+def test_failures_are_unknown_while_no_spout_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_bolts_alone = "\n".join(line for line in PAGE.splitlines() if "lines" not in line)
+    assert failures(monkeypatch, {"a": of_bolts_alone, "b": ""}) is None
 
 
 def test_failures_are_unknown_while_an_agent_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +98,30 @@ storm_task_executed_tuples_total{{{task},source_component="__system",stream="__t
     seen = [(one.waiting, dict(one.executed), *one.cpu_seconds.values()) for one in counts if one is not None]
     way = ("words-1", "spout", "count")
     assert seen == [(0.0, {way: 300.0}, 3.0), (0.0, {way: 300.0}, 3.0), (0.0, {way: 301.0}, 3.01)]
+
+
+@pytest.mark.parametrize(
+    ("spout", "split", "count", "waiting"),
+    [
+        (50, 0, 0, 0.0),
+        (50, 1, 1, 0.0),  # flush tuples, as the spout's are
+        (50, 3, 1, 2.0),
+        (0, 1, 0, 1.0),  # nothing is flushed here: a tuple that a bolt has not come to
+        (0, 2, 1, 3.0),
+    ],
+)
+def test_what_lies_in_queues_of_spouts_and_is_flushed_does_not_wait(
+    monkeypatch: pytest.MonkeyPatch, spout: int, split: int, count: int, waiting: float
+) -> None:
+    page = f"""
+storm_complete_latency_seconds_sum{{{OF_A},component="spout",executor="1-1"}} 0
+storm_executor_queue_length{{{OF_A},component="spout",executor="1-1"}} {spout}
+storm_executor_queue_length{{{OF_A},component="split",executor="2-2"}} {split}
+storm_executor_queue_length{{{OF_A},component="count",executor="3-3"}} {count}
+"""
+    in_flight = probe(monkeypatch, {"a": page}).tuples_in_flight(["words-1"], ["id-of-a"])
+    assert in_flight is not None
+    assert in_flight.waiting == waiting
 
 
 def test_who_has_executed_whose_tuples_is_added_up_over_tasks_and_streams(monkeypatch: pytest.MonkeyPatch) -> None:

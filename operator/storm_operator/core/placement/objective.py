@@ -8,6 +8,7 @@ docs/explanation/objective.md has the formula and what each weight means.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -143,6 +144,7 @@ class SeenAssignment:
     wanted_millicores: Mapping[str, float]
     """Demand by supervisor; those without any are absent."""
     overloaded_millicores: float
+    """Beyond what may be filled of supervisors, and beyond the threads of executors."""
     outranking_millicores: float
     """What overload counts on top for the priority of those that share in it; 0 where all have the same."""
     overfull_megabytes: float
@@ -172,7 +174,7 @@ def _cpu_seen(
 ) -> tuple[Mapping[str, float], float, float]:
     """What is wanted of each supervisor, the overload, and what that counts on top for priority; in millicores."""
     wanted, room = wanted_millicores(assignment, demand), room_for_executors(snapshot, settings, overhead)
-    overload = excess(wanted, room)
+    overload = excess(wanted, room) + beyond_threads(assignment, demand)
     if not overload or not are_ranked(settings.priority):
         return wanted, overload, 0.0
     by_topology = _wanted_by_topology(assignment, demand)
@@ -221,8 +223,14 @@ def network_usage(snapshot: ClusterSnapshot, assignment: Assignment) -> float:
 def overloaded_millicores(
     snapshot: ClusterSnapshot, assignment: Assignment, demand: Demand, settings: PlacementSettings
 ) -> float:
-    """Demand beyond what placement may fill, summed over the supervisors of the snapshot."""
-    return excess(wanted_millicores(assignment, demand), room_for_executors(snapshot, settings))
+    """Demand beyond what placement may fill, summed over the supervisors of the snapshot and the threads there."""
+    filled = excess(wanted_millicores(assignment, demand), room_for_executors(snapshot, settings))
+    return filled + beyond_threads(assignment, demand)
+
+
+def beyond_threads(assignment: Assignment, demand: Demand) -> float:
+    """What those that have a place would need beyond their threads, in millicores."""
+    return math.fsum(need for e, need in demand.beyond_thread_millicores.items() if e in assignment.slot_of)
 
 
 def wanted_millicores(assignment: Assignment, demand: Demand) -> Mapping[str, float]:

@@ -18,6 +18,7 @@ from storm_operator.core.placed_traffic import place_traffic
 from storm_operator.core.placement.capacity import memory_capacities
 from storm_operator.core.placement.objective import (
     Prices,
+    beyond_threads,
     excess,
     losses_of,
     overload_cost,
@@ -42,7 +43,7 @@ class _Part:
     """What one topology adds: in tuple-ms/s what is its own, and by supervisor what it wants of those."""
 
     own: float
-    """Network, restarts and losses."""
+    """Network, restarts, losses, and what finds no room in threads."""
     millicores: Mapping[str, float]
     megabytes: Mapping[str, float]
 
@@ -105,7 +106,10 @@ class _TopologyCosts:
         then, demand = self._shares.under(own)
         network = place_traffic(then.traffic, then.distances, own).network_usage(prices.between_workers_ms)
         return _Part(
-            network + restarts_of(now.assignment, own, prices) + losses_of(own, prices),
+            network
+            + restarts_of(now.assignment, own, prices)
+            + losses_of(own, prices)
+            + overload_cost(beyond_threads(own, demand), 0.0, prices),
             wanted_millicores(own, demand),
             wanted_megabytes(now, own),
         )

@@ -17,7 +17,7 @@ final class Options {
     private final Config conf = new Config();
 
     /**
-     * Reads {@code args}.
+     * Reads {@code args}; of an option and a {@code --conf} that set the same, the later one stands.
      *
      * @throws IllegalArgumentException naming the option, its value and what would be right
      */
@@ -27,6 +27,7 @@ final class Options {
         texts.putAll(Map.of("name", workload.name(), "rate", workload.rate(), "rate-file", "", "workers", "1",
             "ackers", "1", "max-spout-pending", "0", "reliable", "true", "dry-run", "false"));
         workload.ownOptions().forEach((option, meaning) -> texts.put(option, meaning.get(0)));
+        List.of("workers", "ackers", "max-spout-pending").forEach(this::applyToConf);
         for (int i = 0; i < args.length; i += 2) {
             String option = args[i].startsWith("--") ? args[i].substring(2) : "";
             boolean perComponent = List.of("parallelism", "cpu-micros", "conf").contains(option);
@@ -38,7 +39,9 @@ final class Options {
             }
             set(option, args[i + 1]);
         }
-        applyToConf();
+        RateProfile.parse("--rate", text("rate"));
+        flag("reliable");
+        flag("dry-run");
     }
 
     private void set(String option, String value) {
@@ -53,7 +56,10 @@ final class Options {
                 Object json = JSONValue.parse(pair[1]);
                 conf.put(pair[0], json == null ? pair[1] : json);
             }
-            default -> texts.put(option, value);
+            default -> {
+                texts.put(option, value);
+                applyToConf(option);
+            }
         }
     }
 
@@ -70,15 +76,19 @@ final class Options {
         }
     }
 
-    private void applyToConf() {
-        conf.setNumWorkers(whole("workers", 1));
-        conf.setNumAckers(whole("ackers", 0));
-        if (whole("max-spout-pending", 0) > 0) {
-            conf.setMaxSpoutPending(whole("max-spout-pending", 1));
+    private void applyToConf(String option) {
+        switch (option) {
+            case "workers" -> conf.setNumWorkers(whole(option, 1));
+            case "ackers" -> conf.setNumAckers(whole(option, 0));
+            case "max-spout-pending" -> {
+                int most = whole(option, 0);
+                conf.remove(Config.TOPOLOGY_MAX_SPOUT_PENDING);
+                if (most > 0) {
+                    conf.setMaxSpoutPending(most);
+                }
+            }
+            default -> { } // no setting of Storm
         }
-        RateProfile.parse("--rate", text("rate"));
-        flag("reliable");
-        flag("dry-run");
     }
 
     String text(String option) {

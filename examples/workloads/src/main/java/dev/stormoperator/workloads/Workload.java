@@ -69,7 +69,8 @@ interface Workload {
               --ackers NUMBER               (1)
               --max-spout-pending NUMBER    0 is no limit (0)
               --reliable true|false         whether Storm tracks the spouts' tuples (true)
-              --conf KEY=JSON               any setting of Storm, may be repeated
+              --conf KEY=JSON               any setting of Storm, may be repeated; of those and options that mean the
+                                            same, the later stands
               --dry-run true|false          build the topology, do not submit it (false)
             """, workload.getClass().getSimpleName(), workload.name(), workload.rate(), workload.components()));
         workload.ownOptions().forEach((option, meaning) ->

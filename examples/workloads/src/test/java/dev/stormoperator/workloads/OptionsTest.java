@@ -1,6 +1,7 @@
 package dev.stormoperator.workloads;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -33,6 +34,19 @@ class OptionsTest {
         assertEquals(true, options.conf().get("topology.debug"));
         assertEquals(7, options.conf().get("topology.priority"));
         assertEquals("a=b", options.conf().get("some.text"));
+    }
+
+    @Test
+    void ofAnOptionAndASettingOfStormThatMeanTheSameTheLaterStands() {
+        Options settings = new Options(new WordCount(), "--workers", "2", "--conf", "topology.workers=3",
+            "--conf", "topology.acker.executors=0", "--conf", "topology.max.spout.pending=9");
+        assertEquals(3, settings.conf().get(Config.TOPOLOGY_WORKERS));
+        assertEquals(0, settings.conf().get(Config.TOPOLOGY_ACKER_EXECUTORS));
+        assertEquals(9, settings.conf().get(Config.TOPOLOGY_MAX_SPOUT_PENDING));
+        Options options = new Options(new WordCount(), "--conf", "topology.workers=3", "--workers", "2",
+            "--conf", "topology.max.spout.pending=9", "--max-spout-pending", "0");
+        assertEquals(2, options.conf().get(Config.TOPOLOGY_WORKERS));
+        assertNull(options.conf().get(Config.TOPOLOGY_MAX_SPOUT_PENDING));
     }
 
     @ParameterizedTest

@@ -40,7 +40,8 @@ final class Fallback {
      *
      * @param slotOf   by topology id
      * @param statuses what the scheduler says about the topologies that it saw
-     * @param problem  why the scheduler failed, or null; then everything unpinned is where it was
+     * @param problem  why the scheduler failed, or null; then topologies without a pinned executor are where they were,
+     *                 and what is not pinned of the others, whose slot a plan may have taken, is nowhere
      */
     record Completed(Map<String, Map<ExecutorDetails, WorkerSlot>> slotOf, Map<String, String> statuses,
                      String problem) {
@@ -64,8 +65,12 @@ final class Fallback {
         for (TopologyDetails topology : cluster.getTopologies()) {
             String id = topology.getId();
             Map<ExecutorDetails, WorkerSlot> places = new HashMap<>(pinned.getOrDefault(id, Map.of()));
-            places.putAll(Placement.current(problem == null ? rest : cluster, id));
-            places.putAll(pinned.getOrDefault(id, Map.of()));
+            if (problem == null) {
+                places.putAll(Placement.current(rest, id));
+                places.putAll(pinned.getOrDefault(id, Map.of()));
+            } else if (!pinned.containsKey(id)) {
+                places.putAll(Placement.current(cluster, id));
+            }
             slotOf.put(id, places);
         }
         if (problem == null && rest.getAvailableSlots().isEmpty()) {

@@ -7,6 +7,7 @@ import org.apache.storm.scheduler.Cluster;
 final class StatusText {
 
     private static final String OURS = "Plan";
+    private static final String FALLBACK_FAILED = " failed, nothing was changed: ";
 
     private final Cluster cluster;
     private final Fallback.Completed whole;
@@ -42,14 +43,18 @@ final class StatusText {
 
     private Optional<String> withoutPlan(String topologyId) {
         if (whole.problem() != null) {
-            return Optional.of(fallbackName + " failed, nothing was changed: " + whole.problem());
+            return Optional.of(fallbackName + FALLBACK_FAILED + whole.problem());
         }
         String said = whole.statuses().get(topologyId);
         if (said != null && !said.equals(cluster.getStatus(topologyId))) {
             return Optional.of(said);
         }
-        boolean outdated = said != null && said.startsWith(OURS);
-        return outdated ? Optional.of("No plan: left to " + fallbackName) : Optional.empty();
+        return said != null && isOurs(said) ? Optional.of("No plan: left to " + fallbackName) : Optional.empty();
+    }
+
+    /** Whether it is of an earlier round: the fallback scheduler does not say such things, nor take them back. */
+    private static boolean isOurs(String status) {
+        return status.startsWith(OURS) || status.contains(FALLBACK_FAILED);
     }
 
     private String homeless(String topologyId) {
@@ -66,7 +71,7 @@ final class StatusText {
             return "failed: " + whole.problem();
         }
         String said = whole.statuses().get(topologyId);
-        boolean news = said != null && !said.startsWith(OURS);
+        boolean news = said != null && !isOurs(said);
         return "found no place for them" + (news ? " (" + said + ")" : "");
     }
 }

@@ -1,6 +1,7 @@
 package dev.stormoperator.metrics;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 
 import java.util.Map;
 import java.util.Set;
@@ -9,6 +10,21 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 
 class OsThreadsTest {
+    private static final String SPLIT = "Thread-16-split-executor[2, 3]";
+
+    @Test
+    void findsAThreadByTheFirstBytesOfItsNameOrFromJdk26OnByItsEnds() {
+        assertEquals(7, OsThreads.idOf(SPLIT, Map.of("Thread-16-split", 7L, "Thread-17-count", 8L)));
+        assertEquals(7, OsThreads.idOf(SPLIT, Map.of("Thread-..[2, 3]", 7L, "Thread-..[4, 4]", 8L)));
+        assertEquals(7, OsThreads.idOf("a-executor[1]", Map.of("a-executor[1]", 7L)));
+    }
+
+    @Test
+    void aNameThatMayMeanTwoThreadsOrNoneIsOfNobody() {
+        assertNull(OsThreads.idOf(SPLIT, Map.of("Thread-16-split", 7L, "Thread-..[2, 3]", 8L)));
+        assertNull(OsThreads.idOf(SPLIT, Map.of("Thread-16-spli", 7L, "Thread-..[2, 4]", 8L)));
+    }
+
     @Test
     void findsAnIdleExecutorByItsName() throws Exception {
         CountDownLatch started = new CountDownLatch(1);

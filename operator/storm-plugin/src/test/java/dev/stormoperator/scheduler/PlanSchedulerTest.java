@@ -292,6 +292,44 @@ class PlanSchedulerTest {
     }
 
     @Test
+    void aFallbackThatFailsDoesNotKeepAPlanFromTheSlotOfATopologyWhoseOwnPlanCannotBeMet() {
+        cluster.conf.put(FallbackSchedulers.KEY, Failing.class.getName());
+        cluster.topology("u", 1, 2);
+        cluster.place("u", slot("s1", 6700), executor(1), executor(2));
+        store.put("u", plan("q-1", "u", "s9 6700 1 2"));
+        store.put("t", plan("p-1", "t", "s1 6700 1 2 3 4 5 6"));
+        cluster.round(newScheduler());
+        assertEquals(Map.of("s1:6700", List.of(1, 2, 3, 4, 5, 6)), cluster.workers("t"));
+        assertEquals(Map.of(), cluster.workers("u"));
+        assertTrue(cluster.status("u").contains("2 executors do not run: Failing failed"), cluster.status("u"));
+    }
+
+    /** As Failing, in its first round alone. */
+    public static final class FailingOnce extends DefaultScheduler {
+        private boolean hasFailed;
+
+        @Override
+        public void schedule(Topologies topologies, Cluster cluster) {
+            if (!hasFailed) {
+                hasFailed = true;
+                throw new IllegalStateException("on purpose");
+            }
+            super.schedule(topologies, cluster);
+        }
+    }
+
+    @Test
+    void thatTheFallbackFailedIsSaidUntilItWorksAgain() {
+        cluster.conf.put(FallbackSchedulers.KEY, FailingOnce.class.getName());
+        PlanScheduler scheduler = newScheduler();
+        cluster.round(scheduler);
+        assertEquals("FailingOnce failed, nothing was changed: java.lang.IllegalStateException: on purpose",
+            cluster.status("t"));
+        cluster.round(scheduler);
+        assertEquals("No plan: left to FailingOnce", cluster.status("t"));
+    }
+
+    @Test
     void aRoundThatFailsInTheMiddleChangesNothing() {
         store.put("t", plan("p-1", "t", "s1 6700 1 2", "s2 6700 3 4", "s3 6700 5 6"));
         PlanScheduler scheduler = newScheduler();

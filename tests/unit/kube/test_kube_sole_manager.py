@@ -58,6 +58,7 @@ class Loop:
         self.kinds.each.return_value = []
         self.opened.lifecycle.side_effect = lambda *_: Mock(repairs={})
         self.opened.storm.supervisor_ids.return_value = {}
+        self.opened.loop.paused = ()
         pods = Mock(supervisors=Mock(return_value=()))
         kube: Any = SimpleNamespace(
             kinds=self.kinds, events=self.events, pods=pods, jobs=Mock(), config_map_text=Mock(return_value="")

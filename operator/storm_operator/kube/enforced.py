@@ -10,7 +10,8 @@ from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.core.settings import Enforcement
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.wording import first_of
-from storm_operator.kube.pod_limits import PodLimits, problem_reason
+from storm_operator.kube.pod_limits import PodLimits
+from storm_operator.kube.resize_problem import problem_reason
 
 NAMED = 3
 FOLLOWS = "CPU limits of pods follow demand"

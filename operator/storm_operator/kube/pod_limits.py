@@ -12,86 +12,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NoAnswer, NotFound, Refused
-from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, Pods, SupervisorPod
+from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.kube.pod_need import is_worth_a_resize, needed_millicores, with_use_in_mind
+from storm_operator.kube.resize_problem import INFEASIBLE, PodKey, is_held_up, key_of, problem_reason
 
-PodKey = tuple[str, str]
-"""(namespace, name)"""
-
-SUPERVISOR_OWN_MILLICORES = 200.0
-"""For the supervisor itself, garbage collection and network threads, which no executor's thread accounts for."""
-
-MOST_USED_FRACTION, LEAST_USED_FRACTION = 0.8, 0.6
-"""Of its limit that a pod may use before it is given more than its executors need, and before that is taken back."""
-
-SMALLEST_CHANGE_FRACTION = 0.1
 STEP_MILLICORES = 10
 SLOW_ANSWER_SECONDS = 2.0
 """A refusal that took so long, as of a webhook that hangs, may take as long for each other pod."""
 RETRY_SECONDS = 300.0
-INFEASIBLE = "Infeasible"
-KUBELETS_REASONS = frozenset({"Deferred", INFEASIBLE, "Error"})
-"""Why the kubelet has not done a resize that the API server accepted."""
-
-
-def needed_millicores(
-    supervisor: Supervisor, assignment: Assignment, demand: Demand, headroom_fraction: float
-) -> float | None:
-    """Pure: what a pod must be given for the executors on it; None when the demand of any is unknown."""
-    executors = [e for e, slot in assignment.slot_of.items() if slot.supervisor_id == supervisor.id]
-    known = [demand.millicores.get(executor) for executor in executors]
-    if any(millicores is None for millicores in known):
-        return None
-    total = math.fsum(millicores for millicores in known if millicores is not None)
-    return SUPERVISOR_OWN_MILLICORES + total / headroom_fraction
-
-
-def with_use_in_mind(needed_millicores: float, used_millicores: float | None, now_millicores: float | None) -> float:
-    """Pure: what a pod is to have by what its executors need, and by what it uses of what it has now.
-
-    A pod that its limit holds back shows nothing else: its executors do less, and so seem to need less. What is more
-    than they need is kept while most of it is used, so that limits do not follow every little change.
-    """
-    if used_millicores is None:
-        return needed_millicores
-    is_well_used = (
-        now_millicores is not None
-        and LEAST_USED_FRACTION * now_millicores <= used_millicores <= MOST_USED_FRACTION * now_millicores
-    )
-    if now_millicores is not None and is_well_used:
-        return max(needed_millicores, now_millicores)
-    return max(needed_millicores, used_millicores / MOST_USED_FRACTION)
-
-
-def is_worth_a_resize(now_millicores: float | None, wanted_millicores: float) -> bool:
-    """Pure: whether the change is large enough to ask the kubelet for it."""
-    if now_millicores is None:
-        return True
-    return abs(wanted_millicores - now_millicores) > SMALLEST_CHANGE_FRACTION * now_millicores
 
 
 def is_worth_reserving(pod: SupervisorPod, wanted_millicores: float) -> bool:
     """Pure: whether the node keeps clearly more or less free for the pod than it is to have."""
     requested = pod.requested_millicores
     return requested is not None and is_worth_a_resize(requested, wanted_millicores)
-
-
-def problem_reason(problem: str) -> str:
-    """Pure: one word for why a pod's limit is not what it should be, from the sentence in `PodLimits.problems`."""
-    word = problem.partition(":")[0]
-    if word in KUBELETS_REASONS:
-        return word
-    return "Invalid" if problem.startswith(CAPACITY_ANNOTATION) else "Refused"
-
-
-def is_held_up(pod: SupervisorPod, wanted_millicores: float) -> bool:
-    """Pure: whether `wanted_millicores` is at least what the kubelet has not been able to give the pod."""
-    if problem_reason(pod.resize_problem) not in KUBELETS_REASONS or pod.wanted_millicores is None:
-        return False
-    more_than_it_has = pod.limit_millicores is not None and wanted_millicores > pod.limit_millicores
-    less_than_asked = pod.wanted_millicores - wanted_millicores > SMALLEST_CHANGE_FRACTION * pod.wanted_millicores
-    return more_than_it_has and not less_than_asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +246,3 @@ class PodLimits:
             self.refused[tried] = Refusal(self.now(), str(error))
             if limit is not None and wanted > limit:
                 self.ceilings[key_of(pod)] = Ceiling(self.now(), limit)
-
-
-def key_of(pod: SupervisorPod) -> PodKey:
-    return pod.namespace, pod.name

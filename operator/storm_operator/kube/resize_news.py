@@ -9,7 +9,8 @@ from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.kube.pod_limits import PodKey, PodLimits, key_of, problem_reason
+from storm_operator.kube.pod_limits import PodLimits
+from storm_operator.kube.resize_problem import PodKey, key_of, problem_reason
 
 REASON = "ResizeRefused"
 REPEATED_AFTER_SECONDS = 3600.0

@@ -10,7 +10,8 @@ from storm_operator.adapters.kube.errors import Refused
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.model import Assignment, Supervisor
 from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
-from storm_operator.kube.pod_limits import PodLimits, problem_reason
+from storm_operator.kube.pod_limits import PodLimits
+from storm_operator.kube.resize_problem import problem_reason
 from storm_operator.operator_metrics import OperatorMetrics, RunMode
 
 NAMESPACE, NIMBUS = "streams", "storm-nimbus.streams:6627"

@@ -15,12 +15,10 @@ from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.kube.pod_limits import (
     RETRY_SECONDS,
     SLOW_ANSWER_SECONDS,
-    SUPERVISOR_OWN_MILLICORES,
     PodLimits,
-    is_worth_a_resize,
-    needed_millicores,
-    problem_reason,
 )
+from storm_operator.kube.pod_need import SUPERVISOR_OWN_MILLICORES, is_worth_a_resize, needed_millicores
+from storm_operator.kube.resize_problem import problem_reason
 
 WORDS = chain_topology("words", ("spout", 1), ("split", 2))
 BOTH_ON_S1 = Assignment(placed(WORDS, {"spout": "s1", "split": ["s1", "s2"]}))

@@ -15,7 +15,7 @@ from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NoAn
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
-from storm_operator.kube.pod_need import is_worth_a_resize, needed_millicores, with_use_in_mind
+from storm_operator.kube.pod_need import KnownUse, is_worth_a_resize, needed_millicores, with_use_in_mind
 from storm_operator.kube.resize_problem import INFEASIBLE, PodKey, is_held_up, key_of, problem_reason
 
 STEP_MILLICORES = 10
@@ -72,6 +72,7 @@ class PodLimits:
     """Pods that it did not answer for when it was last asked: they come last, or they might be in the way of all."""
     any_demand_was_known: bool = False
     """Before that this operator has only just begun to look, and an unknown demand says nothing about an executor."""
+    use: KnownUse = field(default_factory=KnownUse)
 
     def see(self, namespaces: tuple[str, ...]) -> None:
         """Read the pods. Raises `KubernetesError`."""
@@ -141,19 +142,21 @@ class PodLimits:
     ) -> None:
         """Between plans: give each pod what its executors need, and all that it can have where that is unknown.
 
-        `used_millicores` is what supervisors use, by id: where that nears the limit, the limit rises.
+        `used_millicores` is what supervisors use, by id: where that nears the limit, the limit rises. Of those that
+        are not in it, it is unknown: they go by what they were last seen to use.
 
         What nobody has measured yet is starting. Storm may have put it on a pod that had next to nothing to do, whose
         limit a JVM does not start with in the time that Storm gives it.
         """
         self.any_demand_was_known |= bool(demand.millicores)
+        self.use.see(used_millicores, self.now())
         found = [(self.of_host(supervisor.host), supervisor) for supervisor in supervisors]
         for pod, supervisor in sorted(found, key=lambda one: self._comes_last(one[0])):
             if pod is None or pod.capacity_millicores is None:
                 continue
             needed = needed_millicores(supervisor, assignment, demand, headroom_fraction)
             if needed is not None:
-                wanted = with_use_in_mind(needed, used_millicores.get(supervisor.id), pod.wanted_millicores)
+                wanted = with_use_in_mind(needed, self.use.of(supervisor.id), pod.wanted_millicores)
                 self._hold(pod, wanted, pod.capacity_millicores)
             elif self.any_demand_was_known:
                 self._open(pod, pod.capacity_millicores)

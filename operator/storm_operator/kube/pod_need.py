@@ -1,8 +1,10 @@
-"""What CPU a supervisor pod needs: by what its executors are found to need, and by what it uses. Pure."""
+"""What CPU a supervisor pod needs: by what its executors are found to need, and by what it uses."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from storm_operator.core.model import Assignment, Demand, Supervisor
 
@@ -13,6 +15,8 @@ MOST_USED_FRACTION, LEAST_USED_FRACTION = 0.8, 0.6
 """Of its limit that a pod may use before it is given more than its executors need, and before that is taken back."""
 
 SMALLEST_CHANGE_FRACTION = 0.1
+USE_STANDS_SECONDS = 300.0
+"""A pod whose use is not known goes by what it was last seen to use for so long."""
 
 
 def needed_millicores(
@@ -49,3 +53,27 @@ def is_worth_a_resize(now_millicores: float | None, wanted_millicores: float) ->
     if now_millicores is None:
         return True
     return abs(wanted_millicores - now_millicores) > SMALLEST_CHANGE_FRACTION * now_millicores
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    at_seconds: float
+    millicores: float
+
+
+@dataclass(slots=True)
+class KnownUse:
+    """What supervisors were last seen to use: one whose agent missed a scrape has not stopped working."""
+
+    last: dict[str, Use] = field(default_factory=dict)
+    """By supervisor id."""
+
+    def see(self, used_millicores: Mapping[str, float], now_seconds: float) -> None:
+        """Of one pass; those that are not in it are unknown."""
+        recent = {i: use for i, use in self.last.items() if now_seconds - use.at_seconds < USE_STANDS_SECONDS}
+        self.last = recent | {i: Use(now_seconds, used) for i, used in used_millicores.items()}
+
+    def of(self, supervisor_id: str) -> float | None:
+        """Millicores; None where that was not known for some minutes."""
+        use = self.last.get(supervisor_id)
+        return use.millicores if use is not None else None

@@ -17,7 +17,12 @@ from storm_operator.kube.pod_limits import (
     SLOW_ANSWER_SECONDS,
     PodLimits,
 )
-from storm_operator.kube.pod_need import SUPERVISOR_OWN_MILLICORES, is_worth_a_resize, needed_millicores
+from storm_operator.kube.pod_need import (
+    SUPERVISOR_OWN_MILLICORES,
+    USE_STANDS_SECONDS,
+    is_worth_a_resize,
+    needed_millicores,
+)
 from storm_operator.kube.resize_problem import problem_reason
 
 WORDS = chain_topology("words", ("spout", 1), ("split", 2))
@@ -100,6 +105,21 @@ def test_what_is_well_used_is_kept_and_the_rest_given_back() -> None:
     assert seen.follow(s1=500.0) == [("sup-0", 630)]
     assert seen.follow(s1=100.0) == [], "630 is near enough to 600"
     assert scene(pod(wanted=1000.0)).follow() == [("sup-0", 600)], "what it uses is not known"
+
+
+def test_limit_is_not_lowered_below_what_a_pod_was_seen_to_use_because_its_agent_misses_a_scrape() -> None:
+    seen = scene(pod(wanted=1000.0))
+    assert seen.follow(s1=900.0) == [("sup-0", 1130)]
+    assert seen.follow(s1=900.0) == []
+    assert seen.follow() == [], "it was seen to use 900 of 1130"
+    assert seen.follow(s1=300.0) == [("sup-0", 600)], "it uses less: that is known"
+
+
+def test_what_a_pod_was_last_seen_to_use_counts_for_some_minutes() -> None:
+    seen = scene(pod(wanted=1000.0))
+    seen.follow(s1=900.0)
+    assert seen.follow(seconds=USE_STANDS_SECONDS - 1.0) == []
+    assert seen.follow(seconds=1.0) == [("sup-0", 600)]
 
 
 def test_problem_of_a_pod_of_the_same_name_in_another_namespace_is_none_of_a_supervisors_here() -> None:

@@ -16,12 +16,12 @@ from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.kube.pod_need import KnownUse, is_worth_a_resize, needed_millicores, with_use_in_mind
-from storm_operator.kube.resize_problem import INFEASIBLE, PodKey, is_held_up, key_of, problem_reason
+from storm_operator.kube.reservations import Reservations, is_withheld
+from storm_operator.kube.resize_problem import INFEASIBLE, RETRY_SECONDS, PodKey, is_held_up, key_of, problem_reason
 
 STEP_MILLICORES = 10
 SLOW_ANSWER_SECONDS = 2.0
 """A refusal that took so long, as of a webhook that hangs, may take as long for each other pod."""
-RETRY_SECONDS = 300.0
 
 
 def is_worth_reserving(pod: SupervisorPod, wanted_millicores: float) -> bool:
@@ -58,7 +58,8 @@ class PodLimits:
     asked: Callable[[bool], None] = lambda _: None
     """Told of each resize that was asked for, and whether the API server accepted it."""
     present: tuple[SupervisorPod, ...] = ()
-    refused: dict[tuple[str, str, int], Refusal] = field(default_factory=dict)
+    refused: dict[tuple[PodKey, int, bool], Refusal] = field(default_factory=dict)
+    """By pod, limit, and whether that was to be reserved."""
     problems: dict[PodKey, str] = field(default_factory=dict)
     """By pod: why its last resize is not done."""
     ceilings: dict[PodKey, Ceiling] = field(default_factory=dict)
@@ -72,13 +73,16 @@ class PodLimits:
     """Pods that it did not answer for when it was last asked: they come last, or they might be in the way of all."""
     any_demand_was_known: bool = False
     """Before that this operator has only just begun to look, and an unknown demand says nothing about an executor."""
+    reservations: Reservations = field(default_factory=Reservations)
     use: KnownUse = field(default_factory=KnownUse)
 
     def see(self, namespaces: tuple[str, ...]) -> None:
         """Read the pods. Raises `KubernetesError`."""
         self.present = self.pods.supervisors(namespaces)
         self.silence = ""
-        self.problems = {key_of(pod): pod.resize_problem for pod in self.present if pod.resize_problem}
+        self.reservations.see(self.present, self.now())
+        withheld = {key: one.why for key, one in self.reservations.withheld.items()}
+        self.problems = withheld | {key_of(pod): pod.resize_problem for pod in self.present if pod.resize_problem}
         present = {key_of(pod) for pod in self.present}
         self.asked_at = {key: at for key, at in self.asked_at.items() if key in present}
         self.held &= present
@@ -176,16 +180,26 @@ class PodLimits:
     def _note_ceiling(self, pod: SupervisorPod) -> None:
         """While the kubelet cannot give it more a pod has a ceiling; with what it has got since that rises."""
         key, limit = key_of(pod), pod.limit_millicores
+        known = self.ceilings.get(key)
         if limit is None:
             self.ceilings.pop(key, None)
-        elif is_held_up(pod, pod.wanted_millicores or 0.0):
-            self.ceilings[key] = Ceiling(self.now(), limit)
-        elif key in self.ceilings and limit > self.ceilings[key].millicores:
-            self.ceilings[key] = Ceiling(self.ceilings[key].at_seconds, limit)
+        elif is_held_up(pod, pod.wanted_millicores or 0.0) or (known and key in self.reservations.withheld):
+            self._cap(pod, limit)
+        elif known is not None and limit > known.millicores:
+            self.ceilings[key] = Ceiling(known.at_seconds, limit)
+
+    def _cap(self, pod: SupervisorPod, limit_millicores: float) -> None:
+        """What it got since less was refused is no more than a limit while that is not reserved."""
+        known = self.ceilings.get(key_of(pod))
+        if known is not None and key_of(pod) in self.reservations.withheld:
+            limit_millicores = max(known.millicores, pod.reserved_millicores or 0.0)
+        self.ceilings[key_of(pod)] = Ceiling(self.now(), limit_millicores)
 
     def _open_all(self, pods: Iterable[SupervisorPod]) -> None:
         for pod in sorted(pods, key=self._comes_last):
-            capacity = self.capacity_of(pod)
+            # A limit that is not reserved needs no room: what the node has not free is in nobody's way.
+            is_unreserved = key_of(pod) in self.reservations.withheld
+            capacity = pod.capacity_millicores if is_unreserved else self.capacity_of(pod)
             if capacity is not None:
                 self._open(pod, capacity)
 
@@ -198,11 +212,14 @@ class PodLimits:
     def _hold(self, pod: SupervisorPod, millicores: float, capacity_millicores: float) -> None:
         wanted = min(math.ceil(millicores / STEP_MILLICORES) * STEP_MILLICORES, math.floor(capacity_millicores))
         self.held |= {key_of(pod)}
-        self._resize(pod, wanted, reserve=True)
+        self._resize(pod, wanted, reserve=self.reservations.is_to_be_tried(pod, wanted, self.now()))
 
     def _resize(self, pod: SupervisorPod, wanted: int, *, reserve: bool) -> None:
         is_worth = is_worth_a_resize(pod.wanted_millicores, wanted) or (reserve and is_worth_reserving(pod, wanted))
-        if is_held_up(pod, wanted):
+        if not reserve and is_withheld(pod):
+            if is_worth or is_worth_a_resize(pod.limit_millicores, wanted):
+                self._ask(pod, wanted, reserve)
+        elif is_held_up(pod, wanted):
             self._ask_again(pod, wanted, is_worth, reserve)
         elif is_worth:
             self._ask(pod, wanted, reserve)
@@ -214,13 +231,13 @@ class PodLimits:
         """
         if self.now() - self.asked_at.setdefault(key_of(pod), self.now()) < RETRY_SECONDS:
             return
-        if is_worth:
-            self._ask(pod, wanted, reserve)
-        elif problem_reason(pod.resize_problem) == INFEASIBLE:
+        if problem_reason(pod.resize_problem) == INFEASIBLE:
             self._ask(pod, wanted if wanted != pod.wanted_millicores else wanted - STEP_MILLICORES, reserve)
+        elif is_worth:
+            self._ask(pod, wanted, reserve)
 
     def _ask(self, pod: SupervisorPod, wanted: int, reserve: bool) -> None:
-        tried = (pod.namespace, pod.name, wanted)
+        tried = (key_of(pod), wanted, reserve)
         refusal = self.refused.get(tried)
         if refusal is not None and self.now() - refusal.at_seconds < refusal.pause_seconds:
             self.problems.setdefault(key_of(pod), refusal.why)
@@ -247,5 +264,7 @@ class PodLimits:
                     self.silence, self.unanswered = str(error), self.unanswered | {key_of(pod)}
                 return
             self.refused[tried] = Refusal(self.now(), str(error))
+            if reserve and not pod.is_guaranteed and wanted > (pod.requested_millicores or math.inf):
+                self.reservations.note(pod, wanted, str(error), self.now())  # as with a quota: it may have the limit
             if limit is not None and wanted > limit:
-                self.ceilings[key_of(pod)] = Ceiling(self.now(), limit)
+                self._cap(pod, limit)

@@ -8,6 +8,8 @@ from storm_operator.kube.pod_need import SMALLEST_CHANGE_FRACTION
 PodKey = tuple[str, str]
 """(namespace, name)"""
 
+RETRY_SECONDS = 300.0
+"""After which what could not be had is asked for again."""
 INFEASIBLE = "Infeasible"
 KUBELETS_REASONS = frozenset({"Deferred", INFEASIBLE, "Error"})
 """Why the kubelet has not done a resize that the API server accepted."""

@@ -22,7 +22,7 @@ from storm_operator.core.model import Demand, Supervisor
 from storm_operator.core.topology_spec import AdoptSource, ScaleLimits, TopologySpec
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.managed import managed_from
-from storm_operator.kube.pod_limits import RETRY_SECONDS
+from storm_operator.kube.resize_problem import RETRY_SECONDS
 
 pytestmark = pytest.mark.functional
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import pytest
 
 from builders import chain_topology, placed, same_demand
+from kube_builders import api_refusal
 from storm_operator.adapters.kube.errors import Conflict, Forbidden, KubernetesError, NoAnswer, Refused
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.kube.pod_limits import (
-    RETRY_SECONDS,
     SLOW_ANSWER_SECONDS,
     PodLimits,
 )
@@ -23,7 +24,7 @@ from storm_operator.kube.pod_need import (
     is_worth_a_resize,
     needed_millicores,
 )
-from storm_operator.kube.resize_problem import problem_reason
+from storm_operator.kube.resize_problem import RETRY_SECONDS, problem_reason
 
 WORDS = chain_topology("words", ("spout", 1), ("split", 2))
 BOTH_ON_S1 = Assignment(placed(WORDS, {"spout": "s1", "split": ["s1", "s2"]}))
@@ -479,6 +480,114 @@ class TestWhatCannotBeHad:
         demand = same_demand((WORDS,), 540.0)
         assert played.follow(demand) == []
         assert played.follow(demand, seconds=RETRY_SECONDS) == [("sup-0", 1400)]
+
+
+class FullNode(FakePods):
+    """Whose kubelet, and whose namespace's quota, judge what is asked for by its request, and have it as a whole."""
+
+    def __init__(self, room: float, quota: float = 9000.0, limit: float = 1000.0) -> None:
+        super().__init__([replace(pod(0, wanted=limit, capacity=1000.0), requested_millicores=100.0)])
+        self.room, self.quota = room, quota
+        self.granted = (limit, 100.0)
+        self._core = self
+
+    def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
+        (asking,) = self.pods.values()
+        wanted, requested = asking.wanted_millicores or 0.0, asking.requested_millicores or 0.0
+        fits = requested <= self.room
+        self.granted = (wanted, requested) if fits else self.granted
+        limit, reserved = self.granted
+        problem = "" if fits else "Deferred: Node didn't have enough resource: cpu"
+        asking = replace(
+            asking, limit_millicores=limit, reserved_millicores=reserved, resize_problem=problem, ready=True
+        )
+        self.pods = {asking.name: asking}
+        return (asking,)
+
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
+        Pods.resize_cpu(self, pod, millicores, reserve=reserve)
+
+    def patch_namespaced_pod_resize(self, name: str, namespace: str, body: dict[str, Any], **_: Any) -> None:
+        cpu = body["spec"]["containers"][0]["resources"]
+        limit = float(cpu["limits"]["cpu"].removesuffix("m"))
+        self.resizes.append((name, int(limit)))
+        asking = self.pods[name]
+        requested = asking.requested_millicores
+        if "requests" in cpu:
+            requested = float(cpu["requests"]["cpu"].removesuffix("m"))
+        if requested is not None and requested > self.quota:
+            raise api_refusal(403, "exceeded quota: requests.cpu")
+        self.pods[name] = replace(asking, wanted_millicores=limit, requested_millicores=requested)
+
+
+class TestReservationThatCannotBeHad:
+    """A pod was born with a limit of 1000 and a request of 100; no more than 350 can be reserved for it."""
+
+    LOW, HIGH = same_demand((WORDS,), 45.0), same_demand((WORDS,), 270.0)
+    """300 and 800 millicores for the pod."""
+
+    @pytest.fixture(params=["full node", "quota"])
+    def played(self, request: pytest.FixtureRequest) -> Scene:
+        """Held at 300 when the need rises to 800."""
+        node = FullNode(350.0) if request.param == "full node" else FullNode(9000.0, quota=350.0)
+        played = Scene(node)
+        played.follow(self.LOW)
+        assert self.in_force(played) == (300.0, 300.0)
+        played.follow(self.HIGH)
+        return played
+
+    @staticmethod
+    def in_force(played: Scene) -> tuple[float, float]:
+        """Limit and request that the kubelet has granted."""
+        played.limits.see(("storm",))
+        (seen,) = played.limits.present
+        return seen.limit_millicores or 0.0, seen.reserved_millicores or 0.0
+
+    def test_does_not_withhold_the_limit_that_executors_need(self, played: Scene) -> None:
+        assert self.in_force(played) == (300.0, 300.0)
+        played.follow(self.HIGH)
+        assert self.in_force(played) == (800.0, 300.0)
+
+    def test_does_not_withhold_the_limit_while_an_executor_starts(self, played: Scene) -> None:
+        played.follow(Demand({}, {}))
+        assert self.in_force(played) == (1000.0, 300.0)
+
+    def test_does_not_withhold_the_limit_before_a_move(self, played: Scene) -> None:
+        played.limits.see(("storm",))
+        played.limits.open_up([S1.host])
+        assert self.in_force(played) == (1000.0, 300.0)
+
+    def test_does_not_withhold_a_lower_limit(self) -> None:
+        played = Scene(FullNode(350.0))
+        for _ in range(2):
+            played.follow(self.HIGH)
+        assert self.in_force(played) == (800.0, 100.0)
+
+    def test_is_not_asked_for_in_each_pass(self, played: Scene) -> None:
+        played.follow(self.HIGH)
+        assert [played.follow(self.HIGH) for _ in range(9)] == [[]] * 9
+
+    def test_stays_a_problem_and_is_not_planned_with(self, played: Scene) -> None:
+        for number, seconds in enumerate((10.0, 10.0, RETRY_SECONDS, 10.0, 10.0, RETRY_SECONDS, 10.0)):
+            played.follow(self.HIGH if number < 5 else same_demand((WORDS,), 315.0), seconds)
+            played.limits.see(("storm",))
+            assert played.limits.capacities([S1.host]) == {S1.host: 300.0}
+            assert list(played.limits.problems) == [("storm", "sup-0")]
+
+    def test_is_asked_for_again_after_a_while(self, played: Scene) -> None:
+        played.follow(self.HIGH)
+        node = cast("FullNode", played.pods)
+        node.room = node.quota = 2000.0
+        played.follow(self.HIGH, seconds=RETRY_SECONDS)
+        assert self.in_force(played) == (800.0, 800.0)
+        assert played.limits.problems == {}
+        assert played.limits.capacities([S1.host]) == {S1.host: 800.0}
+
+    def test_is_nothing_that_matters_once_less_is_needed(self, played: Scene) -> None:
+        played.follow(self.HIGH)
+        played.follow(self.LOW)
+        assert self.in_force(played) == (300.0, 300.0)
+        assert played.limits.problems == {}
 
 
 def test_pods_of_other_namespaces_are_not_seen() -> None:

@@ -102,6 +102,15 @@ class TestPodFrom:
         pod = pod_from(body)
         assert (pod.requested_millicores, pod.is_guaranteed) == (100.0, True)
 
+    def test_what_the_kubelet_has_granted_of_its_request_is_known(self) -> None:
+        body = client_pod()
+        assert pod_from(body).reserved_millicores is None
+        (status,) = body.status.container_statuses
+        status.resources.requests = {"cpu": "98m"}
+        assert pod_from(body).reserved_millicores == 98.0, "what a kubelet that tells no more has set"
+        status.allocated_resources = {"cpu": "0.1"}
+        assert pod_from(body).reserved_millicores == 100.0
+
     @pytest.mark.parametrize(
         ("agent", "memory", "qos", "must_not"),
         [
@@ -258,6 +267,18 @@ class TestPods:
         self, core: Mock, pods: Pods, limit: int, must_not: bool, requests: dict[str, str] | None
     ) -> None:
         deferred = replace(named("sup-1"), requested_millicores=800.0, must_not_become_guaranteed=must_not)
+        pods.resize_cpu(deferred, limit, reserve=False)
+        (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
+        assert container["resources"].get("requests") == requests
+
+    @pytest.mark.parametrize(
+        ("limit", "granted", "requests"),
+        [(1000, 300.0, {"cpu": "300m"}), (200, 300.0, {"cpu": "200m"}), (1000, 900.0, None)],
+    )
+    def test_resize_without_reserving_takes_back_a_request_that_is_not_granted(
+        self, core: Mock, pods: Pods, limit: int, granted: float, requests: dict[str, str] | None
+    ) -> None:
+        deferred = replace(named("sup-1"), requested_millicores=800.0, reserved_millicores=granted)
         pods.resize_cpu(deferred, limit, reserve=False)
         (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
         assert container["resources"].get("requests") == requests

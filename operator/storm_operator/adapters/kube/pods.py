@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +27,9 @@ class SupervisorPod:
 
     `host` is what the supervisor calls itself (its FQDN without the cluster's domain may differ, so hosts are compared
     by their first three labels, see `matches`). `limit_millicores` is what the kubelet has in force, None when there
-    is no limit; `wanted_millicores` what the spec asks for, and `requested_millicores` what it has the node keep free
-    for the pod. `is_guaranteed`: of a QoS class in which request and limit are the same, and have to stay it.
+    is no limit; `wanted_millicores` what the spec asks for. `requested_millicores` is what the spec has the node keep
+    free for the pod, `reserved_millicores` what the kubelet has granted of requests, None where it does not say.
+    `is_guaranteed`: of a QoS class in which request and limit are the same, and have to stay it.
     `must_not_become_guaranteed`: they are the same of all but its CPU, and Kubernetes lets no pod change its class.
     `is_resized`: the operator, in this life or an earlier one, was the last to change the limit.
     `resize_problem` is empty, or why a resize is not done: `Infeasible: ...`, `Deferred: ...`, or what is wrong with
@@ -47,6 +49,14 @@ class SupervisorPod:
     is_guaranteed: bool = False
     is_resized: bool = False
     must_not_become_guaranteed: bool = False
+    reserved_millicores: float | None = None
+
+    @property
+    def kept_free_millicores(self) -> float | None:
+        """Of its request, what its node is known to keep free for it; None without a request."""
+        if self.requested_millicores is None or self.reserved_millicores is None:
+            return self.requested_millicores
+        return min(self.requested_millicores, self.reserved_millicores)
 
     @property
     def ordinal(self) -> int:
@@ -82,14 +92,18 @@ class Pods:
         """Ask for a new CPU limit in place. `reserve`: the node is to keep as much free for the pod (its request), or a
         millicore less where Kubernetes would not have it.
 
-        A request that is above the limit, e.g. one that the node has no room for, is lowered with it. `Refused` when
-        the API server will not have it.
+        Else a request that the kubelet has not granted is lowered to what it has: the limit needs no room, and is
+        granted with the request or not at all. One that is above the limit is lowered with it. `Refused` when the API
+        server will not have it.
         """
         cpu = f"{millicores}m"
         resources = {"limits": {"cpu": cpu}}
         most = millicores - 1 if pod.must_not_become_guaranteed else millicores
-        if reserve or pod.is_guaranteed or (pod.requested_millicores or 0.0) > most:
+        kept_free = min(most, math.floor(pod.kept_free_millicores or 0.0))
+        if reserve or pod.is_guaranteed:
             resources["requests"] = {"cpu": f"{most}m"}
+        elif pod.requested_millicores is not None and pod.requested_millicores > kept_free:
+            resources["requests"] = {"cpu": f"{kept_free}m"}
         body = {"spec": {"containers": [{"name": CONTAINER, "resources": resources}]}}
         with api_errors(f"resize pod {pod.namespace}/{pod.name} to {cpu} CPU"):
             self._core.patch_namespaced_pod_resize(
@@ -143,6 +157,7 @@ def pod_from(pod: Any) -> SupervisorPod:
         is_guaranteed=pod.status.qos_class == "Guaranteed",
         is_resized=any(_sets_limit(entry) for entry in pod.metadata.managed_fields or ()),
         must_not_become_guaranteed=pod.status.qos_class != "Guaranteed" and _reserves_all_but_its_cpu(pod.spec),
+        reserved_millicores=_reserved(status),
     )
 
 
@@ -186,6 +201,14 @@ def _cpu(kind: str, resources: Any) -> float | None:
     """Millicores of `limits` or `requests`; None where there are none."""
     given: Mapping[str, str] = getattr(resources, kind, None) or {}
     return millicores_from_quantity(given["cpu"]) if "cpu" in given else None
+
+
+def _reserved(status: Any) -> float | None:
+    """What of the container's request the kubelet has granted, in millicores."""
+    granted: Mapping[str, str] = getattr(status, "allocated_resources", None) or {}
+    if "cpu" in granted:
+        return millicores_from_quantity(granted["cpu"])
+    return _cpu("requests", getattr(status, "resources", None))
 
 
 def _resize_problem(conditions: Any) -> str:

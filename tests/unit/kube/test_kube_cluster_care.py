@@ -42,6 +42,7 @@ class FakePods:
         self.asked: list[int] = []
         self.first = 0
         self.resized: list[int] = []
+        self.resized_pods: list[str] = []
         self.refusal: KubernetesError | None = None
         self.unreadable: KubernetesError | None = None
         self.unlistable: KubernetesError | None = None
@@ -59,6 +60,7 @@ class FakePods:
         if self.unresizable is not None:
             raise self.unresizable
         self.resized.append(millicores)
+        self.resized_pods.append(pod.name)
 
     def first_ordinal(self, namespace: str, stateful_set: str) -> int:
         return self.first
@@ -201,6 +203,10 @@ class ScaledIn:
         self.parallelism = ParallelismSpec()
         self.refuse_counts: Exception | None = None
         self.settles: Plan | None = None
+        self.machines = supervisors(3)
+        self.others: tuple[Topology, ...] = ()
+        """Topologies beside WORDS."""
+        self.unmeasured: tuple[Topology, ...] = ()
         self.counts_asked = 0
         self.now = 1000.0
         self.where = placed(WORDS, {"spout": "s1", "count": ["s1", "s2"]})
@@ -209,14 +215,24 @@ class ScaledIn:
             self.run_pass()
 
     def run_pass(self) -> None:
-        picture = snapshot((WORDS,), supervisors(3), self.where)
+        topologies = (WORDS, *self.others)
+        picture = snapshot(topologies, self.machines, self.where)
+        demand = same_demand([one for one in topologies if one not in self.unmeasured])
         hold = Hold(HoldReason.NO_CHANGE, "all is well")
-        report = PassReport(1.0, picture, same_demand([WORDS]), (((WORDS.id,), hold),))
+        report = PassReport(1.0, picture, demand, (((WORDS.id,), hold),))
         pending = [Mock(plan=self.settles)] if self.settles is not None else []
         loop = Mock(has_pending_plan=bool(pending), clock=Mock(now=lambda: self.now), memory=Mock(records=pending))
         assembly: Any = Mock(storm=self.storm, loop=loop, change_counts=self.change_counts)
         spec = TopologySpec(WORDS.name, AdoptSource(), supervisors=self.limits, parallelism=self.parallelism)
-        self.care.follow({WORDS.name: spec}, report, assembly)
+        others = {one.name: TopologySpec(one.name, AdoptSource()) for one in self.others}
+        self.care.follow({WORDS.name: spec, **others}, report, assembly)
+
+    def resized_in_a_pass(self) -> list[tuple[str, int]]:
+        """What which pod is resized to, where supervisors tell the names of their pods."""
+        hosts, before = self.care.hosts(), len(self.pods.resized)
+        self.machines = tuple(replace(one, host=hosts[one.id]) for one in self.machines)
+        self.run_pass()
+        return list(zip(self.pods.resized_pods[before:], self.pods.resized[before:], strict=True))
 
     def change_counts(self, name: str, executors: Mapping[str, int]) -> None:
         self.counts_asked += 1
@@ -319,6 +335,25 @@ def test_pods_of_a_plan_that_settles_are_opened_once_the_api_server_answers(scal
     scaled.settles = direct_plan(Assignment(scaled.where), Assignment(scaled.where), "p-1", 1.0, "closer", {})
     scaled.run_pass()
     assert scaled.pods.resized == [1000, 1000]
+
+
+class TestPodsThatNoPlanIsAbout:
+    """`s3` hosts another topology than the one whose plan settles."""
+
+    @staticmethod
+    def resized(unmeasured: tuple[Topology, ...] = ()) -> list[tuple[str, int]]:
+        """What the pod of `s3` is resized to in one pass."""
+        played = ScaledIn()
+        played.settles = direct_plan(Assignment(played.where), Assignment(played.where), "p-1", 1.0, "closer", {})
+        played.where = played.where | placed(LATER, {"spout": "s3"})
+        played.others, played.unmeasured = (LATER,), unmeasured
+        return [(name, to) for name, to in played.resized_in_a_pass() if name == "storm-supervisor-2"]
+
+    def test_follow_demand_while_it_settles(self) -> None:
+        assert self.resized() == [("storm-supervisor-2", 430)]
+
+    def test_are_opened_when_an_executor_starts_there(self) -> None:
+        assert self.resized(unmeasured=(LATER,)) == [("storm-supervisor-2", 1000)]
 
 
 class TestEmptiedPods:

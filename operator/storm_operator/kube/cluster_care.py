@@ -175,9 +175,9 @@ class ClusterCare:
             headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
             used = snapshot.supervisor_cpu_millicores
             self.left_open = _hosting_those_not_to_be_held(specs, snapshot)
-            held = tuple(one for one in snapshot.supervisors if one.id not in self.left_open.union(moving))
+            held = tuple(one for one in snapshot.all_supervisors if one.id not in self.left_open.union(moving))
             self.limits.follow(held, snapshot.assignment, demand, headroom, used)
-            self.limits.leave_open([one.host for one in snapshot.supervisors if one.id in self.left_open])
+            self.limits.leave_open([one.host for one in snapshot.all_supervisors if one.id in self.left_open])
 
     def _scale_if_possible(
         self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot, storm: StormCluster

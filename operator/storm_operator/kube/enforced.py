@@ -48,7 +48,7 @@ def places_of(
     """The supervisors that host executors of the topology, sorted by host; `left_open` are ids of supervisors."""
     used = {slot.supervisor_id for slot in snapshot.assignment.restricted_to([topology_id]).slot_of.values()}
     found = []
-    for supervisor in sorted(snapshot.supervisors, key=lambda one: one.host):
+    for supervisor in sorted(snapshot.all_supervisors, key=lambda one: one.host):
         if supervisor.id not in used:
             continue
         host = supervisor.host

@@ -162,5 +162,5 @@ class ClusterRunner:
         failed = period_seconds is None or snapshot is None
         cluster.told.pass_ended(seconds, failed, len(cluster.owners.by_name), period_seconds or self._retry_seconds())
         if snapshot is not None:
-            problems = cluster.care.limits.problems_of([supervisor.host for supervisor in snapshot.supervisors])
+            problems = cluster.care.limits.problems_of([supervisor.host for supervisor in snapshot.all_supervisors])
             cluster.told.resize_problems(map(problem_reason, problems.values()))

@@ -14,6 +14,7 @@ from kube_builders import topology_body
 from storm_operator.adapters.errors import NimbusUnreachable, RebalanceRefused
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.adapters.observer import with_supervisors_as_told
 from storm_operator.control_loop import PassReport
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan
@@ -204,6 +205,8 @@ class ScaledIn:
         self.refuse_counts: Exception | None = None
         self.settles: Plan | None = None
         self.machines = supervisors(3)
+        self.demand_millicores = 200.0
+        """Of each executor."""
         self.others: tuple[Topology, ...] = ()
         """Topologies beside WORDS."""
         self.unmeasured: tuple[Topology, ...] = ()
@@ -216,8 +219,8 @@ class ScaledIn:
 
     def run_pass(self) -> None:
         topologies = (WORDS, *self.others)
-        picture = snapshot(topologies, self.machines, self.where)
-        demand = same_demand([one for one in topologies if one not in self.unmeasured])
+        picture = with_supervisors_as_told(snapshot(topologies, self.machines, self.where), {}, self.care.leaving())
+        demand = same_demand([one for one in topologies if one not in self.unmeasured], self.demand_millicores)
         hold = Hold(HoldReason.NO_CHANGE, "all is well")
         report = PassReport(1.0, picture, demand, (((WORDS.id,), hold),))
         pending = [Mock(plan=self.settles)] if self.settles is not None else []
@@ -385,6 +388,18 @@ class TestEmptiedPods:
         played.run_pass()
         assert played.told[-1][0] == "NoScaleTarget"
         assert played.care.leaving() == frozenset()
+
+    def test_are_given_what_the_executors_need_that_still_run_there(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.demand_millicores = 400.0
+        assert ("storm-supervisor-2", 650) in played.resized_in_a_pass()
+
+    def test_are_places_where_executors_run(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        machines = tuple(replace(one, host=host("storm", number)) for number, one in enumerate(played.machines))
+        picture = with_supervisors_as_told(snapshot((WORDS,), machines, played.where), {}, played.care.leaving())
+        places = played.care.places(WORDS.id, picture, {})
+        assert [place.pod for place in places] == ["storm-supervisor-0", "storm-supervisor-2"]
 
     def test_stay_so_in_a_pass_that_sees_nothing(self, scaled: ScaledIn) -> None:
         played = self.scene(scaled)

@@ -212,6 +212,12 @@ class PodLimits:
     def _hold(self, pod: SupervisorPod, millicores: float, capacity_millicores: float) -> None:
         wanted = min(math.ceil(millicores / STEP_MILLICORES) * STEP_MILLICORES, math.floor(capacity_millicores))
         self.held |= {key_of(pod)}
+        if not pod.ready:
+            # It may have been made anew, and is to find a node with the request that it was made with; or it is not
+            # ready because its limit holds it back.
+            if pod.wanted_millicores is not None and wanted > pod.wanted_millicores:
+                self._resize(pod, wanted, reserve=False)
+            return
         self._resize(pod, wanted, reserve=self.reservations.is_to_be_tried(pod, wanted, self.now()))
 
     def _resize(self, pod: SupervisorPod, wanted: int, *, reserve: bool) -> None:

@@ -196,6 +196,19 @@ def test_what_is_not_reserved_yet_is_though_the_limit_fits() -> None:
     assert played.follow() == []
 
 
+def test_pod_that_is_not_ready_is_not_given_the_reservation_of_the_one_before_it() -> None:
+    made_anew = replace(pod(0), ready=False, requested_millicores=100.0)
+    played = scene(made_anew)
+    assert played.follow() == []
+    played.pods.pods["sup-0"] = replace(made_anew, ready=True)
+    assert (played.follow(), played.pods.reserved) == ([("sup-0", 600)], [True])
+
+
+def test_pod_that_is_not_ready_is_given_more_where_it_needs_that_but_no_reservation() -> None:
+    played = scene(replace(pod(0, wanted=300.0), ready=False, requested_millicores=100.0))
+    assert (played.follow(), played.pods.reserved) == ([("sup-0", 600)], [False])
+
+
 def test_limits_stay_until_the_first_figures_of_an_operators_life() -> None:
     played = scene(pod(0, wanted=600.0), pod(1, wanted=400.0))
     assert played.follow(Demand({}, {})) == []

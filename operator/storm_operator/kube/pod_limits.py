@@ -15,6 +15,7 @@ from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NoAn
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.kube.own_requests import OwnRequests
 from storm_operator.kube.pod_need import KnownUse, is_worth_a_resize, needed_millicores, with_use_in_mind
 from storm_operator.kube.reservations import Reservations, is_withheld
 from storm_operator.kube.resize_problem import INFEASIBLE, RETRY_SECONDS, PodKey, is_held_up, key_of, problem_reason
@@ -24,10 +25,10 @@ SLOW_ANSWER_SECONDS = 2.0
 """A refusal that took so long, as of a webhook that hangs, may take as long for each other pod."""
 
 
-def is_worth_reserving(pod: SupervisorPod, wanted_millicores: float) -> bool:
-    """Pure: whether the node keeps clearly more or less free for the pod than it is to have."""
+def is_worth_reserving(pod: SupervisorPod, millicores: float | None) -> bool:
+    """Pure: whether the node keeps clearly more or less free for the pod than that; None: it keeps what it does."""
     requested = pod.requested_millicores
-    return requested is not None and is_worth_a_resize(requested, wanted_millicores)
+    return requested is not None and millicores is not None and is_worth_a_resize(requested, millicores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ class PodLimits:
     asked: Callable[[bool], None] = lambda _: None
     """Told of each resize that was asked for, and whether the API server accepted it."""
     present: tuple[SupervisorPod, ...] = ()
-    refused: dict[tuple[PodKey, int, bool], Refusal] = field(default_factory=dict)
-    """By pod, limit, and whether that was to be reserved."""
+    refused: dict[tuple[PodKey, int, float | None], Refusal] = field(default_factory=dict)
+    """By pod, limit, and what was to be reserved."""
     problems: dict[PodKey, str] = field(default_factory=dict)
     """By pod: why its last resize is not done."""
     ceilings: dict[PodKey, Ceiling] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class PodLimits:
     """Pods that it did not answer for when it was last asked: they come last, or they might be in the way of all."""
     any_demand_was_known: bool = False
     """Before that this operator has only just begun to look, and an unknown demand says nothing about an executor."""
+    own_requests: OwnRequests = field(default_factory=OwnRequests)
     reservations: Reservations = field(default_factory=Reservations)
     use: KnownUse = field(default_factory=KnownUse)
 
@@ -172,10 +174,20 @@ class PodLimits:
         return own
 
     def _give_back(self, pods: Collection[SupervisorPod]) -> None:
+        """To the last millicore: what a pod lacks then it lacks for good."""
         held = [pod for pod in pods if key_of(pod) in self.held and pod.capacity_millicores is not None]
-        narrow = [pod for pod in held if is_worth_a_resize(pod.wanted_millicores, pod.capacity_millicores or 0.0)]
-        self.held = self.held.difference(map(key_of, pods)).union(map(key_of, narrow))
-        self._open_all(narrow)
+        own_requests = {key_of(pod): self.own_requests.taken_from(pod, self.pods, self.now(), self.say) for pod in held}
+        lacking = [
+            pod
+            for pod in held
+            if pod.wanted_millicores != pod.capacity_millicores or own_requests[key_of(pod)] is not None
+        ]
+        self.held = self.held.difference(map(key_of, pods)).union(map(key_of, lacking))
+        for pod in sorted(lacking, key=self._comes_last):
+            own_request = own_requests[key_of(pod)]
+            if own_request is not None and not self.reservations.is_to_be_tried(pod, own_request, self.now()):
+                own_request = None
+            self._resize(pod, math.floor(self._most_without_reserving(pod) or 0.0), own_request, exactly=True)
 
     def _note_ceiling(self, pod: SupervisorPod) -> None:
         """While the kubelet cannot give it more a pod has a ceiling; with what it has got since that rises."""
@@ -197,17 +209,20 @@ class PodLimits:
 
     def _open_all(self, pods: Iterable[SupervisorPod]) -> None:
         for pod in sorted(pods, key=self._comes_last):
-            # A limit that is not reserved needs no room: what the node has not free is in nobody's way.
-            is_unreserved = key_of(pod) in self.reservations.withheld
-            capacity = pod.capacity_millicores if is_unreserved else self.capacity_of(pod)
+            capacity = self._most_without_reserving(pod)
             if capacity is not None:
                 self._open(pod, capacity)
+
+    def _most_without_reserving(self, pod: SupervisorPod) -> float | None:
+        """A limit that is not reserved needs no room: what the node has not free is in nobody's way."""
+        is_unreserved = key_of(pod) in self.reservations.withheld
+        return pod.capacity_millicores if is_unreserved else self.capacity_of(pod)
 
     def _comes_last(self, pod: SupervisorPod | None) -> bool:
         return pod is not None and key_of(pod) in self.unanswered
 
     def _open(self, pod: SupervisorPod, capacity_millicores: float) -> None:
-        self._resize(pod, math.floor(capacity_millicores), reserve=False)
+        self._resize(pod, math.floor(capacity_millicores), None)
 
     def _hold(self, pod: SupervisorPod, millicores: float, capacity_millicores: float) -> None:
         wanted = min(math.ceil(millicores / STEP_MILLICORES) * STEP_MILLICORES, math.floor(capacity_millicores))
@@ -216,13 +231,17 @@ class PodLimits:
             # It may have been made anew, and is to find a node with the request that it was made with; or it is not
             # ready because its limit holds it back.
             if pod.wanted_millicores is not None and wanted > pod.wanted_millicores:
-                self._resize(pod, wanted, reserve=False)
+                self._resize(pod, wanted, None)
             return
-        self._resize(pod, wanted, reserve=self.reservations.is_to_be_tried(pod, wanted, self.now()))
+        self._resize(pod, wanted, wanted if self.reservations.is_to_be_tried(pod, wanted, self.now()) else None)
 
-    def _resize(self, pod: SupervisorPod, wanted: int, *, reserve: bool) -> None:
-        is_worth = is_worth_a_resize(pod.wanted_millicores, wanted) or (reserve and is_worth_reserving(pod, wanted))
-        if not reserve and is_withheld(pod):
+    def _resize(self, pod: SupervisorPod, wanted: int, reserve: float | None, *, exactly: bool = False) -> None:
+        """`reserve`: what its node is to keep free for it; None: what it does. `exactly`: however small the change."""
+        if exactly:
+            is_worth = wanted != pod.wanted_millicores or reserve not in (None, pod.requested_millicores)
+        else:
+            is_worth = is_worth_a_resize(pod.wanted_millicores, wanted) or is_worth_reserving(pod, reserve)
+        if reserve is None and is_withheld(pod):
             if is_worth or is_worth_a_resize(pod.limit_millicores, wanted):
                 self._ask(pod, wanted, reserve)
         elif is_held_up(pod, wanted):
@@ -230,7 +249,7 @@ class PodLimits:
         elif is_worth:
             self._ask(pod, wanted, reserve)
 
-    def _ask_again(self, pod: SupervisorPod, wanted: int, is_worth: bool, reserve: bool) -> None:
+    def _ask_again(self, pod: SupervisorPod, wanted: int, is_worth: bool, reserve: float | None) -> None:
         """Once in a while. The kubelet looks again by itself, but never at what it found infeasible: unless it changes.
 
         That is why the same is asked for with a step less.
@@ -242,7 +261,7 @@ class PodLimits:
         elif is_worth:
             self._ask(pod, wanted, reserve)
 
-    def _ask(self, pod: SupervisorPod, wanted: int, reserve: bool) -> None:
+    def _ask(self, pod: SupervisorPod, wanted: int, reserve: float | None) -> None:
         tried = (key_of(pod), wanted, reserve)
         refusal = self.refused.get(tried)
         if refusal is not None and self.now() - refusal.at_seconds < refusal.pause_seconds:
@@ -254,7 +273,7 @@ class PodLimits:
         began = self.asked_at[key_of(pod)] = self.now()
         self.unanswered -= {key_of(pod)}
         try:
-            self.pods.resize_cpu(pod, wanted, reserve=reserve)
+            self.pods.resize_cpu(pod, wanted, reserve_millicores=reserve)
             self.asked(True)
             self.refused.pop(tried, None)
         except KubernetesError as error:
@@ -270,7 +289,7 @@ class PodLimits:
                     self.silence, self.unanswered = str(error), self.unanswered | {key_of(pod)}
                 return
             self.refused[tried] = Refusal(self.now(), str(error))
-            if reserve and not pod.is_guaranteed and wanted > (pod.requested_millicores or math.inf):
-                self.reservations.note(pod, wanted, str(error), self.now())  # as with a quota: it may have the limit
+            if reserve is not None and not pod.is_guaranteed and reserve > (pod.requested_millicores or math.inf):
+                self.reservations.note(pod, reserve, str(error), self.now())  # as with a quota: it may have the limit
             if limit is not None and wanted > limit:
                 self._cap(pod, limit)

@@ -145,7 +145,7 @@ def test_pod_that_reserves_all_but_its_cpu_is_held_though_kubernetes_lets_it_not
     refused.kube.kubectl("create", "-f", "-", input=json.dumps(body))
     pods = Pods(refused.api)
     (pod,) = (one for one in pods.supervisors((NAMESPACE,)) if one.name == "reserving-supervisor-0")
-    pods.resize_cpu(pod, 800, reserve=True)
+    pods.resize_cpu(pod, 800, reserve_millicores=800)
     found = refused.kube.object("pods", "reserving-supervisor-0", NAMESPACE)
     assert found["status"]["qosClass"] == "Burstable"
     assert found["spec"]["containers"][0]["resources"] == {

@@ -30,7 +30,7 @@ class FullNode(Pods):
     def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
         return (POD,)
 
-    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
         raise Refused(f"resize pod {pod.namespace}/{pod.name} to {millicores}m CPU: exceeded quota")
 
 

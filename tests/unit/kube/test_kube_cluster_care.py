@@ -57,7 +57,7 @@ class FakePods:
                 raise Forbidden(f"pods in {namespace}")
         return tuple(pod for namespace in namespaces for pod in self.allowed[namespace])
 
-    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
         if self.unresizable is not None:
             raise self.unresizable
         self.resized.append(millicores)

@@ -51,20 +51,30 @@ class FakePods(Pods):
         self.refused_pod = ""
         """The only one, where one is named."""
         self.before_refusal: Callable[[], None] = lambda: None
+        self.own_request: float | KubernetesError | None = None
 
     def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
         return tuple(pod for pod in self.pods.values() if pod.namespace in namespaces)
 
-    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
         self.resizes.append((pod.name, millicores))
-        self.reserved.append(reserve)
+        self.reserved.append(reserve_millicores is not None)
         if self.refusal is not None and self.refused_pod in ("", pod.name):
             self.before_refusal()
             raise self.refusal
-        requested = float(millicores) if reserve else pod.requested_millicores
+        requested = reserve_millicores if reserve_millicores is not None else pod.requested_millicores
         self.pods[pod.name] = replace(
-            pod, wanted_millicores=float(millicores), requested_millicores=requested, is_resized=True
+            pod,
+            wanted_millicores=float(millicores),
+            requested_millicores=requested,
+            is_resized=True,
+            is_reserved=pod.is_reserved or reserve_millicores is not None,
         )
+
+    def cpu_request(self, namespace: str, stateful_set: str) -> float | None:
+        if isinstance(self.own_request, KubernetesError):
+            raise self.own_request
+        return self.own_request
 
 
 @dataclass
@@ -279,6 +289,46 @@ class TestRelease:
         assert self.release(played) == [("sup-0", 2000)]
         played.pods.refusal = None
         assert self.release(played, seconds=RETRY_SECONDS) == [("sup-0", 2000)]
+        assert self.release(played) == []
+
+    def test_pod_within_a_tenth_of_what_it_can_have_gets_that_too(self) -> None:
+        played = scene(replace(pod(0, wanted=1900.0), is_resized=True))
+        assert self.release(played) == [("sup-0", 2000)]
+        assert self.release(played) == []
+
+    def test_what_was_reserved_is_given_back(self) -> None:
+        played = scene(replace(pod(0), requested_millicores=100.0))
+        played.pods.own_request = 100.0
+        played.follow()
+        assert played.pods.pods["sup-0"].requested_millicores == 600.0
+        assert self.release(played) == [("sup-0", 2000)]
+        assert played.pods.pods["sup-0"].requested_millicores == 100.0
+        assert self.release(played) == []
+
+    @pytest.mark.parametrize("unknown", [None, KubernetesError("read StatefulSet storm/sup: no answer")])
+    def test_what_was_reserved_stays_while_nobody_knows_what_there_was_before(
+        self, unknown: KubernetesError | None
+    ) -> None:
+        played = scene(replace(pod(0), requested_millicores=100.0))
+        played.pods.own_request = unknown
+        played.follow()
+        assert self.release(played) == [("sup-0", 2000)]
+        assert played.pods.pods["sup-0"].requested_millicores == 600.0
+        assert played.said == ([str(unknown)] if unknown is not None else [])
+        played.pods.own_request = 100.0
+        assert self.release(played, seconds=RETRY_SECONDS) == [("sup-0", 2000)]
+        assert played.pods.pods["sup-0"].requested_millicores == 100.0
+
+    def test_no_more_is_reserved_than_the_limit(self) -> None:
+        played = scene(replace(pod(0, wanted=300.0, capacity=500.0), requested_millicores=300.0, is_resized=True))
+        played.pods.pods["sup-0"] = replace(played.pods.pods["sup-0"], is_reserved=True)
+        played.pods.own_request = 800.0
+        assert self.release(played) == [("sup-0", 500)]
+        assert self.release(played) == []
+
+    def test_request_that_somebody_else_set_is_left_alone(self) -> None:
+        played = scene(replace(pod(0), requested_millicores=500.0, is_resized=True))
+        played.pods.own_request = 100.0
         assert self.release(played) == []
 
     def test_pod_that_is_gone_is_none_to_release(self) -> None:
@@ -517,8 +567,8 @@ class FullNode(FakePods):
         self.pods = {asking.name: asking}
         return (asking,)
 
-    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
-        Pods.resize_cpu(self, pod, millicores, reserve=reserve)
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
+        Pods.resize_cpu(self, pod, millicores, reserve_millicores=reserve_millicores)
 
     def patch_namespaced_pod_resize(self, name: str, namespace: str, body: dict[str, Any], **_: Any) -> None:
         cpu = body["spec"]["containers"][0]["resources"]

@@ -31,7 +31,8 @@ class SupervisorPod:
     free for the pod, `reserved_millicores` what the kubelet has granted of requests, None where it does not say.
     `is_guaranteed`: of a QoS class in which request and limit are the same, and have to stay it.
     `must_not_become_guaranteed`: they are the same of all but its CPU, and Kubernetes lets no pod change its class.
-    `is_resized`: the operator, in this life or an earlier one, was the last to change the limit.
+    `is_resized`: the operator, in this life or an earlier one, was the last to change the limit; `is_reserved`: the
+    request.
     `resize_problem` is empty, or why a resize is not done: `Infeasible: ...`, `Deferred: ...`, or what is wrong with
     the annotation.
     """
@@ -50,6 +51,7 @@ class SupervisorPod:
     is_resized: bool = False
     must_not_become_guaranteed: bool = False
     reserved_millicores: float | None = None
+    is_reserved: bool = False
 
     @property
     def kept_free_millicores(self) -> float | None:
@@ -88,20 +90,22 @@ class Pods:
                 found += [pod_from(pod) for pod in answer.items if pod.metadata.deletion_timestamp is None]
         return tuple(sorted(found, key=lambda pod: (pod.namespace, pod.name)))
 
-    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
-        """Ask for a new CPU limit in place. `reserve`: the node is to keep as much free for the pod (its request), or a
-        millicore less where Kubernetes would not have it.
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
+        """Ask for a new CPU limit in place, and that the node keeps `reserve_millicores` free for the pod: its request,
+        a millicore less than the limit where Kubernetes would not have them the same.
 
-        Else a request that the kubelet has not granted is lowered to what it has: the limit needs no room, and is
-        granted with the request or not at all. One that is above the limit is lowered with it. `Refused` when the API
-        server will not have it.
+        None: it keeps free what it does. A request that the kubelet has not granted is lowered to what it has: the
+        limit needs no room, and is granted with the request or not at all. One that is above the limit is lowered with
+        it. `Refused` when the API server will not have it.
         """
         cpu = f"{millicores}m"
         resources = {"limits": {"cpu": cpu}}
         most = millicores - 1 if pod.must_not_become_guaranteed else millicores
         kept_free = min(most, math.floor(pod.kept_free_millicores or 0.0))
-        if reserve or pod.is_guaranteed:
+        if pod.is_guaranteed:
             resources["requests"] = {"cpu": f"{most}m"}
+        elif reserve_millicores is not None:
+            resources["requests"] = {"cpu": f"{min(most, math.ceil(reserve_millicores))}m"}
         elif pod.requested_millicores is not None and pod.requested_millicores > kept_free:
             resources["requests"] = {"cpu": f"{kept_free}m"}
         body = {"spec": {"containers": [{"name": CONTAINER, "resources": resources}]}}
@@ -124,6 +128,16 @@ class Pods:
             answer = self._apps.read_namespaced_stateful_set(stateful_set, namespace, _request_timeout=TIMEOUT_SECONDS)
         ordinals = answer.spec.ordinals
         return int(ordinals.start or 0) if ordinals is not None else 0
+
+    def cpu_request(self, namespace: str, stateful_set: str) -> float | None:
+        """Millicores that the StatefulSet's pods are made to request for the container; None where it does not say."""
+        with api_errors(f"read StatefulSet {namespace}/{stateful_set}"):
+            answer = self._apps.read_namespaced_stateful_set(stateful_set, namespace, _request_timeout=TIMEOUT_SECONDS)
+        container = next((c for c in answer.spec.template.spec.containers if c.name == CONTAINER), None)
+        resources = container.resources if container is not None else None
+        # Without a request Kubernetes takes the limit for it.
+        requested = _cpu("requests", resources)
+        return requested if requested is not None else _cpu("limits", resources)
 
     def scale(self, namespace: str, stateful_set: str, replicas: int) -> None:
         """Ask for so many pods; the highest ordinals go first."""
@@ -155,9 +169,10 @@ def pod_from(pod: Any) -> SupervisorPod:
         resize_problem=capacity_problem or _resize_problem(pod.status.conditions or ()),
         requested_millicores=_cpu("requests", spec.resources if spec else None),
         is_guaranteed=pod.status.qos_class == "Guaranteed",
-        is_resized=any(_sets_limit(entry) for entry in pod.metadata.managed_fields or ()),
+        is_resized=any(_sets("limits", entry) for entry in pod.metadata.managed_fields or ()),
         must_not_become_guaranteed=pod.status.qos_class != "Guaranteed" and _reserves_all_but_its_cpu(pod.spec),
         reserved_millicores=_reserved(status),
+        is_reserved=any(_sets("requests", entry) for entry in pod.metadata.managed_fields or ()),
     )
 
 
@@ -179,10 +194,10 @@ def _reserves_all(resources: Any, resource: str) -> bool:
     return bool(requested == most)
 
 
-def _sets_limit(entry: Any) -> bool:
-    """Whether an entry of `managedFields` says that the CPU limit is as the operator set it."""
+def _sets(kind: str, entry: Any) -> bool:
+    """Whether an entry of `managedFields` says that the CPU of `limits` or `requests` is as the operator set it."""
     fields: Any = entry.fields_v1 if entry.manager == FIELD_MANAGER else None
-    path = ("f:spec", "f:containers", f'k:{{"name":"{CONTAINER}"}}', "f:resources", "f:limits", "f:cpu")
+    path = ("f:spec", "f:containers", f'k:{{"name":"{CONTAINER}"}}', "f:resources", f"f:{kind}", "f:cpu")
     for step in path:
         fields = fields.get(step) if isinstance(fields, Mapping) else None
     return fields is not None

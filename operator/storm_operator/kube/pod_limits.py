@@ -15,10 +15,18 @@ from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NoAn
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.kube.ceilings import Ceilings
 from storm_operator.kube.own_requests import OwnRequests
 from storm_operator.kube.pod_need import KnownUse, is_worth_a_resize, needed_millicores, with_use_in_mind
 from storm_operator.kube.reservations import Reservations, is_withheld
-from storm_operator.kube.resize_problem import INFEASIBLE, RETRY_SECONDS, PodKey, is_held_up, key_of, problem_reason
+from storm_operator.kube.resize_problem import (
+    INFEASIBLE,
+    RETRY_SECONDS,
+    PodKey,
+    is_held_up,
+    key_of,
+    problem_reason,
+)
 
 STEP_MILLICORES = 10
 SLOW_ANSWER_SECONDS = 2.0
@@ -29,14 +37,6 @@ def is_worth_reserving(pod: SupervisorPod, millicores: float | None) -> bool:
     """Pure: whether the node keeps clearly more or less free for the pod than that; None: it keeps what it does."""
     requested = pod.requested_millicores
     return requested is not None and millicores is not None and is_worth_a_resize(requested, millicores)
-
-
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    """What a pod was left with when it could not have more."""
-
-    at_seconds: float
-    millicores: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class PodLimits:
     """By pod, limit, and what was to be reserved."""
     problems: dict[PodKey, str] = field(default_factory=dict)
     """By pod: why its last resize is not done."""
-    ceilings: dict[PodKey, Ceiling] = field(default_factory=dict)
+    ceilings: Ceilings = field(default_factory=Ceilings)
     asked_at: dict[PodKey, float] = field(default_factory=dict)
     """When the last resize of a pod was asked for, or first seen not to be done."""
     held: frozenset[PodKey] = frozenset()
@@ -89,11 +89,9 @@ class PodLimits:
         self.asked_at = {key: at for key, at in self.asked_at.items() if key in present}
         self.held &= present
         self.unanswered &= present
-        self.ceilings = {key: ceiling for key, ceiling in self.ceilings.items() if key in present}
+        self.ceilings.see(self.present, withheld, self.now())
         old = self.now() - RETRY_SECONDS
         self.refused = {tried: refusal for tried, refusal in self.refused.items() if refusal.at_seconds > old}
-        for pod in self.present:
-            self._note_ceiling(pod)
 
     def capacities(self, hosts: Collection[str]) -> Mapping[str, float]:
         """By host: the most CPU that the pod of a supervisor can be given now, where that is known."""
@@ -107,10 +105,10 @@ class PodLimits:
 
     def capacity_of(self, pod: SupervisorPod) -> float | None:
         """Millicores: its annotation's; what it has, for some minutes after it could not be given more."""
-        ceiling = self.ceilings.get(key_of(pod))
-        if pod.capacity_millicores is None or ceiling is None or self.now() - ceiling.at_seconds >= RETRY_SECONDS:
+        ceiling = self.ceilings.of(pod, self.now())
+        if pod.capacity_millicores is None or ceiling is None:
             return pod.capacity_millicores
-        return min(pod.capacity_millicores, ceiling.millicores)
+        return min(pod.capacity_millicores, ceiling)
 
     def of_host(self, host: str) -> SupervisorPod | None:
         return next((pod for pod in self.present if pod.matches(host)), None)
@@ -189,24 +187,6 @@ class PodLimits:
                 own_request = None
             self._resize(pod, math.floor(self._most_without_reserving(pod) or 0.0), own_request, exactly=True)
 
-    def _note_ceiling(self, pod: SupervisorPod) -> None:
-        """While the kubelet cannot give it more a pod has a ceiling; with what it has got since that rises."""
-        key, limit = key_of(pod), pod.limit_millicores
-        known = self.ceilings.get(key)
-        if limit is None:
-            self.ceilings.pop(key, None)
-        elif is_held_up(pod, pod.wanted_millicores or 0.0) or (known and key in self.reservations.withheld):
-            self._cap(pod, limit)
-        elif known is not None and limit > known.millicores:
-            self.ceilings[key] = Ceiling(known.at_seconds, limit)
-
-    def _cap(self, pod: SupervisorPod, limit_millicores: float) -> None:
-        """What it got since less was refused is no more than a limit while that is not reserved."""
-        known = self.ceilings.get(key_of(pod))
-        if known is not None and key_of(pod) in self.reservations.withheld:
-            limit_millicores = max(known.millicores, pod.reserved_millicores or 0.0)
-        self.ceilings[key_of(pod)] = Ceiling(self.now(), limit_millicores)
-
     def _open_all(self, pods: Iterable[SupervisorPod]) -> None:
         for pod in sorted(pods, key=self._comes_last):
             capacity = self._most_without_reserving(pod)
@@ -244,7 +224,7 @@ class PodLimits:
         if reserve is None and is_withheld(pod):
             if is_worth or is_worth_a_resize(pod.limit_millicores, wanted):
                 self._ask(pod, wanted, reserve)
-        elif is_held_up(pod, wanted):
+        elif is_held_up(pod, wanted, reserve):
             self._ask_again(pod, wanted, is_worth, reserve)
         elif is_worth:
             self._ask(pod, wanted, reserve)
@@ -292,4 +272,4 @@ class PodLimits:
             if reserve is not None and not pod.is_guaranteed and reserve > (pod.requested_millicores or math.inf):
                 self.reservations.note(pod, reserve, str(error), self.now())  # as with a quota: it may have the limit
             if limit is not None and wanted > limit:
-                self._cap(pod, limit)
+                self.ceilings.cap(pod, limit, self.reservations.withheld, self.now())

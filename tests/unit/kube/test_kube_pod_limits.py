@@ -548,9 +548,10 @@ class TestWhatCannotBeHad:
 class FullNode(FakePods):
     """Whose kubelet, and whose namespace's quota, judge what is asked for by its request, and have it as a whole."""
 
-    def __init__(self, room: float, quota: float = 9000.0, limit: float = 1000.0) -> None:
-        super().__init__([replace(pod(0, wanted=limit, capacity=1000.0), requested_millicores=100.0)])
-        self.room, self.quota = room, quota
+    def __init__(self, room: float, quota: float = 9000.0, limit: float = 1000.0, cores: float = 9000.0) -> None:
+        super().__init__([replace(pod(0, wanted=limit, capacity=limit), requested_millicores=100.0)])
+        self.room, self.quota, self.cores = room, quota, cores
+        self.requests: list[float | None] = []
         self.granted = (limit, 100.0)
         self._core = self
 
@@ -561,6 +562,9 @@ class FullNode(FakePods):
         self.granted = (wanted, requested) if fits else self.granted
         limit, reserved = self.granted
         problem = "" if fits else "Deferred: Node didn't have enough resource: cpu"
+        if requested > self.cores:
+            of = f"requested: {requested:.0f}, capacity: {self.cores:.0f}"
+            problem = f"Infeasible: Node didn't have enough capacity: cpu, {of}"
         asking = replace(
             asking, limit_millicores=limit, reserved_millicores=reserved, resize_problem=problem, ready=True
         )
@@ -578,6 +582,7 @@ class FullNode(FakePods):
         requested = asking.requested_millicores
         if "requests" in cpu:
             requested = float(cpu["requests"]["cpu"].removesuffix("m"))
+        self.requests.append(requested)
         if requested is not None and requested > self.quota:
             raise api_refusal(403, "exceeded quota: requests.cpu")
         self.pods[name] = replace(asking, wanted_millicores=limit, requested_millicores=requested)
@@ -651,6 +656,41 @@ class TestReservationThatCannotBeHad:
         played.follow(self.LOW)
         assert self.in_force(played) == (300.0, 300.0)
         assert played.limits.problems == {}
+
+
+class TestLimitBeyondWhatItsNodeHas:
+    """A pod with a limit of 8000, and a request of 100, was given to a node of 4 cores; it needs 4200."""
+
+    NEEDS = same_demand((WORDS,), 1800.0)
+
+    @pytest.fixture
+    def played(self) -> Scene:
+        played = Scene(FullNode(4000.0, limit=8000.0, cores=4000.0))
+        played.follow(self.NEEDS)
+        return played
+
+    def test_is_not_planned_with(self, played: Scene) -> None:
+        for seconds in (10.0, 10.0, 10.0, RETRY_SECONDS, 10.0, 10.0, RETRY_SECONDS):
+            played.now += seconds
+            played.limits.see(("storm",))
+            assert played.limits.capacities([S1.host]) == {S1.host: 4000.0}
+            played.follow(self.NEEDS, seconds=0.0)
+
+    def test_is_not_planned_with_where_the_limit_was_to_rise_further(self) -> None:
+        infeasible = "Infeasible: Node didn't have enough capacity: cpu, requested: 8000, capacity: 4000"
+        asking = replace(pod(0, wanted=8000.0, capacity=8000.0, problem=infeasible), limit_millicores=5000.0)
+        assert scene(asking).limits.capacities([S1.host]) == {S1.host: 4000.0}
+
+    def test_is_lowered_at_once_and_its_reservation_asked_for_again_after_a_while_and_differently(
+        self, played: Scene
+    ) -> None:
+        node = cast("FullNode", played.pods)
+        assert [played.follow(self.NEEDS) for _ in range(4)] == [[("sup-0", 4200)], [], [], []]
+        assert played.follow(self.NEEDS, seconds=RETRY_SECONDS) == [("sup-0", 4200)]
+        assert node.requests == [4200.0, 100.0, 4200.0]
+        assert played.follow(self.NEEDS) == []
+        assert played.follow(self.NEEDS, seconds=RETRY_SECONDS) == [("sup-0", 4190)]
+        assert node.requests[3:] == [4190.0]
 
 
 def test_pods_of_other_namespaces_are_not_seen() -> None:

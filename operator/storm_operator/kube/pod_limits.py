@@ -182,10 +182,10 @@ class PodLimits:
         ]
         self.held = self.held.difference(map(key_of, pods)).union(map(key_of, lacking))
         for pod in sorted(lacking, key=self._comes_last):
-            own_request = own_requests[key_of(pod)]
+            own_request, most = own_requests[key_of(pod)], self._most_without_reserving(pod)
             if own_request is not None and not self.reservations.is_to_be_tried(pod, own_request, self.now()):
                 own_request = None
-            self._resize(pod, math.floor(self._most_without_reserving(pod) or 0.0), own_request, exactly=True)
+            self._resize(pod, math.floor(most or 0.0), own_request, exactly=True)
 
     def _open_all(self, pods: Iterable[SupervisorPod]) -> None:
         for pod in sorted(pods, key=self._comes_last):
@@ -221,7 +221,7 @@ class PodLimits:
             is_worth = wanted != pod.wanted_millicores or reserve not in (None, pod.requested_millicores)
         else:
             is_worth = is_worth_a_resize(pod.wanted_millicores, wanted) or is_worth_reserving(pod, reserve)
-        if reserve is None and is_withheld(pod):
+        if is_withheld(pod) and (reserve is None or reserve <= (pod.kept_free_millicores or 0.0)):
             if is_worth or is_worth_a_resize(pod.limit_millicores, wanted):
                 self._ask(pod, wanted, reserve)
         elif is_held_up(pod, wanted, reserve):

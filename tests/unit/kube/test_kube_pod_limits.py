@@ -651,6 +651,16 @@ class TestReservationThatCannotBeHad:
         assert played.limits.problems == {}
         assert played.limits.capacities([S1.host]) == {S1.host: 800.0}
 
+    def test_does_not_withhold_what_a_pod_gets_back_once_nobody_wants_it_held(self, played: Scene) -> None:
+        played.limits.see(("storm",))
+        (seen,) = played.limits.present
+        played.pods.pods = {seen.name: replace(seen, is_reserved=True)}
+        played.pods.own_request = 100.0
+        played.limits.see(("storm",))
+        played.limits.release([S1.host])
+        assert self.in_force(played) == (1000.0, 100.0)
+        assert played.limits.problems == {}
+
     def test_is_nothing_that_matters_once_less_is_needed(self, played: Scene) -> None:
         played.follow(self.HIGH)
         played.follow(self.LOW)

@@ -18,7 +18,7 @@ from eventually import eventually
 from e2e.jar_origins import IMAGE, JAR, JAR_FOLDER, jar_server, jar_volume, topology_from
 from kube_cluster import KubeCluster, KubeClusterError
 from storm_on_node import NAMESPACE, NIMBUS, OPERATOR, OPERATOR_NAMESPACE, StormOnNode, word_count
-from storm_operator.kube.pod_limits import SUPERVISOR_OWN_MILLICORES
+from storm_operator.kube.pod_need import SUPERVISOR_OWN_MILLICORES
 from storm_operator.local.build import workloads_jar
 
 pytestmark = [pytest.mark.functional, pytest.mark.root, pytest.mark.timeout(1500)]

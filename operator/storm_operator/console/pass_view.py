@@ -114,7 +114,7 @@ def _supervisors_in_use(
     snapshot: ClusterSnapshot, assignment: Assignment, hosts: Mapping[str, str]
 ) -> tuple[Supervisor, ...]:
     """Those that Storm sees or that leave, and what else executors are placed on, in force or by `assignment`."""
-    known = (*snapshot.supervisors, *snapshot.leaving)
+    known = snapshot.all_supervisors
     ports: dict[str, set[int]] = {}
     for slot in {*snapshot.assignment.slot_of.values(), *assignment.slot_of.values()}:
         ports.setdefault(slot.supervisor_id, set()).add(slot.port)

@@ -129,6 +129,11 @@ class ClusterSnapshot:
         for name in ("loads", "supervisor_cpu_millicores", "rates", "worker_pids"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
+    @property
+    def all_supervisors(self) -> tuple[Supervisor, ...]:
+        """Those that leave as well: executors run there until they have moved."""
+        return (*self.supervisors, *self.leaving)
+
     def topology(self, topology_id: str) -> Topology:
         for topology in self.topologies:
             if topology.id == topology_id:

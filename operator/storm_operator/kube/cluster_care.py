@@ -144,7 +144,9 @@ class ClusterCare:
             if not resized:  # else Storm is about to place executors anew, nobody knows where
                 self._scale_if_possible(specs, report, report.snapshot, assembly.storm)
         else:  # what was not answered before the move is asked for again
-            self.open_up(supervisors_of(assembly.loop.memory.records[-1].plan))
+            moving = supervisors_of(assembly.loop.memory.records[-1].plan)
+            self.open_up(moving)
+            self._follow_limits(specs, report.snapshot, report.demand, moving)
         self.news.tell_of(specs, report.snapshot)
 
     def tell_of_moves(self, report: PassReport, loop: ControlLoop) -> None:
@@ -160,16 +162,19 @@ class ClusterCare:
             self.say(f"{topology}: {reason}: {message}")
         self.tell(topology, reason, message, warning)
 
-    def _follow_limits(self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand) -> None:
+    def _follow_limits(
+        self, specs: Specs, snapshot: ClusterSnapshot, demand: Demand, moving: Collection[str] = ()
+    ) -> None:
+        """`moving` are ids of the supervisors that a plan in hand is about: their pods stay open."""
         enforcing = [spec for spec in specs.values() if resizes_pods(spec)]
         self.left_open = frozenset()
         if enforcing:
             headroom = min(spec.scheduling.headroom_fraction for spec in enforcing)
             used = snapshot.supervisor_cpu_millicores
             self.left_open = _hosting_those_not_to_be_held(specs, snapshot)
-            held = tuple(one for one in snapshot.supervisors if one.id not in self.left_open)
+            held = tuple(one for one in snapshot.all_supervisors if one.id not in self.left_open.union(moving))
             self.limits.follow(held, snapshot.assignment, demand, headroom, used)
-            self.limits.leave_open([one.host for one in snapshot.supervisors if one.id in self.left_open])
+            self.limits.leave_open([one.host for one in snapshot.all_supervisors if one.id in self.left_open])
 
     def _scale_if_possible(
         self, specs: Specs, report: PassReport, snapshot: ClusterSnapshot, storm: StormCluster

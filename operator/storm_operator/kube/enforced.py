@@ -11,7 +11,8 @@ from storm_operator.core.model import Executor
 from storm_operator.core.settings import Enforcement
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.wording import counted, first_of
-from storm_operator.kube.pod_limits import PodLimits, problem_reason
+from storm_operator.kube.pod_limits import PodLimits
+from storm_operator.kube.resize_problem import problem_reason
 
 NAMED = 3
 FOLLOWS = "CPU limits of pods follow demand"
@@ -48,7 +49,7 @@ def places_of(
     """The supervisors that host executors of the topology, sorted by host; `left_open` are ids of supervisors."""
     used = {slot.supervisor_id for slot in snapshot.assignment.restricted_to([topology_id]).slot_of.values()}
     found = []
-    for supervisor in sorted(snapshot.supervisors, key=lambda one: one.host):
+    for supervisor in sorted(snapshot.all_supervisors, key=lambda one: one.host):
         if supervisor.id not in used:
             continue
         host = supervisor.host

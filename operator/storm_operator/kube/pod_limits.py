@@ -12,94 +12,31 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError, NoAnswer, NotFound, Refused
-from storm_operator.adapters.kube.pods import CAPACITY_ANNOTATION, Pods, SupervisorPod
+from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
+from storm_operator.kube.ceilings import Ceilings
+from storm_operator.kube.own_requests import OwnRequests
+from storm_operator.kube.pod_need import KnownUse, is_worth_a_resize, needed_millicores, with_use_in_mind
+from storm_operator.kube.reservations import Reservations, is_withheld
+from storm_operator.kube.resize_problem import (
+    INFEASIBLE,
+    RETRY_SECONDS,
+    PodKey,
+    is_held_up,
+    key_of,
+    problem_reason,
+)
 
-PodKey = tuple[str, str]
-"""(namespace, name)"""
-
-SUPERVISOR_OWN_MILLICORES = 200.0
-"""For the supervisor itself, garbage collection and network threads, which no executor's thread accounts for."""
-
-MOST_USED_FRACTION, LEAST_USED_FRACTION = 0.8, 0.6
-"""Of its limit that a pod may use before it is given more than its executors need, and before that is taken back."""
-
-SMALLEST_CHANGE_FRACTION = 0.1
 STEP_MILLICORES = 10
 SLOW_ANSWER_SECONDS = 2.0
 """A refusal that took so long, as of a webhook that hangs, may take as long for each other pod."""
-RETRY_SECONDS = 300.0
-INFEASIBLE = "Infeasible"
-KUBELETS_REASONS = frozenset({"Deferred", INFEASIBLE, "Error"})
-"""Why the kubelet has not done a resize that the API server accepted."""
 
 
-def needed_millicores(
-    supervisor: Supervisor, assignment: Assignment, demand: Demand, headroom_fraction: float
-) -> float | None:
-    """Pure: what a pod must be given for the executors on it; None when the demand of any is unknown."""
-    executors = [e for e, slot in assignment.slot_of.items() if slot.supervisor_id == supervisor.id]
-    known = [demand.millicores.get(executor) for executor in executors]
-    if any(millicores is None for millicores in known):
-        return None
-    total = math.fsum(millicores for millicores in known if millicores is not None)
-    return SUPERVISOR_OWN_MILLICORES + total / headroom_fraction
-
-
-def with_use_in_mind(needed_millicores: float, used_millicores: float | None, now_millicores: float | None) -> float:
-    """Pure: what a pod is to have by what its executors need, and by what it uses of what it has now.
-
-    A pod that its limit holds back shows nothing else: its executors do less, and so seem to need less. What is more
-    than they need is kept while most of it is used, so that limits do not follow every little change.
-    """
-    if used_millicores is None:
-        return needed_millicores
-    is_well_used = (
-        now_millicores is not None
-        and LEAST_USED_FRACTION * now_millicores <= used_millicores <= MOST_USED_FRACTION * now_millicores
-    )
-    if now_millicores is not None and is_well_used:
-        return max(needed_millicores, now_millicores)
-    return max(needed_millicores, used_millicores / MOST_USED_FRACTION)
-
-
-def is_worth_a_resize(now_millicores: float | None, wanted_millicores: float) -> bool:
-    """Pure: whether the change is large enough to ask the kubelet for it."""
-    if now_millicores is None:
-        return True
-    return abs(wanted_millicores - now_millicores) > SMALLEST_CHANGE_FRACTION * now_millicores
-
-
-def is_worth_reserving(pod: SupervisorPod, wanted_millicores: float) -> bool:
-    """Pure: whether the node keeps clearly more or less free for the pod than it is to have."""
+def is_worth_reserving(pod: SupervisorPod, millicores: float | None) -> bool:
+    """Pure: whether the node keeps clearly more or less free for the pod than that; None: it keeps what it does."""
     requested = pod.requested_millicores
-    return requested is not None and is_worth_a_resize(requested, wanted_millicores)
-
-
-def problem_reason(problem: str) -> str:
-    """Pure: one word for why a pod's limit is not what it should be, from the sentence in `PodLimits.problems`."""
-    word = problem.partition(":")[0]
-    if word in KUBELETS_REASONS:
-        return word
-    return "Invalid" if problem.startswith(CAPACITY_ANNOTATION) else "Refused"
-
-
-def is_held_up(pod: SupervisorPod, wanted_millicores: float) -> bool:
-    """Pure: whether `wanted_millicores` is at least what the kubelet has not been able to give the pod."""
-    if problem_reason(pod.resize_problem) not in KUBELETS_REASONS or pod.wanted_millicores is None:
-        return False
-    more_than_it_has = pod.limit_millicores is not None and wanted_millicores > pod.limit_millicores
-    less_than_asked = pod.wanted_millicores - wanted_millicores > SMALLEST_CHANGE_FRACTION * pod.wanted_millicores
-    return more_than_it_has and not less_than_asked
-
-
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    """What a pod was left with when it could not have more."""
-
-    at_seconds: float
-    millicores: float
+    return requested is not None and millicores is not None and is_worth_a_resize(requested, millicores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +59,11 @@ class PodLimits:
     asked: Callable[[bool], None] = lambda _: None
     """Told of each resize that was asked for, and whether the API server accepted it."""
     present: tuple[SupervisorPod, ...] = ()
-    refused: dict[tuple[str, str, int], Refusal] = field(default_factory=dict)
+    refused: dict[tuple[PodKey, int, float | None], Refusal] = field(default_factory=dict)
+    """By pod, limit, and what was to be reserved."""
     problems: dict[PodKey, str] = field(default_factory=dict)
     """By pod: why its last resize is not done."""
-    ceilings: dict[PodKey, Ceiling] = field(default_factory=dict)
+    ceilings: Ceilings = field(default_factory=Ceilings)
     asked_at: dict[PodKey, float] = field(default_factory=dict)
     """When the last resize of a pod was asked for, or first seen not to be done."""
     held: frozenset[PodKey] = frozenset()
@@ -136,21 +74,24 @@ class PodLimits:
     """Pods that it did not answer for when it was last asked: they come last, or they might be in the way of all."""
     any_demand_was_known: bool = False
     """Before that this operator has only just begun to look, and an unknown demand says nothing about an executor."""
+    own_requests: OwnRequests = field(default_factory=OwnRequests)
+    reservations: Reservations = field(default_factory=Reservations)
+    use: KnownUse = field(default_factory=KnownUse)
 
     def see(self, namespaces: tuple[str, ...]) -> None:
         """Read the pods. Raises `KubernetesError`."""
         self.present = self.pods.supervisors(namespaces)
         self.silence = ""
-        self.problems = {key_of(pod): pod.resize_problem for pod in self.present if pod.resize_problem}
+        self.reservations.see(self.present, self.now())
+        withheld = {key: one.why for key, one in self.reservations.withheld.items()}
+        self.problems = withheld | {key_of(pod): pod.resize_problem for pod in self.present if pod.resize_problem}
         present = {key_of(pod) for pod in self.present}
         self.asked_at = {key: at for key, at in self.asked_at.items() if key in present}
         self.held &= present
         self.unanswered &= present
-        self.ceilings = {key: ceiling for key, ceiling in self.ceilings.items() if key in present}
+        self.ceilings.see(self.present, withheld, self.now())
         old = self.now() - RETRY_SECONDS
         self.refused = {tried: refusal for tried, refusal in self.refused.items() if refusal.at_seconds > old}
-        for pod in self.present:
-            self._note_ceiling(pod)
 
     def capacities(self, hosts: Collection[str]) -> Mapping[str, float]:
         """By host: the most CPU that the pod of a supervisor can be given now, where that is known."""
@@ -164,10 +105,10 @@ class PodLimits:
 
     def capacity_of(self, pod: SupervisorPod) -> float | None:
         """Millicores: its annotation's; what it has, for some minutes after it could not be given more."""
-        ceiling = self.ceilings.get(key_of(pod))
-        if pod.capacity_millicores is None or ceiling is None or self.now() - ceiling.at_seconds >= RETRY_SECONDS:
+        ceiling = self.ceilings.of(pod, self.now())
+        if pod.capacity_millicores is None or ceiling is None:
             return pod.capacity_millicores
-        return min(pod.capacity_millicores, ceiling.millicores)
+        return min(pod.capacity_millicores, ceiling)
 
     def of_host(self, host: str) -> SupervisorPod | None:
         return next((pod for pod in self.present if pod.matches(host)), None)
@@ -205,19 +146,21 @@ class PodLimits:
     ) -> None:
         """Between plans: give each pod what its executors need, and all that it can have where that is unknown.
 
-        `used_millicores` is what supervisors use, by id: where that nears the limit, the limit rises.
+        `used_millicores` is what supervisors use, by id: where that nears the limit, the limit rises. Of those that
+        are not in it, it is unknown: they go by what they were last seen to use.
 
         What nobody has measured yet is starting. Storm may have put it on a pod that had next to nothing to do, whose
         limit a JVM does not start with in the time that Storm gives it.
         """
         self.any_demand_was_known |= bool(demand.millicores)
+        self.use.see(used_millicores, self.now())
         found = [(self.of_host(supervisor.host), supervisor) for supervisor in supervisors]
         for pod, supervisor in sorted(found, key=lambda one: self._comes_last(one[0])):
             if pod is None or pod.capacity_millicores is None:
                 continue
             needed = needed_millicores(supervisor, assignment, demand, headroom_fraction)
             if needed is not None:
-                wanted = with_use_in_mind(needed, used_millicores.get(supervisor.id), pod.wanted_millicores)
+                wanted = with_use_in_mind(needed, self.use.of(supervisor.id), pod.wanted_millicores)
                 self._hold(pod, wanted, pod.capacity_millicores)
             elif self.any_demand_was_known:
                 self._open(pod, pod.capacity_millicores)
@@ -229,59 +172,77 @@ class PodLimits:
         return own
 
     def _give_back(self, pods: Collection[SupervisorPod]) -> None:
+        """To the last millicore: what a pod lacks then it lacks for good."""
         held = [pod for pod in pods if key_of(pod) in self.held and pod.capacity_millicores is not None]
-        narrow = [pod for pod in held if is_worth_a_resize(pod.wanted_millicores, pod.capacity_millicores or 0.0)]
-        self.held = self.held.difference(map(key_of, pods)).union(map(key_of, narrow))
-        self._open_all(narrow)
-
-    def _note_ceiling(self, pod: SupervisorPod) -> None:
-        """While the kubelet cannot give it more a pod has a ceiling; with what it has got since that rises."""
-        key, limit = key_of(pod), pod.limit_millicores
-        if limit is None:
-            self.ceilings.pop(key, None)
-        elif is_held_up(pod, pod.wanted_millicores or 0.0):
-            self.ceilings[key] = Ceiling(self.now(), limit)
-        elif key in self.ceilings and limit > self.ceilings[key].millicores:
-            self.ceilings[key] = Ceiling(self.ceilings[key].at_seconds, limit)
+        own_requests = {key_of(pod): self.own_requests.taken_from(pod, self.pods, self.now(), self.say) for pod in held}
+        lacking = [
+            pod
+            for pod in held
+            if pod.wanted_millicores != pod.capacity_millicores or own_requests[key_of(pod)] is not None
+        ]
+        self.held = self.held.difference(map(key_of, pods)).union(map(key_of, lacking))
+        for pod in sorted(lacking, key=self._comes_last):
+            own_request, most = own_requests[key_of(pod)], self._most_without_reserving(pod)
+            if own_request is not None and not self.reservations.is_to_be_tried(pod, own_request, self.now()):
+                own_request = None
+            self._resize(pod, math.floor(most or 0.0), own_request, exactly=True)
 
     def _open_all(self, pods: Iterable[SupervisorPod]) -> None:
         for pod in sorted(pods, key=self._comes_last):
-            capacity = self.capacity_of(pod)
+            capacity = self._most_without_reserving(pod)
             if capacity is not None:
                 self._open(pod, capacity)
+
+    def _most_without_reserving(self, pod: SupervisorPod) -> float | None:
+        """A limit that is not reserved needs no room: what the node has not free is in nobody's way."""
+        is_unreserved = key_of(pod) in self.reservations.withheld
+        return pod.capacity_millicores if is_unreserved else self.capacity_of(pod)
 
     def _comes_last(self, pod: SupervisorPod | None) -> bool:
         return pod is not None and key_of(pod) in self.unanswered
 
     def _open(self, pod: SupervisorPod, capacity_millicores: float) -> None:
-        self._resize(pod, math.floor(capacity_millicores), reserve=False)
+        self._resize(pod, math.floor(capacity_millicores), None)
 
     def _hold(self, pod: SupervisorPod, millicores: float, capacity_millicores: float) -> None:
         wanted = min(math.ceil(millicores / STEP_MILLICORES) * STEP_MILLICORES, math.floor(capacity_millicores))
         self.held |= {key_of(pod)}
-        self._resize(pod, wanted, reserve=True)
+        if not pod.ready:
+            # It may have been made anew, and is to find a node with the request that it was made with; or it is not
+            # ready because its limit holds it back.
+            if pod.wanted_millicores is not None and wanted > pod.wanted_millicores:
+                self._resize(pod, wanted, None)
+            return
+        self._resize(pod, wanted, wanted if self.reservations.is_to_be_tried(pod, wanted, self.now()) else None)
 
-    def _resize(self, pod: SupervisorPod, wanted: int, *, reserve: bool) -> None:
-        is_worth = is_worth_a_resize(pod.wanted_millicores, wanted) or (reserve and is_worth_reserving(pod, wanted))
-        if is_held_up(pod, wanted):
+    def _resize(self, pod: SupervisorPod, wanted: int, reserve: float | None, *, exactly: bool = False) -> None:
+        """`reserve`: what its node is to keep free for it; None: what it does. `exactly`: however small the change."""
+        if exactly:
+            is_worth = wanted != pod.wanted_millicores or reserve not in (None, pod.requested_millicores)
+        else:
+            is_worth = is_worth_a_resize(pod.wanted_millicores, wanted) or is_worth_reserving(pod, reserve)
+        if is_withheld(pod) and (reserve is None or reserve <= (pod.kept_free_millicores or 0.0)):
+            if is_worth or is_worth_a_resize(pod.limit_millicores, wanted):
+                self._ask(pod, wanted, reserve)
+        elif is_held_up(pod, wanted, reserve):
             self._ask_again(pod, wanted, is_worth, reserve)
         elif is_worth:
             self._ask(pod, wanted, reserve)
 
-    def _ask_again(self, pod: SupervisorPod, wanted: int, is_worth: bool, reserve: bool) -> None:
+    def _ask_again(self, pod: SupervisorPod, wanted: int, is_worth: bool, reserve: float | None) -> None:
         """Once in a while. The kubelet looks again by itself, but never at what it found infeasible: unless it changes.
 
         That is why the same is asked for with a step less.
         """
         if self.now() - self.asked_at.setdefault(key_of(pod), self.now()) < RETRY_SECONDS:
             return
-        if is_worth:
-            self._ask(pod, wanted, reserve)
-        elif problem_reason(pod.resize_problem) == INFEASIBLE:
+        if problem_reason(pod.resize_problem) == INFEASIBLE:
             self._ask(pod, wanted if wanted != pod.wanted_millicores else wanted - STEP_MILLICORES, reserve)
+        elif is_worth:
+            self._ask(pod, wanted, reserve)
 
-    def _ask(self, pod: SupervisorPod, wanted: int, reserve: bool) -> None:
-        tried = (pod.namespace, pod.name, wanted)
+    def _ask(self, pod: SupervisorPod, wanted: int, reserve: float | None) -> None:
+        tried = (key_of(pod), wanted, reserve)
         refusal = self.refused.get(tried)
         if refusal is not None and self.now() - refusal.at_seconds < refusal.pause_seconds:
             self.problems.setdefault(key_of(pod), refusal.why)
@@ -292,7 +253,7 @@ class PodLimits:
         began = self.asked_at[key_of(pod)] = self.now()
         self.unanswered -= {key_of(pod)}
         try:
-            self.pods.resize_cpu(pod, wanted, reserve=reserve)
+            self.pods.resize_cpu(pod, wanted, reserve_millicores=reserve)
             self.asked(True)
             self.refused.pop(tried, None)
         except KubernetesError as error:
@@ -308,9 +269,7 @@ class PodLimits:
                     self.silence, self.unanswered = str(error), self.unanswered | {key_of(pod)}
                 return
             self.refused[tried] = Refusal(self.now(), str(error))
+            if reserve is not None and not pod.is_guaranteed and reserve > (pod.requested_millicores or math.inf):
+                self.reservations.note(pod, reserve, str(error), self.now())  # as with a quota: it may have the limit
             if limit is not None and wanted > limit:
-                self.ceilings[key_of(pod)] = Ceiling(self.now(), limit)
-
-
-def key_of(pod: SupervisorPod) -> PodKey:
-    return pod.namespace, pod.name
+                self.ceilings.cap(pod, limit, self.reservations.withheld, self.now())

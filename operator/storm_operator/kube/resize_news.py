@@ -9,7 +9,8 @@ from storm_operator.adapters.kube.pods import SupervisorPod
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.topology_spec import TopologySpec
-from storm_operator.kube.pod_limits import PodKey, PodLimits, key_of, problem_reason
+from storm_operator.kube.pod_limits import PodLimits
+from storm_operator.kube.resize_problem import PodKey, key_of, problem_reason
 
 REASON = "ResizeRefused"
 REPEATED_AFTER_SECONDS = 3600.0
@@ -31,7 +32,7 @@ class ResizeNews:
         now = self.now()
         self.told = {key: at for key, at in self.told.items() if now - at < REPEATED_AFTER_SECONDS}
         wanting = {name for name, spec in specs.items() if resizes_pods(spec)}
-        for pod_key, problem in sorted(self.limits.problems_of([s.host for s in snapshot.supervisors]).items()):
+        for pod_key, problem in sorted(self.limits.problems_of([s.host for s in snapshot.all_supervisors]).items()):
             key = (pod_key, problem_reason(problem))
             if key in self.told:
                 continue
@@ -43,7 +44,7 @@ class ResizeNews:
 
     def _on(self, pod: SupervisorPod | None, snapshot: ClusterSnapshot) -> set[str]:
         """Names of the topologies with executors on the pod."""
-        there = {s.id for s in snapshot.supervisors if pod is not None and pod.matches(s.host)}
+        there = {s.id for s in snapshot.all_supervisors if pod is not None and pod.matches(s.host)}
         ids = {e.topology_id for e, slot in snapshot.assignment.slot_of.items() if slot.supervisor_id in there}
         return {topology.name for topology in snapshot.topologies if topology.id in ids}
 

@@ -15,7 +15,7 @@ from storm_operator.adapters.kube.errors import KubernetesError
 from storm_operator.adapters.manager_lock import HolderAwaited, ManagedByAnother
 from storm_operator.core.backoff import Retry, put_off
 from storm_operator.kube.managed_cluster import ManagedCluster, shortest_period_seconds
-from storm_operator.kube.pod_limits import problem_reason
+from storm_operator.kube.resize_problem import problem_reason
 from storm_operator.kube.sole_manager import AWAITED_LOOK_SECONDS, describe
 from storm_operator.loop_ports import report_of_unseen
 
@@ -164,5 +164,5 @@ class ClusterRunner:
         failed = period_seconds is None or snapshot is None
         cluster.told.pass_ended(seconds, failed, len(cluster.owners.by_name), period_seconds or self._retry_seconds())
         if snapshot is not None:
-            problems = cluster.care.limits.problems_of([supervisor.host for supervisor in snapshot.supervisors])
+            problems = cluster.care.limits.problems_of([supervisor.host for supervisor in snapshot.all_supervisors])
             cluster.told.resize_problems(map(problem_reason, problems.values()))

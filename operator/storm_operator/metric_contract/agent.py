@@ -21,6 +21,7 @@ from storm_operator.metric_contract.metric import (
 EXECUTOR = ("supervisor", "topology_id", "component", "executor", "port")
 WORKER = ("supervisor", "topology_id", "port")
 SUPERVISOR = ("supervisor",)
+_SEES_CGROUP = "agent that sees the machine's cgroup (in the storm chart with `agent.enforceExecutors`)"
 _EXECUTOR, _WORKER, _HERE = "executor on the supervisor", "worker on the supervisor", "agent"
 
 
@@ -106,20 +107,27 @@ AGENT_METRICS: tuple[Metric, ...] = (
     _agent("storm_worker_cpu_seconds_total", WORKER, SECONDS, _WORKER, "CPU time of the worker's process."),
     _agent("storm_worker_memory_bytes", WORKER, BYTES, _WORKER, "Resident memory of the worker's process."),
     _agent("storm_worker_snapshot_age_seconds", WORKER, SECONDS, _WORKER, "Age of what the worker last said."),
-    _agent("storm_supervisor_cpu_seconds_total", SUPERVISOR, SECONDS, _HERE, "CPU time of everything there."),
+    _agent(
+        "storm_supervisor_cpu_seconds_total",
+        SUPERVISOR,
+        SECONDS,
+        _HERE,
+        "CPU time of everything there; where the agent does not see the machine's cgroup, as in the storm chart "
+        "without `agent.enforceExecutors`, of workers and their log writers alone.",
+    ),
     _agent("storm_supervisor_cpu_capacity_cores", SUPERVISOR, CORES, _HERE, "CPU that all workers there may use."),
     _agent(
         "storm_supervisor_cpu_limit_cores",
         SUPERVISOR,
         CORES,
-        "agent whose machine is held to a limit",
+        _SEES_CGROUP + ", where that has a limit",
         "CPU limit in force of the machine's own cgroup; on Kubernetes the pod's, which follows what executors need.",
     ),
     _agent(
         "storm_supervisor_throttled_seconds_total",
         SUPERVISOR,
         SECONDS,
-        _HERE,
+        _SEES_CGROUP,
         "Time for which the machine's own CPU limit kept CPUs waiting that had work, added up over them: two at once "
         "count twice.",
     ),

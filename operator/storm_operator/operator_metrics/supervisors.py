@@ -24,7 +24,7 @@ def supervisor_readings(snapshot: ClusterSnapshot, demand: Demand | None) -> Ite
     for executor, slot in snapshot.assignment.slot_of.items():
         by_supervisor.setdefault(slot.supervisor_id, {})[executor] = slot
     by_host: dict[str, list[Supervisor]] = {}
-    for supervisor in (*snapshot.supervisors, *snapshot.leaving):
+    for supervisor in snapshot.all_supervisors:
         by_host.setdefault(supervisor.host, []).append(supervisor)
     for host, supervisors in by_host.items():
         there = {e: slot for one in supervisors for e, slot in by_supervisor.get(one.id, {}).items()}
@@ -60,7 +60,7 @@ def pair_readings(snapshot: ClusterSnapshot) -> Iterator[Reading]:
     incomplete = snapshot.completeness.incomplete_topologies
     complete = [topology.id for topology in snapshot.topologies if topology.id not in incomplete]
     unknown = snapshot.incomplete_places()
-    hosts = {supervisor.id: supervisor.host for supervisor in (*snapshot.supervisors, *snapshot.leaving)}
+    hosts = {supervisor.id: supervisor.host for supervisor in snapshot.all_supervisors}
     flows = snapshot.traffic.by_supervisor(snapshot.assignment.restricted_to(complete))
     by_hosts: dict[tuple[str, str], float] = {}
     for (a, b), tuples in flows.items():

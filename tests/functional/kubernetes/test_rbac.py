@@ -176,7 +176,7 @@ def read_log(hands: Hands) -> None:
 
 def resize(hands: Hands) -> None:
     (pod,) = hands.pods.supervisors((NAMESPACE,))
-    hands.pods.resize_cpu(pod, 600, reserve=True)
+    hands.pods.resize_cpu(pod, 600, reserve_millicores=600)
 
 
 def read_config_map(hands: Hands) -> None:

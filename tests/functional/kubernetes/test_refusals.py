@@ -22,7 +22,7 @@ from storm_operator.core.model import Demand, Supervisor
 from storm_operator.core.topology_spec import AdoptSource, ScaleLimits, TopologySpec
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.managed import managed_from
-from storm_operator.kube.pod_limits import RETRY_SECONDS
+from storm_operator.kube.resize_problem import RETRY_SECONDS
 
 pytestmark = pytest.mark.functional
 
@@ -145,7 +145,7 @@ def test_pod_that_reserves_all_but_its_cpu_is_held_though_kubernetes_lets_it_not
     refused.kube.kubectl("create", "-f", "-", input=json.dumps(body))
     pods = Pods(refused.api)
     (pod,) = (one for one in pods.supervisors((NAMESPACE,)) if one.name == "reserving-supervisor-0")
-    pods.resize_cpu(pod, 800, reserve=True)
+    pods.resize_cpu(pod, 800, reserve_millicores=800)
     found = refused.kube.object("pods", "reserving-supervisor-0", NAMESPACE)
     assert found["status"]["qosClass"] == "Burstable"
     assert found["spec"]["containers"][0]["resources"] == {

@@ -10,7 +10,8 @@ from storm_operator.adapters.kube.errors import Refused
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.model import Assignment, Supervisor
 from storm_operator.kube.canary import LOOK_SECONDS, WatchCanary
-from storm_operator.kube.pod_limits import PodLimits, problem_reason
+from storm_operator.kube.pod_limits import PodLimits
+from storm_operator.kube.resize_problem import problem_reason
 from storm_operator.operator_metrics import OperatorMetrics, RunMode
 
 NAMESPACE, NIMBUS = "streams", "storm-nimbus.streams:6627"
@@ -29,7 +30,7 @@ class FullNode(Pods):
     def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
         return (POD,)
 
-    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
         raise Refused(f"resize pod {pod.namespace}/{pod.name} to {millicores}m CPU: exceeded quota")
 
 

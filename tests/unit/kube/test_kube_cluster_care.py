@@ -15,6 +15,7 @@ from loop_scene import SETTINGS, SPECS, SPREAD, last_state, scene, with_mode
 from storm_operator.adapters.errors import NimbusUnreachable, RebalanceRefused
 from storm_operator.adapters.kube.errors import Forbidden, KubernetesError
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.adapters.observer import with_supervisors_as_told
 from storm_operator.control_loop import PassReport
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan
@@ -44,6 +45,7 @@ class FakePods:
         self.asked: list[int] = []
         self.first = 0
         self.resized: list[int] = []
+        self.resized_pods: list[str] = []
         self.refusal: KubernetesError | None = None
         self.unreadable: KubernetesError | None = None
         self.unlistable: KubernetesError | None = None
@@ -57,10 +59,11 @@ class FakePods:
                 raise Forbidden(f"pods in {namespace}")
         return tuple(pod for namespace in namespaces for pod in self.allowed[namespace])
 
-    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
         if self.unresizable is not None:
             raise self.unresizable
         self.resized.append(millicores)
+        self.resized_pods.append(pod.name)
 
     def first_ordinal(self, namespace: str, stateful_set: str) -> int:
         return self.first
@@ -203,6 +206,12 @@ class ScaledIn:
         self.parallelism = ParallelismSpec()
         self.refuse_counts: Exception | None = None
         self.settles: Plan | None = None
+        self.machines = supervisors(3)
+        self.demand_millicores = 200.0
+        """Of each executor."""
+        self.others: tuple[Topology, ...] = ()
+        """Topologies beside WORDS."""
+        self.unmeasured: tuple[Topology, ...] = ()
         self.counts_asked = 0
         self.now = 1000.0
         self.where = placed(WORDS, {"spout": "s1", "count": ["s1", "s2"]})
@@ -211,14 +220,24 @@ class ScaledIn:
             self.run_pass()
 
     def run_pass(self) -> None:
-        picture = snapshot((WORDS,), supervisors(3), self.where)
+        topologies = (WORDS, *self.others)
+        picture = with_supervisors_as_told(snapshot(topologies, self.machines, self.where), {}, self.care.leaving())
+        demand = same_demand([one for one in topologies if one not in self.unmeasured], self.demand_millicores)
         hold = Hold(HoldReason.NO_CHANGE, "all is well")
-        report = PassReport(1.0, picture, same_demand([WORDS]), (((WORDS.id,), hold),))
+        report = PassReport(1.0, picture, demand, (((WORDS.id,), hold),))
         pending = [Mock(plan=self.settles)] if self.settles is not None else []
         loop = Mock(has_pending_plan=bool(pending), clock=Mock(now=lambda: self.now), memory=Mock(records=pending))
         assembly: Any = Mock(storm=self.storm, loop=loop, change_counts=self.change_counts)
         spec = TopologySpec(WORDS.name, AdoptSource(), supervisors=self.limits, parallelism=self.parallelism)
-        self.care.follow({WORDS.name: spec}, report, assembly)
+        others = {one.name: TopologySpec(one.name, AdoptSource()) for one in self.others}
+        self.care.follow({WORDS.name: spec, **others}, report, assembly)
+
+    def resized_in_a_pass(self) -> list[tuple[str, int]]:
+        """What which pod is resized to, where supervisors tell the names of their pods."""
+        hosts, before = self.care.hosts(), len(self.pods.resized)
+        self.machines = tuple(replace(one, host=hosts[one.id]) for one in self.machines)
+        self.run_pass()
+        return list(zip(self.pods.resized_pods[before:], self.pods.resized[before:], strict=True))
 
     def change_counts(self, name: str, executors: Mapping[str, int]) -> None:
         self.counts_asked += 1
@@ -323,6 +342,25 @@ def test_pods_of_a_plan_that_settles_are_opened_once_the_api_server_answers(scal
     assert scaled.pods.resized == [1000, 1000]
 
 
+class TestPodsThatNoPlanIsAbout:
+    """`s3` hosts another topology than the one whose plan settles."""
+
+    @staticmethod
+    def resized(unmeasured: tuple[Topology, ...] = ()) -> list[tuple[str, int]]:
+        """What the pod of `s3` is resized to in one pass."""
+        played = ScaledIn()
+        played.settles = direct_plan(Assignment(played.where), Assignment(played.where), "p-1", 1.0, "closer", {})
+        played.where = played.where | placed(LATER, {"spout": "s3"})
+        played.others, played.unmeasured = (LATER,), unmeasured
+        return [(name, to) for name, to in played.resized_in_a_pass() if name == "storm-supervisor-2"]
+
+    def test_follow_demand_while_it_settles(self) -> None:
+        assert self.resized() == [("storm-supervisor-2", 430)]
+
+    def test_are_opened_when_an_executor_starts_there(self) -> None:
+        assert self.resized(unmeasured=(LATER,)) == [("storm-supervisor-2", 1000)]
+
+
 class TestEmptiedPods:
     """The last of three pods is being emptied: nothing may come to its supervisor `s3`."""
 
@@ -352,6 +390,18 @@ class TestEmptiedPods:
         played.run_pass()
         assert played.told[-1][0] == "NoScaleTarget"
         assert played.care.leaving() == frozenset()
+
+    def test_are_given_what_the_executors_need_that_still_run_there(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        played.demand_millicores = 400.0
+        assert ("storm-supervisor-2", 650) in played.resized_in_a_pass()
+
+    def test_are_places_where_executors_run(self, scaled: ScaledIn) -> None:
+        played = self.scene(scaled)
+        machines = tuple(replace(one, host=host("storm", number)) for number, one in enumerate(played.machines))
+        picture = with_supervisors_as_told(snapshot((WORDS,), machines, played.where), {}, played.care.leaving())
+        places = played.care.places(WORDS.id, picture, {})
+        assert [place.pod for place in places] == ["storm-supervisor-0", "storm-supervisor-2"]
 
     def test_stay_so_in_a_pass_that_sees_nothing(self, scaled: ScaledIn) -> None:
         played = self.scene(scaled)

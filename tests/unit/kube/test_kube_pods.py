@@ -94,6 +94,14 @@ class TestPodFrom:
             V1ManagedFieldsEntry(manager=manager, subresource="resize", fields_v1={"f:spec": {"f:containers": limit}}),
         ]
         assert pod_from(client_pod(managed_fields=entries)).is_resized is resized
+        assert not pod_from(client_pod(managed_fields=entries)).is_reserved
+
+    def test_whether_its_request_is_the_operators_is_known_from_who_set_it(self) -> None:
+        request: dict[str, Any] = {'k:{"name":"supervisor"}': {"f:resources": {"f:requests": {"f:cpu": {}}}}}
+        fields = {"f:spec": {"f:containers": request}}
+        entry = V1ManagedFieldsEntry(manager="storm-operator", subresource="resize", fields_v1=fields)
+        assert pod_from(client_pod(managed_fields=[entry])).is_reserved
+        assert not pod_from(client_pod(managed_fields=[entry])).is_resized
 
     def test_what_the_node_keeps_free_and_whether_that_must_be_the_limit_are_known(self) -> None:
         body = client_pod()
@@ -101,6 +109,15 @@ class TestPodFrom:
         body.status.qos_class = "Guaranteed"
         pod = pod_from(body)
         assert (pod.requested_millicores, pod.is_guaranteed) == (100.0, True)
+
+    def test_what_the_kubelet_has_granted_of_its_request_is_known(self) -> None:
+        body = client_pod()
+        assert pod_from(body).reserved_millicores is None
+        (status,) = body.status.container_statuses
+        status.resources.requests = {"cpu": "98m"}
+        assert pod_from(body).reserved_millicores == 98.0, "what a kubelet that tells no more has set"
+        status.allocated_resources = {"cpu": "0.1"}
+        assert pod_from(body).reserved_millicores == 100.0
 
     @pytest.mark.parametrize(
         ("agent", "memory", "qos", "must_not"),
@@ -223,7 +240,7 @@ class TestPods:
         assert core.list_namespaced_pod.call_count == 1
 
     def test_resize_sets_limit_and_request_of_the_supervisor_container_alone(self, core: Mock, pods: Pods) -> None:
-        pods.resize_cpu(named("sup-1"), 1500, reserve=True)
+        pods.resize_cpu(named("sup-1"), 1500, reserve_millicores=1500)
         (name, namespace, body), options = core.patch_namespaced_pod_resize.call_args
         assert (name, namespace, options["field_manager"]) == ("sup-1", "storm", FIELD_MANAGER)
         (container,) = body["spec"]["containers"]
@@ -235,13 +252,18 @@ class TestPods:
     ) -> None:
         asked = []
         for pod in (named("sup-1"), replace(named("sup-2"), is_guaranteed=True)):
-            pods.resize_cpu(pod, 1500, reserve=False)
+            pods.resize_cpu(pod, 1500, reserve_millicores=None)
             (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
             asked.append(container["resources"].get("requests"))
         assert asked == [None, {"cpu": "1500m"}]
 
+    def test_resize_may_reserve_less_than_the_limit(self, core: Mock, pods: Pods) -> None:
+        pods.resize_cpu(named("sup-1"), 1500, reserve_millicores=100)
+        (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
+        assert container["resources"] == {"limits": {"cpu": "1500m"}, "requests": {"cpu": "100m"}}
+
     def test_resize_keeps_a_pod_from_becoming_guaranteed(self, core: Mock, pods: Pods) -> None:
-        pods.resize_cpu(replace(named("sup-1"), must_not_become_guaranteed=True), 1500, reserve=True)
+        pods.resize_cpu(replace(named("sup-1"), must_not_become_guaranteed=True), 1500, reserve_millicores=1500)
         (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
         assert container["resources"] == {"limits": {"cpu": "1500m"}, "requests": {"cpu": "1499m"}}
 
@@ -258,14 +280,26 @@ class TestPods:
         self, core: Mock, pods: Pods, limit: int, must_not: bool, requests: dict[str, str] | None
     ) -> None:
         deferred = replace(named("sup-1"), requested_millicores=800.0, must_not_become_guaranteed=must_not)
-        pods.resize_cpu(deferred, limit, reserve=False)
+        pods.resize_cpu(deferred, limit, reserve_millicores=None)
+        (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
+        assert container["resources"].get("requests") == requests
+
+    @pytest.mark.parametrize(
+        ("limit", "granted", "requests"),
+        [(1000, 300.0, {"cpu": "300m"}), (200, 300.0, {"cpu": "200m"}), (1000, 900.0, None)],
+    )
+    def test_resize_without_reserving_takes_back_a_request_that_is_not_granted(
+        self, core: Mock, pods: Pods, limit: int, granted: float, requests: dict[str, str] | None
+    ) -> None:
+        deferred = replace(named("sup-1"), requested_millicores=800.0, reserved_millicores=granted)
+        pods.resize_cpu(deferred, limit, reserve_millicores=None)
         (container,) = core.patch_namespaced_pod_resize.call_args.args[2]["spec"]["containers"]
         assert container["resources"].get("requests") == requests
 
     def test_refused_resize_names_pod_and_value(self, core: Mock, pods: Pods) -> None:
         core.patch_namespaced_pod_resize.side_effect = api_refusal(422, "QoS must not change")
         with pytest.raises(Refused, match="resize pod storm/sup-1 to 1500m CPU: QoS must not change"):
-            pods.resize_cpu(named("sup-1"), 1500, reserve=True)
+            pods.resize_cpu(named("sup-1"), 1500, reserve_millicores=1500)
 
     def test_scale_asks_for_replicas(self, apps: Mock, pods: Pods) -> None:
         pods.scale("storm", "sup", 3)
@@ -287,6 +321,25 @@ class TestPods:
     ) -> None:
         apps.read_namespaced_stateful_set.return_value.spec.ordinals = ordinals
         assert pods.first_ordinal("storm", "sup") == first
+
+    @pytest.mark.parametrize(
+        ("given", "request_millicores"),
+        [
+            (V1ResourceRequirements(requests={"cpu": "100m"}, limits={"cpu": "1"}), 100.0),
+            (V1ResourceRequirements(limits={"cpu": "1"}), 1000.0),
+            (V1ResourceRequirements(), None),
+            (None, None),
+        ],
+    )
+    def test_request_that_pods_are_made_with_is_that_of_the_template(
+        self, apps: Mock, pods: Pods, given: V1ResourceRequirements | None, request_millicores: float | None
+    ) -> None:
+        containers = [
+            V1Container(name="agent", resources=V1ResourceRequirements(requests={"cpu": "20m"})),
+            V1Container(name="supervisor", resources=given),
+        ]
+        apps.read_namespaced_stateful_set.return_value.spec.template.spec = V1PodSpec(containers=containers)
+        assert pods.cpu_request("storm", "sup") == request_millicores
 
     def test_missing_right_is_told_with_what_was_done(self, apps: Mock, pods: Pods) -> None:
         apps.read_namespaced_stateful_set_scale.side_effect = api_refusal(403, "cannot get statefulsets/scale")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from builders import chain_topology, placed, snapshot
 from kube_builders import managed
 from storm_operator.adapters.kube.pods import Pods, SupervisorPod
+from storm_operator.adapters.observer import with_supervisors_as_told
 from storm_operator.core.model import Supervisor
 from storm_operator.core.topology_spec import TopologySpec
 from storm_operator.kube.enforced import places_of
@@ -53,6 +54,12 @@ def test_topologies_with_executors_on_the_pod_are_told() -> None:
     assert played.tell() == ["other"]
     words = "supervisor pod sup-1 has 600 millicores: Infeasible: node has 1 CPU"
     assert played.told == [("other", "ResizeRefused", words, True)]
+
+
+def test_topologies_with_executors_on_a_pod_that_is_emptied_are_told() -> None:
+    played = Scene(sup_1=INFEASIBLE)
+    played.news.tell_of(played.specs, with_supervisors_as_told(SEEN, {}, ("s1",)))
+    assert [name for name, *_ in played.told] == ["other"]
 
 
 def test_problem_of_an_empty_pod_is_told_to_all_that_could_move_there() -> None:

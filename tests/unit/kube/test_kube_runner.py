@@ -414,7 +414,7 @@ def test_going_on_with_a_plan_at_the_start_opens_the_pods_that_it_moves_executor
     start.opened.loop.recover.side_effect = lambda: start.runner.cluster.care.open_up(["s0"])
     start.opened.lifecycle.return_value = Mock(repairs={})
     start.runner.cluster._follow_wishes()
-    start.pods.resize_cpu.assert_called_once_with(pod, 2000, reserve=False)
+    start.pods.resize_cpu.assert_called_once_with(pod, 2000, reserve_millicores=None)
 
 
 def test_parts_know_when_the_loop_is_to_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,20 @@ def test_agents_speak_of_their_supervisor_and_the_operator_of_clusters() -> None
     assert all(metric.labels[0] == "nimbus" for metric in OPERATOR_METRICS if "nimbus" in metric.labels)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "storm_supervisor_cpu_limit_cores",
+        "storm_supervisor_throttled_seconds_total",
+        "storm_supervisor_cpu_seconds_total",
+    ],
+)
+def test_what_only_the_machines_cgroup_tells_says_which_value_of_the_chart_it_takes(name: str) -> None:
+    """It is not the chart's default."""
+    (metric,) = (one for one in AGENT_METRICS if one.name == name)
+    assert "agent.enforceExecutors" in metric.one_for_each + metric.meaning
+
+
 def test_an_agent_can_read_it_without_large_libraries() -> None:
     program = (
         "import sys, storm_operator.metric_contract; print(sorted({'numpy', 'scipy', 'pandas'} & set(sys.modules)))"

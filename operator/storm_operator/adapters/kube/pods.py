@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +27,12 @@ class SupervisorPod:
 
     `host` is what the supervisor calls itself (its FQDN without the cluster's domain may differ, so hosts are compared
     by their first three labels, see `matches`). `limit_millicores` is what the kubelet has in force, None when there
-    is no limit; `wanted_millicores` what the spec asks for, and `requested_millicores` what it has the node keep free
-    for the pod. `is_guaranteed`: of a QoS class in which request and limit are the same, and have to stay it.
+    is no limit; `wanted_millicores` what the spec asks for. `requested_millicores` is what the spec has the node keep
+    free for the pod, `reserved_millicores` what the kubelet has granted of requests, None where it does not say.
+    `is_guaranteed`: of a QoS class in which request and limit are the same, and have to stay it.
     `must_not_become_guaranteed`: they are the same of all but its CPU, and Kubernetes lets no pod change its class.
-    `is_resized`: the operator, in this life or an earlier one, was the last to change the limit.
+    `is_resized`: the operator, in this life or an earlier one, was the last to change the limit; `is_reserved`: the
+    request.
     `resize_problem` is empty, or why a resize is not done: `Infeasible: ...`, `Deferred: ...`, or what is wrong with
     the annotation.
     """
@@ -47,6 +50,15 @@ class SupervisorPod:
     is_guaranteed: bool = False
     is_resized: bool = False
     must_not_become_guaranteed: bool = False
+    reserved_millicores: float | None = None
+    is_reserved: bool = False
+
+    @property
+    def kept_free_millicores(self) -> float | None:
+        """Of its request, what its node is known to keep free for it; None without a request."""
+        if self.requested_millicores is None or self.reserved_millicores is None:
+            return self.requested_millicores
+        return min(self.requested_millicores, self.reserved_millicores)
 
     @property
     def ordinal(self) -> int:
@@ -78,18 +90,24 @@ class Pods:
                 found += [pod_from(pod) for pod in answer.items if pod.metadata.deletion_timestamp is None]
         return tuple(sorted(found, key=lambda pod: (pod.namespace, pod.name)))
 
-    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve: bool) -> None:
-        """Ask for a new CPU limit in place. `reserve`: the node is to keep as much free for the pod (its request), or a
-        millicore less where Kubernetes would not have it.
+    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
+        """Ask for a new CPU limit in place, and that the node keeps `reserve_millicores` free for the pod: its request,
+        a millicore less than the limit where Kubernetes would not have them the same.
 
-        A request that is above the limit, e.g. one that the node has no room for, is lowered with it. `Refused` when
-        the API server will not have it.
+        None: it keeps free what it does. A request that the kubelet has not granted is lowered to what it has: the
+        limit needs no room, and is granted with the request or not at all. One that is above the limit is lowered with
+        it. `Refused` when the API server will not have it.
         """
         cpu = f"{millicores}m"
         resources = {"limits": {"cpu": cpu}}
         most = millicores - 1 if pod.must_not_become_guaranteed else millicores
-        if reserve or pod.is_guaranteed or (pod.requested_millicores or 0.0) > most:
+        kept_free = min(most, math.floor(pod.kept_free_millicores or 0.0))
+        if pod.is_guaranteed:
             resources["requests"] = {"cpu": f"{most}m"}
+        elif reserve_millicores is not None:
+            resources["requests"] = {"cpu": f"{min(most, math.ceil(reserve_millicores))}m"}
+        elif pod.requested_millicores is not None and pod.requested_millicores > kept_free:
+            resources["requests"] = {"cpu": f"{kept_free}m"}
         body = {"spec": {"containers": [{"name": CONTAINER, "resources": resources}]}}
         with api_errors(f"resize pod {pod.namespace}/{pod.name} to {cpu} CPU"):
             self._core.patch_namespaced_pod_resize(
@@ -110,6 +128,16 @@ class Pods:
             answer = self._apps.read_namespaced_stateful_set(stateful_set, namespace, _request_timeout=TIMEOUT_SECONDS)
         ordinals = answer.spec.ordinals
         return int(ordinals.start or 0) if ordinals is not None else 0
+
+    def cpu_request(self, namespace: str, stateful_set: str) -> float | None:
+        """Millicores that the StatefulSet's pods are made to request for the container; None where it does not say."""
+        with api_errors(f"read StatefulSet {namespace}/{stateful_set}"):
+            answer = self._apps.read_namespaced_stateful_set(stateful_set, namespace, _request_timeout=TIMEOUT_SECONDS)
+        container = next((c for c in answer.spec.template.spec.containers if c.name == CONTAINER), None)
+        resources = container.resources if container is not None else None
+        # Without a request Kubernetes takes the limit for it.
+        requested = _cpu("requests", resources)
+        return requested if requested is not None else _cpu("limits", resources)
 
     def scale(self, namespace: str, stateful_set: str, replicas: int) -> None:
         """Ask for so many pods; the highest ordinals go first."""
@@ -141,8 +169,10 @@ def pod_from(pod: Any) -> SupervisorPod:
         resize_problem=capacity_problem or _resize_problem(pod.status.conditions or ()),
         requested_millicores=_cpu("requests", spec.resources if spec else None),
         is_guaranteed=pod.status.qos_class == "Guaranteed",
-        is_resized=any(_sets_limit(entry) for entry in pod.metadata.managed_fields or ()),
+        is_resized=any(_sets("limits", entry) for entry in pod.metadata.managed_fields or ()),
         must_not_become_guaranteed=pod.status.qos_class != "Guaranteed" and _reserves_all_but_its_cpu(pod.spec),
+        reserved_millicores=_reserved(status),
+        is_reserved=any(_sets("requests", entry) for entry in pod.metadata.managed_fields or ()),
     )
 
 
@@ -164,10 +194,10 @@ def _reserves_all(resources: Any, resource: str) -> bool:
     return bool(requested == most)
 
 
-def _sets_limit(entry: Any) -> bool:
-    """Whether an entry of `managedFields` says that the CPU limit is as the operator set it."""
+def _sets(kind: str, entry: Any) -> bool:
+    """Whether an entry of `managedFields` says that the CPU of `limits` or `requests` is as the operator set it."""
     fields: Any = entry.fields_v1 if entry.manager == FIELD_MANAGER else None
-    path = ("f:spec", "f:containers", f'k:{{"name":"{CONTAINER}"}}', "f:resources", "f:limits", "f:cpu")
+    path = ("f:spec", "f:containers", f'k:{{"name":"{CONTAINER}"}}', "f:resources", f"f:{kind}", "f:cpu")
     for step in path:
         fields = fields.get(step) if isinstance(fields, Mapping) else None
     return fields is not None
@@ -186,6 +216,14 @@ def _cpu(kind: str, resources: Any) -> float | None:
     """Millicores of `limits` or `requests`; None where there are none."""
     given: Mapping[str, str] = getattr(resources, kind, None) or {}
     return millicores_from_quantity(given["cpu"]) if "cpu" in given else None
+
+
+def _reserved(status: Any) -> float | None:
+    """What of the container's request the kubelet has granted, in millicores."""
+    granted: Mapping[str, str] = getattr(status, "allocated_resources", None) or {}
+    if "cpu" in granted:
+        return millicores_from_quantity(granted["cpu"])
+    return _cpu("requests", getattr(status, "resources", None))
 
 
 def _resize_problem(conditions: Any) -> str:

@@ -55,7 +55,7 @@ def _limits_held(report: PassReport, snapshot: ClusterSnapshot) -> tuple[Mapping
     """The limits that somebody holds executors to, and the ids of the topologies with executors that nobody holds."""
     if report.agents is None:
         return report.limits_millicores, frozenset()
-    hosts = {one.id: one.host for one in (*snapshot.supervisors, *snapshot.leaving)}
+    hosts = {one.id: one.host for one in snapshot.all_supervisors}
     holding = {one for one, host in hosts.items() if (agent := report.agents.get(host)) is not None and agent.enforces}
     places = {executor: slot.supervisor_id for executor, slot in snapshot.assignment.slot_of.items()}
     limits = {

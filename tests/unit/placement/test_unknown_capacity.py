@@ -1,4 +1,4 @@
-"""Supervisors whose CPU nobody has measured."""
+"""Supervisors whose CPU nobody has measured, or that were measured to have none."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from builders import chain_topology, placed, placement_settings, same_demand, sn
 from placement_cases import Case, placed_or_fail
 from storm_operator.core.model import Assignment
 from storm_operator.core.placement.aniello_online import place_aniello_online
+from storm_operator.core.placement.capacity import cpu_capacities
 from storm_operator.core.placement.etw_wtn import place_etw_wtn
 from storm_operator.core.placement.signature import PlacementPolicy
 
@@ -47,3 +48,10 @@ def test_where_nobody_was_measured_nothing_bounds_a_supervisor(policy: Placement
     case = case_with(None, None)
     placement = placed_or_fail(policy(case.snapshot, case.demand, case.settings))
     assert len(placement.used_supervisors()) == 1
+
+
+def test_a_supervisor_that_was_measured_to_have_nothing_counts_with_next_to_nothing() -> None:
+    capacities = cpu_capacities(case_with(0.0, 2398.0, None).snapshot)
+    assert 0.0 < capacities["s1"] <= 1.0
+    assert capacities["s2"] == 2398.0
+    assert capacities["s3"] == capacities["s1"], "the smallest that was measured"

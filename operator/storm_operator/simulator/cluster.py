@@ -153,6 +153,14 @@ class ClusterState:
         drops = [f.availability for f in self._active(supervisor.id, now_seconds) if isinstance(f, AvailabilityDrops)]
         return min([supervisor.availability, *drops])
 
+    def availability_lasts_seconds(self, supervisor: SimulatedSupervisor, now_seconds: float) -> float:
+        """How much longer its availability is lower than its own; infinite where that is its own, or stays so."""
+        drops = [f for f in self._active(supervisor.id, now_seconds) if isinstance(f, AvailabilityDrops)]
+        deepest = min(drops, key=lambda drop: drop.availability, default=None)
+        if deepest is None or deepest.until_seconds is None or deepest.availability >= supervisor.availability:
+            return math.inf
+        return deepest.until_seconds - now_seconds
+
     def silent_for_seconds(self, supervisor: SimulatedSupervisor, now_seconds: float) -> float:
         """How much longer its outage lasts; 0 when it answers. Ask in the order of time."""
         availability = self.availability_of(supervisor, now_seconds)

@@ -317,6 +317,26 @@ def test_a_supervisor_that_is_not_always_available_lets_tuples_wait_and_fail() -
     assert unsteady.cluster.live_supervisors(300.0)[1].availability == 0.7
 
 
+@pytest.mark.parametrize("availability", [0.0, 0.05, 0.3])
+def test_no_tree_is_acked_whose_tuples_wait_for_a_supervisor_that_hardly_ever_answers(availability: float) -> None:
+    topology = spout_and_bolts(100.0, 5.0)
+    model = cluster(topology, supervisors=2, faults=(AvailabilityDrops("s2", 1.0, availability),))
+    running = Engine(model, split_over_two(model), seed=2)
+    running.advance_to(600.0)
+    executed = running.totals.executed[running.row_of[executor(model, "b1")]]
+    assert running.totals.acked.sum() <= executed + 100.0 * running.step_seconds
+    check_conservation(running)
+
+
+def test_what_waits_for_a_supervisor_is_executed_when_it_always_answers_again() -> None:
+    topology = spout_and_bolts(100.0, 5.0, message_timeout_seconds=60.0)
+    model = cluster(topology, supervisors=2, faults=(AvailabilityDrops("s2", 10.0, 0.0, 30.0),))
+    running = Engine(model, split_over_two(model))
+    running.advance_to(80.0)
+    assert running.totals.failed.sum() == 0.0
+    assert running.totals.acked.sum() == pytest.approx(80.0 * 100.0, rel=0.01)
+
+
 def test_the_share_of_time_that_a_supervisor_answers_is_its_availability() -> None:
     model = cluster(spout_and_bolts(1.0, 1.0), faults=(AvailabilityDrops("s1", 0.0, 0.8),))
     state = engine(model, seed=5).cluster

@@ -105,6 +105,43 @@ def test_a_spout_that_restarts_forgets_its_pending_trees_and_what_is_read_again_
     check_conservation(running)
 
 
+def saturated_with_its_acker_away(ackers: int = 1) -> tuple[ClusterModel, Assignment]:
+    """All places under max spout pending are taken; the first acker is alone in its worker."""
+    topology = spout_and_bolts(200.0, 20.0, max_spout_pending=500, source_keeps_backlog=True, ackers=ackers)
+    model = cluster(topology, supervisors=2)
+    return model, Assignment({**all_on(model).slot_of, executor(model, ACKER_COMPONENT): AWAY})
+
+
+def test_what_an_acker_knows_is_gone_when_it_restarts_and_its_trees_keep_their_places_until_they_time_out() -> None:
+    model, start = saturated_with_its_acker_away()
+    running = Engine(model, start)
+    running.advance_to(60.0)
+    acked, pending = running.totals.acked.sum(), running.trees.pending.trees.sum()
+    assert pending == pytest.approx(500.0, rel=0.05)
+    running.place(start.with_moves({executor(model, ACKER_COMPONENT): WorkerSlot("s2", 6701)}))
+    for at in (67.0, 79.0):
+        running.advance_to(at)
+        assert running.totals.acked.sum() == pytest.approx(acked), "nobody follows the old ones, others must wait"
+        assert running.trees.pending.trees.sum() == pytest.approx(500.0, rel=0.05)
+    running.advance_to(125.0)
+    assert running.totals.failed.sum() == pytest.approx(pending, rel=0.1)
+    assert running.totals.acked.sum() > acked + 500.0
+    check_conservation(running)
+
+
+def test_an_acker_that_lives_on_goes_on_with_its_trees() -> None:
+    model, start = saturated_with_its_acker_away(ackers=2)
+    running = Engine(model, start)
+    running.advance_to(60.0)
+    trees = running.trees.pending
+    lives = running.row_of[model.topologies[0].as_topology().executors_of(ACKER_COMPONENT)[1]]
+    of_living = trees.trees[trees.acker == lives].sum()
+    running.place(start.with_moves({executor(model, ACKER_COMPONENT): WorkerSlot("s2", 6701)}))
+    trees = running.trees.pending
+    assert 100.0 < of_living < 400.0
+    assert trees.trees[~trees.fails].sum() == pytest.approx(of_living)
+
+
 def test_a_spout_that_lives_on_forgets_nothing() -> None:
     topology = two_lines(200.0, 20.0)
     model = cluster(topology, supervisors=2)

@@ -374,6 +374,19 @@ def test_what_waits_for_a_supervisor_is_executed_when_it_always_answers_again() 
     assert running.totals.acked.sum() == pytest.approx(80.0 * 100.0, rel=0.01)
 
 
+def test_nimbus_keeps_a_supervisor_through_an_outage_of_twice_the_time_after_which_it_gives_up_a_dead_one() -> None:
+    faults = (AvailabilityDrops("s2", 10.0, 0.0, 70.0),)
+    model = cluster(spout_and_bolts(100.0, 1.0, message_timeout_seconds=90.0), supervisors=3, faults=faults)
+    running = Engine(model, split_over_two(model))
+    running.advance_to(69.0)
+    assert [one.id for one in running.cluster.live_supervisors(69.0)] == ["s1", "s2", "s3"]
+    assert running.queue.sum() > 5000.0
+    running.advance_to(90.0)
+    assert running.cluster.assignment == split_over_two(model)
+    assert running.cluster.restarts == 0
+    assert running.totals.lost.sum() == 0.0
+
+
 def test_the_share_of_time_that_a_supervisor_answers_is_its_availability() -> None:
     model = cluster(spout_and_bolts(1.0, 1.0), faults=(AvailabilityDrops("s1", 0.0, 0.8),))
     state = engine(model, seed=5).cluster

@@ -117,14 +117,17 @@ def _with_outages(work_seconds: Floats, conditions: Conditions) -> Floats:
 def _stretch(busy_millicores: Floats, used_millicores: Floats, place: Ints, conditions: Conditions) -> Floats:
     """By executor, how much longer a service takes because of others on the cores; `used` is by supervisor, of all.
 
-    What daemons and workers use beside executors counts as one thread more.
+    What daemons and workers use beside executors counts as one thread more, what others than Storm take as a thread on
+    each core.
     """
     supervisors = len(used_millicores)
-    core = np.maximum(conditions.capacity_millicores / conditions.cores, MILLICORES_PER_CORE)
-    own, used = busy_millicores / core[place], used_millicores / core
+    whole = conditions.capacity_millicores + conditions.foreign_millicores
+    core = np.maximum(whole / conditions.cores, MILLICORES_PER_CORE)
+    own, used, foreign = busy_millicores / core[place], used_millicores / core, conditions.foreign_millicores / core
     beside = used - total_by(place, own, supervisors)
     squares = total_by(place, own**2, supervisors) + beside * np.minimum(beside, 1.0)
-    others, cores = np.maximum(used[place] - own, 0.0), conditions.cores[place]
+    squares += foreign * np.minimum(foreign / conditions.cores, 1.0)
+    others, cores = np.maximum((used + foreign)[place] - own, 0.0), conditions.cores[place]
     one_of_them = ratio(squares[place] - own**2, others, 0.0)
     return stretch_by_others(others / cores, cores, one_of_them / cores)
 

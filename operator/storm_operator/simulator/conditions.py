@@ -32,6 +32,9 @@ class Conditions:
     speed_millicores: Floats
     has_limit: Flags
     capacity_millicores: Floats
+    """What others leave to Storm."""
+    foreign_millicores: Floats
+    """What others take."""
     cores: Floats
     idle_workers_millicores: Floats
     """Of daemons and workers."""
@@ -70,15 +73,16 @@ class ConditionsReader:
     def at(self, now: float, routing: Routing) -> Conditions:
         self._read_workers()
         self._read_limits()
-        capacity, silent = self._capacity.copy(), np.zeros(len(self._supervisors))
+        left, silent = np.ones(len(self._supervisors)), np.zeros(len(self._supervisors))
         dead = np.zeros(len(self._supervisors), dtype=bool)
         availability, lasts = np.ones(len(self._supervisors)), np.full(len(self._supervisors), np.inf)
         for number, supervisor in self._troubled:
             dead[number] = self._cluster.is_dead(supervisor.id, now)
-            capacity[number] *= self._cluster.speed_of(supervisor, now)
+            left[number] = self._cluster.speed_of(supervisor, now)
             availability[number] = self._cluster.availability_of(supervisor, now)
             lasts[number] = self._cluster.availability_lasts_seconds(supervisor, now)
             silent[number] = min(self._cluster.silent_for_seconds(supervisor, now), lasts[number])
+        capacity = self._capacity * left
         place = np.maximum(routing.supervisor_of, 0)
         down = (self._runs_from > now) | (routing.supervisor_of == NOWHERE) | dead[place]
         speed = self._speed[place]
@@ -96,6 +100,7 @@ class ConditionsReader:
             speed_millicores=speed,
             has_limit=np.isfinite(self._limit),
             capacity_millicores=capacity,
+            foreign_millicores=self._capacity - capacity,
             cores=self._cores,
             idle_workers_millicores=workers,
             idle_millicores=workers + polling,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator_scene import all_on, check_conservation, cluster, engine, executor, machines, spout_and_bolts
+from simulator_scene import all_on, check_conservation, cluster, engine, executor, machines, played, spout_and_bolts
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, WorkerSlot
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
@@ -339,6 +339,22 @@ def test_a_supervisor_that_slows_down_shows_less_capacity_and_gives_less() -> No
     slow = meter.read()
     assert slow.supervisors[0].cpu_capacity_millicores == pytest.approx(300.0)
     assert slow.loads[executor(model, "b1")].executed_per_second == pytest.approx(30.0, rel=0.02)
+
+
+@pytest.mark.parametrize(("cores", "beside_them"), [(1.0, 1.9), (2.0, 1.8)])
+def test_executors_wait_for_others_that_take_cpu_though_what_is_left_is_enough(
+    cores: float, beside_them: float
+) -> None:
+    calm = replace(cluster(spout_and_bolts(10.0, 5.0)), supervisors=machines(1, 1000.0 * cores))
+    disturbed = replace(calm, faults=(SupervisorSlows("s1", 0.0, 0.1),))
+    _, before = played(calm, 60.0)
+    _, beside = played(disturbed, 60.0)
+    alone, latency = before.rates["t-1"].latency, beside.rates["t-1"].latency
+    assert alone is not None
+    assert latency is not None
+    assert alone.mean_ms == pytest.approx(5.1, rel=0.05)
+    assert latency.mean_ms / alone.mean_ms == pytest.approx(beside_them, rel=0.1), "a thread more on each core"
+    assert beside.loads[executor(calm, "b1")].executed_per_second == pytest.approx(10.0)
 
 
 def test_a_supervisor_that_is_not_always_available_lets_tuples_wait_and_fail() -> None:

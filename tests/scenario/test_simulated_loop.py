@@ -204,3 +204,18 @@ def test_without_enforcement_nobody_is_limited() -> None:
     for _ in range(6):
         stage.run_period(free)
     assert not any(stage.engine.cluster.limits.values())
+
+
+def test_no_plan_begins_workers_on_a_machine_that_is_dead_though_nimbus_still_sees_it() -> None:
+    rising = scenario(Step(((0.0, 100.0), (120.0, 450.0))), 125.0)
+    stage = SimulatedStage(replace(rising, model=replace(rising.model, supervisors=machines(2))))
+    while not stage.is_over:
+        stage.run_period(specs())
+    (home,) = stage.engine.cluster.assignment.used_supervisors()
+    (spare,) = {"s1", "s2"} - {home}
+    dying = replace(rising.model, supervisors=machines(2), faults=(SupervisorDies(spare, 121.0),))
+    report = simulate(replace(rising, model=dying, duration_seconds=260.0), specs())
+    healthy = replace(dying, faults=())
+    spread = simulate(replace(rising, model=healthy, duration_seconds=260.0), specs())
+    assert [plan.state for plan in spread.plans if plan.at_seconds > 120.0], "it would be used if it were alive"
+    assert [plan for plan in report.plans if plan.at_seconds > 120.0] == []

@@ -80,7 +80,7 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
     on_place += times(routing.network_cpu_ms, work.executed) / work.seconds + costs.worker_cpu_share * on_place
     stretch = _stretch(busy, on_place, place, conditions)
     service = routing.cpu_ms / conditions.speed_millicores * stretch
-    # While its supervisor is silent an executor gets nothing; what waits is worked off at its full rate afterwards.
+    # While its supervisor is silent an executor gets nothing; between outages it works at its full rate.
     silent = conditions.silent_seconds > 0.0
     most = np.where(silent, conditions.speed_millicores, conditions.most_millicores)
     rate = _rate(np.minimum(most, work.levels[place]), routing.cpu_ms, service)
@@ -94,7 +94,7 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
     backlog = work.mean_queue / rate
     wait *= ratio(wait, wait + backlog, 1.0)  # with a backlog nobody ever finds the executor free: no chance is left
     return Delays(
-        backlog=backlog + conditions.silent_seconds,
+        backlog=_with_outages(backlog, conditions),
         wait=wait,
         busy=chance,
         service=service,
@@ -103,17 +103,31 @@ def delays_of(work: Work, routing: Routing, conditions: Conditions, deviation: F
     )
 
 
+def _with_outages(work_seconds: Floats, conditions: Conditions) -> Floats:
+    """How long that much work takes on average: this outage is waited for, and those that interrupt the work.
+
+    Without end where the supervisor never answers again.
+    """
+    availability = conditions.availability
+    interrupted = np.where(availability > 0.0, work_seconds / np.maximum(availability, 1e-12), np.inf)
+    outages = (1.0 - availability) * np.minimum(interrupted, conditions.availability_seconds)
+    return work_seconds + conditions.silent_seconds + outages
+
+
 def _stretch(busy_millicores: Floats, used_millicores: Floats, place: Ints, conditions: Conditions) -> Floats:
     """By executor, how much longer a service takes because of others on the cores; `used` is by supervisor, of all.
 
-    What daemons and workers use beside executors counts as one thread more.
+    What daemons and workers use beside executors counts as one thread more, what others than Storm take as a thread on
+    each core.
     """
     supervisors = len(used_millicores)
-    core = np.maximum(conditions.capacity_millicores / conditions.cores, MILLICORES_PER_CORE)
-    own, used = busy_millicores / core[place], used_millicores / core
+    whole = conditions.capacity_millicores + conditions.foreign_millicores
+    core = np.maximum(whole / conditions.cores, MILLICORES_PER_CORE)
+    own, used, foreign = busy_millicores / core[place], used_millicores / core, conditions.foreign_millicores / core
     beside = used - total_by(place, own, supervisors)
     squares = total_by(place, own**2, supervisors) + beside * np.minimum(beside, 1.0)
-    others, cores = np.maximum(used[place] - own, 0.0), conditions.cores[place]
+    squares += foreign * np.minimum(foreign / conditions.cores, 1.0)
+    others, cores = np.maximum((used + foreign)[place] - own, 0.0), conditions.cores[place]
     one_of_them = ratio(squares[place] - own**2, others, 0.0)
     return stretch_by_others(others / cores, cores, one_of_them / cores)
 

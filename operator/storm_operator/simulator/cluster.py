@@ -135,6 +135,15 @@ class ClusterState:
     def is_dead(self, supervisor_id: str, now_seconds: float) -> bool:
         return self._is_dead(supervisor_id, now_seconds)
 
+    def unanswering(self, now_seconds: float) -> frozenset[str]:
+        """Ids of the supervisors of which nobody hears anything: dead, or in an outage that was drawn in a step before
+        and is not over. Draws nothing."""
+        return frozenset(
+            supervisor.id
+            for supervisor in self.model.supervisors
+            if self._is_dead(supervisor.id, now_seconds) or self._is_in_outage(supervisor, now_seconds)
+        )
+
     def speed_of(self, supervisor: SimulatedSupervisor, now_seconds: float) -> float:
         """The share of its CPU that is left to Storm."""
         factors = [f.factor for f in self._active(supervisor.id, now_seconds) if isinstance(f, SupervisorSlows)]
@@ -143,6 +152,14 @@ class ClusterState:
     def availability_of(self, supervisor: SimulatedSupervisor, now_seconds: float) -> float:
         drops = [f.availability for f in self._active(supervisor.id, now_seconds) if isinstance(f, AvailabilityDrops)]
         return min([supervisor.availability, *drops])
+
+    def availability_lasts_seconds(self, supervisor: SimulatedSupervisor, now_seconds: float) -> float:
+        """How much longer its availability is lower than its own; infinite where that is its own, or stays so."""
+        drops = [f for f in self._active(supervisor.id, now_seconds) if isinstance(f, AvailabilityDrops)]
+        deepest = min(drops, key=lambda drop: drop.availability, default=None)
+        if deepest is None or deepest.until_seconds is None or deepest.availability >= supervisor.availability:
+            return math.inf
+        return deepest.until_seconds - now_seconds
 
     def silent_for_seconds(self, supervisor: SimulatedSupervisor, now_seconds: float) -> float:
         """How much longer its outage lasts; 0 when it answers. Ask in the order of time."""
@@ -219,6 +236,12 @@ class ClusterState:
 
     def _is_dead(self, supervisor_id: str, at_seconds: float) -> bool:
         return any(isinstance(fault, SupervisorDies) for fault in self._active(supervisor_id, at_seconds))
+
+    def _is_in_outage(self, supervisor: SimulatedSupervisor, now_seconds: float) -> bool:
+        outage = self._outages.get(supervisor.id)
+        if outage is None or outage.answers or outage.until_seconds <= now_seconds:
+            return False
+        return self.availability_of(supervisor, now_seconds) < 1.0
 
     def _dead_since(self, supervisor_id: str, now_seconds: float) -> float:
         """When it was alive for the last time; infinite where it is alive now."""

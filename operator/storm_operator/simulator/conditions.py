@@ -23,11 +23,18 @@ class Conditions:
     is_down: Flags
     silent_seconds: Floats
     """How much longer an executor's supervisor does not answer; 0 when it does."""
+    availability: Floats
+    """The share of the time in which it answers afterwards,"""
+    availability_seconds: Floats
+    """for so much longer; then it always does."""
     most_millicores: Floats
     """One core, or the executor's limit; 0 when it does not run or its supervisor is silent."""
     speed_millicores: Floats
     has_limit: Flags
     capacity_millicores: Floats
+    """What others leave to Storm."""
+    foreign_millicores: Floats
+    """What others take."""
     cores: Floats
     idle_workers_millicores: Floats
     """Of daemons and workers."""
@@ -66,12 +73,16 @@ class ConditionsReader:
     def at(self, now: float, routing: Routing) -> Conditions:
         self._read_workers()
         self._read_limits()
-        capacity, silent = self._capacity.copy(), np.zeros(len(self._supervisors))
+        left, silent = np.ones(len(self._supervisors)), np.zeros(len(self._supervisors))
         dead = np.zeros(len(self._supervisors), dtype=bool)
+        availability, lasts = np.ones(len(self._supervisors)), np.full(len(self._supervisors), np.inf)
         for number, supervisor in self._troubled:
             dead[number] = self._cluster.is_dead(supervisor.id, now)
-            capacity[number] *= self._cluster.speed_of(supervisor, now)
-            silent[number] = self._cluster.silent_for_seconds(supervisor, now)
+            left[number] = self._cluster.speed_of(supervisor, now)
+            availability[number] = self._cluster.availability_of(supervisor, now)
+            lasts[number] = self._cluster.availability_lasts_seconds(supervisor, now)
+            silent[number] = min(self._cluster.silent_for_seconds(supervisor, now), lasts[number])
+        capacity = self._capacity * left
         place = np.maximum(routing.supervisor_of, 0)
         down = (self._runs_from > now) | (routing.supervisor_of == NOWHERE) | dead[place]
         speed = self._speed[place]
@@ -83,10 +94,13 @@ class ConditionsReader:
         return Conditions(
             is_down=down,
             silent_seconds=silent[place],
+            availability=availability[place],
+            availability_seconds=(lasts - silent)[place],
             most_millicores=most,
             speed_millicores=speed,
             has_limit=np.isfinite(self._limit),
             capacity_millicores=capacity,
+            foreign_millicores=self._capacity - capacity,
             cores=self._cores,
             idle_workers_millicores=workers,
             idle_millicores=workers + polling,

@@ -104,8 +104,9 @@ class Engine:
         self._records = [kept for kept in self._records if kept is not record]
 
     def lose(self, executors: frozenset[Executor]) -> None:
-        """The processes of `executors` are gone, with what waited in them: the trees that it belonged to will fail, but
-        for those whose spout is among them, which nobody waits for any longer."""
+        """The processes of `executors` are gone, with what waited in them: the trees that it belonged to will fail, as
+        will those that an acker among them followed; but for those whose spout is among them, which nobody waits for
+        any longer."""
         if not executors:
             return
         rows = np.array([self.row_of[executor] for executor in sorted(executors) if executor in self.row_of])
@@ -114,6 +115,7 @@ class Engine:
         self.totals.lost[rows] += gone
         trees = gone / np.maximum(1.0, self.routing.visits[rows])
         self.trees.fail(total_by(self.wiring.topology_of[rows], trees, len(self.topologies)), self.now)
+        self.trees.lose_track(rows[self.wiring.is_acker[rows]], self.now)
         self.sources.replays += self.trees.forget(rows[self.wiring.is_spout[rows]], self.totals)
 
     def place(self, assignment: Assignment) -> None:

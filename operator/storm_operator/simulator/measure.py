@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from storm_operator.core.arrays import Floats, Ints
 from storm_operator.core.load_history import load_period, with_period
-from storm_operator.core.model import Executor, ExecutorLoad, WorkerSlot
+from storm_operator.core.model import Executor, ExecutorLoad, Supervisor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, LoadPeriod, TopologyRates
 from storm_operator.core.traffic import TrafficMatrix
 from storm_operator.simulator.engine import Engine
@@ -32,6 +33,8 @@ class Meter:
     def __init__(self, engine: Engine, epoch_seconds: float = 0.0) -> None:
         self._engine, self._epoch = engine, epoch_seconds
         self._record = engine.record()
+        self._unread = engine.cluster.unanswering(engine.now)
+        """Supervisors of which there is no reading from when the record began."""
 
     def close(self) -> None:
         """Nothing will be read any more."""
@@ -48,18 +51,21 @@ class Meter:
         """The period since the last reading (or since the meter was made).
 
         An executor whose worker began to run within the period has no complete pair of readings: it is missing, as it
-        is when its worker does not run. Reading twice within a second gives empty rates: nothing can be said.
+        is when its worker does not run. Nor has any of a supervisor that did not answer at one of the two. Reading
+        twice within a second gives empty rates: nothing can be said.
         """
         engine = self._engine
         seconds = engine.now - self._record.begun_at
         counted = engine.totals.since(self._record.totals)
-        missing = self._missing(seconds)
+        silent = engine.cluster.unanswering(engine.now)
+        unread = silent | self._unread
+        missing = self._missing(seconds, unread)
         loads = self._loads(counted, seconds, missing)
         topologies = engine.wiring.topologies
-        live = engine.cluster.live_supervisors(engine.now)
+        live = tuple(_as_heard(s, silent) for s in engine.cluster.live_supervisors(engine.now))
         used = counted.supervisor_cpu_ms / max(seconds, 1e-9)
         number_of = engine.where.number_of
-        supervisor_cpu = {s.id: float(used[number_of[s.id]]) for s in live}
+        supervisor_cpu = {s.id: float(used[number_of[s.id]]) for s in live if s.id not in unread}
         now = self._epoch + engine.now
         placed = len(engine.cluster.assignment.slot_of)
         period = load_period(topologies, loads, supervisor_cpu, now, seconds) if seconds > 0 else None
@@ -72,37 +78,34 @@ class Meter:
             loads=loads,
             traffic=self._traffic(seconds, missing),
             distances=engine.model.distances,
-            completeness=Completeness(placed, tuple(missing), 0.0, self._problems(missing)),
+            completeness=Completeness(
+                placed,
+                tuple(missing),
+                0.0,
+                _problems(missing, unread),
+                silent_supervisors=tuple(s.id for s in live if s.id in silent),
+            ),
             supervisor_cpu_millicores=supervisor_cpu,
             rates=self._rates(counted, seconds, missing),
-            worker_pids=self._pids(),
+            worker_pids=self._pids(silent),
             history=with_period(history, period),
         )
-        self._begin_anew()
+        self._begin_anew(silent)
         return snapshot
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(self, silent: frozenset[str]) -> None:
         self._engine.stop(self._record)
-        self._record = self._engine.record()
+        self._record, self._unread = self._engine.record(), silent
 
-    def _missing(self, seconds: float) -> dict[Executor, WorkerSlot]:
+    def _missing(self, seconds: float, unread: Collection[str]) -> dict[Executor, WorkerSlot]:
         """Placed executors without two readings of one process, sorted, with their slots."""
         engine = self._engine
         missing: dict[Executor, WorkerSlot] = {}
         for slot, worker in engine.cluster.workers.items():
-            since = worker.runs_from_seconds
-            known = since <= self._record.begun_at and not engine.cluster.is_dead(slot.supervisor_id, engine.now)
+            known = worker.runs_from_seconds <= self._record.begun_at and slot.supervisor_id not in unread
             if not known or seconds < LEAST_PERIOD_SECONDS:
                 missing |= dict.fromkeys(worker.executors, slot)
         return dict(sorted(missing.items())) if missing else missing
-
-    def _problems(self, missing: Mapping[Executor, WorkerSlot]) -> tuple[str, ...]:
-        slots = sorted(set(missing.values()))
-        more = (f"and {len(slots) - NAMED_WORKERS} more workers",) if len(slots) > NAMED_WORKERS else ()
-        return (
-            *(f"worker {s.supervisor_id}:{s.port}: it restarted between two readings" for s in slots[:NAMED_WORKERS]),
-            *more,
-        )
 
     def _loads(
         self, counted: Totals, seconds: float, missing: Mapping[Executor, WorkerSlot]
@@ -166,9 +169,25 @@ class Meter:
             )
         return rates
 
-    def _pids(self) -> dict[WorkerSlot, int]:
+    def _pids(self, silent: Collection[str]) -> dict[WorkerSlot, int]:
         running = self._engine.cluster.running_workers(self._engine.now)
-        return {slot: worker.pid for slot, worker in running.items()}
+        return {slot: worker.pid for slot, worker in running.items() if slot.supervisor_id not in silent}
+
+
+def _as_heard(supervisor: Supervisor, silent: Collection[str]) -> Supervisor:
+    """What is known of it: its capacity only where it answers."""
+    return replace(supervisor, cpu_capacity_millicores=None) if supervisor.id in silent else supervisor
+
+
+def _problems(missing: Mapping[Executor, WorkerSlot], unread: Collection[str]) -> tuple[str, ...]:
+    slots = sorted(set(missing.values()))
+    more = (f"and {len(slots) - NAMED_WORKERS} more workers",) if len(slots) > NAMED_WORKERS else ()
+    return (*(_problem(slot, slot.supervisor_id in unread) for slot in slots[:NAMED_WORKERS]), *more)
+
+
+def _problem(slot: WorkerSlot, is_unread: bool) -> str:
+    reason = "its supervisor did not answer at a reading" if is_unread else "it restarted between two readings"
+    return f"worker {slot.supervisor_id}:{slot.port}: {reason}"
 
 
 def _pairs(wiring: Wiring, routing: Routing, executed: Floats) -> tuple[Ints, Ints, Floats]:

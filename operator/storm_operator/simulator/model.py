@@ -175,7 +175,8 @@ class SimulatedSupervisor:
 
     `capacity_millicores` is all that its workers can use together, on `cores` cores (None: as many as that is), and
     `thread_speed` how fast one thread is compared to the core that costs are given for. It does not answer for the
-    share 1 - `availability` of the time, in outages of `outage_seconds` on average.
+    share 1 - `availability` of the time, in outages of `outage_seconds` on average. Nothing is lost in an outage: what
+    comes waits, agents and tuples get no answer, but Nimbus keeps it, however long that lasts.
     """
 
     id: str
@@ -231,8 +232,8 @@ class Timings:
 
     A worker whose executors change is gone at once and runs again `worker_start_seconds` later (after `notice_seconds`
     in which its supervisor learns of it), and with state to restore later still. A rebalance pauses the topology's
-    spouts for `spout_pause_seconds`. Nimbus looks every `scheduling_seconds`; it gives up a silent supervisor after
-    `supervisor_timeout_seconds` and places its executors elsewhere.
+    spouts for `spout_pause_seconds`. Nimbus looks every `scheduling_seconds`; it gives up a dead supervisor after
+    `supervisor_timeout_seconds` and places its executors elsewhere. It gives up none for an outage.
     """
 
     notice_seconds: float = 1.0

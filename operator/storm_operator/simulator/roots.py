@@ -45,7 +45,7 @@ class Sampler:
     costs: Costs
     random: np.random.Generator
 
-    def walk(self, begins: Ints, routing: Routing, delays: Delays) -> tuple[Floats, Floats]:
+    def walk(self, begins: Ints, acker: Ints, routing: Routing, delays: Delays) -> tuple[Floats, Floats]:
         """Seconds until each tree's spout learns that it is complete, and its complete latency as Storm reports it.
 
         Both are infinite when one of its tuples is lost. Storm's ackers measure the latency (Acker, AckObject): from
@@ -53,7 +53,6 @@ class Sampler:
         answer to the spout do not count.
         """
         count = len(begins)
-        acker = self._ackers_of(begins)
         first = self._ack_arrival(begins, np.zeros(count), np.arange(count), acker, routing)
         last = first.copy()
         root, executor, at = np.arange(count), begins, np.zeros(count)
@@ -137,7 +136,7 @@ class Sampler:
         delay = (network * (0.75 + 0.5 * self.random.random(len(source))) + 2.0 * costs.poll_ms * jitter) / 1000.0
         return np.where(place[target] == NOWHERE, NEVER, delay)
 
-    def _ackers_of(self, begins: Ints) -> Ints:
+    def ackers_of(self, begins: Ints) -> Ints:
         """An acker for each tree; -1 where its topology has none."""
         topology = self.wiring.topology_of[begins]
         start, past = self.wiring.acker_start[topology], self.wiring.acker_end[topology]
@@ -169,6 +168,7 @@ class Pending:
     """How many trees the drawn one stands for."""
     topology: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     spout: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    acker: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     fails: Flags = field(default_factory=lambda: np.empty(0, bool))
     is_replay: Flags = field(default_factory=lambda: np.empty(0, bool))
 

@@ -50,6 +50,7 @@ class Trees:
         """Go on with the trees of former executors."""
         self.pending, self.mean_seconds = earlier.pending, earlier.mean_seconds
         self.pending.spout = heirs.of_first_task[self.pending.spout]
+        self.pending.acker = heirs.of_first_task[self.pending.acker]
 
     def begin(
         self, emitted: Floats, replayed_share: Floats, routing: Routing, delays: Delays, begin: float, step: float
@@ -61,7 +62,8 @@ class Trees:
             return
         topology = np.repeat(drawn_from, self._drawn)
         spout = self._draw_spouts(emitted, topology)
-        complete, latency = self._sampler.walk(spout, routing, delays)
+        acker = self._sampler.ackers_of(spout)
+        complete, latency = self._sampler.walk(spout, acker, routing, delays)
         patience = self._patience(topology)
         fails = complete > patience
         lasts = np.where(fails, patience, complete)
@@ -74,6 +76,7 @@ class Trees:
                 trees=by_topology[topology] / self._drawn,
                 topology=topology,
                 spout=spout,
+                acker=acker,
                 fails=fails,
                 is_replay=self._random.random(len(spout)) < replayed_share[spout],
             )
@@ -102,7 +105,7 @@ class Trees:
 
     def fail(self, lost: Floats, now: float) -> None:
         """`lost` of each topology's pending trees will not be complete after all."""
-        open_ones = ~self.pending.fails & (self.pending.due > now)
+        open_ones = self._open_ones(now)
         there = self.pending.count(len(self._timeout), open_ones)
         part = np.minimum(ratio(lost, there, 0.0), 1.0)
         hit = open_ones & (part[self.pending.topology] > 0.0)
@@ -111,10 +114,22 @@ class Trees:
         doomed = self.pending.take(hit)
         share = part[doomed.topology]
         self.pending.add(doomed.with_trees(doomed.trees * (1.0 - share)))
-        failing = doomed.with_trees(doomed.trees * share)
-        failing.due = np.maximum(doomed.began + self._patience(doomed.topology), now)
-        failing.fails = np.ones(len(share), dtype=bool)
-        self.pending.add(failing)
+        self._let_time_out(doomed.with_trees(doomed.trees * share), now)
+
+    def lose_track(self, ackers: Ints, now: float) -> None:
+        """The processes of acker executors `ackers` are gone, and with them what was acked of the trees they follow."""
+        orphaned = self._open_ones(now) & np.isin(self.pending.acker, ackers)
+        if orphaned.any():
+            self._let_time_out(self.pending.take(orphaned), now)
+
+    def _open_ones(self, now: float) -> Flags:
+        return ~self.pending.fails & (self.pending.due > now)
+
+    def _let_time_out(self, doomed: Pending, now: float) -> None:
+        """These are pending again, until their spout's patience is over."""
+        doomed.due = np.maximum(doomed.began + self._patience(doomed.topology), now)
+        doomed.fails = np.ones(len(doomed.trees), dtype=bool)
+        self.pending.add(doomed)
 
     def _sent_again(self, ended: Pending, unsuccessful: Flags, totals: Totals) -> Floats:
         """By spout executor, those of the `unsuccessful` trees that its source sends again; counted in `totals`."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator_scene import all_on, check_conservation, cluster, engine, executor, machines, spout_and_bolts
+from simulator_scene import all_on, check_conservation, cluster, engine, executor, machines, played, spout_and_bolts
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, WorkerSlot
 from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
@@ -103,6 +103,43 @@ def test_a_spout_that_restarts_forgets_its_pending_trees_and_what_is_read_again_
     assert running.sources.replays.sum() == 0.0
     assert running.totals.failed.sum() == 0.0
     check_conservation(running)
+
+
+def saturated_with_its_acker_away(ackers: int = 1) -> tuple[ClusterModel, Assignment]:
+    """All places under max spout pending are taken; the first acker is alone in its worker."""
+    topology = spout_and_bolts(200.0, 20.0, max_spout_pending=500, source_keeps_backlog=True, ackers=ackers)
+    model = cluster(topology, supervisors=2)
+    return model, Assignment({**all_on(model).slot_of, executor(model, ACKER_COMPONENT): AWAY})
+
+
+def test_what_an_acker_knows_is_gone_when_it_restarts_and_its_trees_keep_their_places_until_they_time_out() -> None:
+    model, start = saturated_with_its_acker_away()
+    running = Engine(model, start)
+    running.advance_to(60.0)
+    acked, pending = running.totals.acked.sum(), running.trees.pending.trees.sum()
+    assert pending == pytest.approx(500.0, rel=0.05)
+    running.place(start.with_moves({executor(model, ACKER_COMPONENT): WorkerSlot("s2", 6701)}))
+    for at in (67.0, 79.0):
+        running.advance_to(at)
+        assert running.totals.acked.sum() == pytest.approx(acked), "nobody follows the old ones, others must wait"
+        assert running.trees.pending.trees.sum() == pytest.approx(500.0, rel=0.05)
+    running.advance_to(125.0)
+    assert running.totals.failed.sum() == pytest.approx(pending, rel=0.1)
+    assert running.totals.acked.sum() > acked + 500.0
+    check_conservation(running)
+
+
+def test_an_acker_that_lives_on_goes_on_with_its_trees() -> None:
+    model, start = saturated_with_its_acker_away(ackers=2)
+    running = Engine(model, start)
+    running.advance_to(60.0)
+    trees = running.trees.pending
+    lives = running.row_of[model.topologies[0].as_topology().executors_of(ACKER_COMPONENT)[1]]
+    of_living = trees.trees[trees.acker == lives].sum()
+    running.place(start.with_moves({executor(model, ACKER_COMPONENT): WorkerSlot("s2", 6701)}))
+    trees = running.trees.pending
+    assert 100.0 < of_living < 400.0
+    assert trees.trees[~trees.fails].sum() == pytest.approx(of_living)
 
 
 def test_a_spout_that_lives_on_forgets_nothing() -> None:
@@ -304,6 +341,22 @@ def test_a_supervisor_that_slows_down_shows_less_capacity_and_gives_less() -> No
     assert slow.loads[executor(model, "b1")].executed_per_second == pytest.approx(30.0, rel=0.02)
 
 
+@pytest.mark.parametrize(("cores", "beside_them"), [(1.0, 1.9), (2.0, 1.8)])
+def test_executors_wait_for_others_that_take_cpu_though_what_is_left_is_enough(
+    cores: float, beside_them: float
+) -> None:
+    calm = replace(cluster(spout_and_bolts(10.0, 5.0)), supervisors=machines(1, 1000.0 * cores))
+    disturbed = replace(calm, faults=(SupervisorSlows("s1", 0.0, 0.1),))
+    _, before = played(calm, 60.0)
+    _, beside = played(disturbed, 60.0)
+    alone, latency = before.rates["t-1"].latency, beside.rates["t-1"].latency
+    assert alone is not None
+    assert latency is not None
+    assert alone.mean_ms == pytest.approx(5.1, rel=0.05)
+    assert latency.mean_ms / alone.mean_ms == pytest.approx(beside_them, rel=0.1), "a thread more on each core"
+    assert beside.loads[executor(calm, "b1")].executed_per_second == pytest.approx(10.0)
+
+
 def test_a_supervisor_that_is_not_always_available_lets_tuples_wait_and_fail() -> None:
     topology = spout_and_bolts(50.0, 1.0, message_timeout_seconds=5.0)
     model = cluster(topology, supervisors=2, faults=(AvailabilityDrops("s2", 0.0, 0.7),))
@@ -315,6 +368,39 @@ def test_a_supervisor_that_is_not_always_available_lets_tuples_wait_and_fail() -
     assert 0.05 * 50.0 * 300.0 < unsteady.totals.failed.sum() < 0.4 * 50.0 * 300.0
     assert unsteady.totals.lost.sum() == 0.0
     assert unsteady.cluster.live_supervisors(300.0)[1].availability == 0.7
+
+
+@pytest.mark.parametrize("availability", [0.0, 0.05, 0.3])
+def test_no_tree_is_acked_whose_tuples_wait_for_a_supervisor_that_hardly_ever_answers(availability: float) -> None:
+    topology = spout_and_bolts(100.0, 5.0)
+    model = cluster(topology, supervisors=2, faults=(AvailabilityDrops("s2", 1.0, availability),))
+    running = Engine(model, split_over_two(model), seed=2)
+    running.advance_to(600.0)
+    executed = running.totals.executed[running.row_of[executor(model, "b1")]]
+    assert running.totals.acked.sum() <= executed + 100.0 * running.step_seconds
+    check_conservation(running)
+
+
+def test_what_waits_for_a_supervisor_is_executed_when_it_always_answers_again() -> None:
+    topology = spout_and_bolts(100.0, 5.0, message_timeout_seconds=60.0)
+    model = cluster(topology, supervisors=2, faults=(AvailabilityDrops("s2", 10.0, 0.0, 30.0),))
+    running = Engine(model, split_over_two(model))
+    running.advance_to(80.0)
+    assert running.totals.failed.sum() == 0.0
+    assert running.totals.acked.sum() == pytest.approx(80.0 * 100.0, rel=0.01)
+
+
+def test_nimbus_keeps_a_supervisor_through_an_outage_of_twice_the_time_after_which_it_gives_up_a_dead_one() -> None:
+    faults = (AvailabilityDrops("s2", 10.0, 0.0, 70.0),)
+    model = cluster(spout_and_bolts(100.0, 1.0, message_timeout_seconds=90.0), supervisors=3, faults=faults)
+    running = Engine(model, split_over_two(model))
+    running.advance_to(69.0)
+    assert [one.id for one in running.cluster.live_supervisors(69.0)] == ["s1", "s2", "s3"]
+    assert running.queue.sum() > 5000.0
+    running.advance_to(90.0)
+    assert running.cluster.assignment == split_over_two(model)
+    assert running.cluster.restarts == 0
+    assert running.totals.lost.sum() == 0.0
 
 
 def test_the_share_of_time_that_a_supervisor_answers_is_its_availability() -> None:

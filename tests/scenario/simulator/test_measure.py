@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from simulator_scene import all_on, cluster, engine, executor, played, spout_and_bolts
+from simulator_scene import all_on, cluster, engine, executor, machines, played, spout_and_bolts
 from storm_operator.core.demand import cpu_per_tuple, estimate_demand
-from storm_operator.core.model import ACKER_COMPONENT, WorkerSlot
+from storm_operator.core.model import ACKER_COMPONENT, Assignment, WorkerSlot
 from storm_operator.core.settings import ResourceSettings
 from storm_operator.core.snapshot_json import dump_snapshot, load_snapshot
+from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.measure import Meter
-from storm_operator.simulator.model import Costs
+from storm_operator.simulator.model import AvailabilityDrops, Costs, SupervisorDies
 from storm_operator.simulator.workloads import http_monitor, word_count
 
 
@@ -110,3 +113,47 @@ def test_a_reading_at_once_knows_nothing() -> None:
     assert snapshot.loads == {}
     assert snapshot.completeness.ratio == 0.0
     assert snapshot.rates["t-1"].acked_per_second is None
+
+
+def test_a_spare_supervisor_that_dies_is_silent_and_nothing_is_known_of_its_cpu() -> None:
+    running = engine(cluster(spout_and_bolts(100.0, 1.0), supervisors=2, faults=(SupervisorDies("s2", 15.0),)))
+    meter = Meter(running)
+    running.advance_to(10.0)
+    before = meter.read()
+    running.advance_to(20.0)
+    after = meter.read()
+    assert before.completeness.silent_supervisors == ()
+    assert set(before.supervisor_cpu_millicores) == {"s1", "s2"}
+    assert after.completeness.silent_supervisors == ("s2",)
+    assert set(after.supervisor_cpu_millicores) == set(after.history[-1].supervisor_cpu_millicores) == {"s1"}
+    assert after.supervisor("s2").cpu_capacity_millicores is None
+    assert after.completeness.ratio == 1.0
+
+
+def test_of_a_supervisor_in_an_outage_nothing_is_known_until_it_has_answered_twice() -> None:
+    model = cluster(spout_and_bolts(100.0, 1.0), supervisors=2, faults=(AvailabilityDrops("s2", 10.5, 0.0, 30.0),))
+    bolt = executor(model, "b1")
+    running = Engine(model, Assignment({**all_on(model).slot_of, bolt: WorkerSlot("s2", 6700)}))
+    meter, seen = Meter(running), []
+    for at in (10.0, 20.0, 30.0, 40.0, 50.0):
+        running.advance_to(at)
+        seen.append(meter.read())
+    assert [one.completeness.silent_supervisors for one in seen] == [(), ("s2",), (), (), ()]
+    assert [bolt in one.loads for one in seen] == [True, False, False, True, True]
+    assert [bolt in one.completeness.missing_executors for one in seen] == [False, True, True, False, False]
+    assert ["s2" in one.supervisor_cpu_millicores for one in seen] == [True, False, False, True, True]
+    assert seen[1].worker_pids.keys() == {WorkerSlot("s1", 6700)}
+    assert "did not answer" in seen[1].completeness.problems[0]
+
+
+def test_to_read_an_outage_does_not_change_its_course() -> None:
+    model = replace(cluster(spout_and_bolts(100.0, 1.0)), supervisors=machines(2, availability=0.7))
+    watched, unwatched = engine(model, seed=4), engine(model, seed=4)
+    meter = Meter(watched)
+    silent = 0
+    for at in range(3, 300, 3):
+        watched.advance_to(float(at))
+        silent += len(meter.read().completeness.silent_supervisors)
+    unwatched.advance_to(watched.now)
+    assert silent > 20
+    assert watched.totals.executed == pytest.approx(unwatched.totals.executed)

@@ -10,6 +10,8 @@ from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
 
 UNMEASURED_MILLICORES = 1000.0
+LEAST_MILLICORES = 1.0
+"""What a supervisor counts with that has nothing to give: shares of it can still be told."""
 
 
 def cpu_capacities(snapshot: ClusterSnapshot) -> Mapping[str, float]:
@@ -17,7 +19,11 @@ def cpu_capacities(snapshot: ClusterSnapshot) -> Mapping[str, float]:
 
     When none was measured all count the same.
     """
-    measured = {m.id: m.cpu_capacity_millicores for m in snapshot.supervisors if m.cpu_capacity_millicores}
+    measured = {
+        machine.id: max(machine.cpu_capacity_millicores, LEAST_MILLICORES)
+        for machine in snapshot.supervisors
+        if machine.cpu_capacity_millicores is not None
+    }
     assumed = min(measured.values(), default=UNMEASURED_MILLICORES)
     return {machine.id: measured.get(machine.id, assumed) for machine in snapshot.supervisors}
 

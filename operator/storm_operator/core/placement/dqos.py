@@ -18,6 +18,8 @@ Where the paper is silent:
   Plan accepts a supervisor that is closer by more than `migration_gain`. Both are in the unit of the cost space.
 - A supervisor can host an executor that has a worker of its topology, or a free slot.
 - Utilisation is what it would be with the executor there, or else two supervisors would hand it to and fro for ever.
+  The paper's is the node's, whoever uses it. Here it is what Storm uses of the supervisor's capacity: agents count
+  Storm's own CPU, and the capacity that they tell does not fall under the load of others.
 - Pinned are producers (spouts), consumers (bolts that no bolt subscribes to; both as in figure 1) and what
   `scheduling.pinnedComponents` names. Storm's own components are neither: its ackers and metrics consumers move like
   other bolts, and a bolt whose metrics one of them takes is a consumer all the same.

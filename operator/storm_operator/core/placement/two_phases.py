@@ -7,9 +7,10 @@ Where the papers are silent ("many corner cases"): M(alpha) of Aniello's section
 CPU bound and the free slots what a supervisor takes; an assignment that breaks a bound is not considered. Executors and
 workers that no pair placed follow one by one, to where they add least traffic, then load. A worker left empty gets the
 executor that is missed least (equation 2 wants all of them used). Where the CPU bound cannot be kept the least loaded
-supervisor with a slot is used. An executor whose CPU nobody measured counts with its demand. Of equally loaded workers
-(supervisors) that with fewest executors (workers) is taken: where nothing was measured yet, executors are thereby dealt
-out evenly, as Storm does and Aniello's online scheduler begins (section 4.1).
+supervisor with a slot is used. An executor whose CPU nobody measured counts with its demand, a supervisor whose
+capacity nobody measured as the smallest that was measured. Of equally loaded workers (supervisors) that with fewest
+executors (workers) is taken: where nothing was measured yet, executors are thereby dealt out evenly, as Storm does and
+Aniello's online scheduler begins (section 4.1).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from itertools import chain
 
 from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, Supervisor, Topology, WorkerSlot
 from storm_operator.core.placement.aniello_offline import most_executors_in_slot
+from storm_operator.core.placement.capacity import cpu_capacities
 from storm_operator.core.placement.greedy_pairs import Bins
 from storm_operator.core.placement.inventory import executor_loads, free_slots, movable_topologies, obstacles
 from storm_operator.core.placement.slots import Members, on_free_slots
@@ -103,9 +105,17 @@ def _supervisors_of(
         [sum(loads[executor] for executor in sorted(members)) for members in workers],
         rates,
         [sum(loads.get(e, 0.0) for e, slot in fixed.items() if slot.supervisor_id == m.id) for m in machines],
-        [float("inf") if m.cpu_capacity_millicores is None else fraction * m.cpu_capacity_millicores for m in machines],
+        _cpu_bounds(snapshot, machines, fraction),
         [len(free[m.id]) for m in machines],
     )
     bins.place_pairs()
     bins.place_rest()
     return bins.bin_of
+
+
+def _cpu_bounds(snapshot: ClusterSnapshot, machines: list[Supervisor], fraction: float) -> list[float]:
+    """Millicores that each machine may have in use; without bound where nobody's capacity is known."""
+    if all(machine.cpu_capacity_millicores is None for machine in machines):
+        return [math.inf] * len(machines)
+    capacities = cpu_capacities(snapshot)
+    return [fraction * capacities[machine.id] for machine in machines]

@@ -19,6 +19,8 @@ Where the paper is silent or disagrees with itself:
   streams, `all` grouping): it counts as a share of what the parent emitted, but for no more than what went along the
   edge for each tuple that the parent executed. Acks follow what is executed, not what is emitted. An edge without any
   traffic while both ends were measured has none. Otherwise the child is sent all, as in the paper.
+- Periods that executed next to nothing are left out of rho, as they are of kappa: a window that is flushed while the
+  source pauses tells nothing of what a tuple leads to.
 - A spout has no input queue: what waits at it are acks. What it emits is taken for what arrived at it and what it
   processed (Storm's executed count of a spout is about acks, too), so that its rho is 1.
 """
@@ -41,6 +43,9 @@ from storm_operator.core.traffic import TrafficMatrix
 
 LEAST_PER_SECOND = 1e-6
 """A rate below this is nothing: no ratio is formed with it."""
+
+IDLE_FRACTION = 0.05
+"""A period that executed less than this share of the busiest one says nothing about what a tuple costs or leads to."""
 
 PARENTS = "Parents"
 """The forecaster of a component that nobody measured: what its parents will send it."""
@@ -159,6 +164,14 @@ def measured_loads(
     return tuple(found)
 
 
+def busy_periods(loads: Sequence[ComponentLoad]) -> tuple[ComponentLoad, ...]:
+    """Those of a component's `loads` that can be divided by what was executed; none where all idled."""
+    busiest = max((load.executed_per_second for load in loads), default=0.0)
+    if busiest < LEAST_PER_SECOND:
+        return ()
+    return tuple(load for load in loads if load.executed_per_second >= IDLE_FRACTION * busiest)
+
+
 def forecast_series(points: Sequence[Point], at_seconds: float) -> float | None:
     """The least-squares line through (time, value) `points`, read at `at_seconds`; never negative, None of nothing."""
     if not points:
@@ -251,12 +264,9 @@ def _is_spout(topology: Topology, component: str) -> bool:
 
 
 def _emitted_for_each(loads: Sequence[tuple[float, ComponentLoad]]) -> float | None:
-    """Liu's rho: tuples emitted for each tuple executed, the mean of the periods in which any was executed."""
-    ratios = [
-        load.emitted_per_second / load.executed_per_second
-        for _, load in loads
-        if load.executed_per_second >= LEAST_PER_SECOND
-    ]
+    """Liu's rho: tuples emitted for each tuple executed, the mean of the busy periods; None if all idled."""
+    busy = busy_periods([load for _, load in loads])
+    ratios = [load.emitted_per_second / load.executed_per_second for load in busy]
     return statistics.fmean(ratios) if ratios else None
 
 

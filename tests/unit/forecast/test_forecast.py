@@ -116,6 +116,14 @@ def test_delta_and_rho_are_means_over_the_periods() -> None:
     assert forecasts["count"].arrivals_per_second == pytest.approx(110 * 2)
 
 
+def test_a_window_that_is_flushed_while_its_source_pauses_is_not_announced_for_every_tuple() -> None:
+    steady = component_load(1000, emitted=100)
+    flush = component_load(0.5, emitted=90)
+    split = [steady, steady, flush, steady, steady]
+    periods = history("t", {"split": split, "count": loads(100, 100, 90, 100, 100)})
+    assert forecast_load(CHAIN, periods, 5)["count"].arrivals_per_second <= 200
+
+
 def test_a_spouts_emissions_are_its_load() -> None:
     """Storm counts acks as executed by a spout, or nothing at all."""
     spout = [component_load(0, executed=0, emitted=50)]

@@ -111,6 +111,20 @@ def lasting_demand(
     )
 
 
+def remembering_peaks(
+    demand: Demand,
+    previous: Demand | None,
+    snapshot: ClusterSnapshot,
+    resources: ResourceSettings,
+    scheduling: SchedulingSettings,
+) -> Demand:
+    """Liu's `demand`, and beside it what was needed at most of late: neither limits nor room know it, but numbers of
+    executors fall by it. `previous` is the demand of the period before."""
+    known = _at_most(resources.ceiling_millicores, previous.room_peak_millicores if previous is not None else {})
+    peaks = _peaks(demand.raw_millicores, known, snapshot, scheduling.room_peak_seconds)
+    return replace(demand, room_peak_millicores=peaks)
+
+
 def with_room_that_fits(
     demand: Demand, snapshot: ClusterSnapshot, usable_share: float, *, are_all_equal: bool = True
 ) -> Demand:

@@ -12,6 +12,7 @@ from storm_operator.adapters.errors import MalformedDocument, RebalanceInProgres
 from storm_operator.adapters.nimbus.assignment import assignment_from, read_assignment
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.connection import NimbusAddress
+from storm_operator.adapters.nimbus.declared_resources import declared_for_all
 from storm_operator.adapters.nimbus.rebalanced import will_be_inactive
 from storm_operator.adapters.nimbus.relay import relay_assignments
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors, read_thrift_addresses
@@ -41,6 +42,7 @@ class _Definition:
     storm_topology: Any
     num_workers: int
     fingerprint: str | None
+    of_all: Mapping[str, Any]
 
 
 class StormCluster:
@@ -166,7 +168,7 @@ class StormCluster:
     def _read_topology(self, topology_id: str, stateful: StatefulSpec) -> tuple[TopologyReading, TopologyInfo]:
         known = self._definition(topology_id)
         info = self._client.topology_info(topology_id)
-        return topology_from(known.storm_topology, info, stateful, known.num_workers), info
+        return topology_from(known.storm_topology, info, stateful, known.num_workers, known.of_all), info
 
     def _definition(self, topology_id: str) -> _Definition:
         if topology_id not in self._definitions:
@@ -176,6 +178,7 @@ class StormCluster:
                 self._client.system_topology(topology_id),
                 workers if isinstance(workers, int) else 1,
                 fingerprint if isinstance(fingerprint, str) else None,
+                declared_for_all(conf, self._client.nimbus_conf()),
             )
         return self._definitions[topology_id]
 

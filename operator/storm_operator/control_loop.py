@@ -64,6 +64,13 @@ Decisions = tuple[tuple[tuple[str, ...], Decision], ...]
 """(topology ids, decision) for each group, in order."""
 
 
+def _as_planned(snapshot: ClusterSnapshot, pending: PlanRecord | None) -> ClusterSnapshot:
+    """Executors of the plan in hand are where it brings them: who is beside whom then says who is held."""
+    if pending is None:
+        return snapshot
+    return replace(snapshot, assignment=snapshot.assignment.with_moves(pending.plan.target.slot_of))
+
+
 @dataclass(slots=True)
 class ControlLoop:
     """The loop for one Storm cluster. `new_plan_id` makes an id from the time in seconds."""
@@ -166,10 +173,11 @@ class ControlLoop:
             waits_for = MEASURED_ANEW if is_taken_back else unfinished
             decisions = self._decide_for_all(groups, snapshot, demand, priority, waits_for)
         with self.times.step("cpu_limits"):
-            served = serve_by_priority(snapshot, demand, groups, priority)
+            pending = self.plans.pending
+            served = serve_by_priority(_as_planned(snapshot, pending), demand, groups, priority)
             self.memory.served = served.remembering(self.memory.served, snapshot)
             unmeasured = unmeasured_topologies(snapshot, demand, groups)
-            in_force = self.limits.follow(snapshot, groups, served.limits, unmeasured, self.plans.pending)
+            in_force = self.limits.follow(snapshot, groups, served, unmeasured, pending)
             self.limits.lift_others(managed)
         limited = self.memory.limited
         return PassReport(now, snapshot, demand, decisions, forecasts, limited=limited, limits_millicores=in_force)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -51,13 +52,21 @@ class CpuLimits:
             self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, wanted)
         return wanted
 
-    def rise(self, topology_id: str, limits: Mapping[Executor, float]) -> Mapping[Executor, float]:
-        """While a plan settles its limits stand, but whoever needs more has it at once. Those in force then."""
+    def rise(
+        self, topology_id: str, limits: Mapping[Executor, float], held: Collection[Executor] = ()
+    ) -> Mapping[Executor, float]:
+        """While a plan settles its limits stand, but whoever needs more has it at once. Those in force then.
+
+        Those who are `held` for the sake of higher priorities have what `limits` says, also while their code is slow.
+        """
         in_force = self.in_force(topology_id)
-        higher = {executor: max(limit, limits.get(executor, 0.0)) for executor, limit in in_force.items()}
-        if higher != dict(in_force):
-            self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, higher)
-        return higher
+        wanted = {
+            executor: limits[executor] if executor in held else max(limit, limits.get(executor, 0.0))
+            for executor, limit in in_force.items()
+        }
+        if wanted != dict(in_force):
+            self.documents.write_cpu_limits(topology_id, BETWEEN_PLANS, wanted)
+        return wanted
 
     def lift(self, topology_id: str) -> None:
         """Nobody is to be held to a limit any more."""
@@ -85,10 +94,11 @@ class CpuLimits:
 
 
 def _settling_limits(plan: Plan) -> dict[Executor, float]:
-    """The limits with which the plan begins to settle. Pure."""
+    """The limits with which the plan begins to settle: none beyond the ceiling. Pure."""
     restarted = frozenset(plan.restarted_workers)
+    ceiling = math.inf if plan.cpu_ceiling_millicores is None else plan.cpu_ceiling_millicores
     return {
-        executor: limit * (WARM_UP_FACTOR if plan.target.slot_of.get(executor) in restarted else 1.0)
+        executor: min(ceiling, WARM_UP_FACTOR * limit) if plan.target.slot_of.get(executor) in restarted else limit
         for executor, limit in plan.cpu_limits_millicores.items()
     }
 

@@ -10,6 +10,7 @@ from storm_operator.apply_ports import PlanDocuments
 from storm_operator.core.groups import Group
 from storm_operator.core.model import Executor
 from storm_operator.core.plan_record import PlanRecord
+from storm_operator.core.served_first import Served
 from storm_operator.core.settings import Enforcement, Mode
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.cpu_limits import CpuLimits
@@ -38,12 +39,13 @@ class LimitKeeper:
         self,
         snapshot: ClusterSnapshot,
         groups: tuple[Group, ...],
-        limits: Mapping[Executor, float],
+        served: Served,
         unmeasured: AbstractSet[str],
         pending: PlanRecord | None,
     ) -> Mapping[Executor, float]:
         """Limits follow demand in every period, plan or no plan: they cost no restart. Of `unmeasured` topologies they
-        stay: demand is unknown, and of the plan that is `pending` they do not fall. Those in force then."""
+        stay: demand is unknown, and of the plan that is `pending` they do not fall, but for those who are held to less
+        than they need. Those in force then."""
         in_force: dict[Executor, float] = {}
         running = frozenset(executor for topology in snapshot.topologies for executor in topology.executors)
         unsettled = frozenset(pending.plan.topology_ids) if pending is not None else frozenset()
@@ -62,7 +64,7 @@ class LimitKeeper:
                 if not enforced or topology_id in unmeasured:
                     in_force |= self.limits.in_force(topology_id)
                 elif settles:
-                    in_force |= self.limits.rise(topology_id, limits)
+                    in_force |= self.limits.rise(topology_id, served.limits, served.needs_of_held)
                 else:
-                    in_force |= self.limits.follow(topology_id, limits, running)
+                    in_force |= self.limits.follow(topology_id, served.limits, running)
         return in_force

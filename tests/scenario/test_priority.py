@@ -97,6 +97,26 @@ def test_who_was_held_moves_once_there_is_room_elsewhere() -> None:
     assert len(report.plans) == 1
 
 
+def test_who_comes_beside_a_higher_priority_is_held_as_soon_as_the_plan_is_in_force() -> None:
+    """Its workers have just started, and the plan is not verified yet: the other needs its CPU all the same."""
+    first, second = NAMES
+    scenario, specs = scene(10, 0, supervisors=2, faults=(SupervisorDies("s2", 200.0, 1_000.0),))
+    assert scenario.start is not None
+    away = machines(2)[1].as_supervisor().slots[0]
+    apart = {executor: away for executor in scenario.start.slot_of if executor.topology_id == second}
+    stage = SimulatedStage(replace(scenario, start=scenario.start.with_moves(apart)))
+    unverified = []
+    while not stage.is_over:
+        stage.run_period(specs)
+        plans = stage.loop.memory.records
+        if plans and not plans[-1].state.is_final:
+            unverified.append(sum(stage.cluster.read_cpu_limits(second).values()))
+    assert [plan.plan.topology_ids for plan in stage.loop.memory.records] == [(second,)]
+    assert len(unverified) > 1
+    assert max(unverified) <= 300.0, "of 900 millicores 700 are needed by the other, and none has less than 50"
+    assert stage.points[-1].topologies[first].acked_per_second == pytest.approx(OFFERED, rel=0.05)
+
+
 def test_periods_without_figures_do_not_hide_what_is_missing() -> None:
     """As after any plan: what was measured before it no longer counts."""
     scenario, specs = scene(10, 0, 300.0, 100)

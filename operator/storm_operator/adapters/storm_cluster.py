@@ -12,6 +12,7 @@ from storm_operator.adapters.errors import MalformedDocument, RebalanceInProgres
 from storm_operator.adapters.nimbus.assignment import assignment_from, read_assignment
 from storm_operator.adapters.nimbus.client import NimbusClient
 from storm_operator.adapters.nimbus.connection import NimbusAddress
+from storm_operator.adapters.nimbus.declared_resources import declared_for_all
 from storm_operator.adapters.nimbus.rebalanced import executor_counts, will_be_inactive
 from storm_operator.adapters.nimbus.relay import relay_assignments
 from storm_operator.adapters.nimbus.supervisors import DEFAULT_STORM_ROOT, read_supervisors, read_thrift_addresses
@@ -47,6 +48,7 @@ class _Definition:
     storm_topology: Any
     num_workers: int
     fingerprint: str | None
+    of_all: Mapping[str, Any]
 
 
 class StormCluster:
@@ -175,7 +177,7 @@ class StormCluster:
         counts: Mapping[str, int] = SUBMITTED_COUNTS
         if not is_placed_wholly(known.storm_topology, info):
             counts = executor_counts(self._nodes, self._storm_root, topology_id)
-        return topology_from(known.storm_topology, info, stateful, known.num_workers, counts), info
+        return topology_from(known.storm_topology, info, stateful, known.num_workers, known.of_all, counts), info
 
     def _definition(self, topology_id: str) -> _Definition:
         if topology_id not in self._definitions:
@@ -185,6 +187,7 @@ class StormCluster:
                 self._client.system_topology(topology_id),
                 workers if isinstance(workers, int) else 1,
                 fingerprint if isinstance(fingerprint, str) else None,
+                declared_for_all(conf, self._client.nimbus_conf()),
             )
         return self._definitions[topology_id]
 

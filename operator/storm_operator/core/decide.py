@@ -67,7 +67,7 @@ def decide(
     if objection is not None:
         hold = replace(objection, gain_percent=max(0.0, change.gain_percent))
         return _or_what_is_short(hold, snapshot, demand, settings, memory)
-    return _plan(change, scheduling.policy, now_seconds, plan_id)
+    return _plan(change, settings, now_seconds, plan_id)
 
 
 def _not_due(
@@ -214,11 +214,11 @@ def _payback_too_long(change: ProposedChange, maximum_seconds: float) -> Hold | 
     )
 
 
-def _plan(change: ProposedChange, policy: str, now_seconds: float, plan_id: str) -> Plan:
+def _plan(change: ProposedChange, settings: PlacementSettings, now_seconds: float, plan_id: str) -> Plan:
     return Plan(
         id=plan_id,
         created_at_seconds=now_seconds,
-        policy=policy,
+        policy=settings.scheduling.policy,
         reason=_reason(change),
         topology_ids=change.topology_ids,
         base=change.base,
@@ -232,6 +232,7 @@ def _plan(change: ProposedChange, policy: str, now_seconds: float, plan_id: str)
         payback_seconds=change.payback_seconds,
         gain_percent=change.gain_percent,
         cause=_cause(change),
+        cpu_ceiling_millicores=settings.resources.ceiling_millicores,
     )
 
 

@@ -101,9 +101,10 @@ class Plan:
 
     `base` and `target` cover the topologies in `topology_ids` only. `restarted_workers` are slots (before or
     after) whose set of executors changes; `kept_workers` are slots whose processes must survive.
-    `cpu_limits_millicores` is what each executor may use once the plan is in force. `gain_percent` is the fall of the
-    whole objective that it was decided by, in per cent of the cost in force; None where nobody weighed it.
-    `cause` is Unstated where nobody said it, as in journals of earlier versions.
+    `cpu_limits_millicores` is what each executor may use once the plan is in force, `cpu_ceiling_millicores` the most
+    that any may be given meanwhile; None where nobody said it, as in journals of earlier versions. `gain_percent` is
+    the fall of the whole objective that it was decided by, in per cent of the cost in force; None where nobody weighed
+    it. `cause` is Unstated where nobody said it, as in journals of earlier versions.
     """
 
     id: str
@@ -122,6 +123,7 @@ class Plan:
     payback_seconds: float | None = None
     gain_percent: float | None = None
     cause: PlanCause = PlanCause.UNSTATED
+    cpu_ceiling_millicores: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cpu_limits_millicores", read_only(self.cpu_limits_millicores))

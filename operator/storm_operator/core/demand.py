@@ -23,13 +23,10 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from storm_operator.core.forecast import LEAST_PER_SECOND, ComponentKey, LoadForecast, forecast_loads, measured_loads
+from storm_operator.core.forecast import ComponentKey, LoadForecast, busy_periods, forecast_loads, measured_loads
 from storm_operator.core.model import Demand, Executor, Topology, in_order
 from storm_operator.core.settings import Enforcement, Forecast, ResourceSettings
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad
-
-IDLE_FRACTION = 0.05
-"""A period that executed less than this share of the busiest one says nothing about the cost of a tuple."""
 
 LEAST_SKEW, SURE_SKEW = 1.1, 1.4
 """Times the mean of its component: an executor that uses less than the one is noise, than the other more and more skew.
@@ -103,11 +100,8 @@ def component_needs(
 
 def cpu_per_tuple(loads: Sequence[ComponentLoad]) -> float | None:
     """Liu's kappa (eq. 2) in millicores per (tuple per second): the mean over the busy periods; None if all idled."""
-    busiest = max((load.executed_per_second for load in loads), default=0.0)
-    if busiest < LEAST_PER_SECOND:
-        return None
-    busy = [load for load in loads if load.executed_per_second >= IDLE_FRACTION * busiest]
-    return statistics.fmean(load.cpu_millicores / load.executed_per_second for load in busy)
+    busy = busy_periods(loads)
+    return statistics.fmean(load.cpu_millicores / load.executed_per_second for load in busy) if busy else None
 
 
 def allocation(need_millicores: float, settings: ResourceSettings) -> float:

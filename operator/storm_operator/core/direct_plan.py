@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from storm_operator.core.decision import Plan, PlanCause, Prediction
 from storm_operator.core.model import Assignment, Executor
@@ -44,7 +45,7 @@ def direct_plan(
 def reverse_plan(plan: Plan, plan_id: str, now_seconds: float) -> Plan:
     """The plan that undoes `plan`."""
     reason = f"rolls back {plan.id}, which made things worse"
-    return direct_plan(
+    back = direct_plan(
         plan.target,
         plan.base,
         plan_id,
@@ -54,3 +55,4 @@ def reverse_plan(plan: Plan, plan_id: str, now_seconds: float) -> Plan:
         policy=plan.policy,
         cause=PlanCause.ROLLBACK,
     )
+    return replace(back, cpu_ceiling_millicores=plan.cpu_ceiling_millicores)

@@ -15,9 +15,12 @@ Where the paper is silent or disagrees with itself:
   *needs* to process: its arrivals and the backlog that built up. A shrinking queue is not subtracted from the
   arrivals: that would starve a component just as it catches up.
 - rho is one number for each parent, so that every child would be sent all that its parent emits. Where the traffic
-  between executors was measured, the edge's own share of the parent's emissions in the newest period corrects that
-  (several streams, system streams, `all` grouping); an edge without any traffic while both ends were measured has
-  none. Otherwise the share is 1, as in the paper.
+  between executors was measured, the edge's own traffic in the newest period corrects that (several streams, system
+  streams, `all` grouping): it counts as a share of what the parent emitted, but for no more than what went along the
+  edge for each tuple that the parent executed. Acks follow what is executed, not what is emitted. An edge without any
+  traffic while both ends were measured has none. Otherwise the child is sent all, as in the paper.
+- Periods that executed next to nothing are left out of rho, as they are of kappa: a window that is flushed while the
+  source pauses tells nothing of what a tuple leads to.
 - A spout has no input queue: what waits at it are acks. What it emits is taken for what arrived at it and what it
   processed (Storm's executed count of a spout is about acks, too), so that its rho is 1.
 """
@@ -40,6 +43,9 @@ from storm_operator.core.traffic import TrafficMatrix
 
 LEAST_PER_SECOND = 1e-6
 """A rate below this is nothing: no ratio is formed with it."""
+
+IDLE_FRACTION = 0.05
+"""A period that executed less than this share of the busiest one says nothing about what a tuple costs or leads to."""
 
 PARENTS = "Parents"
 """The forecaster of a component that nobody measured: what its parents will send it."""
@@ -105,14 +111,14 @@ def forecast_load(
     """
     window = tuple(history[-phi:])
     measured = {component.name: measured_loads(topology, component.name, window) for component in topology.components}
-    shares = _edge_shares(topology, measured, traffic, frozenset(window[-1].components) if window else frozenset())
+    flows = _edge_flows(topology, measured, traffic, frozenset(window[-1].components) if window else frozenset())
     plain: dict[str, LoadForecast] = {}
     forecasts: dict[str, LoadForecast] = {}
     for name in _parents_first(topology):
         series = [load for _, load in measured[name]]
         points = [(at, load.arrived_per_second) for at, load in measured[name]]
         own = _from_window(points, window, method)
-        inherited = _load_from_parents(topology, name, plain, measured, shares)
+        inherited = _load_from_parents(topology, name, plain, measured, flows)
         known = [arrivals for arrivals in (own, inherited) if arrivals is not None]
         if not known:
             continue
@@ -156,6 +162,14 @@ def measured_loads(
         if load is not None:
             found.append((period.ended_at_seconds, _as_source(load) if is_spout else load))
     return tuple(found)
+
+
+def busy_periods(loads: Sequence[ComponentLoad]) -> tuple[ComponentLoad, ...]:
+    """Those of a component's `loads` that can be divided by what was executed; none where all idled."""
+    busiest = max((load.executed_per_second for load in loads), default=0.0)
+    if busiest < LEAST_PER_SECOND:
+        return ()
+    return tuple(load for load in loads if load.executed_per_second >= IDLE_FRACTION * busiest)
 
 
 def forecast_series(points: Sequence[Point], at_seconds: float) -> float | None:
@@ -227,7 +241,7 @@ def _load_from_parents(
     component: str,
     forecasts: Mapping[str, LoadForecast],
     measured: Measured,
-    shares: Mapping[tuple[str, str], float],
+    flows: Mapping[tuple[str, str], float],
 ) -> float | None:
     """Liu's eq. 1: the sum of psi * rho over the parents that are known; None when none of them is.
 
@@ -239,7 +253,9 @@ def _load_from_parents(
     for parent in topology.parents_of(component):
         rho = _emitted_for_each(measured[parent])
         if parent in forecasts and rho is not None:
-            sent.append(forecasts[parent].to_process_per_second * rho * shares.get((parent, component), 1.0))
+            flow = flows.get((parent, component))
+            sent_for_each = rho if flow is None else _sent_for_each(flow, measured[parent][-1][1], rho)
+            sent.append(forecasts[parent].to_process_per_second * sent_for_each)
     return sum(sent) if sent else None
 
 
@@ -248,19 +264,30 @@ def _is_spout(topology: Topology, component: str) -> bool:
 
 
 def _emitted_for_each(loads: Sequence[tuple[float, ComponentLoad]]) -> float | None:
-    """Liu's rho: tuples emitted for each tuple executed, the mean of the periods in which any was executed."""
-    ratios = [
-        load.emitted_per_second / load.executed_per_second
-        for _, load in loads
-        if load.executed_per_second >= LEAST_PER_SECOND
-    ]
+    """Liu's rho: tuples emitted for each tuple executed, the mean of the busy periods; None if all idled."""
+    busy = busy_periods([load for _, load in loads])
+    ratios = [load.emitted_per_second / load.executed_per_second for load in busy]
     return statistics.fmean(ratios) if ratios else None
 
 
-def _edge_shares(
+def _sent_for_each(flow_per_second: float, newest: ComponentLoad, rho: float) -> float:
+    """Tuples along an edge for each that its parent executes; the parent's `rho` where nothing else is known.
+
+    `newest` is the parent in the period of the flow. The smaller of two counts: a share of little emitted is no share
+    of the mean's rho, and what a burst sent along the edge is not sent in every period.
+    """
+    known = []
+    if newest.emitted_per_second >= LEAST_PER_SECOND:
+        known.append(rho * flow_per_second / newest.emitted_per_second)
+    if newest.executed_per_second >= LEAST_PER_SECOND:
+        known.append(flow_per_second / newest.executed_per_second)
+    return min(known, default=rho)
+
+
+def _edge_flows(
     topology: Topology, measured: Measured, traffic: TrafficMatrix | None, measured_now: Collection[ComponentKey]
 ) -> Mapping[tuple[str, str], float]:
-    """What part of a parent's emissions goes to each child, for the parents whose traffic was measured.
+    """Tuples per second from parent to child, for the parents that emitted something and whose traffic was measured.
 
     A child that is not among those that are `measured_now` and got nothing may have got more than is known: absent.
     """
@@ -276,8 +303,4 @@ def _edge_shares(
         if edge.source in senders and (topology.id, edge.target) in measured_now
     }
     emitted = {name: series[-1][1].emitted_per_second for name, series in measured.items() if series}
-    return {
-        edge: rate / emitted[edge[0]]
-        for edge, rate in {**idle, **sent}.items()
-        if emitted.get(edge[0], 0.0) >= LEAST_PER_SECOND
-    }
+    return {edge: rate for edge, rate in {**idle, **sent}.items() if emitted.get(edge[0], 0.0) >= LEAST_PER_SECOND}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.demand import demand_of_forecasts
 from storm_operator.core.forecast import ComponentKey, LoadForecast, forecast_loads
-from storm_operator.core.lasting_demand import lasting_demand, with_room_that_fits
+from storm_operator.core.lasting_demand import lasting_demand, remembering_peaks, with_room_that_fits
 from storm_operator.core.learned_profile import NOTHING_LEARNED, Learned
 from storm_operator.core.model import Demand, Executor, Topology, read_only
 from storm_operator.core.settings import Forecast, ResourceSettings, SchedulingSettings
@@ -85,7 +85,8 @@ def estimate_group_demand(
     for group, own in _with_the_unmanaged(snapshot, groups):
         scheduling, resources = group.scheduling, group.resources
         if scheduling.forecast is Forecast.LINE:
-            parts.append(demand_of_forecasts(own, forecasts, previous, resources, scheduling.history_periods))
+            published = demand_of_forecasts(own, forecasts, previous, resources, scheduling.history_periods)
+            parts.append(remembering_peaks(published, previous, own, resources, scheduling))
         else:
             parts.append(lasting_demand(own, forecasts, previous, resources, scheduling))
     whole = Demand(

@@ -35,10 +35,11 @@ from storm_operator.core.settings import Enforcement, ResourceSettings, Scheduli
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 
 CERTAINTY = 3.0
-"""Growth counts as far as it is more than so many standard errors of the line's slope: a step is no growth then, in
-whichever of the periods it falls, and 10% noise hardly ever is."""
+"""Growth counts as far as it is more than so many standard errors of the line's slope. Noise of 10% looks like a tenth
+or more of growth three times in a hundred where four or five periods are seen, ten times where three are."""
 
 LEAST_POINTS = 3
+POINTS_OF_A_STEP = 3
 
 MOST_GROWTH = 10.0
 """Nobody is thought to need more than so many times what it needs now: lines do not go on for ever."""
@@ -109,6 +110,20 @@ def lasting_demand(
         limit_peak_millicores=limit_peaks,
         coming_millicores={e: min(ceiling, need * soon[e]) for e, need in needs.items() if soon[e] > 1.0},
     )
+
+
+def remembering_peaks(
+    demand: Demand,
+    previous: Demand | None,
+    snapshot: ClusterSnapshot,
+    resources: ResourceSettings,
+    scheduling: SchedulingSettings,
+) -> Demand:
+    """Liu's `demand`, and beside it what was needed at most of late: neither limits nor room know it, but numbers of
+    executors fall by it. `previous` is the demand of the period before."""
+    known = _at_most(resources.ceiling_millicores, previous.room_peak_millicores if previous is not None else {})
+    peaks = _peaks(demand.raw_millicores, known, snapshot, scheduling.room_peak_seconds)
+    return replace(demand, room_peak_millicores=peaks)
 
 
 def with_room_that_fits(
@@ -251,7 +266,8 @@ def _grown(points: Sequence[tuple[float, float]], more_per_second: float) -> flo
 def sure_slope(points: Sequence[tuple[float, float]]) -> float:
     """By how much a second (time, value) `points` surely rise: the least-squares slope less CERTAINTY standard errors.
 
-    Never negative; 0 of fewer points than tell anything.
+    No more than they rise beside a step, so that one is no growth, wherever within the periods it falls. Never
+    negative; 0 of fewer points than tell anything.
     """
     if len(points) < LEAST_POINTS:
         return 0.0
@@ -262,4 +278,17 @@ def sure_slope(points: Sequence[tuple[float, float]]) -> float:
     mean = statistics.fmean(times)
     spread = math.fsum((time - mean) ** 2 for time in times)
     error = math.sqrt(errors / (len(points) - 2) / spread)
-    return max(0.0, line.slope - CERTAINTY * error)
+    return max(0.0, min(line.slope - CERTAINTY * error, _slope_beside_a_step(points)))
+
+
+def _slope_beside_a_step(points: Sequence[tuple[float, float]]) -> float:
+    """The mean slope without the steepest part over three points: a step within a period has a value on its way.
+
+    Three points leave nothing beside it: no bound then.
+    """
+    if len(points) <= POINTS_OF_A_STEP:
+        return math.inf
+    ends = zip(points, points[POINTS_OF_A_STEP - 1 :], strict=False)
+    step, seconds = max((last[1] - first[1], last[0] - first[0]) for first, last in ends)
+    (begin, first_value), (end, last_value) = points[0], points[-1]
+    return (last_value - first_value - step) / (end - begin - seconds)

@@ -45,6 +45,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "payback_seconds": plan.payback_seconds,
         "gain_percent": plan.gain_percent,
         "cause": plan.cause.value,
+        "cpu_ceiling_millicores": plan.cpu_ceiling_millicores,
     }
 
 
@@ -76,10 +77,11 @@ def plan_from_json(value: Mapping[str, Any]) -> Plan:
         payback_seconds=value["payback_seconds"],
         gain_percent=value.get("gain_percent"),
         cause=PlanCause(value.get("cause", PlanCause.UNSTATED)),
+        cpu_ceiling_millicores=value.get("cpu_ceiling_millicores"),
     )
     _of_kind(str, plan.id, plan.policy, plan.reason, *plan.topology_ids)
     _of_kind(NUMBER, plan.created_at_seconds, *plan.cpu_limits_millicores.values())
-    _of_kind((*NUMBER, NoneType), plan.payback_seconds, plan.gain_percent)
+    _of_kind((*NUMBER, NoneType), plan.payback_seconds, plan.gain_percent, plan.cpu_ceiling_millicores)
     return plan
 
 

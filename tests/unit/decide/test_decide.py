@@ -30,7 +30,14 @@ from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, 
 from storm_operator.core.placement.objective import cost_of
 from storm_operator.core.plan_diff import diff_assignments
 from storm_operator.core.plan_record import Outcome, PlanRecord, PlanState
-from storm_operator.core.settings import ApplyMethod, ExcludedWindow, Mode, SchedulingSettings, Trigger
+from storm_operator.core.settings import (
+    ApplyMethod,
+    ExcludedWindow,
+    Mode,
+    ResourceSettings,
+    SchedulingSettings,
+    Trigger,
+)
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness
 
 LINE = chain_topology("line", ("spout", 1), ("a", 2), ("b", 1))
@@ -96,6 +103,7 @@ def test_a_plan_tells_what_it_does_and_why() -> None:
     assert plan.restarted_workers == tuple(slot(text) for text in ("s1:6700", "s1:6701", "s2:6700", "s3:6700"))
     assert plan.kept_workers == ()
     assert plan.cpu_limits_millicores == dict.fromkeys(LINE.executors, 100)
+    assert plan.cpu_ceiling_millicores == ResourceSettings().ceiling_millicores
     assert plan.base == Assignment(APART)
     assert plan.target == TOGETHER
     assert (plan.before.inter_supervisor_tuples_per_second, plan.after.inter_supervisor_tuples_per_second) == (2000, 0)

@@ -103,6 +103,27 @@ def test_a_step_is_no_growth_wherever_it_falls(periods: int) -> None:
         assert sure_slope(points) == pytest.approx(0.0, abs=1e-6)
 
 
+def stepping(periods: int, at: int, part_of_the_period: float) -> list[float]:
+    """From 600 to 1,800 tuples a second after so much of that period."""
+    on_the_way = 1800.0 - 1200.0 * part_of_the_period
+    return [600.0] * at + [on_the_way] + [1800.0] * (periods - at - 1)
+
+
+@pytest.mark.parametrize("part", [0.25, 0.5, 0.75])
+@pytest.mark.parametrize("periods", [4, 5, 8])
+def test_a_step_within_a_period_is_no_growth(periods: int, part: float) -> None:
+    for low in range(1, periods):
+        points = [(10.0 * at, rate) for at, rate in enumerate(stepping(periods, low, part))]
+        assert sure_slope(points) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_rise_goes_on_after_a_step_within_it() -> None:
+    points = [(10.0 * at, rate + 20.0 * at) for at, rate in enumerate(stepping(5, 2, 0.5))]
+    assert 0.0 < sure_slope(points) <= 2.0
+    steady = [(10.0 * at, 600.0 + 20.0 * at + (-1) ** at) for at in range(5)]
+    assert 1.5 < sure_slope(steady) <= 2.0
+
+
 def test_two_points_tell_no_growth() -> None:
     assert sure_slope([(0.0, 1.0), (10.0, 2.0)]) == 0.0
 
@@ -238,6 +259,13 @@ def test_a_long_rise_counts_before_it_arrives_where_it_fills_the_cluster() -> No
 @pytest.mark.parametrize("arrived", [[100.0, 120.0, 140.0, 160.0, 180.0], [100.0] * 5 + [200.0] * 5, [150.0] * 10])
 def test_a_short_rise_a_step_and_rest_are_not_to_come(arrived: list[float]) -> None:
     assert not demand_of(picture(*arrived)).coming_millicores
+
+
+@pytest.mark.parametrize("part", [0.25, 0.5, 0.75])
+@pytest.mark.parametrize("periods", [8, 9, 10])
+def test_a_step_within_a_period_is_not_to_come(periods: int, part: float) -> None:
+    for low in range(1, periods):
+        assert not demand_of(picture(*stepping(periods, low, part))).coming_millicores
 
 
 @pytest.mark.parametrize("missed", [1, 2, 5, 360])

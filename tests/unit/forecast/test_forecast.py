@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ from builders import (
     supervisors,
 )
 from storm_operator.core.forecast import LoadForecast, forecast_load, forecast_loads, forecast_series
-from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge, ExecutorLoad
+from storm_operator.core.model import ACKER_COMPONENT, Component, ComponentKind, Edge, Executor, ExecutorLoad, Topology
 from storm_operator.core.settings import Forecast
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad
 from storm_operator.core.traffic import TrafficMatrix
@@ -115,6 +116,14 @@ def test_delta_and_rho_are_means_over_the_periods() -> None:
     assert forecasts["count"].arrivals_per_second == pytest.approx(110 * 2)
 
 
+def test_a_window_that_is_flushed_while_its_source_pauses_is_not_announced_for_every_tuple() -> None:
+    steady = component_load(1000, emitted=100)
+    flush = component_load(0.5, emitted=90)
+    split = [steady, steady, flush, steady, steady]
+    periods = history("t", {"split": split, "count": loads(100, 100, 90, 100, 100)})
+    assert forecast_load(CHAIN, periods, 5)["count"].arrivals_per_second <= 200
+
+
 def test_a_spouts_emissions_are_its_load() -> None:
     """Storm counts acks as executed by a spout, or nothing at all."""
     spout = [component_load(0, executed=0, emitted=50)]
@@ -159,6 +168,52 @@ def test_an_edge_that_idles_inherits_nothing_and_one_that_nobody_measured_all() 
     assert idle["work"].arrivals_per_second == pytest.approx(5000)
     unknown = forecast_load(fork, history("t", series), 5, traffic)
     assert unknown["errors"].arrivals_per_second == pytest.approx(5000)
+
+
+def acked_filter() -> Topology:
+    """spout -> few -> end, all acked."""
+    names = ("spout", "few", "end")
+    plain = chain_topology("t", *((name, 1) for name in names))
+    acker = Component(ACKER_COMPONENT, ComponentKind.ACKER, 1)
+    executor = Executor("t", 4, 4, ACKER_COMPONENT)
+    acks = (Edge(name, "__ack", ACKER_COMPONENT, "fields") for name in names)
+    return dataclasses.replace(
+        plain,
+        components=(*plain.components, acker),
+        edges=(*plain.edges, *acks),
+        executors=(*plain.executors, executor),
+    )
+
+
+def acked_forecast(*emitted: float) -> Mapping[str, LoadForecast]:
+    """1,000 tuples a second through a bolt that emits so many of them, period by period; all of them are acked."""
+    topology = acked_filter()
+    spout, few, end, acker = topology.executors
+    newest = emitted[-1]
+    flows = {(spout, few): 1000.0, (few, end): newest, (spout, acker): 1000.0, (few, acker): 1000.0}
+    periods = history(
+        "t",
+        {
+            "spout": [component_load(1000) for _ in emitted],
+            "few": [component_load(1000, emitted=value) for value in emitted],
+            "end": [component_load(value, emitted=0) for value in emitted],
+            ACKER_COMPONENT: [component_load(2000 + value, emitted=1000) for value in emitted],
+        },
+    )
+    return forecast_load(topology, periods, 5, TrafficMatrix({**flows, (end, acker): newest}), Forecast.DAMPED_TREND)
+
+
+def test_a_bolt_that_emits_less_than_a_moment_ago_sends_no_more_acks() -> None:
+    for newest in (1.0, 0.0):
+        found = acked_forecast(100, 100, 100, 100, newest)
+        assert found[ACKER_COMPONENT].arrivals_per_second == pytest.approx(2000, rel=0.1)
+
+
+def test_a_burst_of_emissions_is_not_announced_for_every_period() -> None:
+    split = [component_load(100, emitted=value) for value in (0, 0, 0, 50)]
+    sender, receiver = CHAIN.executors_of("split")[0], CHAIN.executors_of("count")[0]
+    found = forecast_load(CHAIN, history("t", {"split": split}), 5, TrafficMatrix({(sender, receiver): 50.0}))
+    assert found["count"].arrivals_per_second == pytest.approx(100 * 0.5 / 4)
 
 
 def test_several_parents_add_up() -> None:

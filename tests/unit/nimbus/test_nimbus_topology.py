@@ -6,14 +6,23 @@ import json
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from storm_operator.adapters.errors import MalformedDocument, UnknownComponent
 from storm_operator.adapters.nimbus.connection import storm_thrift as thrift
+from storm_operator.adapters.nimbus.declared_resources import (
+    CPU_PERCENT,
+    OFF_HEAP,
+    ON_HEAP,
+    RESOURCES_MAP,
+    declared_for_all,
+)
 from storm_operator.adapters.nimbus.java_stream import class_names
 from storm_operator.adapters.nimbus.topology import TopologyReading, topology_from
-from storm_operator.adapters.nimbus.values import ExecutorSummary, TopologyInfo
+from storm_operator.adapters.nimbus.values import ExecutorSummary, TopologyInfo, TopologySummary
+from storm_operator.adapters.storm_cluster import StormCluster
 from storm_operator.core.model import ComponentKind, Edge
 from storm_operator.core.topology_spec import StatefulSpec
 
@@ -130,6 +139,46 @@ def test_what_a_component_declares_is_read_and_nothing_is_made_up(
     spec = thrift.SpoutSpec(spout_object=thrift.ComponentObject(serialized_java=b""), common=common(1, 1, conf=conf))
     (lines,) = read(thrift.StormTopology(spouts={"lines": spec}, bolts={})).topology.components
     assert (lines.declared_memory_mb, lines.declared_cpu_millicores) == (memory_mb, cpu_millicores)
+
+
+def test_what_a_topology_declares_for_all_is_that_of_each_component_that_says_nothing_itself() -> None:
+    on_heap, off_heap, percent = ON_HEAP[0], OFF_HEAP[0], CPU_PERCENT[0]
+    nimbus = {on_heap: 128.0, off_heap: 0.0, percent: 10.0, RESOURCES_MAP: {}}
+    own = thrift.SpoutSpec(
+        spout_object=thrift.ComponentObject(serialized_java=b""), common=common(1, 1, conf={on_heap: 256.0})
+    )
+    topology = words()
+    topology.spouts["lines"] = own
+
+    def declared(conf: dict[str, object]) -> dict[str, tuple[float | None, float | None]]:
+        of_all = declared_for_all(nimbus | conf, nimbus)
+        found = topology_from(topology, info(), StatefulSpec(), 2, of_all).topology.components
+        return {each.name: (each.declared_memory_mb, each.declared_cpu_millicores) for each in found}
+
+    nothing = {"__acker": (None, None), "__metrics_X": (None, None)}
+    of_defaults = {**nothing, "count": (None, None), "lines": (256.0, None), "split": (None, None)}
+    assert declared({}) == of_defaults
+    assert declared({on_heap: 1024.0, percent: 50.0}) == {
+        **nothing,
+        "count": (1024.0, 500.0),
+        "lines": (256.0, 500.0),
+        "split": (1024.0, 500.0),
+    }
+    assert declared({RESOURCES_MAP: {"offheap.memory.mb": 64.0}})["lines"] == (320.0, None)
+
+
+@pytest.mark.parametrize(("megabytes", "declared"), [(1024.0, 1024.0), (128.0, None)])
+def test_memory_that_is_declared_for_a_whole_topology_is_seen_in_a_view(
+    megabytes: float, declared: float | None
+) -> None:
+    client = Mock()
+    client.cluster_info.return_value.topologies = [TopologySummary("words-1-1", "words", "ACTIVE", 1, 1, 1, 1, None)]
+    client.system_topology.return_value = words()
+    client.topology_info.return_value = info()
+    client.nimbus_conf.return_value = {ON_HEAP[0]: 128.0}
+    client.topology_conf.return_value = {ON_HEAP[0]: megabytes}
+    (seen,) = StormCluster(client, Mock(get=lambda _: None, children=lambda _: [])).read_view({}).topologies
+    assert seen.component("split").declared_memory_mb == declared
 
 
 def test_edges_carry_storms_names_of_groupings_and_leave_the_system_bolt_out() -> None:

@@ -10,6 +10,7 @@ import pytest
 from builders import NOW_SECONDS, chain_topology, component_load, history, placed, snapshot, supervisors
 from storm_operator.core.decision import HoldReason
 from storm_operator.core.decision_memory import DecisionMemory
+from storm_operator.core.groups import Group, estimate_group_demand, forecast_groups
 from storm_operator.core.model import ACKER_COMPONENT, ComponentKind, Demand, Topology
 from storm_operator.core.parallelism import Resize, wanted_parallelism, why_load_waits
 from storm_operator.core.settings import (
@@ -17,7 +18,9 @@ from storm_operator.core.settings import (
     ApprovalSettings,
     AutoApproval,
     ExcludedWindow,
+    Forecast,
     Mode,
+    ResourceSettings,
     SchedulingSettings,
 )
 from storm_operator.core.topology_spec import ComponentParallelism, ParallelismMode, ParallelismSpec
@@ -64,6 +67,20 @@ def test_component_that_is_none_is_noted() -> None:
     resize = wanted(topology(2), spec, 1.0)
     assert resize.asked == {}
     assert "'cuont'" in resize.notes[0]
+
+
+@pytest.mark.parametrize("forecast", list(Forecast))
+def test_executors_are_kept_after_a_peak_whatever_the_forecast(forecast: Forecast) -> None:
+    words = topology(4)
+    group = Group(SchedulingSettings(forecast=forecast), ResourceSettings(), (words.id,))
+    known: Demand | None = None
+    for need in (2400.0, 2400.0, 200.0):
+        periods = history(words.id, {"count": [component_load(need, cpu=need)]})
+        seen = snapshot((words,), supervisors(1), periods=periods)
+        known = estimate_group_demand(seen, (group,), forecast_groups(seen, (group,)), known, {})
+    assert known is not None
+    assert known.raw_millicores[words.executors_of("count")[0]] == pytest.approx(50.0)
+    assert wanted_parallelism(words, auto(minimum=1), known, CEILING).by_load == {}
 
 
 @pytest.mark.parametrize(

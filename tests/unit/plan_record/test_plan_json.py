@@ -38,6 +38,7 @@ def full_record() -> PlanRecord:
         payback_seconds=40.0,
         gain_percent=12.0,
         cause=PlanCause.OVERLOAD,
+        cpu_ceiling_millicores=300.0,
     )
     return PlanRecord(
         plan=plan,

@@ -249,3 +249,24 @@ def test_cpu_limits_that_cannot_be_read_are_written_anew(content: bytes) -> None
     nodes.content[path] = content
     limits.raise_for(plan((executor("a-1", 1), "s1")))
     assert store.read_cpu_limits("a-1") == {}
+
+
+def test_limits_of_restarted_workers_are_doubled_as_far_as_the_ceiling_goes() -> None:
+    store = PlanStore(Dictionary())
+    small, large, kept = (executor("a-1", task) for task in (1, 2, 3))
+    settled = replace(
+        plan((small, "s1"), (large, "s1"), (kept, "s2")),
+        restarted_workers=(WorkerSlot("s1", 6700),),
+        cpu_limits_millicores={small: 100.0, large: 200.0, kept: 200.0},
+        cpu_ceiling_millicores=300.0,
+    )
+    CpuLimits(store).settle_after(settled)
+    assert store.read_cpu_limits("a-1") == {small: 200.0, large: 300.0, kept: 200.0}
+
+
+def test_while_a_plan_settles_limits_fall_only_for_who_is_held_back() -> None:
+    store = PlanStore(Dictionary())
+    ordinary, held = (executor("a-1", task) for task in (1, 2))
+    store.write_cpu_limits("a-1", "p-1", {ordinary: 400.0, held: 400.0})
+    CpuLimits(store).rise("a-1", {ordinary: 200.0, held: 100.0}, {held: 350.0})
+    assert store.read_cpu_limits("a-1") == {ordinary: 400.0, held: 100.0}

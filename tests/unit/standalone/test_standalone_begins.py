@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -229,6 +230,22 @@ def test_nothing_is_done_before_the_cluster_has_answered(answers_at: int | None,
     assert run_forever(folder, lifecycle, loop, stop, said.append, AroundPasses(begin)) is (answers_at is not None)
     assert len(tries) == (answers_at or 5)
     assert said == ([] if answers_at == 1 else ["waiting: no answer"])
+
+
+def test_the_shortest_control_period_is_everybodys(tmp_path: Path) -> None:
+    said, stop, loop = list[str](), threading.Event(), scene().loop
+    for name, seconds in (("slow", 60), ("fast", 20)):
+        told = f"metadata: {{name: {name}}}\nspec: {{adopt: {{}}, scheduling: {{periodSeconds: {seconds}}}}}\n"
+        (tmp_path / f"{name}.yaml").write_text(f"apiVersion: storm-operator.dev/v1alpha1\nkind: StormTopology\n{told}")
+        os.utime(tmp_path / f"{name}.yaml", (1.0, 1.0))
+
+    def begin() -> None:
+        stop.set()
+        raise ZooKeeperUnreachable("no answer")
+
+    lifecycle = LifecycleManager(NothingRuns(stop.set), None, said.append)  # type: ignore[arg-type]
+    run_forever(TopologyFolder(tmp_path, said.append), lifecycle, loop, stop, said.append, AroundPasses(begin))
+    assert loop.period_seconds == 20.0
 
 
 @pytest.mark.parametrize("fails", ["begin", "recover"])

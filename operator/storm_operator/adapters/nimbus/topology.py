@@ -9,7 +9,7 @@ from typing import Any
 
 from storm_operator.adapters.errors import MalformedDocument
 from storm_operator.adapters.nimbus.client import NimbusClient
-from storm_operator.adapters.nimbus.declared_resources import declared_resources
+from storm_operator.adapters.nimbus.declared_resources import NOTHING_DECLARED, declared_for_all, declared_resources
 from storm_operator.adapters.nimbus.executors import ComponentSize, executor_ranges
 from storm_operator.adapters.nimbus.stateful import StatefulFinding, find_stateful
 from storm_operator.adapters.nimbus.values import TopologyInfo
@@ -26,6 +26,7 @@ GROUPINGS = (
     "custom_serialized",
     "local_or_shuffle",
 )
+METRICS_CONSUMERS = "__metrics"
 TASKS_KEY = "topology.tasks"
 WORKERS_KEY = "topology.workers"
 SUBMITTED_COUNTS: Mapping[str, int] = read_only({})
@@ -47,12 +48,14 @@ def read_topology_with_findings(
     Raises TopologyNotAlive, UnknownComponent (in `stateful`), or whatever keeps Nimbus from answering.
     """
     storm_topology = client.system_topology(topology_id)
-    workers = client.topology_conf(topology_id).get(WORKERS_KEY)
+    conf = client.topology_conf(topology_id)
+    workers = conf.get(WORKERS_KEY)
     return topology_from(
         storm_topology,
         client.topology_info(topology_id),
         stateful or StatefulSpec(),
         workers if isinstance(workers, int) else 1,
+        declared_for_all(conf, client.nimbus_conf()),
     )
 
 
@@ -67,12 +70,13 @@ def topology_from(
     info: TopologyInfo,
     stateful: StatefulSpec,
     num_workers: int,
+    of_all: Mapping[str, Any] = NOTHING_DECLARED,
     counts: Mapping[str, int] = SUBMITTED_COUNTS,
 ) -> TopologyReading:
     """Pure: Thrift's StormTopology (with system components) and the placed executors as one value.
 
-    `counts` are the numbers of executors that components were given last; for one that it does not name that is the
-    submitted one.
+    `of_all` is what its conf declares for each component (`declared_for_all`). `counts` are the numbers of executors
+    that components were given last; for one that it does not name that is the submitted one.
     """
     sizes = {
         name: replace(size, executors=counts.get(name, size.executors)) for name, size in _sizes(storm_topology).items()
@@ -92,7 +96,7 @@ def topology_from(
                 _kind(storm_topology, name),
                 size.tasks,
                 holds_state[name],
-                **declared_resources(_conf(name, commons[name])),
+                **declared_resources(_conf(name, commons[name]), _without_own_settings(name, of_all)),
             )
             for name, size in sorted(sizes.items())
         ),
@@ -133,6 +137,12 @@ def _conf(name: str, common: Any) -> Mapping[str, Any]:
     except ValueError as error:
         raise MalformedDocument(f"component {name}: json_conf is not JSON: {error}") from error
     return conf if isinstance(conf, dict) else {}
+
+
+def _without_own_settings(name: str, of_all: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Ackers and metrics consumers: Storm has settings of their own for them, with defaults, which go before it."""
+    has_own = name == ACKER_COMPONENT or name.startswith(METRICS_CONSUMERS)
+    return NOTHING_DECLARED if has_own else of_all
 
 
 def _kind(storm_topology: Any, name: str) -> ComponentKind:

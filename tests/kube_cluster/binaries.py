@@ -21,7 +21,10 @@ KUBERNETES_LINK_FLAGS = f"-s -w -X k8s.io/component-base/version.gitVersion=v{KU
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program: the Go package it is, and the wrapper module in `go/` that pins its version."""
+    """One program: the Go package it is, and the wrapper module in `go/` that pins its version.
+
+    Programs of one module share what is compiled for them; with other versions of the same libraries they would not.
+    """
 
     name: str
     module: str
@@ -40,12 +43,12 @@ PROGRAMS = {
         _kubernetes("kube-apiserver"),
         _kubernetes("kube-controller-manager"),
         _kubernetes("kubectl"),
-        Program("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
-        Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+        Program("helm", "kubernetes", "helm.sh/helm/v3/cmd/helm"),
+        Program("kwok", "kubernetes", "sigs.k8s.io/kwok/cmd/kwok"),
         _kubernetes("kube-scheduler"),
         _kubernetes("kubelet"),
         _kubernetes("kube-proxy"),
-        Program("coredns", "coredns", "."),
+        Program("coredns", "kubernetes", "./coredns"),
         Program("pod-probe", "pod", "."),
         Program("kubeconform", "kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform"),
     )
@@ -96,8 +99,9 @@ def module_folder(name: str, path: str) -> Path:
 
 def _version_key(module: str) -> str:
     digest = hashlib.sha256(KUBERNETES_LINK_FLAGS.encode())
-    for file in sorted((MODULES / module).iterdir()):
-        digest.update(file.name.encode() + file.read_bytes())
+    folder = MODULES / module
+    for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+        digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
     return digest.hexdigest()[:12]
 
 

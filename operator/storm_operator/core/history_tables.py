@@ -249,7 +249,7 @@ _PREDICTION = (
     ("inter_worker_tuples_per_second", "tuples between workers"),
     ("network_usage", "tuples per second times round trip, tuple-ms/s"),
     ("supervisors_used", "supervisors in use"),
-    ("overloaded_millicores", "demand beyond supervisors' headroom"),
+    ("overloaded_millicores", "demand beyond supervisors' headroom and executors' threads"),
     ("latency_ms", "complete latency, where it could be told"),
 )
 

@@ -44,7 +44,7 @@ PROGRAMS = {
         _kubernetes("kube-controller-manager"),
         _kubernetes("kubectl"),
         Program("helm", "kubernetes", "helm.sh/helm/v3/cmd/helm"),
-        Program("kwok", "kubernetes", "sigs.k8s.io/kwok/cmd/kwok"),
+        Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
         _kubernetes("kube-scheduler"),
         _kubernetes("kubelet"),
         _kubernetes("kube-proxy"),

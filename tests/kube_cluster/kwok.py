@@ -78,6 +78,6 @@ def _node(number: int) -> dict[str, Any]:
 
 
 def _stages() -> list[str]:
-    folder = module_folder("kubernetes", "sigs.k8s.io/kwok") / "kustomize" / "stage"
+    folder = module_folder("kwok", "sigs.k8s.io/kwok") / "kustomize" / "stage"
     files = [file for stage in STAGES for file in sorted(Path(folder, stage).glob("*.yaml"))]
     return [file.read_text() for file in files if file.name != "kustomization.yaml"]

@@ -94,7 +94,7 @@ def test_without_go_the_obstacle_is_told(tiny: Path, monkeypatch: pytest.MonkeyP
 
 @needs_go
 def test_kwoks_stages_are_found() -> None:
-    stages = module_folder("kubernetes", "sigs.k8s.io/kwok") / "kustomize" / "stage"
+    stages = module_folder("kwok", "sigs.k8s.io/kwok") / "kustomize" / "stage"
     assert (stages / "pod" / "fast" / "kustomization.yaml").is_file()
 
 

@@ -97,6 +97,7 @@ public final class ManyKinds {
         Config conf = new Config();
         conf.setNumWorkers(2);
         conf.setNumAckers(1);
+        conf.setFallBackOnJavaSerialization(true); // else workers die of the first checkpoint between two of them
         StormSubmitter.submitTopology(args[0], conf, builder.createTopology());
     }
 }

@@ -102,7 +102,7 @@ def what_the_kubelet_says() -> dict[str, Any]:
     pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": INFEASIBLE}
     return {
         "phase": "Running",
-        "conditions": [pending],
+        "conditions": [{"type": "Ready", "status": "True"}, pending],
         "containerStatuses": [{**container, "resources": in_force, "allocatedResources": in_force["requests"]}],
     }
 

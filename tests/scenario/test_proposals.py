@@ -498,14 +498,14 @@ def test_way_back_that_waits_is_told_last_and_not_lost_to_a_plan_that_may_wait(m
     assert [record.plan.id for record in played.audience.records[-2:]] == [worse.id, back]
     elsewhere = {executor: replace(slot, port=6703) for executor, slot in worse.target.slot_of.items()}
     other = replace(worse, id="p-other", base=worse.target, target=Assignment(elsewhere), cause=PlanCause.SAVINGS)
-    monkeypatch.setattr("storm_operator.control_loop.decide", lambda *_, **__: other)
+    monkeypatch.setattr("storm_operator.group_turns.decide", lambda *_, **__: other)
     decision = played.run(RECOMMEND)
     assert isinstance(decision, Hold)
     assert decision.reason is HoldReason.AWAITING_APPROVAL
     assert decision.message.startswith(f"plan {back}, which takes {worse.id} back, waits for a person first; ")
     assert waiting(played) == [back]
     urgent = replace(other, cause=PlanCause.OVERLOAD)
-    monkeypatch.setattr("storm_operator.control_loop.decide", lambda *_, **__: urgent)
+    monkeypatch.setattr("storm_operator.group_turns.decide", lambda *_, **__: urgent)
     played.run(RECOMMEND)
     assert waiting(played) == ["p-other"]
 

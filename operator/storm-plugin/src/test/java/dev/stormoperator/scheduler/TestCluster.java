@@ -120,6 +120,13 @@ final class TestCluster {
         return cluster;
     }
 
+    /** As after a start of Nimbus: nothing remembered. */
+    PlanScheduler scheduler(PlanStore store) {
+        PlanScheduler scheduler = new PlanScheduler(store);
+        scheduler.prepare(conf, new StormMetricsRegistry());
+        return scheduler;
+    }
+
     /** One round: what the scheduler decides is where the executors then are. */
     Cluster round(IScheduler scheduler) {
         Cluster cluster = view();

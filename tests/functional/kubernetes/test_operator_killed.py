@@ -206,7 +206,7 @@ def test_way_back_is_finished_and_what_it_undoes_is_not_proposed_again(
 
     start()
     (undone,) = eventually(lambda: scene.rebalances("RolledBack"), "the way back is carried out")
-    (back,) = scene.rebalances("Verified")
+    (back,) = eventually(lambda: scene.rebalances("Verified"), "what took it back is verified")
     assert back["status"]["rollbackOf"] == undone["metadata"]["name"] == verified["metadata"]["name"]
     assert by_hand.assignment(NAME).slot_of == before.slot_of
     eventually(lambda: scene.status(NAME).get("lastHold", {}).get("reason") == "KnownBad", "it is remembered")

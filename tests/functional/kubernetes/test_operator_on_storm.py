@@ -106,7 +106,7 @@ def test_exactly_the_approved_plan_is_carried_out_and_can_be_taken_back(
 
     ask(scene, verified, "rollback")
     (undone,) = eventually(lambda: scene.rebalances("RolledBack"), "the way back is carried out")
-    (back,) = scene.rebalances("Verified")
+    (back,) = eventually(lambda: scene.rebalances("Verified"), "what took it back is verified")
     assert back["status"]["rollbackOf"] == undone["metadata"]["name"] == verified["metadata"]["name"]
     assert undone["status"]["rolledBackBy"] == back["metadata"]["name"]
     assert back["spec"]["planHash"] == verified["spec"]["baseHash"]

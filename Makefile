@@ -40,13 +40,16 @@ pipeline-demo: venv spark-jars ## A simulated hour recorded, cleaned, learned fr
 	@echo "== half an hour later, nobody is moved: CPU limits by the present load alone, and by what was learned"
 	$(BIN)/storm-operator simulate examples/simulations/pipeline-demo-later.yaml --profile $(PIPELINE_DEMO)/profile.json
 
-TESTS := test-unit test-scenario test-plugin test-pipeline test-functional test-alerts
+TESTS := test-unit test-slow test-scenario test-plugin test-pipeline test-functional test-alerts
 test: setup $(filter-out $(APART),$(TESTS)) ## All tests on this machine, set-up included (APART=test-pipeline: without those)
 
 ##@ Tests and checks
-.PHONY: test-unit test-scenario test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
+.PHONY: test-unit test-slow test-scenario test-plugin test-pipeline test-functional test-alerts test-e2e lint types verify manifests
 test-unit: venv ## Pure Python tests of one part at a time, a minute
-	$(BIN)/pytest tests/unit -q -n auto --dist worksteal
+	$(BIN)/pytest tests/unit -m "not slow" -q -n auto --dist worksteal
+
+test-slow: venv ## Those of them that take long for the sizes they are about, or wait for time-outs; half a minute
+	$(BIN)/pytest tests/unit -m slow -q -n auto --dist worksteal
 
 test-scenario: venv ## Pure Python tests of many parts at once: loop, simulator, searches of clusters, commands; a minute
 	$(BIN)/pytest tests/scenario -q -n auto --dist worksteal $(LONG_SCENARIOS:%=--ignore %)

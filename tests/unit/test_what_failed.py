@@ -46,6 +46,7 @@ def run(folder: Path, test: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_worker_that_breaks_is_told_with_what_failed_before_it(tmp_path: Path) -> None:
     """The text of the second test cannot be sent: that ends its worker, and pytest with it, without a summary."""
     test = r"""
@@ -64,6 +65,7 @@ def test_second(): pytest.fail("not to be sent: \udc80")
     assert "pytest itself:   execnet.gateway_base.DumpError: strings must be utf-8 encodable" in said
 
 
+@pytest.mark.slow
 def test_nothing_is_said_where_nothing_failed(tmp_path: Path) -> None:
     assert "WHAT FAILED" not in run(tmp_path, "def test_it(): pass")
 

@@ -44,6 +44,7 @@ def total_as_shared(seen: ClusterSnapshot, assignment: Assignment) -> float:
     return cost_seen(then, see(then, assignment, demand, SETTINGS), prices_of(seen, SETTINGS)).total
 
 
+@pytest.mark.slow
 def test_no_supervisor_is_filled_by_tuples_that_come_with_the_placement() -> None:
     seen = picture()
     shares = ShuffleShares.of(seen, DEMAND, {"words"})

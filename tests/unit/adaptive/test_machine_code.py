@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from storm_operator.core.placement.search.compiled import forget_outdated
 
 WHAT_IS_LEFT = """
@@ -22,6 +24,7 @@ for found in pkgutil.iter_modules(search.__path__):
 """
 
 
+@pytest.mark.slow
 def test_what_python_calls_is_compiled_ahead_or_the_first_plan_for_a_large_cluster_would_wait_for_it() -> None:
     done = subprocess.run([sys.executable, "-c", WHAT_IS_LEFT], capture_output=True, text=True, check=True)
     assert done.stdout == ""

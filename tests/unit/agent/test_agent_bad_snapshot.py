@@ -199,6 +199,7 @@ HARMS: dict[str, tuple[Harm, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("harm", "reason"), HARMS.values(), ids=HARMS.keys())
 def test_a_bad_file_is_said_once_and_the_worker_beside_it_is_told_and_enforced(
     supervisor: Supervisor, caplog: pytest.LogCaptureFixture, harm: Harm, reason: str
@@ -218,6 +219,7 @@ def test_a_bad_file_is_said_once_and_the_worker_beside_it_is_told_and_enforced(
     said.encode()
 
 
+@pytest.mark.slow
 def test_a_worker_with_more_flows_than_are_told_is_measured_and_enforced_and_keeps_the_largest(
     supervisor: Supervisor, caplog: pytest.LogCaptureFixture
 ) -> None:

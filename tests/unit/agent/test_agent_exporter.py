@@ -141,6 +141,7 @@ def test_a_task_in_two_workers_for_a_moment_has_one_series_of_each_kind() -> Non
         assert len(set(labels)) == len(labels)
 
 
+@pytest.mark.slow
 def test_components_that_are_called_anew_each_time_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storm_operator.agent.exporter.MOST_REMEMBERED", 100)
     shown = Shown()

@@ -100,6 +100,7 @@ class SilentZooKeeper:
     def close(self) -> None: ...
 
 
+@pytest.mark.slow
 def test_zookeeper_that_never_answers_is_said_once_and_so_is_its_first_answer(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -128,6 +129,7 @@ def test_zookeeper_that_never_answers_is_said_once_and_so_is_its_first_answer(
         reader.stop()
 
 
+@pytest.mark.slow
 def test_node_that_nobody_has_made_yet_is_said_once_and_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -228,6 +230,7 @@ def knows(reader: LimitsReader, name: str, millicores: float) -> Callable[[], bo
     return lambda: reader.limits().get(ExecutorKey(name, 1, 1)) == millicores
 
 
+@pytest.mark.slow
 def test_a_changed_limit_is_read_and_no_other(zookeeper: LimitsInZooKeeper, reader: LimitsReader) -> None:
     """Every agent follows the limits of all topologies, and with demand they change in every period."""
     for millicores in (200.0, 300.0):
@@ -236,6 +239,7 @@ def test_a_changed_limit_is_read_and_no_other(zookeeper: LimitsInZooKeeper, read
     assert (zookeeper.gets, zookeeper.asked) == (["t-7", "t-7"], 0)
 
 
+@pytest.mark.slow
 def test_topologies_that_come_and_go_are_found(zookeeper: LimitsInZooKeeper, reader: LimitsReader) -> None:
     zookeeper.put("new-1", 400.0)
     eventually(knows(reader, "new-1", 400.0), "the new one is known")
@@ -249,6 +253,7 @@ def test_topologies_that_come_and_go_are_found(zookeeper: LimitsInZooKeeper, rea
     assert set(zookeeper.gets) == {"new-1"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["watches are lost", "a read fails"])
 def test_all_are_read_anew_where_a_change_may_have_been_missed(
     monkeypatch: pytest.MonkeyPatch, zookeeper: LimitsInZooKeeper, reader: LimitsReader, how: str

@@ -42,12 +42,14 @@ def test_each_of_a_larger_cluster_probes_as_many(count: int) -> None:
         assert len(set(neighbours(own, names)) - {own}) == MOST_NEIGHBOURS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [MOST_NEIGHBOURS + 2, 35, 64, 65, 500])
 def test_a_pair_is_probed_from_both_sides(count: int) -> None:
     probes = graph(pods(count))
     assert all(own in probes[peer] and peer != own for own, peers in probes.items() for peer in peers)
 
 
+@pytest.mark.slow
 def test_any_two_are_few_steps_apart() -> None:
     assert networkx.diameter(linked(graph(pods(500)))) <= 5
 
@@ -63,6 +65,7 @@ def test_the_order_in_which_peers_are_named_means_nothing() -> None:
     assert neighbours(names[3], names) == neighbours(names[3], [*reversed(names[:3]), *names[4:]])
 
 
+@pytest.mark.slow
 def test_coordinates_from_neighbours_tell_pairs_that_nobody_measured() -> None:
     """Three zones of 200 supervisors, distances with 10% noise: a pair's distance is not just the typical one."""
     names = tuple(pods(200))

@@ -104,6 +104,7 @@ def test_malformed_coordinates_are_unknown(document: bytes) -> None:
     assert parse_coordinate(document) is None
 
 
+@pytest.mark.slow
 def test_a_peer_that_drips_its_answer_is_there_and_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storm_operator.agent.peers.TIMEOUT_SECONDS", 0.5)
     asked_enough = threading.Event()

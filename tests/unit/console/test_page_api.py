@@ -27,6 +27,7 @@ def page() -> PageScene:
     return page_scene(passes=8)
 
 
+@pytest.mark.slow
 def test_the_document_is_valid_openapi_and_the_committed_one_is_it() -> None:
     from openapi_spec_validator import validate
 

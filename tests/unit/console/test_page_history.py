@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ def recorded(period: float, hours: float, size: int = 10, most_bytes: int = 10**
     return history
 
 
+@pytest.mark.slow
 def test_all_of_the_last_minutes_are_kept_and_older_ones_thinned_out() -> None:
     history = recorded(10.0, 14.0)
     now = 14.0 * 3600.0

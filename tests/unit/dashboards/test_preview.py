@@ -139,6 +139,7 @@ def test_legends_are_filled_in() -> None:
     assert named("__auto", {"b": "2", "a": "1"}) == "a=1, b=2"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uid", list(Uid))
 def test_every_panel_can_be_drawn_and_nothing_is_taken_for_html(uid: Uid) -> None:
     made = page([ask(documents()[uid], Invented(), HOUR)])

@@ -546,6 +546,7 @@ def test_failures_in_a_row_are_counted_once_each_and_forgotten_once_a_plan_is_in
     assert settling.setbacks == {}
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_decision_is_consistent_and_deciding_again_holds(data: st.DataObject) -> None:
     slots = [place for machine in supervisors(3, slots=2) for place in machine.slots]

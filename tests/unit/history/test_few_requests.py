@@ -84,6 +84,7 @@ def test_what_is_kept_is_looked_at_on_the_same_day_where_much_was_published(tmp_
     assert files_of(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_day_of_which_all_is_old_goes_folder_by_folder(tmp_path: Path) -> None:
     kept = HistoryStore.at(str(tmp_path), "blue", "r0", Limits(1.0, keep_days=None, keep_bytes=None))
     for day in range(6):

@@ -104,6 +104,7 @@ class TestSpec:
         back = plan_record(of=reverse_plan(plan(), "p-2", NOW_SECONDS), rollback_of="p-1")
         assert "prediction" not in rebalance_body(back, managed(), HOSTS)["spec"]
 
+    @pytest.mark.slow
     def test_plan_of_ten_thousand_executors_fits_into_etcd_and_comes_back_whole(self) -> None:
         large = all_moved(10_000)
         body = rebalance_body(large, managed(), HOSTS)
@@ -171,6 +172,7 @@ class TestPlan:
         body["spec"]["plan"] = PACKED + base64.b64encode(gzip.compress(text.encode())).decode() if packed else text
         assert plan_of(body) is None
 
+    @pytest.mark.slow
     def test_that_would_fill_the_memory_when_unpacked_is_none(self) -> None:
         bomb = gzip.compress(b"[" + b" " * 10 * LONGEST_UNPACKED_BYTES)
         body = rebalance()

@@ -189,6 +189,7 @@ class TestCommand:
         assert storm.given == []
 
 
+@pytest.mark.slow
 def test_job_that_is_told_to_end_takes_its_jvm_with_it(tmp_path: Path) -> None:
     """As a deleted Job is, before what it began gets into Storm."""
     (tmp_path / "lib").mkdir()

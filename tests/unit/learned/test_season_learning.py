@@ -175,6 +175,7 @@ def test_what_was_seen_after_the_last_whole_cycle_is_judged_with_it() -> None:
     assert surprised.errors[SEASONAL].short_percent > calm.errors[SEASONAL].short_percent
 
 
+@pytest.mark.slow
 def test_yardsticks_look_at_the_past_alone() -> None:
     from storm_pipeline.models.yardsticks import holt_winters, naive
 

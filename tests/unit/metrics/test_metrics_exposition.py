@@ -48,6 +48,7 @@ def by_library(line: str) -> dict[SeriesKey, str]:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(lines)
 def test_what_the_library_does_not_read_is_not_read(line: str) -> None:

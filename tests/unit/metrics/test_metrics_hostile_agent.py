@@ -78,6 +78,7 @@ DRIPPED: dict[str, tuple[Sent, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("parts", "reason"), DRIPPED.values(), ids=DRIPPED.keys())
 def test_an_agent_that_never_ends_keeps_nobody(good: str, parts: Sent, reason: str) -> None:
     with speaking(parts, PAUSE_SECONDS) as hostile:

@@ -25,6 +25,7 @@ def decided(played: Scene, book: HoldBook) -> Plan:
     return decision
 
 
+@pytest.mark.slow
 def test_while_a_plan_waits_for_a_person_that_is_the_hold_and_its_gain_the_gap() -> None:
     played, book = scene(), HoldBook()
     for passes in (1, 2):

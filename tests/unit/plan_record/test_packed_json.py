@@ -32,6 +32,7 @@ def test_lists_in_lists_without_end_are_no_document(pack: Callable[[bytes], byte
         decode(pack(b"[" * 1_000_000))
 
 
+@pytest.mark.slow
 def test_document_of_a_stranger_is_not_unpacked_beyond_what_was_asked_for() -> None:
     megabyte = 1_000_000
     bomb = gzip.compress(b"[" + b" " * 100 * megabyte)

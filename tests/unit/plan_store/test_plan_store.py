@@ -137,6 +137,7 @@ def test_the_journal_is_any_object() -> None:
     assert store.read_journal() is None
 
 
+@pytest.mark.slow
 def test_all_that_is_kept_of_ten_thousand_executors_that_move_fits_into_zookeeper() -> None:
     record = all_moved(10_000)
     nodes = Dictionary()
@@ -150,6 +151,7 @@ def test_all_that_is_kept_of_ten_thousand_executors_that_move_fits_into_zookeepe
         assert store.read_cpu_limits(topology_id)
 
 
+@pytest.mark.slow
 def test_record_of_a_plan_grows_by_less_than_is_spared_for_it() -> None:
     applying = all_moved(2_000)
     unseen = replace(applying, failures_before={})
@@ -160,6 +162,7 @@ def test_record_of_a_plan_grows_by_less_than_is_spared_for_it() -> None:
     assert unseen_grown - unseen_first < spare_bytes(2_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0, 1])
 def test_plan_whose_record_may_become_too_large_is_refused_before_it_begins(
     monkeypatch: pytest.MonkeyPatch, missing: int

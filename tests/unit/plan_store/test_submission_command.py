@@ -101,6 +101,7 @@ def test_a_main_class_that_throws_shows_its_exception_and_the_end_of_its_log(jar
     assert caught.value.log_tail.count("\n") < 30
 
 
+@pytest.mark.slow
 def test_a_main_class_that_hangs_is_stopped_with_its_children(jar: Path, home: StormClientHome, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     java = with_java(

@@ -7,6 +7,7 @@ import pytest
 from storm_operator.adapters.yaml_text import InvalidYaml, yaml_document, yaml_documents
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -174,6 +174,7 @@ def small() -> ClusterSnapshot:
     )
 
 
+@pytest.mark.slow
 @given(snapshots())
 def test_nothing_is_lost(original: ClusterSnapshot) -> None:
     text = dump_snapshot(original)

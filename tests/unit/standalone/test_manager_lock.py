@@ -117,6 +117,7 @@ def test_one_that_cannot_be_seen_is_waited_for_as_long_as_a_dead_one_lasts(
     assert zookeeper.holders() == [HERE]
 
 
+@pytest.mark.slow
 def test_the_lock_is_taken_again_after_a_lost_session(operator: Make, zookeeper: FakeZooKeeper) -> None:
     holder = operator(HERE)
     holder.lock.take()

@@ -61,6 +61,7 @@ def test_exact_counts_with_exact_margins_stay_unchanged(truth: Counts, margin_st
     assert fitted.unresolved == ()
 
 
+@pytest.mark.slow
 @given(counts_strategy, st.data())
 def test_fit_to_exact_margins_has_their_row_sums(truth: Counts, data: st.DataObject) -> None:
     sample = {pair: data.draw(st.floats(0.5, 2.0)) * tuples for pair, tuples in truth.items()}

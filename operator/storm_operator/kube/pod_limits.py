@@ -83,8 +83,9 @@ class PodLimits:
         self.present = self.pods.supervisors(namespaces)
         self.silence = ""
         self.reservations.see(self.present, self.now())
-        withheld = {key: one.why for key, one in self.reservations.withheld.items()}
-        self.problems = withheld | {key_of(pod): pod.resize_problem for pod in self.present if pod.resize_problem}
+        withheld = self.reservations.withheld
+        why = {key: one.why for key, one in withheld.items()}
+        self.problems = why | {key_of(pod): pod.resize_problem for pod in self.present if pod.resize_problem}
         present = {key_of(pod) for pod in self.present}
         self.asked_at = {key: at for key, at in self.asked_at.items() if key in present}
         self.held &= present
@@ -172,20 +173,34 @@ class PodLimits:
         return own
 
     def _give_back(self, pods: Collection[SupervisorPod]) -> None:
-        """To the last millicore: what a pod lacks then it lacks for good."""
+        """To the last millicore: what a pod lacks then it lacks for good.
+
+        A request that its node may not have free is given back after the limit, which needs no room.
+        """
         held = [pod for pod in pods if key_of(pod) in self.held and pod.capacity_millicores is not None]
         own_requests = {key_of(pod): self.own_requests.taken_from(pod, self.pods, self.now(), self.say) for pod in held}
         lacking = [
             pod
             for pod in held
-            if pod.wanted_millicores != pod.capacity_millicores or own_requests[key_of(pod)] is not None
+            if pod.wanted_millicores != pod.capacity_millicores
+            or own_requests[key_of(pod)] is not None
+            or (is_withheld(pod) and pod.limit_millicores != pod.capacity_millicores)
         ]
         self.held = self.held.difference(map(key_of, pods)).union(map(key_of, lacking))
         for pod in sorted(lacking, key=self._comes_last):
-            own_request, most = own_requests[key_of(pod)], self._most_without_reserving(pod)
-            if own_request is not None and not self.reservations.is_to_be_tried(pod, own_request, self.now()):
+            own_request, most = own_requests[key_of(pod)], math.floor(self._most_without_reserving(pod) or 0.0)
+            has_most = pod.limit_millicores in (None, most)
+            if not has_most:  # what it was refused while it was held says nothing about what it has from now on
+                self.reservations.forget(pod)
+                self.ceilings.forget(pod)
+            if own_request is not None and not self._is_to_be_given_back(pod, own_request, has_most):
                 own_request = None
-            self._resize(pod, math.floor(most or 0.0), own_request, exactly=True)
+            self._resize(pod, most, own_request, exactly=True)
+
+    def _is_to_be_given_back(self, pod: SupervisorPod, own_request: float, has_most: bool) -> bool:
+        if own_request > (pod.kept_free_millicores or 0.0) and not has_most:
+            return False
+        return self.reservations.is_to_be_tried(pod, own_request, self.now())
 
     def _open_all(self, pods: Iterable[SupervisorPod]) -> None:
         for pod in sorted(pods, key=self._comes_last):
@@ -209,11 +224,19 @@ class PodLimits:
         self.held |= {key_of(pod)}
         if not pod.ready:
             # It may have been made anew, and is to find a node with the request that it was made with; or it is not
-            # ready because its limit holds it back.
-            if pod.wanted_millicores is not None and wanted > pod.wanted_millicores:
+            # ready because its limit holds it back: that in force, whatever was asked for.
+            has = min(pod.wanted_millicores or math.inf, pod.limit_millicores or math.inf)
+            if wanted > has:
                 self._resize(pod, wanted, None)
             return
-        self._resize(pod, wanted, wanted if self.reservations.is_to_be_tried(pod, wanted, self.now()) else None)
+        self._resize(pod, wanted, self._worth_reserving(pod, wanted))
+
+    def _worth_reserving(self, pod: SupervisorPod, wanted: int) -> float | None:
+        """None where what is kept free is near enough: if more were refused, the limit would wait for that."""
+        if not is_worth_a_resize(pod.kept_free_millicores, wanted):
+            self.reservations.forget(pod)
+            return None
+        return wanted if self.reservations.is_to_be_tried(pod, wanted, self.now()) else None
 
     def _resize(self, pod: SupervisorPod, wanted: int, reserve: float | None, *, exactly: bool = False) -> None:
         """`reserve`: what its node is to keep free for it; None: what it does. `exactly`: however small the change."""

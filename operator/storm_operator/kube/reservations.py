@@ -6,12 +6,13 @@ room: where the reservation is not to be had, it is to be asked for without, and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from storm_operator.adapters.kube.pods import SupervisorPod
-from storm_operator.kube.pod_need import SMALLEST_CHANGE_FRACTION
-from storm_operator.kube.resize_problem import RETRY_SECONDS, PodKey, key_of
+from storm_operator.kube.pod_need import SMALLEST_CHANGE_FRACTION, is_worth_a_resize
+from storm_operator.kube.resize_problem import RETRY_SECONDS, PodKey, key_of, node_millicores
 
 
 def is_withheld(pod: SupervisorPod) -> bool:
@@ -22,13 +23,21 @@ def is_withheld(pod: SupervisorPod) -> bool:
     return requested is not None and reserved is not None and requested > reserved
 
 
+def is_clearly_more_than_kept(pod: SupervisorPod, millicores: float) -> bool:
+    """Whether reserving that much is more than what the pod's node keeps free, by enough to ask for it."""
+    kept = pod.kept_free_millicores or 0.0
+    return millicores > kept and is_worth_a_resize(kept, millicores)
+
+
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A request that was refused, and why; `at_seconds`: when it was last asked for."""
+    """A request that was refused, and why; `at_seconds`: when it was last asked for; `had_millicores`: the limit that
+    the pod had when it was first refused, as far as its node has so much."""
 
     at_seconds: float
     millicores: float
     why: str
+    had_millicores: float
 
 
 @dataclass(slots=True)
@@ -43,9 +52,7 @@ class Reservations:
         self.withheld = {
             key: one
             for key, one in self.withheld.items()
-            if key in by_key
-            and now_seconds - one.at_seconds < 2 * RETRY_SECONDS
-            and one.millicores > (by_key[key].kept_free_millicores or 0.0)
+            if key in by_key and (is_withheld(by_key[key]) or self._still_stands(one, by_key[key], now_seconds))
         }
         for pod in pods:
             if is_withheld(pod):
@@ -54,8 +61,18 @@ class Reservations:
     def note(self, pod: SupervisorPod, millicores: float, why: str, now_seconds: float) -> None:
         """That so much is not reserved for the pod."""
         known = self.withheld.get(key_of(pod))
-        at_seconds = known.at_seconds if known is not None else now_seconds
-        self.withheld[key_of(pod)] = Withheld(at_seconds, millicores, why)
+        if known is None:
+            had = pod.limit_millicores if pod.limit_millicores is not None else math.inf
+            known = Withheld(now_seconds, millicores, why, had)
+        had = min(known.had_millicores, node_millicores(why) or math.inf)
+        self.withheld[key_of(pod)] = replace(known, millicores=millicores, why=why, had_millicores=had)
+
+    def forget(self, pod: SupervisorPod) -> None:
+        """Nothing is to be reserved for the pod any more."""
+        self.withheld.pop(key_of(pod), None)
+
+    def _still_stands(self, one: Withheld, pod: SupervisorPod, now_seconds: float) -> bool:
+        return now_seconds - one.at_seconds < 2 * RETRY_SECONDS and is_clearly_more_than_kept(pod, one.millicores)
 
     def is_to_be_tried(self, pod: SupervisorPod, wanted_millicores: float, now_seconds: float) -> bool:
         """Whether to ask for `wanted_millicores` as a reservation: if so, that is taken to be done now."""

@@ -128,7 +128,7 @@ DECISION_METRICS = (
         ("nimbus", "reason"),
         NUMBER,
         "reason",
-        "Supervisor pods whose CPU limit is not what was asked. reason: Deferred, Infeasible, Error, Refused, "
-        "Invalid (its annotation). Kubernetes only.",
+        "Supervisor pods whose CPU limit, or reserved CPU, is not what was asked. reason: Deferred, Infeasible, Error, "
+        "Refused, Invalid (its annotation). Kubernetes only.",
     ),
 )

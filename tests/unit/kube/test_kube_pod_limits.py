@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import replace
 
 import pytest
 
-from builders import chain_topology, placed, same_demand
-from kube_builders import api_refusal
+from builders import same_demand
+from resized_pods import BOTH_ON_S1, DEMAND, NEEDED_BY_S1, S1, S2, WORDS, FakePods, Scene, pod, scene
 from storm_operator.adapters.kube.errors import Conflict, Forbidden, KubernetesError, NoAnswer, Refused
-from storm_operator.adapters.kube.pods import Pods, SupervisorPod
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.kube.pod_limits import (
     SLOW_ANSWER_SECONDS,
-    PodLimits,
 )
 from storm_operator.kube.pod_need import (
     SUPERVISOR_OWN_MILLICORES,
@@ -25,79 +21,6 @@ from storm_operator.kube.pod_need import (
     needed_millicores,
 )
 from storm_operator.kube.resize_problem import RETRY_SECONDS, problem_reason
-
-WORDS = chain_topology("words", ("spout", 1), ("split", 2))
-BOTH_ON_S1 = Assignment(placed(WORDS, {"spout": "s1", "split": ["s1", "s2"]}))
-DEMAND = same_demand((WORDS,), 180.0)
-S1 = Supervisor("s1", "sup-0.sup.storm.svc.cluster.local", (6700,))
-S2 = Supervisor("s2", "sup-1.sup.storm.svc.cluster.local", (6700,))
-NEEDED_BY_S1 = SUPERVISOR_OWN_MILLICORES + 2 * 180.0 / 0.9
-
-
-def pod(
-    ordinal: int = 0, wanted: float | None = 2000.0, capacity: float | None = 2000.0, problem: str = ""
-) -> SupervisorPod:
-    return SupervisorPod("storm", f"sup-{ordinal}", "sup", "sup", True, wanted, wanted, capacity, problem)
-
-
-class FakePods(Pods):
-    """Pods that take every new limit at once, unless they are told to refuse."""
-
-    def __init__(self, pods: Sequence[SupervisorPod]) -> None:
-        self.pods = {pod.name: pod for pod in pods}
-        self.resizes: list[tuple[str, int]] = []
-        self.reserved: list[bool] = []
-        self.refusal: KubernetesError | None = None
-        self.refused_pod = ""
-        """The only one, where one is named."""
-        self.before_refusal: Callable[[], None] = lambda: None
-        self.own_request: float | KubernetesError | None = None
-
-    def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
-        return tuple(pod for pod in self.pods.values() if pod.namespace in namespaces)
-
-    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
-        self.resizes.append((pod.name, millicores))
-        self.reserved.append(reserve_millicores is not None)
-        if self.refusal is not None and self.refused_pod in ("", pod.name):
-            self.before_refusal()
-            raise self.refusal
-        requested = reserve_millicores if reserve_millicores is not None else pod.requested_millicores
-        self.pods[pod.name] = replace(
-            pod,
-            wanted_millicores=float(millicores),
-            requested_millicores=requested,
-            is_resized=True,
-            is_reserved=pod.is_reserved or reserve_millicores is not None,
-        )
-
-    def cpu_request(self, namespace: str, stateful_set: str) -> float | None:
-        if isinstance(self.own_request, KubernetesError):
-            raise self.own_request
-        return self.own_request
-
-
-@dataclass
-class Scene:
-    pods: FakePods
-    said: list[str] = field(default_factory=list)
-    now: float = 1000.0
-
-    def __post_init__(self) -> None:
-        self.limits = PodLimits(self.pods, self.said.append, lambda: self.now)
-        self.limits.see(("storm",))
-
-    def follow(self, demand: Demand = DEMAND, seconds: float = 10.0, **used: float) -> list[tuple[str, int]]:
-        """One pass later; the resizes that it asked for. `used` are millicores by supervisor."""
-        self.now += seconds
-        self.limits.see(("storm",))
-        before = len(self.pods.resizes)
-        self.limits.follow((S1, S2), BOTH_ON_S1, demand, 0.9, used)
-        return self.pods.resizes[before:]
-
-
-def scene(*pods: SupervisorPod) -> Scene:
-    return Scene(FakePods(pods))
 
 
 def test_a_pod_that_uses_all_it_has_is_given_more_although_its_executors_seem_to_need_no_more() -> None:
@@ -543,164 +466,6 @@ class TestWhatCannotBeHad:
         demand = same_demand((WORDS,), 540.0)
         assert played.follow(demand) == []
         assert played.follow(demand, seconds=RETRY_SECONDS) == [("sup-0", 1400)]
-
-
-class FullNode(FakePods):
-    """Whose kubelet, and whose namespace's quota, judge what is asked for by its request, and have it as a whole."""
-
-    def __init__(self, room: float, quota: float = 9000.0, limit: float = 1000.0, cores: float = 9000.0) -> None:
-        super().__init__([replace(pod(0, wanted=limit, capacity=limit), requested_millicores=100.0)])
-        self.room, self.quota, self.cores = room, quota, cores
-        self.requests: list[float | None] = []
-        self.granted = (limit, 100.0)
-        self._core = self
-
-    def supervisors(self, namespaces: tuple[str, ...]) -> tuple[SupervisorPod, ...]:
-        (asking,) = self.pods.values()
-        wanted, requested = asking.wanted_millicores or 0.0, asking.requested_millicores or 0.0
-        fits = requested <= self.room
-        self.granted = (wanted, requested) if fits else self.granted
-        limit, reserved = self.granted
-        problem = "" if fits else "Deferred: Node didn't have enough resource: cpu"
-        if requested > self.cores:
-            of = f"requested: {requested:.0f}, capacity: {self.cores:.0f}"
-            problem = f"Infeasible: Node didn't have enough capacity: cpu, {of}"
-        asking = replace(
-            asking, limit_millicores=limit, reserved_millicores=reserved, resize_problem=problem, ready=True
-        )
-        self.pods = {asking.name: asking}
-        return (asking,)
-
-    def resize_cpu(self, pod: SupervisorPod, millicores: int, *, reserve_millicores: float | None) -> None:
-        Pods.resize_cpu(self, pod, millicores, reserve_millicores=reserve_millicores)
-
-    def patch_namespaced_pod_resize(self, name: str, namespace: str, body: dict[str, Any], **_: Any) -> None:
-        cpu = body["spec"]["containers"][0]["resources"]
-        limit = float(cpu["limits"]["cpu"].removesuffix("m"))
-        self.resizes.append((name, int(limit)))
-        asking = self.pods[name]
-        requested = asking.requested_millicores
-        if "requests" in cpu:
-            requested = float(cpu["requests"]["cpu"].removesuffix("m"))
-        self.requests.append(requested)
-        if requested is not None and requested > self.quota:
-            raise api_refusal(403, "exceeded quota: requests.cpu")
-        self.pods[name] = replace(asking, wanted_millicores=limit, requested_millicores=requested)
-
-
-class TestReservationThatCannotBeHad:
-    """A pod was born with a limit of 1000 and a request of 100; no more than 350 can be reserved for it."""
-
-    LOW, HIGH = same_demand((WORDS,), 45.0), same_demand((WORDS,), 270.0)
-    """300 and 800 millicores for the pod."""
-
-    @pytest.fixture(params=["full node", "quota"])
-    def played(self, request: pytest.FixtureRequest) -> Scene:
-        """Held at 300 when the need rises to 800."""
-        node = FullNode(350.0) if request.param == "full node" else FullNode(9000.0, quota=350.0)
-        played = Scene(node)
-        played.follow(self.LOW)
-        assert self.in_force(played) == (300.0, 300.0)
-        played.follow(self.HIGH)
-        return played
-
-    @staticmethod
-    def in_force(played: Scene) -> tuple[float, float]:
-        """Limit and request that the kubelet has granted."""
-        played.limits.see(("storm",))
-        (seen,) = played.limits.present
-        return seen.limit_millicores or 0.0, seen.reserved_millicores or 0.0
-
-    def test_does_not_withhold_the_limit_that_executors_need(self, played: Scene) -> None:
-        assert self.in_force(played) == (300.0, 300.0)
-        played.follow(self.HIGH)
-        assert self.in_force(played) == (800.0, 300.0)
-
-    def test_does_not_withhold_the_limit_while_an_executor_starts(self, played: Scene) -> None:
-        played.follow(Demand({}, {}))
-        assert self.in_force(played) == (1000.0, 300.0)
-
-    def test_does_not_withhold_the_limit_before_a_move(self, played: Scene) -> None:
-        played.limits.see(("storm",))
-        played.limits.open_up([S1.host])
-        assert self.in_force(played) == (1000.0, 300.0)
-
-    def test_does_not_withhold_a_lower_limit(self) -> None:
-        played = Scene(FullNode(350.0))
-        for _ in range(2):
-            played.follow(self.HIGH)
-        assert self.in_force(played) == (800.0, 100.0)
-
-    def test_is_not_asked_for_in_each_pass(self, played: Scene) -> None:
-        played.follow(self.HIGH)
-        assert [played.follow(self.HIGH) for _ in range(9)] == [[]] * 9
-
-    def test_stays_a_problem_and_is_not_planned_with(self, played: Scene) -> None:
-        for number, seconds in enumerate((10.0, 10.0, RETRY_SECONDS, 10.0, 10.0, RETRY_SECONDS, 10.0)):
-            played.follow(self.HIGH if number < 5 else same_demand((WORDS,), 315.0), seconds)
-            played.limits.see(("storm",))
-            assert played.limits.capacities([S1.host]) == {S1.host: 300.0}
-            assert list(played.limits.problems) == [("storm", "sup-0")]
-
-    def test_is_asked_for_again_after_a_while(self, played: Scene) -> None:
-        played.follow(self.HIGH)
-        node = cast("FullNode", played.pods)
-        node.room = node.quota = 2000.0
-        played.follow(self.HIGH, seconds=RETRY_SECONDS)
-        assert self.in_force(played) == (800.0, 800.0)
-        assert played.limits.problems == {}
-        assert played.limits.capacities([S1.host]) == {S1.host: 800.0}
-
-    def test_does_not_withhold_what_a_pod_gets_back_once_nobody_wants_it_held(self, played: Scene) -> None:
-        played.limits.see(("storm",))
-        (seen,) = played.limits.present
-        played.pods.pods = {seen.name: replace(seen, is_reserved=True)}
-        played.pods.own_request = 100.0
-        played.limits.see(("storm",))
-        played.limits.release([S1.host])
-        assert self.in_force(played) == (1000.0, 100.0)
-        assert played.limits.problems == {}
-
-    def test_is_nothing_that_matters_once_less_is_needed(self, played: Scene) -> None:
-        played.follow(self.HIGH)
-        played.follow(self.LOW)
-        assert self.in_force(played) == (300.0, 300.0)
-        assert played.limits.problems == {}
-
-
-class TestLimitBeyondWhatItsNodeHas:
-    """A pod with a limit of 8000, and a request of 100, was given to a node of 4 cores; it needs 4200."""
-
-    NEEDS = same_demand((WORDS,), 1800.0)
-
-    @pytest.fixture
-    def played(self) -> Scene:
-        played = Scene(FullNode(4000.0, limit=8000.0, cores=4000.0))
-        played.follow(self.NEEDS)
-        return played
-
-    def test_is_not_planned_with(self, played: Scene) -> None:
-        for seconds in (10.0, 10.0, 10.0, RETRY_SECONDS, 10.0, 10.0, RETRY_SECONDS):
-            played.now += seconds
-            played.limits.see(("storm",))
-            assert played.limits.capacities([S1.host]) == {S1.host: 4000.0}
-            played.follow(self.NEEDS, seconds=0.0)
-
-    def test_is_not_planned_with_where_the_limit_was_to_rise_further(self) -> None:
-        infeasible = "Infeasible: Node didn't have enough capacity: cpu, requested: 8000, capacity: 4000"
-        asking = replace(pod(0, wanted=8000.0, capacity=8000.0, problem=infeasible), limit_millicores=5000.0)
-        assert scene(asking).limits.capacities([S1.host]) == {S1.host: 4000.0}
-
-    def test_is_lowered_at_once_and_its_reservation_asked_for_again_after_a_while_and_differently(
-        self, played: Scene
-    ) -> None:
-        node = cast("FullNode", played.pods)
-        assert [played.follow(self.NEEDS) for _ in range(4)] == [[("sup-0", 4200)], [], [], []]
-        assert played.follow(self.NEEDS, seconds=RETRY_SECONDS) == [("sup-0", 4200)]
-        assert node.requests == [4200.0, 100.0, 4200.0]
-        assert played.follow(self.NEEDS) == []
-        assert played.follow(self.NEEDS, seconds=RETRY_SECONDS) == [("sup-0", 4190)]
-        assert node.requests[3:] == [4190.0]
 
 
 def test_pods_of_other_namespaces_are_not_seen() -> None:

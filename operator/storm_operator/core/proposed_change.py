@@ -11,7 +11,15 @@ from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Supervisor
 from storm_operator.core.placement.bearable import is_busy, network_of_others, with_what_is_borne
-from storm_operator.core.placement.objective import Prices, SeenAssignment, cost_seen, prices_of, see, see_demand
+from storm_operator.core.placement.objective import (
+    Prices,
+    SeenAssignment,
+    beyond_threads,
+    cost_seen,
+    prices_of,
+    see,
+    see_demand,
+)
 from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors
 from storm_operator.core.prediction import predict_change
 from storm_operator.core.settings import PlacementSettings
@@ -58,6 +66,8 @@ class ProposedChange:
     """Declared memory that finds no room even after the change."""
     overloaded_millicores: float = 0.0
     """CPU that is needed and finds no room even after the change."""
+    beyond_threads_millicores: float = 0.0
+    """The part of it that executors would need beyond their one thread: no supervisor has room for that."""
     limits_millicores: Mapping[Executor, float] = field(default_factory=dict)
     """What executors are to be given, for the tuples that they have or, where those are more, come to have."""
 
@@ -139,6 +149,7 @@ def examine_proposal(
         or _relieved_rise(snapshot, coming, coming_then, borne),
         overfull_megabytes=needed_then.overfull_megabytes,
         overloaded_millicores=needed_then.overloaded_millicores,
+        beyond_threads_millicores=beyond_threads(whole, demand_then),
         limits_millicores={e: _limit(e, demand, demand_then, settings) for e in target.slot_of if demand.is_known(e)},
     )
 

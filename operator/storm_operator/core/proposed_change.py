@@ -11,6 +11,7 @@ from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Supervisor
 from storm_operator.core.placement.bearable import is_busy, network_of_others, with_what_is_borne
+from storm_operator.core.placement.capacity import LEAST_MILLICORES
 from storm_operator.core.placement.objective import (
     Prices,
     SeenAssignment,
@@ -163,7 +164,8 @@ def _unnoticed_relief(
     falls, or the fullest supervisor is less full, by `LEAST_RELIEF_FRACTION` of a supervisor. Both are as needed now: a
     rise that is believed in was told from noise already.
     """
-    capacity_of = {s.id: s.cpu_capacity_millicores for s in snapshot.supervisors if s.cpu_capacity_millicores}
+    known = {s.id: s.cpu_capacity_millicores for s in snapshot.supervisors if s.cpu_capacity_millicores is not None}
+    capacity_of = {at: max(capacity, LEAST_MILLICORES) for at, capacity in known.items()}
     relieved = _counted_overload(in_force) - _counted_overload(then)
     if relieved <= 0.0 or relieved >= LEAST_RELIEF_FRACTION * max(capacity_of.values(), default=0.0):
         return 0.0
@@ -255,7 +257,8 @@ def _relieved_rise(
     overhead, found = coming.worker_overhead, []
     for supervisor in snapshot.supervisors:
         need = coming.wanted_millicores.get(supervisor.id, 0.0)
-        usable = (supervisor.cpu_capacity_millicores or math.inf) * settings.scheduling.headroom_fraction
+        capacity = math.inf if supervisor.cpu_capacity_millicores is None else supervisor.cpu_capacity_millicores
+        usable = capacity * settings.scheduling.headroom_fraction
         relief = need - coming_then.wanted_millicores.get(supervisor.id, 0.0)
         if need * overhead > usable and relief > ROUNDING_MILLICORES:
             found.append((need * overhead - usable, supervisor.host, usable))
@@ -270,7 +273,7 @@ def _overload_of(
     supervisor: Supervisor, need: float, snapshot: ClusterSnapshot, settings: PlacementSettings
 ) -> Trouble | None:
     capacity = supervisor.cpu_capacity_millicores
-    if not capacity:
+    if capacity is None:
         return None
     used = snapshot.supervisor_cpu_millicores.get(supervisor.id, 0.0)
     usable = capacity * settings.scheduling.headroom_fraction

@@ -163,6 +163,15 @@ def test_what_relieves_it_is_a_plan_that_says_what_is_left() -> None:
     assert "find no room" not in enough.reason
 
 
+def test_a_supervisor_without_any_cpu_lacks_all_that_is_needed_there() -> None:
+    seen = cluster()
+    first, *others = seen.supervisors
+    seen = replace(seen, supervisors=(replace(first, cpu_capacity_millicores=0.0), *others))
+    found = shortage(same_demand(ALL, 100.0), seen=seen)
+    assert found is not None
+    assert found.lacking == {"low": 200.0, "high": 200.0}
+
+
 @pytest.mark.parametrize(("capacity", "beyond_headroom"), [(4000.0, 0.0), (1000.0, 150.0)])
 def test_a_plan_that_brings_a_thread_more_than_it_can_do_says_so_and_tells_it_from_supervisors_that_are_full(
     capacity: float, beyond_headroom: float

@@ -139,7 +139,8 @@ def take_snapshot(
     view = cluster.read_view(told)
     now_seconds = clock()
     window = source.read_window(now_seconds, window_seconds, begun_seconds)
-    taken = build_snapshot(view, window, (), now_seconds, now_seconds - begun_seconds, least_shares(view, told))
+    shares = least_shares(view.topologies, told)
+    taken = build_snapshot(view, window, (), now_seconds, now_seconds - begun_seconds, shares)
     if specs is not None or not view.topologies:
         return taken
     known = taken.completeness

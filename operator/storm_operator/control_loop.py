@@ -26,6 +26,7 @@ from storm_operator.core.groups import (
 from storm_operator.core.learned_profile import accept_profiles
 from storm_operator.core.load_history import undisturbed
 from storm_operator.core.measurement_check import unmeasured_topologies
+from storm_operator.core.model import Assignment
 from storm_operator.core.plan_progress import to_drain
 from storm_operator.core.plan_record import PlanRecord
 from storm_operator.core.served_first import hidden_needs, serve_by_priority
@@ -50,11 +51,9 @@ from storm_operator.step_times import StepTimes
 __all__ = ["ControlLoop", "Journal", "Listener", "LoopMemory", "Observer", "PassReport"]
 
 
-def _as_planned(snapshot: ClusterSnapshot, pending: PlanRecord | None) -> ClusterSnapshot:
+def _as_planned(assignment: Assignment, pending: PlanRecord | None) -> Assignment:
     """Executors of the plan in hand are where it brings them: who is beside whom then says who is held."""
-    if pending is None:
-        return snapshot
-    return replace(snapshot, assignment=snapshot.assignment.with_moves(pending.plan.target.slot_of))
+    return assignment if pending is None else assignment.with_moves(pending.plan.target.slot_of)
 
 
 @dataclass(slots=True)
@@ -165,7 +164,8 @@ class ControlLoop:
             decisions = self.turns.decide_for_all(groups, snapshot, demand, priority, waits_for)
         with self.times.step("cpu_limits"):
             pending = self.plans.pending
-            served = serve_by_priority(_as_planned(snapshot, pending), demand, groups, priority)
+            planned = _as_planned(snapshot.assignment, pending)
+            served = serve_by_priority(snapshot, demand, groups, priority, planned)
             self.memory.served = served.remembering(self.memory.served, snapshot)
             unmeasured = unmeasured_topologies(snapshot, demand, groups)
             in_force = self.limits.follow(snapshot, groups, served, unmeasured, pending)

@@ -61,8 +61,12 @@ class ExecutorCounts:
         placed = {executor.topology_id for executor in report.snapshot.assignment.slot_of}
         for topology in report.snapshot.topologies:
             spec = specs.get(topology.name)
-            if spec is None or spec.suspend or topology.id not in placed:
-                continue  # of one that has no place yet nobody sees how many executors it has, nor measures any
+            if spec is None or spec.suspend:
+                continue
+            if topology.id not in placed:
+                # Nobody sees how many executors it has, nor measures any: what it was refused may be wanted again.
+                wanted |= {key for key in self.refused if key[0] == topology.id}
+                continue
             resize = self._wanted(topology, spec, report.demand)
             wanted |= {(topology.id, False)} if resize.asked else set()
             wanted |= {(topology.id, True)} if resize.by_load else set()

@@ -23,12 +23,12 @@ FIGURES: Mapping[str, str] = {
     "inter_worker_tuples_per_second": "between workers, tuples/s",
     "network_usage": "network usage, tuple-ms/s",
     "supervisors_used": "supervisors in use",
-    "overloaded_millicores": "CPU beyond headroom, millicores",
+    "overloaded_millicores": "CPU beyond headroom and threads, millicores",
     "complete_latency_ms": "complete latency, ms",
 }
 COST = (
-    "Cost: network usage, CPU beyond headroom and supervisors in use, all priced in tuple-ms/s. The CPU that executors "
-    "may come to need, which adaptive and optimal keep free, is not in it: --gap weighs that too."
+    "Cost: network usage, CPU beyond headroom and threads, and supervisors in use, all priced in tuple-ms/s. The CPU "
+    "that executors may come to need, which adaptive and optimal keep free, is not in it: --gap weighs that too."
 )
 
 

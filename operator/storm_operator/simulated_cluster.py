@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from storm_operator.adapters.observer import least_shares
 from storm_operator.adapters.plan_documents import Acknowledgement
 from storm_operator.core.arrays import Flags
 from storm_operator.core.decision import Plan
@@ -84,7 +85,7 @@ class SimulatedCluster:
         period_seconds: float,
         steady_since_seconds: float,
     ) -> ClusterSnapshot:
-        return self.meter.read(history)
+        return self.meter.read(history, least_shares(self.engine.wiring.topologies, specs))
 
     def rebalance(self, topology_id: str) -> None:
         now = self.clock.now() - EPOCH_SECONDS

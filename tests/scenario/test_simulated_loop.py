@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from simulator_scene import cluster, machines, spout_and_bolts
+from simulator_scene import all_on, cluster, machines, spout_and_bolts
 from storm_operator.core.distances import Distances
+from storm_operator.core.load_history import EVERY_EXECUTOR
 from storm_operator.core.model import Assignment, WorkerSlot
 from storm_operator.core.plan_record import PlanState
 from storm_operator.core.settings import ApplyMethod, Enforcement, Mode, ResourceSettings, SchedulingSettings
@@ -16,10 +18,12 @@ from storm_operator.core.topology_spec import AdoptSource, TopologySpec
 from storm_operator.demo.figures import nothing_compared
 from storm_operator.demo.scenario import EVEN, durations
 from storm_operator.demo.simulated import play, simulated_demo
+from storm_operator.simulated_cluster import SimulatedCluster
 from storm_operator.simulated_loop import Scenario, SimulatedStage, even_start, simulate
 from storm_operator.simulation_report import SimulationReport
+from storm_operator.simulator.engine import Engine
 from storm_operator.simulator.load import Constant, LoadShape, Noisy, Step
-from storm_operator.simulator.model import ClusterModel, SupervisorDies
+from storm_operator.simulator.model import AvailabilityDrops, ClusterModel, SupervisorDies
 from storm_operator.simulator.workloads import word_count
 
 SETTINGS = SchedulingSettings(settling_seconds=20.0)
@@ -77,8 +81,10 @@ def test_a_latency_that_was_unknown_before_a_plan_speaks_not_against_it() -> Non
     stage = SimulatedStage(Scenario("now and then", model, 150.0, start=start, step_seconds=1.0))
     read = stage.cluster.meter.read
 
-    def read_late(history: tuple[LoadPeriod, ...] = ()) -> ClusterSnapshot:
-        seen = read(history)
+    def read_late(
+        history: tuple[LoadPeriod, ...] = (), least_shares: Mapping[str, float] = EVERY_EXECUTOR
+    ) -> ClusterSnapshot:
+        seen = read(history, least_shares)
         if stage.notes.records:
             return seen
         return replace(seen, rates={**seen.rates, slow.id: replace(seen.rates[slow.id], latency=None)})
@@ -90,6 +96,24 @@ def test_a_latency_that_was_unknown_before_a_plan_speaks_not_against_it() -> Non
     (record,) = stage.notes.records.values()
     assert record.plan.topology_ids == (fast.id, slow.id)
     assert record.state is PlanState.VERIFIED, record.message
+
+
+@pytest.mark.parametrize(("least_share", "remembered"), [(1.0, 4), (0.5, 6)])
+def test_what_is_remembered_goes_by_the_executors_that_must_be_measured_as_on_a_real_cluster(
+    least_share: float, remembered: int
+) -> None:
+    topology = spout_and_bolts(100.0, 1.0, 1.0)
+    model = cluster(topology, supervisors=2, faults=(AvailabilityDrops("s2", 15.0, 0.0, 30.0),))
+    away = next(executor for executor in topology.as_topology().executors if executor.component == "b2")
+    start = all_on(model).with_moves({away: WorkerSlot("s2", 6700)})
+    played = SimulatedCluster(Engine(model, start, seed=3))
+    scheduling = replace(SETTINGS, minimum_completeness=least_share)
+    told = {topology.name: TopologySpec(topology.name, AdoptSource(), scheduling=scheduling)}
+    history: tuple[LoadPeriod, ...] = ()
+    for _ in range(6):
+        played.clock.sleep(10.0)
+        history = played.observe(told, history, played.clock.now(), 10.0, 0.0).history
+    assert len(history) == remembered
 
 
 def test_a_managed_scenario_ends_when_an_unmanaged_one_does_however_long_plans_take() -> None:

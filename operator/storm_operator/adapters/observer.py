@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from storm_operator.adapters.metrics.source import MetricsSource
 from storm_operator.core.clock_steps import was_set_back
 from storm_operator.core.doubtful_supervisors import LastSeen, held_where_away, with_those_away
 from storm_operator.core.metrics_window import WINDOW_PERIODS
+from storm_operator.core.model import Topology
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
 from storm_operator.core.snapshot_builder import ClusterView, build_snapshot
 from storm_operator.core.topology_spec import TopologySpec
@@ -67,7 +68,7 @@ class SnapshotObserver:
         window = self.metrics.read_window(now_seconds, window_seconds, now_seconds - measured_seconds)
         self.seen_at_seconds = now_seconds
         view, self.last_seen = with_those_away(view, window, self.last_seen, now_seconds)
-        shares = least_shares(view, specs)
+        shares = least_shares(view.topologies, specs)
         snapshot = build_snapshot(view, window, history, now_seconds, past_seconds, shares)
         snapshot = held_where_away(snapshot, self.last_seen.away(now_seconds))
         return with_supervisors_as_told(snapshot, self.capacities(), self.leaving())
@@ -84,11 +85,11 @@ class SnapshotObserver:
         return past_seconds if 0.0 < past_seconds < longest_seconds else None
 
 
-def least_shares(view: ClusterView, specs: Mapping[str, TopologySpec]) -> Mapping[str, float]:
+def least_shares(topologies: Iterable[Topology], specs: Mapping[str, TopologySpec]) -> Mapping[str, float]:
     """By topology id, of those that have a spec: the share of its executors that must be measured. Pure."""
     return {
         topology.id: specs[topology.name].scheduling.minimum_completeness
-        for topology in view.topologies
+        for topology in topologies
         if topology.name in specs
     }
 

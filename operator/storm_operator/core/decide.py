@@ -233,6 +233,7 @@ def _plan(change: ProposedChange, settings: PlacementSettings, now_seconds: floa
         gain_percent=change.gain_percent,
         cause=_cause(change),
         cpu_ceiling_millicores=settings.resources.ceiling_millicores,
+        beyond_threads_millicores=change.beyond_threads_millicores,
     )
 
 
@@ -254,8 +255,12 @@ def _reason(change: ProposedChange) -> str:
     ]
     if before.supervisors_used != after.supervisors_used:
         parts.append(f"supervisors in use {before.supervisors_used} -> {after.supervisors_used}")
-    if change.overloaded_millicores > 0.0:
-        parts.append(f"{change.overloaded_millicores:.0f} millicores of CPU find no room on any supervisor")
+    beyond_threads = change.beyond_threads_millicores
+    if change.overloaded_millicores > beyond_threads:
+        without_room = change.overloaded_millicores - beyond_threads
+        parts.append(f"{without_room:.0f} millicores of CPU find no room on any supervisor")
+    if beyond_threads > 0.0:
+        parts.append(f"{beyond_threads:.0f} millicores of CPU are more than executors' threads can use")
     if change.overfull_megabytes > 0.0:
         parts.append(f"{change.overfull_megabytes:.0f} MB of declared memory find no room on any supervisor")
     if change.payback_seconds is not None:

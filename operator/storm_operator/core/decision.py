@@ -104,7 +104,8 @@ class Plan:
     `cpu_limits_millicores` is what each executor may use once the plan is in force, `cpu_ceiling_millicores` the most
     that any may be given meanwhile; None where nobody said it, as in journals of earlier versions. `gain_percent` is
     the fall of the whole objective that it was decided by, in per cent of the cost in force; None where nobody weighed
-    it. `cause` is Unstated where nobody said it, as in journals of earlier versions.
+    it. `cause` is Unstated where nobody said it, as in journals of earlier versions. `beyond_threads_millicores` is the
+    part of `after.overloaded_millicores` that executors would need beyond their one thread: no supervisor has that.
     """
 
     id: str
@@ -124,6 +125,7 @@ class Plan:
     gain_percent: float | None = None
     cause: PlanCause = PlanCause.UNSTATED
     cpu_ceiling_millicores: float | None = None
+    beyond_threads_millicores: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cpu_limits_millicores", read_only(self.cpu_limits_millicores))
@@ -133,6 +135,11 @@ class Plan:
         """The restarted workers that run afterwards: those that only end cost nobody a wait."""
         running = set(self.target.slot_of.values())
         return tuple(slot for slot in self.restarted_workers if slot in running)
+
+    @property
+    def overloads_supervisors(self) -> bool:
+        """Whether it leaves executors without CPU that supervisors might have."""
+        return self.after.overloaded_millicores > self.beyond_threads_millicores
 
     @property
     def is_predicted(self) -> bool:

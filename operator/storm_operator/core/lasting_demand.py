@@ -138,7 +138,7 @@ def with_room_that_fits(
     to come counts. Nor does it where it leaves CPU to spare.
     """
     capacities = [supervisor.cpu_capacity_millicores for supervisor in snapshot.supervisors]
-    known = [capacity for capacity in capacities if capacity]
+    known = [capacity for capacity in capacities if capacity is not None]
     if len(known) < len(capacities):
         return replace(demand, coming_millicores={})
     usable = PACKABLE_SHARE * usable_share * math.fsum(known)

@@ -19,6 +19,9 @@ V = TypeVar("V")
 
 ACKER_COMPONENT = "__acker"
 
+HARDLY_WAITING = 10.0
+"""Tuples: a few of Storm's own (flushes, ticks) wait for an idle thread until it looks again."""
+
 
 def read_only(items: Mapping[K, V]) -> Mapping[K, V]:
     """A read-only copy of `items`."""
@@ -225,8 +228,12 @@ class ExecutorLoad:
 
     @property
     def never_busy(self) -> bool:
-        """Whether nobody knows its thread yet since no tuple has come: it is there, and what it does is nothing."""
-        return self.cpu_millicores is None and self.executed_per_second == self.emitted_per_second == 0.0
+        """Whether nobody knows its thread yet since no tuple has come: it is there, and what it does is nothing.
+
+        One for which tuples wait has not come up, and what it will do nobody knows.
+        """
+        does_nothing = self.cpu_millicores is None and self.executed_per_second == self.emitted_per_second == 0.0
+        return does_nothing and self.queue_length is not None and self.queue_length <= HARDLY_WAITING
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "gain_percent": plan.gain_percent,
         "cause": plan.cause.value,
         "cpu_ceiling_millicores": plan.cpu_ceiling_millicores,
+        "beyond_threads_millicores": plan.beyond_threads_millicores,
     }
 
 
@@ -78,9 +79,10 @@ def plan_from_json(value: Mapping[str, Any]) -> Plan:
         gain_percent=value.get("gain_percent"),
         cause=PlanCause(value.get("cause", PlanCause.UNSTATED)),
         cpu_ceiling_millicores=value.get("cpu_ceiling_millicores"),
+        beyond_threads_millicores=value.get("beyond_threads_millicores", 0.0),
     )
     _of_kind(str, plan.id, plan.policy, plan.reason, *plan.topology_ids)
-    _of_kind(NUMBER, plan.created_at_seconds, *plan.cpu_limits_millicores.values())
+    _of_kind(NUMBER, plan.created_at_seconds, plan.beyond_threads_millicores, *plan.cpu_limits_millicores.values())
     _of_kind((*NUMBER, NoneType), plan.payback_seconds, plan.gain_percent, plan.cpu_ceiling_millicores)
     return plan
 

@@ -11,7 +11,16 @@ from storm_operator.core.demand import allocation
 from storm_operator.core.fresh_slots import on_fresh_slots
 from storm_operator.core.model import Assignment, Demand, Executor, Supervisor
 from storm_operator.core.placement.bearable import is_busy, network_of_others, with_what_is_borne
-from storm_operator.core.placement.objective import Prices, SeenAssignment, cost_seen, prices_of, see, see_demand
+from storm_operator.core.placement.capacity import LEAST_MILLICORES
+from storm_operator.core.placement.objective import (
+    Prices,
+    SeenAssignment,
+    beyond_threads,
+    cost_seen,
+    prices_of,
+    see,
+    see_demand,
+)
 from storm_operator.core.plan_diff import PlanDiff, diff_assignments, moved_executors
 from storm_operator.core.prediction import predict_change
 from storm_operator.core.settings import PlacementSettings
@@ -58,6 +67,8 @@ class ProposedChange:
     """Declared memory that finds no room even after the change."""
     overloaded_millicores: float = 0.0
     """CPU that is needed and finds no room even after the change."""
+    beyond_threads_millicores: float = 0.0
+    """The part of it that executors would need beyond their one thread: no supervisor has room for that."""
     limits_millicores: Mapping[Executor, float] = field(default_factory=dict)
     """What executors are to be given, for the tuples that they have or, where those are more, come to have."""
 
@@ -139,6 +150,7 @@ def examine_proposal(
         or _relieved_rise(snapshot, coming, coming_then, borne),
         overfull_megabytes=needed_then.overfull_megabytes,
         overloaded_millicores=needed_then.overloaded_millicores,
+        beyond_threads_millicores=beyond_threads(whole, demand_then),
         limits_millicores={e: _limit(e, demand, demand_then, settings) for e in target.slot_of if demand.is_known(e)},
     )
 
@@ -152,7 +164,8 @@ def _unnoticed_relief(
     falls, or the fullest supervisor is less full, by `LEAST_RELIEF_FRACTION` of a supervisor. Both are as needed now: a
     rise that is believed in was told from noise already.
     """
-    capacity_of = {s.id: s.cpu_capacity_millicores for s in snapshot.supervisors if s.cpu_capacity_millicores}
+    known = {s.id: s.cpu_capacity_millicores for s in snapshot.supervisors if s.cpu_capacity_millicores is not None}
+    capacity_of = {at: max(capacity, LEAST_MILLICORES) for at, capacity in known.items()}
     relieved = _counted_overload(in_force) - _counted_overload(then)
     if relieved <= 0.0 or relieved >= LEAST_RELIEF_FRACTION * max(capacity_of.values(), default=0.0):
         return 0.0
@@ -244,7 +257,8 @@ def _relieved_rise(
     overhead, found = coming.worker_overhead, []
     for supervisor in snapshot.supervisors:
         need = coming.wanted_millicores.get(supervisor.id, 0.0)
-        usable = (supervisor.cpu_capacity_millicores or math.inf) * settings.scheduling.headroom_fraction
+        capacity = math.inf if supervisor.cpu_capacity_millicores is None else supervisor.cpu_capacity_millicores
+        usable = capacity * settings.scheduling.headroom_fraction
         relief = need - coming_then.wanted_millicores.get(supervisor.id, 0.0)
         if need * overhead > usable and relief > ROUNDING_MILLICORES:
             found.append((need * overhead - usable, supervisor.host, usable))
@@ -259,7 +273,7 @@ def _overload_of(
     supervisor: Supervisor, need: float, snapshot: ClusterSnapshot, settings: PlacementSettings
 ) -> Trouble | None:
     capacity = supervisor.cpu_capacity_millicores
-    if not capacity:
+    if capacity is None:
         return None
     used = snapshot.supervisor_cpu_millicores.get(supervisor.id, 0.0)
     usable = capacity * settings.scheduling.headroom_fraction

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from storm_operator.core.groups import Group
 from storm_operator.core.lasting_demand import BARELY_WAITING_FRACTION, waited_fraction
-from storm_operator.core.model import Demand, Executor, read_only
+from storm_operator.core.model import Assignment, Demand, Executor, read_only
 from storm_operator.core.snapshot import ClusterSnapshot
 from storm_operator.core.worker_overhead import worker_overhead
 
@@ -44,13 +44,14 @@ def serve_by_priority(
     demand: Demand,
     groups: Sequence[Group],
     priority: Mapping[str, int],
+    assignment: Assignment | None = None,
 ) -> Served:
     """Limits are what `demand` gives, but less for lower priorities on supervisors that are too small.
 
     There executors are served in the order of their topology's `priority` (by topology id); those that what is left
     does not suffice for share it by need, and none is given less than its topology's floor, or than a step. The highest
     priority on a supervisor is never held back, nor is a topology that nobody manages. `demand` has what `hidden_needs`
-    tells.
+    tells. Who is beside whom is as in `assignment`, to which a plan brings them; None: as in the snapshot.
     """
     if len(set(priority.values())) < 2:
         return Served(demand.millicores)
@@ -61,7 +62,7 @@ def serve_by_priority(
     needs = {**demand.peak_millicores, **demand.of_now().room_millicores}
     limits = dict(demand.millicores)
     needs_of_held: dict[Executor, float] = {}
-    residents = snapshot.assignment.residents()
+    residents = (snapshot.assignment if assignment is None else assignment).residents()
     for supervisor in snapshot.supervisors:
         if supervisor.cpu_capacity_millicores is not None:
             known = [executor for executor in residents.get(supervisor.id, ()) if executor in needs]

@@ -80,7 +80,7 @@ def find_shortage(
 def _measured(snapshot: ClusterSnapshot) -> Iterator[tuple[Supervisor, float]]:
     """The supervisors whose capacity is known, with it."""
     for supervisor in snapshot.supervisors:
-        if supervisor.cpu_capacity_millicores:
+        if supervisor.cpu_capacity_millicores is not None:
             yield supervisor, supervisor.cpu_capacity_millicores
 
 

@@ -141,7 +141,7 @@ def scale_step(
 
 
 def _overloads(decision: Decision) -> TypeGuard[Plan]:
-    return isinstance(decision, Plan) and decision.after.overloaded_millicores > 0.0
+    return isinstance(decision, Plan) and decision.overloads_supervisors
 
 
 def _is_infeasible(decision: Decision) -> TypeGuard[Hold]:

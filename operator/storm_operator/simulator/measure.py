@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from storm_operator.core.arrays import Floats, Ints
-from storm_operator.core.load_history import load_period, with_period
+from storm_operator.core.load_history import EVERY_EXECUTOR, load_period, with_period
 from storm_operator.core.model import Executor, ExecutorLoad, Supervisor, WorkerSlot
 from storm_operator.core.snapshot import ClusterSnapshot, Completeness, LatencySummary, LoadPeriod, TopologyRates
 from storm_operator.core.traffic import TrafficMatrix
@@ -47,8 +47,10 @@ class Meter:
         order = np.argsort(latency, kind="stable")
         return _summary(latency[order], trees[order])
 
-    def read(self, history: tuple[LoadPeriod, ...] = ()) -> ClusterSnapshot:
-        """The period since the last reading (or since the meter was made).
+    def read(
+        self, history: tuple[LoadPeriod, ...] = (), least_shares: Mapping[str, float] = EVERY_EXECUTOR
+    ) -> ClusterSnapshot:
+        """The period since the last reading (or since the meter was made). `least_shares`: see `load_period`.
 
         An executor whose worker began to run within the period has no complete pair of readings: it is missing, as it
         is when its worker does not run. Nor has any of a supervisor that did not answer at one of the two. Reading
@@ -68,7 +70,9 @@ class Meter:
         supervisor_cpu = {s.id: float(used[number_of[s.id]]) for s in live if s.id not in unread}
         now = self._epoch + engine.now
         placed = len(engine.cluster.assignment.slot_of)
-        period = load_period(topologies, loads, supervisor_cpu, now, seconds) if seconds > 0 else None
+        period = None
+        if seconds > 0:
+            period = load_period(topologies, loads, supervisor_cpu, now, seconds, least_shares)
         snapshot = ClusterSnapshot(
             taken_at_seconds=now,
             period_seconds=max(seconds, 1e-9),

@@ -351,6 +351,28 @@ def test_overload_waits_for_nothing() -> None:
     assert plan.before.overloaded_millicores > plan.after.overloaded_millicores == 0
 
 
+@pytest.mark.parametrize(
+    ("millicores", "words", "cause"),
+    [
+        (100.0, "needs 400 of 0 millicores", PlanCause.OVERLOAD),
+        (0.0, "will need 800 millicores as its load rises, 0 may be filled", PlanCause.COMING_OVERLOAD),
+    ],
+    ids=["now", "as load rises"],
+)
+def test_a_supervisor_without_any_cpu_is_overloaded_by_whoever_is_on_it(
+    millicores: float, words: str, cause: PlanCause
+) -> None:
+    first, *others = supervisors(3)
+    without = (dataclasses.replace(first, cpu_capacity_millicores=0.0), *others)
+    seen = dataclasses.replace(picture(dict(TOGETHER.slot_of)), supervisors=without)
+    away = Assignment(placed(LINE, {"spout": "s2", "a": "s2", "b": "s2"}))
+    needs = same_demand([LINE], millicores)
+    rising = dataclasses.replace(needs, coming_millicores=dict.fromkeys(needs.millicores, 200.0))
+    plan = planned(decision(away, seen, rising))
+    assert plan.reason.startswith(f"supervisor 10.77.0.11 {words}; moves 4 executors")
+    assert plan.cause is cause
+
+
 def test_room_that_is_missing_is_no_overload() -> None:
     """700 of 1,000 millicores are needed on s1 afterwards; room for twice as much there is not."""
     needs = same_demand([LINE], 175)

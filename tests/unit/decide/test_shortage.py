@@ -13,6 +13,7 @@ from builders import (
     chain_topology,
     component_load,
     even_traffic,
+    graph_topology,
     placed,
     placement_settings,
     same_demand,
@@ -23,7 +24,7 @@ from builders import (
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Decision, Hold, HoldReason, Plan
 from storm_operator.core.decision_memory import DecisionMemory
-from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, WorkerSlot
+from storm_operator.core.model import Assignment, Demand, Edge, Executor, ExecutorLoad, WorkerSlot
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.shortage import Shortage, find_shortage
 from storm_operator.core.snapshot import ClusterSnapshot, LoadPeriod
@@ -160,6 +161,39 @@ def test_what_relieves_it_is_a_plan_that_says_what_is_left() -> None:
     enough = decided(400.0, cluster().assignment.with_moves({e: slot("s3:6701") for e in LOW.executors}))
     assert isinstance(enough, Plan)
     assert "find no room" not in enough.reason
+
+
+def test_a_supervisor_without_any_cpu_lacks_all_that_is_needed_there() -> None:
+    seen = cluster()
+    first, *others = seen.supervisors
+    seen = replace(seen, supervisors=(replace(first, cpu_capacity_millicores=0.0), *others))
+    found = shortage(same_demand(ALL, 100.0), seen=seen)
+    assert found is not None
+    assert found.lacking == {"low": 200.0, "high": 200.0}
+
+
+@pytest.mark.parametrize(("capacity", "beyond_headroom"), [(4000.0, 0.0), (1000.0, 150.0)])
+def test_a_plan_that_brings_a_thread_more_than_it_can_do_says_so_and_tells_it_from_supervisors_that_are_full(
+    capacity: float, beyond_headroom: float
+) -> None:
+    """The one bolt in the spout's worker gets all tuples: 1,600 millicores, 700 more than fill a thread."""
+    topology = graph_topology("local", {"spout": 1, "bolt": 4}, [Edge("spout", "default", "bolt", "local_or_shuffle")])
+    spout, *bolts = topology.executors
+    rates = {(spout, bolt): 250.0 for bolt in bolts}
+    places = placed(topology, {"spout": "s1", "bolt": ["gone", "s2", "s3", "s2"]})
+    loads = {(topology.id, name): component_load(1000.0) for name in ("spout", "bolt")}
+    period = LoadPeriod(NOW_SECONDS, PERIOD_SECONDS, loads, {})
+    seen = snapshot([topology], supervisors(3, capacity=capacity), places, rates=rates, periods=(period,))
+    demand = same_demand([topology], 400.0, spout=50.0)
+    beside = Assignment({**places, bolts[0]: slot("s1")})
+    chosen = placement_settings([topology])
+    plan = decide(seen, demand, beside, chosen, DecisionMemory(), now_seconds=NOW_SECONDS, plan_id="p")
+    assert isinstance(plan, Plan)
+    assert "; 700 millicores of CPU are more than executors' threads can use" in plan.reason
+    assert ("; 100 millicores of CPU find no room on any supervisor" in plan.reason) is plan.overloads_supervisors
+    assert plan.overloads_supervisors is (beyond_headroom > 0.0)
+    assert plan.beyond_threads_millicores == 700.0
+    assert plan.after.overloaded_millicores == 700.0 + beyond_headroom
 
 
 @pytest.mark.parametrize("reason", [HoldReason.COOL_DOWN, HoldReason.METRICS_INCOMPLETE])

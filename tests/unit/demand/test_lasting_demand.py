@@ -207,6 +207,14 @@ def test_no_more_room_than_there_is() -> None:
     assert with_room_that_fits(demand, seen, 10.0) == demand
 
 
+def test_a_supervisor_without_any_cpu_is_known_to_have_none() -> None:
+    """Were it unknown, nobody could tell how much room there is."""
+    one, none = Supervisor("s1", "a", (6700,), 1000.0), Supervisor("s2", "b", (6700,), 0.0)
+    demand = Demand(dict.fromkeys(WORK, 600.0), dict.fromkeys(WORK, 100.0), dict.fromkeys(WORK, 500.0))
+    alone, beside = (replace(picture(400.0), supervisors=given) for given in ((one,), (one, none)))
+    assert with_room_that_fits(demand, beside, 0.9) == with_room_that_fits(demand, alone, 0.9)
+
+
 def test_where_needs_do_not_fit_all_get_the_same_part_of_theirs() -> None:
     """Else one supervisor may be as overfull as all are together: the sum of what is missing is the same."""
     seen = replace(picture(400.0), supervisors=(Supervisor("s1", "a", (6700,), 1000.0),))

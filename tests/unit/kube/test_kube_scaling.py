@@ -27,6 +27,7 @@ NO_CHANGE = Hold(HoldReason.NO_CHANGE, "all is well")
 INFEASIBLE = Hold(HoldReason.INFEASIBLE, "no supervisor has 400 millicores free")
 TOO_LITTLE = Hold(HoldReason.TOO_LITTLE_CAPACITY, "1 supervisor lacks 300 millicores of CPU", 0.0, ("words",))
 OVERLOADED = plan(after=replace(plan().after, overloaded_millicores=120.0))
+FULL_THREADS = replace(OVERLOADED, beyond_threads_millicores=120.0)
 
 
 def pods(
@@ -90,6 +91,11 @@ class TestUp:
         step = after_passes(1, 2, {0, 1}, OVERLOADED)
         assert step is not None
         assert (step.replicas, step.reason) == (3, "even the best placement overloads a supervisor")
+
+    def test_not_for_threads_that_have_more_to_do_than_one_can(self) -> None:
+        """No supervisor has room for that, however many there are."""
+        assert after_passes(1, 2, {0, 1}, FULL_THREADS) is None
+        assert after_passes(1, 2, {0, 1}, replace(OVERLOADED, beyond_threads_millicores=20.0)) is not None
 
     def test_at_once_to_the_minimum(self) -> None:
         step = after_passes(1, 1, {0}, limits=ScaleLimits(3, 4))

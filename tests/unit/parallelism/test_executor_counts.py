@@ -204,6 +204,25 @@ def test_of_a_topology_that_has_no_place_no_number_is_changed(played: Played) ->
     assert played.asked == [{"count": 1}]
 
 
+def test_what_was_refused_is_not_forgotten_while_a_topology_has_no_place(played: Played) -> None:
+    """Nimbus is asked no sooner for that, and that it refused is told no second time."""
+    played.refuse = lambda _: True
+    one = ParallelismSpec(ParallelismMode.FIXED, {"count": ComponentParallelism(executors=1)})
+    for _ in range(4):
+        played.run(one)
+    asked, refused, told = list(played.asked), dict(played.counts.refused), list(played.told)
+    placed, played.scene.cluster.assignment = played.scene.cluster.assignment, Assignment({})
+    played.scene.observer.gone = frozenset({"s1", "s2", "s3"})
+    played.run(one, seconds=1.0)
+    assert played.counts.refused == refused
+    assert played.counts.obstacles("words") != ()
+    played.scene.cluster.assignment, played.scene.observer.gone = placed, frozenset()
+    played.run(one, seconds=1.0)
+    assert (played.asked, played.told) == (asked, told)
+    played.run(one, seconds=300.0)
+    assert len(played.asked) == len(asked) + 1
+
+
 @pytest.mark.parametrize("why", [NimbusUnreachable("away"), NotLeader("no leader")])
 def test_nimbus_that_is_away_or_leaderless_ends_it(played: Played, why: AdapterError) -> None:
     def away(_: Mapping[str, int]) -> bool:

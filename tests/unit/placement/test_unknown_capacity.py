@@ -10,6 +10,7 @@ from builders import chain_topology, placed, placement_settings, same_demand, sn
 from placement_cases import Case, placed_or_fail
 from storm_operator.core.model import Assignment
 from storm_operator.core.placement.aniello_online import place_aniello_online
+from storm_operator.core.placement.bearable import is_busy
 from storm_operator.core.placement.capacity import cpu_capacities
 from storm_operator.core.placement.etw_wtn import place_etw_wtn
 from storm_operator.core.placement.signature import PlacementPolicy
@@ -55,3 +56,9 @@ def test_a_supervisor_that_was_measured_to_have_nothing_counts_with_next_to_noth
     assert 0.0 < capacities["s1"] <= 1.0
     assert capacities["s2"] == 2398.0
     assert capacities["s3"] == capacities["s1"], "the smallest that was measured"
+
+
+@pytest.mark.parametrize(("used", "is_so"), [(0.0, False), (0.5, False), (1.0, True), (400.0, True)])
+def test_a_supervisor_that_has_nothing_is_busy_as_soon_as_anything_runs_there(used: float, is_so: bool) -> None:
+    seen = replace(case_with(0.0, 1000.0, None).snapshot, supervisor_cpu_millicores={"s1": used})
+    assert is_busy(seen.supervisors[0], seen) is is_so

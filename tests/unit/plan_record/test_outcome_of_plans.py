@@ -99,12 +99,25 @@ def test_traffic_is_unknown_where_an_executor_of_the_plans_own_topologies_is() -
 @pytest.mark.parametrize(
     ("seen", "traffic"),
     [
-        (ExecutorLoad(None, 0.0, 0.0), 70.0),
-        (ExecutorLoad(None, 30.0, 0.0), None),
-        (ExecutorLoad(None, 0.0), None),
+        (ExecutorLoad(None, 0.0, 0.0, 0.0, 0.0, 0.0), 70.0),
+        (ExecutorLoad(None, 0.0, 0.0, 0.1, 1.0, 0.1), 70.0),
+        (ExecutorLoad(None, 0.0, 0.0, 500.0, 9000.0, 500.0), None),
+        (ExecutorLoad(None, 0.0, 0.0, 0.0, 9000.0, 0.0), None),
+        (ExecutorLoad(None, 0.0, 0.0), None),
+        (ExecutorLoad(None, 30.0, 0.0, 30.0, 0.0, 0.0), None),
+        (ExecutorLoad(None, 0.0, None, 0.0, 0.0, 0.0), None),
         (ExecutorLoad(), None),
     ],
-    ids=["never got a tuple", "got one", "one count is unknown", "nobody saw it"],
+    ids=[
+        "never got a tuple",
+        "a flush of Storm's own waits",
+        "it has not come up",
+        "nor has it with a queue that is full",
+        "its queue is unknown",
+        "got one",
+        "one count is unknown",
+        "nobody saw it",
+    ],
 )
 def test_an_executor_that_never_got_a_tuple_sends_nothing(seen: ExecutorLoad, traffic: float | None) -> None:
     """Its thread is not known, so that it is not measured completely, for as long as it idles."""

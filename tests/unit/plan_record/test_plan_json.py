@@ -39,6 +39,7 @@ def full_record() -> PlanRecord:
         gain_percent=12.0,
         cause=PlanCause.OVERLOAD,
         cpu_ceiling_millicores=300.0,
+        beyond_threads_millicores=7.0,
     )
     return PlanRecord(
         plan=plan,
@@ -85,6 +86,12 @@ def test_a_plan_of_an_older_journal_has_no_cause() -> None:
     document = record_to_json(full_record())
     del document["plan"]["cause"]
     assert record_from_json(document).plan.cause is PlanCause.UNSTATED
+
+
+def test_a_plan_of_an_older_journal_overloads_no_threads_that_anybody_knew_of() -> None:
+    document = record_to_json(full_record())
+    del document["plan"]["beyond_threads_millicores"]
+    assert record_from_json(document).plan.beyond_threads_millicores == 0.0
 
 
 def test_a_record_of_an_older_journal_does_not_say_whose_latency_was_known() -> None:

@@ -94,6 +94,21 @@ def test_settings_of_topologies_elsewhere_hold_nobody_back() -> None:
     assert not found.needs_of_held
 
 
+def test_whom_a_plan_brings_beside_others_is_held_by_the_overhead_that_was_measured_before_it() -> None:
+    """CPU that was used before the plan says nothing of the executors that are there after it."""
+    slot_of = {**placed(HIGH, {"spout": "s1", "bolt": "s1"}), **placed(LOW, {"spout": "s2", "bolt": "s2"})}
+    loads = {executor: ExecutorLoad(500.0, 100.0, 100.0) for executor in slot_of}
+    used = {"s1": 1250.0, "s2": 1250.0}
+    measured = snapshot((HIGH, LOW), supervisors(2, capacity=2000.0), slot_of, loads=loads, supervisor_cpu=used)
+    group = Group(SchedulingSettings(), ResourceSettings(floor_millicores=100.0), ("high", "low"))
+    demand = same_demand((HIGH, LOW), 500.0)
+    planned = measured.assignment.with_moves(placed(LOW, {"spout": "s1:6701", "bolt": "s1:6701"}))
+    assert serve_by_priority(measured, demand, (group,), PRIORITY).limits == demand.millicores
+    found = serve_by_priority(measured, demand, (group,), PRIORITY, planned).limits
+    left = 0.9 / 1.25 * 2000.0 - 1000.0
+    assert [found[executor] for executor in LOW.executors] == [left / 2.0, left / 2.0]
+
+
 @pytest.mark.parametrize("capacity", [None, 1000.0])
 def test_equal_priorities_and_unknown_capacities_change_nothing(capacity: float | None) -> None:
     demand = same_demand(ALL, 800.0)

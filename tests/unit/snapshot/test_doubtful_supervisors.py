@@ -97,12 +97,18 @@ def test_a_supervisor_whose_workers_have_ended_is_gone() -> None:
     assert with_those_away(gone, metrics(dead="s2"), seen(), NOW)[0] is gone
 
 
-@pytest.mark.parametrize(("executed", "stays"), [((0.0, 0.0), True), ((1000.0, 4000.0), False)])
-def test_who_never_got_a_tuple_stays_though_nobody_knows_its_thread(executed: tuple[float, float], stays: bool) -> None:
+@pytest.mark.parametrize(
+    ("executed", "queue", "stays"),
+    [((0.0, 0.0), (0.0, 0.0), True), ((0.0, 0.0), (4000.0, 9000.0), False), ((1000.0, 4000.0), (0.0, 0.0), False)],
+    ids=["never got a tuple", "has not come up", "got some"],
+)
+def test_who_never_got_a_tuple_stays_though_nobody_knows_its_thread(
+    executed: tuple[float, float], queue: tuple[float, float], stays: bool
+) -> None:
     idle, host = WORDS.executors_of("count")[1], HOSTS["s2"]
     scrapes = Scrapes(NOW)
     scrapes.add_topology(WORDS, WHERE, HOSTS)
-    scrapes.add_executor(idle, host, WHERE[idle].port, executed=executed, emitted=(0.0, 0.0))
+    scrapes.add_executor(idle, host, WHERE[idle].port, executed=executed, emitted=(0.0, 0.0), queue=queue)
     scrapes.drop("storm_executor_cpu_seconds_total", executor=idle.label)
     view, _ = with_those_away(without("s2"), scrapes.window(), seen(), NOW)
     assert (view.assignment == WHOLE.assignment) is stays

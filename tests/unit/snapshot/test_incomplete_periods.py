@@ -54,18 +54,21 @@ def test_where_less_will_do_those_that_lack_count_as_the_mean_of_the_others() ->
         assert partly.components[key].arrived_per_second == pytest.approx(load.arrived_per_second)
 
 
-def test_those_that_never_got_a_tuple_count_as_doing_nothing() -> None:
-    """Their thread is not known, and so no CPU: they are what a lower share is set for."""
+@pytest.mark.parametrize(
+    ("queue", "share"), [((0.0, 0.0), 0.75), ((4000.0, 9000.0), 1.0)], ids=["it idles", "it has not come up"]
+)
+def test_those_that_never_got_a_tuple_count_as_doing_nothing(queue: tuple[float, float], share: float) -> None:
+    """Their thread is not known, and so no CPU: they are what a lower share is set for. Who has tuples to do is not."""
     whole, made = newest(scrapes()), scrapes()
     idle = WORDS.executors_of("count")[0]
     lose(made, idle, *COUNTERS)
-    made.add_executor(idle, HOST, WHERE[idle].port, executed=(0.0, 0.0), emitted=(0.0, 0.0))
+    made.add_executor(idle, HOST, WHERE[idle].port, executed=(0.0, 0.0), emitted=(0.0, 0.0), queue=queue)
     lose(made, idle, "cpu_seconds_total")
     partly = newest(made, 0.8)
     assert whole is not None
     assert partly is not None
     key = ("words", "count")
-    assert partly.components[key].cpu_millicores == pytest.approx(0.75 * whole.components[key].cpu_millicores)
+    assert partly.components[key].cpu_millicores == pytest.approx(share * whole.components[key].cpu_millicores)
     assert newest(made) is None, "by default all must be known"
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from storm_operator.core.model import Assignment, Demand, Supervisor
 from storm_operator.core.placed_traffic import rows_of_topologies
+from storm_operator.core.placement.capacity import LEAST_MILLICORES
 from storm_operator.core.placement.objective import (
     Prices,
     SeenAssignment,
@@ -130,4 +131,4 @@ def is_busy(supervisor: Supervisor, snapshot: ClusterSnapshot) -> bool:
     """Whether it uses nearly all that it has, as far as that is known."""
     capacity = supervisor.cpu_capacity_millicores
     used = snapshot.supervisor_cpu_millicores.get(supervisor.id, 0.0)
-    return bool(capacity) and used >= BUSY_FRACTION * (capacity or 0.0)
+    return capacity is not None and used >= BUSY_FRACTION * max(capacity, LEAST_MILLICORES)

@@ -102,7 +102,7 @@ const ROWS = [
   ["between workers, tuples/s", "inter_worker_tuples_per_second", null, -1],
   ["network usage, tuple-ms/s", "network_usage", null, -1],
   ["supervisors in use", "supervisors_used", null, -1],
-  ["CPU beyond headroom, millicores", "overloaded_millicores", null, -1],
+  ["CPU beyond headroom and threads, millicores", "overloaded_millicores", null, -1],
   ["complete latency mean, ms", "complete_latency_ms", "complete_latency_mean_ms", -1],
   ["complete latency p50, ms", null, "complete_latency_p50_ms", -1],
   ["complete latency p99, ms", null, "complete_latency_p99_ms", -1],

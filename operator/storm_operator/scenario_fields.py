@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from storm_operator.core.finite import is_finite, number_in_words
@@ -92,7 +93,7 @@ def text(value: object, path: str) -> str:
 def rate_text(value: object, path: str) -> str:
     """A plain number is one, too."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number else text(value, path)
+    return f"{Decimal(str(value)):f}" if is_number else text(value, path)
 
 
 def mapping(value: object, path: str) -> Mapping[str, Any]:

@@ -91,8 +91,10 @@ AT_LEAST_1 = number("a number of 1 or more", lambda value: value >= 1.0)
 """As scheduling.periodSeconds."""
 SECTIONS = ("scheduling", "resources", "parallelism")
 """As in a StormTopology's spec."""
-CAPACITY = number("a number of 50 or more", lambda value: value >= 50.0)
+CAPACITY = number("a number of 50 or more, up to 1,000,000,000,", lambda value: 50.0 <= value <= 1e9)
 """As `storm-operator local` has it: with less no JVM starts."""
+DURATION = number("a number of more than 0, up to 31,536,000 (a year),", lambda value: 0.0 < value <= 31_536_000.0)
+"""Longer ones, as of who takes it for milliseconds, would not end."""
 SUPERVISOR_FIELDS = ("count", "capacityMillicores", "slots", "availability", "threadSpeed")
 FAULT_FIELDS = {"dies": (), "slows": ("factor",), "availability": ("availability",)}
 """By kind, beside those that all have."""
@@ -148,7 +150,7 @@ def parse_scenario(document: object, name: str) -> ScenarioFile:
     scenario = Scenario(
         name=read(given, "name", text, name),
         model=model,
-        duration_seconds=read(given, "durationSeconds", POSITIVE, 600.0),
+        duration_seconds=read(given, "durationSeconds", DURATION, 600.0),
         period_seconds=read(given, "periodSeconds", AT_LEAST_1, scheduling.period_seconds),
         warm_up_seconds=read(given, "warmUpSeconds", NOT_NEGATIVE, 0.0),
         seed=read(given, "seed", whole(0), 0),

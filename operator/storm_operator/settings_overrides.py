@@ -15,6 +15,7 @@ from typing import Any
 from storm_operator.adapters.resource_schema import InvalidResource
 from storm_operator.adapters.resource_settings import checked_section
 from storm_operator.core.placement.registry import POLICIES, parameters_of
+from storm_operator.core.schema_errors import LARGEST
 from storm_operator.core.settings import ObjectiveWeights, ResourceSettings, SchedulingSettings
 
 NOT_SETTABLE = frozenset({"weights", "parameters", "approval", "excluded_windows", "pinned_components"})
@@ -117,10 +118,11 @@ def _like(present: object, key: str, value: str) -> Any:
 
 
 def _number(key: str, value: str) -> float:
-    """Of those that no schema bounds: a price, or a number of the policy's own."""
-    number = _finite(key, value, "a number of 0 or more")
-    if number < 0.0:
-        raise InvalidOverride(f"{key} is {value!r}: expected a number of 0 or more")
+    """Of those that no schema bounds: a price, or a number of the policy's own. Sums of larger ones would overflow."""
+    right = f"a number from 0 to {LARGEST:g}"
+    number = _finite(key, value, right)
+    if not 0.0 <= number <= LARGEST:
+        raise InvalidOverride(f"{key} is {value!r}: expected {right}")
     return number
 
 

@@ -146,7 +146,7 @@ def standalone(
         listeners.append(told)
         if metrics_port is not None:
             until_ended.callback(_serve(metrics, metrics_port).shutdown)
-        page = SinglePage(", ".join(connection.nimbus), page_approval)
+        page = SinglePage(", ".join(connection.nimbus), page_approval, is_ending=stop.is_set)
         if page_port:
             listeners.append(page.watcher)
         try:
@@ -193,6 +193,8 @@ def standalone(
             unseen=lambda why: page.watcher.on_pass(report_of_unseen(time.time(), why)),
         )
         begun = run_forever(followed, lifecycle, loop, stop, say, around)
+        for undone in page.end():
+            say(undone)
     say(last_words(loop, begun=begun))
 
 

@@ -1,13 +1,21 @@
-"""YAML text to plain values, strictly: a key that stands twice in a mapping is an error, and errors have their line."""
+"""YAML text to plain values, strictly: a key that stands twice in a mapping is an error, and errors have their line.
+
+Numbers are what kubectl takes for such: PyYAML alone calls `1e2` a text.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import yaml
 
 T = TypeVar("T")
+
+FLOAT_TAG = "tag:yaml.org,2002:float"
+WITH_EXPONENT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$")
+"""As YAML 1.2 has it; in 1.1 there must be a dot and a sign."""
 
 
 class InvalidYaml(ValueError):
@@ -43,6 +51,9 @@ class _StrictLoader(yaml.SafeLoader):
                 problem = f"{key.value!r} stands here again, after line {before.start_mark.line + 1}; say it once"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
         return node
+
+
+_StrictLoader.add_implicit_resolver(FLOAT_TAG, WITH_EXPONENT, list("-+.0123456789"))
 
 
 def _strictly(parse: Callable[[], T]) -> T:

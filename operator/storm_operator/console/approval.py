@@ -41,9 +41,12 @@ class Approver(Protocol):
 
 APPROVED = "approved; it begins with the next pass"
 REJECTED = "rejected; its target is not proposed again"
-
-
-HAS_ENDED = "the loop has ended: nothing is carried out any more"
+HAS_ENDED = "the loop has ended, or ends with this pass: nothing is carried out any more"
+UNDONE = {
+    Verdict.APPROVE: "plan {} was approved on the page and is not begun: approve it again after the next start",
+    Verdict.REJECT: "plan {} was rejected on the page too late to be remembered: reject it again after the next start",
+}
+"""What nobody carries out any more."""
 
 
 def not_waiting(plan_id: str) -> Answer:
@@ -54,10 +57,11 @@ def not_waiting(plan_id: str) -> Answer:
 class LoopApprover:
     """Verdicts that the loop's own thread carries out before its next pass: nobody else may touch its memory.
 
-    `proposals` tells what waits at this moment.
+    `proposals` tells what waits at this moment, `is_ending` whether this pass is the last.
     """
 
     proposals: Callable[[], Proposals]
+    is_ending: Callable[[], bool] = lambda: False
     needs_token: bool = False
     _verdicts: dict[str, tuple[Verdict, Plan]] = field(default_factory=dict)
     """By plan id. With the plan itself: it may be superseded until the verdict is carried out."""
@@ -66,7 +70,7 @@ class LoopApprover:
 
     def take(self, plan_id: str, verdict: Verdict, token: str) -> Answer:
         with self._lock:
-            if self._has_ended:
+            if self._has_ended or self.is_ending():
                 return Answer(HTTPStatus.CONFLICT, HAS_ENDED)
             if plan_id in self._verdicts:
                 said, _ = self._verdicts[plan_id]
@@ -88,7 +92,10 @@ class LoopApprover:
                     desk.reject(plan, "rejected on the operator's page")
             self._verdicts.clear()
 
-    def end(self) -> None:
-        """To be called after the last pass: nobody carries anything out any more."""
+    def end(self) -> tuple[str, ...]:
+        """To be called after the last pass: nobody carries anything out any more. What is left undone, in sentences."""
         with self._lock:
             self._has_ended = True
+            left = tuple(UNDONE[verdict].format(plan_id) for plan_id, (verdict, _) in self._verdicts.items())
+            self._verdicts.clear()
+        return left

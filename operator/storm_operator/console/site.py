@@ -50,17 +50,19 @@ def open_page(api: Api, address: PageAddress) -> tuple[HttpServer, PageAddress]:
 class SinglePage:
     """The page of an operator with one loop of its own, as standalone and simulations have: `watcher` listens to it.
 
-    `proposals` is told by whoever has made the loop, which needs the watcher first.
+    `proposals` is told by whoever has made the loop, which needs the watcher first. `is_ending`: whether its present
+    pass is the last.
     """
 
     cluster: str
     may_approve: bool
     watcher: Watcher = field(default_factory=Watcher)
     proposals: Callable[[], Proposals] = Proposals
+    is_ending: Callable[[], bool] = lambda: False
     approver: LoopApprover = field(init=False)
 
     def __post_init__(self) -> None:
-        self.approver = LoopApprover(self._waiting)
+        self.approver = LoopApprover(self._waiting, self.is_ending)
 
     def open(self, address: PageAddress) -> tuple[HttpServer, PageAddress]:
         api = Api(lambda: {self.cluster: self.watcher}, self.approver if self.may_approve else None)
@@ -73,6 +75,6 @@ class SinglePage:
         """What people said on the page since the last time; to be called between passes."""
         self.approver.carry_out(desk)
 
-    def end(self) -> None:
-        """The last pass is over: what people say on the page from now on is refused."""
-        self.approver.end()
+    def end(self) -> tuple[str, ...]:
+        """The last pass is over: what people say from now on is refused. What is left undone, in sentences."""
+        return self.approver.end()

@@ -61,6 +61,11 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
     assert read.scenario.model.faults == (AvailabilityDrops("supervisor-3", 5.0, 0.5),)
 
 
+def test_a_small_rate_is_one_too() -> None:
+    document = scenario(topologies=[{"workload": "wordcount", "load": 0.00001}])
+    assert parse_scenario(document, "s").scenario.model.topologies[0].component("sentences").load == Constant(0.00001)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -136,7 +141,15 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
         ({"seed": 1.5}, "^seed is 1.5: a whole number of 0 or more is right"),
         ({"roundTripMs": float("nan")}, "^roundTripMs is nan: a number of 0 or more is right"),
         ({"periodSeconds": 0}, "^periodSeconds is 0: a number of 1 or more is right"),
-        ({"durationSeconds": 0}, "^durationSeconds is 0: a number of more than 0 is right"),
+        (
+            {"durationSeconds": 0},
+            "^durationSeconds is 0: a number of more than 0, up to 31,536,000 \\(a year\\), is right",
+        ),
+        ({"durationSeconds": 86_400_000}, "^durationSeconds is 86400000: a number of more than 0, up to 31,536,000"),
+        (
+            {"supervisors": {"capacityMillicores": 1e300}},
+            "^supervisors\\.capacityMillicores is 1e\\+300: a number of 50",
+        ),
         ({"durationSeconds": 5}, "^durationSeconds is 5: a period of 10 seconds or more is right"),
         (
             {"durationSeconds": 1205, "warmUpSeconds": 6000},

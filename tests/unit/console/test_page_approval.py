@@ -14,7 +14,7 @@ import pytest
 from console_scene import page_scene
 from loop_scene import SPECS, Scene, with_mode
 from storm_operator.console.api import Api
-from storm_operator.console.approval import Answer, Approver, LoopApprover, Verdict
+from storm_operator.console.approval import HAS_ENDED, Answer, Approver, LoopApprover, Verdict
 from storm_operator.console.messages import Request
 from storm_operator.console.server import serve_page
 from storm_operator.console.site import PageAddress, PageUnavailable, SinglePage, open_page
@@ -96,10 +96,22 @@ def test_a_plan_that_is_superseded_while_it_is_rejected_is_not_proposed_again_ei
     assert played.loop.memory.decisions.known_bad_like(waiting.plan.target, 0.0, exactly=True) is not None
 
 
-def test_once_the_loop_has_ended_nobody_is_told_that_a_plan_will_begin() -> None:
+def test_once_the_loop_has_ended_or_ends_nobody_is_told_that_a_plan_will_begin() -> None:
     _, api, approver, plan_id = proposed()
-    approver.end()
-    assert said(api, plan_id, b'{"verdict": "approve"}') == (409, "the loop has ended: nothing is carried out any more")
+    approver.is_ending = lambda: True
+    assert said(api, plan_id, b'{"verdict": "approve"}') == (409, HAS_ENDED)
+    approver.is_ending = lambda: False
+    assert approver.end() == ()
+    assert said(api, plan_id, b'{"verdict": "approve"}') == (409, HAS_ENDED)
+
+
+@pytest.mark.parametrize("verdict", ["approve", "reject"])
+def test_what_was_said_too_late_to_be_carried_out_is_told_at_the_end(verdict: str) -> None:
+    _, api, approver, plan_id = proposed()
+    assert said(api, plan_id, json.dumps({"verdict": verdict}).encode())[0] == 202
+    (left,) = approver.end()
+    assert left.startswith(f"plan {plan_id} was {verdict}")
+    assert f"{verdict} it again" in left
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"verdict": "maybe"}', b"[]", b"\xff"])

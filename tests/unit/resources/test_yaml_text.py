@@ -27,6 +27,16 @@ def test_a_mistake_has_its_place(text: str, words: str) -> None:
     assert str(caught.value) == words
 
 
+@pytest.mark.parametrize("text", ["1e2", "1E2", "1.0e2", "1.e+2", "+1e2", "1.0e+2", "100", "100."])
+def test_a_number_is_one_however_its_exponent_is_written(text: str) -> None:
+    assert yaml_document(f"a: {text}") == {"a": 100.0}
+
+
+@pytest.mark.parametrize("text", ["e2", "1e", "1e2s", ".e2", "1e2.5", "'1e2'"])
+def test_what_is_no_number_stays_a_text(text: str) -> None:
+    assert yaml_document(f"a: {text}") == {"a": text.strip("'")}
+
+
 def test_what_a_merge_brings_in_may_be_said_again() -> None:
     text = "base: &base {x: 1}\ndeep: {mid: &mid {<<: *base, x: 2}}\ntop: {<<: *mid, x: 3}"
     assert yaml_document(text) == {"base": {"x": 1}, "deep": {"mid": {"x": 2}}, "top": {"x": 3}}

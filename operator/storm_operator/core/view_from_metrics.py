@@ -84,14 +84,17 @@ def _topology(
     topology_id: str, executors: list[Executor], slot_of: Mapping[Executor, WorkerSlot], window: MetricsWindow
 ) -> Topology:
     component_of = {str(task): executor.component for executor in executors for task in executor.tasks}
+    received = [key for key, series in window.named(RECEIVED) if _counts(key, series, topology_id, component_of)]
+    sources = {*component_of.values(), ACKER_COMPONENT}
     edges = sorted(
         {
-            Edge(key.label("source_component"), key.label("stream"), component_of[key.label("task")], UNKNOWN_GROUPING)
-            for key, series in window.named(RECEIVED)
-            if key.label("topology_id") == topology_id and _counts(key, series, component_of)
+            Edge(source, key.label("stream"), component_of[key.label("task")], UNKNOWN_GROUPING)
+            for key in received
+            if (source := key.label("source_component")) in sources
         }
     )
-    receivers = {edge.target for edge in edges if not edge.stream.startswith(SYSTEM)}
+    # Whoever receives is no spout, be its sources seen or not.
+    receivers = {component_of[key.label("task")] for key in received if not key.label("stream").startswith(SYSTEM)}
     tasks: dict[str, int] = {}
     for executor in executors:
         tasks[executor.component] = tasks.get(executor.component, 0) + len(executor.tasks)
@@ -100,11 +103,10 @@ def _topology(
     return Topology(topology_id, name_of_topology(topology_id), components, tuple(edges), tuple(executors), workers)
 
 
-def _counts(key: SeriesKey, series: SeriesWindow, component_of: Mapping[str, str]) -> bool:
+def _counts(key: SeriesKey, series: SeriesWindow, topology_id: str, component_of: Mapping[str, str]) -> bool:
     """Whether the task is one of the topology's, and has ever received anything from there."""
-    source = key.label("source_component")
-    known = source in component_of.values() or source == ACKER_COMPONENT
-    return key.label("task") in component_of and known and series.last.value > 0.0
+    is_own = key.label("topology_id") == topology_id and key.label("task") in component_of
+    return is_own and series.last.value > 0.0
 
 
 def _kind(component: str, receivers: set[str]) -> ComponentKind:

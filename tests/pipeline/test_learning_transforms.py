@@ -405,6 +405,17 @@ def test_what_the_restart_before_cost_is_not_the_usual_rate(spark: SparkSession)
     assert (cost["plan_id"], cost["missing_trees"]) == ("p-2", pytest.approx(1_000.0))
 
 
+def test_a_plan_does_not_count_as_one_that_moved_state_for_what_the_next_one_moves(spark: SparkSession) -> None:
+    """Of two plans a minute apart, each of which all see in the two minutes around it, the later one alone does."""
+    next_at = MONDAY + timedelta(seconds=60)
+    later = plan("Verified", 1, plan_id="p-2", created_at=next_at, in_force_at=next_at + timedelta(seconds=1))
+    ends = [MONDAY + timedelta(seconds=at) for at in range(-10, 120, 10)]
+    places = [("blue", "w-1", 3, end, 10.0, "s1" if end <= next_at else "s2", 6700, True) for end in ends]
+    plans = spark.createDataFrame([plan("Verified"), later], PLANS)
+    found = restart_times(plans, spark.createDataFrame(places, PLACES)).collect()
+    assert {row["state_moved"]: row["plans"] for row in found} == {False: 1, True: 1}
+
+
 def test_long_periods_tell_where_executors_were_around_a_plan(spark: SparkSession) -> None:
     row = plan("Verified", topology_ids="w-1,w-2", created_at=MONDAY, in_force_at=MONDAY + timedelta(seconds=1))
     plans, places = spark.createDataFrame([row], PLANS), moved(spark, "w-1", MONDAY, (-150, 310), 300.0)

@@ -6,7 +6,7 @@ state, and an executor that no agent has seen does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from storm_operator.core.history_tables import EXECUTORS, SUPERVISORS, Table
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
@@ -39,10 +39,10 @@ def view_from_metrics(window: MetricsWindow, unseen: Iterable[Executor] = ()) ->
 
     `unseen` are executors that were there although they may have no series: nobody knows where. They count with others
     of their components, whose sums would lack them; of a component without any nothing is known, not even its kind.
+    One whose tasks others have by now is not there.
     """
     slot_of = _placed(window)
-    seen = {(executor.topology_id, executor.component) for executor in slot_of}
-    there = in_order({*slot_of, *(one for one in unseen if (one.topology_id, one.component) in seen)})
+    there = in_order({*slot_of, *_unseen_beside(slot_of, unseen)})
     hosts = {key.label("supervisor") for key, _ in window.named(CAPACITY)} | {
         slot.supervisor_id for slot in slot_of.values()
     }
@@ -55,6 +55,16 @@ def view_from_metrics(window: MetricsWindow, unseen: Iterable[Executor] = ()) ->
     ]
     supervisors = tuple(Supervisor(host, host, tuple(sorted(ports[host]))) for host in sorted(hosts))
     return ClusterView(supervisors, tuple(topologies), Assignment(slot_of))
+
+
+def _unseen_beside(seen: Collection[Executor], unseen: Iterable[Executor]) -> Iterator[Executor]:
+    components = {(one.topology_id, one.component) for one in seen}
+    taken = {(one.topology_id, task) for one in seen for task in one.tasks}
+    for one in in_order(unseen):
+        own = {(one.topology_id, task) for task in one.tasks}
+        if (one.topology_id, one.component) in components and taken.isdisjoint(own):
+            taken |= own
+            yield one
 
 
 def _placed(window: MetricsWindow) -> Mapping[Executor, WorkerSlot]:

@@ -1,4 +1,4 @@
-"""Raw samples of the agents' metrics from a Prometheus server: for the operator of now, for a backfill of the past.
+"""The agents' metrics from a Prometheus server: for the operator of now, for a backfill of the past.
 
 Raw samples are asked for with a range selector, not `rate()` or a range query: both interpolate, and turn 300 tuples
 into 314, which differs from what the agents said.
@@ -6,13 +6,13 @@ into 314, which differs from what the agents said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import requests
 
 from storm_operator.core.metrics_window import Sample, SeriesKey
-from storm_operator.core.prometheus_matrix import AGENTS_SERIES, parse_matrix
+from storm_operator.core.prometheus_matrix import AGENTS_SERIES, parse_matrix, parse_vector
 from storm_operator.core.server_url import without_userinfo
 
 
@@ -44,6 +44,31 @@ def fetch_raw_samples(
     data = _ask(url.rstrip("/"), query, at_seconds, timeout_seconds)
     try:
         return parse_matrix(data, ignored_labels)
+    except ValueError as error:
+        raise PrometheusError(f"answered in an {error}") from error
+
+
+def fetch_last_seen(
+    url: str,
+    name: str,
+    by: Sequence[str],
+    at_seconds: float,
+    window_seconds: float,
+    step_seconds: float,
+    *,
+    matchers: str = "",
+    timeout_seconds: float = 10.0,
+) -> Mapping[SeriesKey, float]:
+    """When a series called `name` was last scraped of the `window_seconds` before `at_seconds`, by the labels `by`.
+
+    Far less than its samples: the server looks every `step_seconds`, and misses what was scraped for a shorter time.
+    Raises `PrometheusError`.
+    """
+    within = f"{round(window_seconds * 1000)}ms:{round(step_seconds * 1000)}ms"
+    query = f"max by ({', '.join(by)}) (max_over_time(timestamp({name}{{{matchers}}})[{within}]))"
+    data = _ask(url.rstrip("/"), query, at_seconds, timeout_seconds)
+    try:
+        return parse_vector(data, name)
     except ValueError as error:
         raise PrometheusError(f"answered in an {error}") from error
 

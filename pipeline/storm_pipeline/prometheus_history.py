@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from storm_operator.core.history_rows import Pass
@@ -12,11 +13,17 @@ from storm_operator.core.server_url import without_userinfo
 from storm_operator.core.snapshot_builder import build_snapshot
 from storm_operator.core.view_from_metrics import executor_of, view_from_metrics
 from storm_operator.core.window_readings import EXECUTED
-from storm_operator.prometheus_api import PrometheusError, fetch_raw_samples
+from storm_operator.prometheus_api import PrometheusError, fetch_last_seen, fetch_raw_samples
 
 PERIODS_ASKED_AT_ONCE = 60
 BRIDGED_PERIODS = 6
-"""So long an agent can be silent around the ends of what is asked at once, and its executors are known to be there."""
+"""So many before and after those that are asked at once are read as well, for who was there; what comes later is looked
+at once in so many."""
+PERIODS_LOOKED_AHEAD_AT_ONCE = 6000
+"""A thousand looks: ten thousand executors are ten million points, a fifth of what a Prometheus takes at most."""
+EXECUTOR_LABELS = ("topology_id", "component", "executor")
+Lives = Mapping[Executor, tuple[float, float]]
+"""When each executor was seen first and last, wherever it lived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +42,20 @@ class PrometheusHistory:
         """
         count = int((last_seconds - first_seconds) // period_seconds)
         ends = [first_seconds + period_seconds * number for number in range(1, count + 1)]
+        beside = BRIDGED_PERIODS * period_seconds
+        ahead = self._last_seen(ends[PERIODS_ASKED_AT_ONCE:], period_seconds)
+        lives: Lives = {}
         for start in range(0, len(ends), PERIODS_ASKED_AT_ONCE):
             chunk = ends[start : start + PERIODS_ASKED_AT_ONCE]
-            beside = BRIDGED_PERIODS * period_seconds
             samples = self._samples(chunk[-1] + beside, chunk[-1] - chunk[0] + 2.0 * beside + period_seconds)
-            lives = _lives(samples)
+            lives = _lives(samples, _lasting(lives, chunk[0] - period_seconds), ahead)
             for number, end in enumerate(chunk, start=start):
                 yield self._pass(samples, lives, end, period_seconds, number)
 
     def _pass(
         self,
         samples: Mapping[SeriesKey, list[Sample]],
-        lives: Mapping[Executor, tuple[float, float]],
+        lives: Lives,
         end_seconds: float,
         period_seconds: float,
         number: int,
@@ -63,7 +72,7 @@ class PrometheusHistory:
         return Pass(end_seconds, number, snapshot)
 
     def _samples(self, end_seconds: float, seconds: float) -> Mapping[SeriesKey, list[Sample]]:
-        try:
+        with self._named():
             return fetch_raw_samples(
                 self.url,
                 end_seconds,
@@ -72,18 +81,51 @@ class PrometheusHistory:
                 ignored_labels=self.ignored_labels,
                 timeout_seconds=self.timeout_seconds,
             )
+
+    def _last_seen(self, ends: Sequence[float], period_seconds: float) -> Mapping[Executor, float]:
+        """About when each executor was seen last in periods with these ends; what is read of them tells it better."""
+        found: dict[Executor, float] = {}
+        beside = BRIDGED_PERIODS * period_seconds
+        for start in range(0, len(ends), PERIODS_LOOKED_AHEAD_AT_ONCE):
+            part = ends[start : start + PERIODS_LOOKED_AHEAD_AT_ONCE]
+            with self._named():
+                seen = fetch_last_seen(
+                    self.url,
+                    EXECUTED,
+                    EXECUTOR_LABELS,
+                    part[-1] + beside,
+                    len(part) * period_seconds + beside,
+                    beside,
+                    matchers=self.matchers,
+                    timeout_seconds=self.timeout_seconds,
+                )
+            for key, at in seen.items():
+                executor = executor_of(key)
+                if executor is not None:
+                    found[executor] = max(at, found.get(executor, at))
+        return found
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """What the server does wrong is said with its name."""
+        try:
+            yield
         except PrometheusError as error:
             raise PrometheusError(f"{without_userinfo(self.url)} {error}") from error
 
 
-def _lives(samples: Mapping[SeriesKey, Sequence[Sample]]) -> Mapping[Executor, tuple[float, float]]:
-    """When each executor was seen first and last, wherever it lived."""
-    lives: dict[Executor, tuple[float, float]] = {}
+def _lasting(lives: Lives, since_seconds: float) -> Lives:
+    return {executor: (first, last) for executor, (first, last) in lives.items() if last > since_seconds}
+
+
+def _lives(samples: Mapping[SeriesKey, Sequence[Sample]], before: Lives, ahead: Mapping[Executor, float]) -> Lives:
+    """Those of `samples`, of before them, and as far as they are seen again `ahead`."""
+    lives = dict(before)
     for key, own in samples.items():
         executor = executor_of(key) if key.name == EXECUTED else None
         if executor is not None and own:
             times = [sample.timestamp_seconds for sample in own]
-            first, last = lives.get(executor, (times[0], times[0]))
+            first, last = lives.get(executor, (times[0], ahead.get(executor, times[0])))
             lives[executor] = min(first, *times), max(last, *times)
     return lives
 

@@ -239,6 +239,21 @@ def test_gaps_are_said(spark: SparkSession, recorded: Path, tmp_path: Path) -> N
     assert gaps[0]["gap_start"] == naive(rows[1]["period_end"])
 
 
+@pytest.mark.parametrize(("away_seconds", "missing"), [(603, 59), (33, 2), (19, None)])
+def test_periods_missing_before_a_restart_are_as_long_as_those_before_them(
+    spark: SparkSession, recorded: Path, tmp_path: Path, away_seconds: int, missing: int | None
+) -> None:
+    """The first pass of a recorder finds no reading of one before, and counts as long as it looks for them: 15 s."""
+    rows = bronze(recorded, PERIODS)[:2]
+    end = rows[0]["period_end"].replace(hour=12)
+    rows[0] |= {"period_end": end, "period_seconds": 10.0, "sequence": 500}
+    rows[1] |= {"period_end": end + timedelta(seconds=away_seconds), "period_seconds": 15.0, "sequence": 0}
+    lay(tmp_path, rows, "one", PERIODS)
+    run(spark, tmp_path, (PERIODS,))
+    gaps = read(spark, Lake(str(tmp_path)).gold("gaps"), GAPS).collect()
+    assert [row["missing_periods"] for row in gaps] == ([] if missing is None else [missing])
+
+
 def test_every_table_of_a_recorded_history_is_taken_in(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
     lake = Lake(str(tmp_path), str(recorded))
     told: dict[str, Tally] = {}

@@ -37,7 +37,7 @@ MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 EXECUTORS = schema_of(
     "cluster text, topology_id text, topology_name text, component text, component_kind text, period_end time, "
     "period_seconds number, arrived_per_second number, executed_per_second number, emitted_per_second number, "
-    "queue_growth_per_second number, cpu_millicores number, declared_cpu_millicores number"
+    "queue_growth_per_second number, queue_length number, cpu_millicores number, declared_cpu_millicores number"
 )
 PLANS = schema_of(
     "cluster text, plan_id text, period_end time, state text, policy text, method text, topology_ids text, "
@@ -62,7 +62,7 @@ EXPECTED = schema_of("cluster text, topology_id text, period_end time, expected_
 
 def executor(hour: int, cpu: float | None, executed: float = 100.0, kind: str = "bolt") -> tuple[Any, ...]:
     at = MONDAY + timedelta(hours=hour)
-    return ("blue", "w-1", "w", "split", kind, at, 10.0, 90.0, executed, 500.0, 0.0, cpu, 50.0)
+    return ("blue", "w-1", "w", "split", kind, at, 10.0, 90.0, executed, 500.0, 0.0, 0.0, cpu, 50.0)
 
 
 def shuffled(spark: SparkSession, rows: list[tuple[Any, ...]], seed: int = 0) -> DataFrame:
@@ -78,6 +78,20 @@ def test_components_are_sums_of_executors_that_are_all_known(spark: SparkSession
     assert (found["executors"], found["cpu_millicores"], found["arrived_per_second"]) == (2, 30.0, 180.0)
     (spout,) = component_periods(shuffled(spark, [executor(0, 1.0, kind="spout")])).collect()
     assert spout["arrived_per_second"] == spout["executed_per_second"] == 500.0
+
+
+def idle_executor(waiting: float) -> tuple[Any, ...]:
+    """One whose thread nobody has seen at work, beside `executor(0, ...)`; so many tuples wait for it."""
+    return (*executor(0, None)[:7], 0.0, 0.0, 0.0, 0.0, waiting, None, 50.0)
+
+
+def test_an_executor_that_never_got_a_tuple_uses_no_cpu_and_one_for_which_tuples_wait_is_unknown(
+    spark: SparkSession,
+) -> None:
+    (found,) = component_periods(shuffled(spark, [executor(0, 10.0), idle_executor(1.0)])).collect()
+    assert (found["executors"], found["busy_executors"]) == (2, 1)
+    assert (found["cpu_millicores"], found["executed_per_second"]) == (10.0, 100.0)
+    assert component_periods(shuffled(spark, [executor(0, 10.0), idle_executor(500.0)])).isEmpty()
 
 
 def test_costs_are_medians_with_a_robust_spread_by_hour_and_in_all(spark: SparkSession) -> None:
@@ -403,6 +417,17 @@ def test_what_the_restart_before_cost_is_not_the_usual_rate(spark: SparkSession)
     plans = spark.createDataFrame([first, plan_at(80, "p-2")], PLANS)
     (cost,) = restart_costs(plans, spark.createDataFrame([], PLACES), topologies, expected).collect()
     assert (cost["plan_id"], cost["missing_trees"]) == ("p-2", pytest.approx(1_000.0))
+
+
+def test_a_plan_does_not_count_as_one_that_moved_state_for_what_the_next_one_moves(spark: SparkSession) -> None:
+    """Of two plans a minute apart, each of which all see in the two minutes around it, the later one alone does."""
+    next_at = MONDAY + timedelta(seconds=60)
+    later = plan("Verified", 1, plan_id="p-2", created_at=next_at, in_force_at=next_at + timedelta(seconds=1))
+    ends = [MONDAY + timedelta(seconds=at) for at in range(-10, 120, 10)]
+    places = [("blue", "w-1", 3, end, 10.0, "s1" if end <= next_at else "s2", 6700, True) for end in ends]
+    plans = spark.createDataFrame([plan("Verified"), later], PLANS)
+    found = restart_times(plans, spark.createDataFrame(places, PLACES)).collect()
+    assert {row["state_moved"]: row["plans"] for row in found} == {False: 1, True: 1}
 
 
 def test_long_periods_tell_where_executors_were_around_a_plan(spark: SparkSession) -> None:

@@ -156,6 +156,30 @@ def test_a_bolt_that_is_known_to_have_rested_costs_nothing(spark: SparkSession, 
     assert (set(costs_of(topology).values()), topology.edges) == ({0.0}, ())
 
 
+NEVER_BUSY = ExecutorLoad(None, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_an_executor_that_never_got_a_tuple_hides_nothing_of_its_component(spark: SparkSession, tmp_path: Path) -> None:
+    words = chain()
+    idle = words.executors_of("split")[0]
+    passes = [with_loads(seen(n, (words,)), {idle: NEVER_BUSY}) for n in range(1, 9)]
+    (topology,) = read(spark, tmp_path, passes).topologies
+    assert costs_of(topology) == pytest.approx(AT_WORK)
+    assert [component.executors for component in topology.components if component.name == "split"] == [2]
+
+
+def test_a_bolt_that_never_got_a_tuple_rested(spark: SparkSession, tmp_path: Path) -> None:
+    words = chain()
+    idle = dict.fromkeys(words.executors_of("count"), NEVER_BUSY)
+    (topology,) = read(spark, tmp_path, [with_loads(seen(n, (words,)), idle) for n in range(1, 9)]).topologies
+    assert costs_of(topology)["count"] == 0.0
+
+
+def with_loads(made: Pass, loads: Mapping[Executor, ExecutorLoad]) -> Pass:
+    assert made.snapshot is not None
+    return replace(made, snapshot=replace(made.snapshot, loads={**made.snapshot.loads, **loads}))
+
+
 def test_a_tuple_costs_what_it_costs_at_work_though_most_periods_are_idle(spark: SparkSession, tmp_path: Path) -> None:
     passes = [seen(n, (chain(),), per_second=RATE if n > 7 else 1.0) for n in range(1, 11)]
     (topology,) = read(spark, tmp_path, passes).topologies

@@ -115,7 +115,7 @@ PERIODS = Table(
 
 SUPERVISORS = Table(
     "supervisors",
-    "One supervisor in one period",
+    "One supervisor in one period; one that is being emptied, on which nothing may be placed, has no row",
     ("period_end", "supervisor_id"),
     (
         *BOOKKEEPING,

@@ -1,4 +1,4 @@
-"""Raw samples as a Prometheus server's API gives them: the operator asks for them live, a backfill for the past."""
+"""Samples as a Prometheus server's API gives them: the operator asks for them live, a backfill for the past."""
 
 from __future__ import annotations
 
@@ -51,6 +51,14 @@ def parse_matrix(data: Any, ignored_labels: frozenset[str]) -> Mapping[SeriesKey
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"unknown form: {error.__class__.__name__}: {error}") from error
     return _joined(read)
+
+
+def parse_vector(data: Any, name: str) -> Mapping[SeriesKey, float]:
+    """The values of an instant query's `data`, as of series called `name`; ValueError when it has another form."""
+    try:
+        return {SeriesKey.of(name, series["metric"]): float(series["value"][1]) for series in data["result"]}
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ValueError(f"unknown form: {error.__class__.__name__}: {error}") from error
 
 
 def _joined(read: Mapping[SeriesKey, Mapping[Scraper, list[Sample]]]) -> Mapping[SeriesKey, list[Sample]]:

@@ -6,7 +6,7 @@ state, and an executor that no agent has seen does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from storm_operator.core.history_tables import EXECUTORS, SUPERVISORS, Table
 from storm_operator.core.metrics_window import MetricsWindow, SeriesKey, SeriesWindow
@@ -39,10 +39,10 @@ def view_from_metrics(window: MetricsWindow, unseen: Iterable[Executor] = ()) ->
 
     `unseen` are executors that were there although they may have no series: nobody knows where. They count with others
     of their components, whose sums would lack them; of a component without any nothing is known, not even its kind.
+    One whose tasks others have by now is not there.
     """
     slot_of = _placed(window)
-    seen = {(executor.topology_id, executor.component) for executor in slot_of}
-    there = in_order({*slot_of, *(one for one in unseen if (one.topology_id, one.component) in seen)})
+    there = in_order({*slot_of, *_unseen_beside(slot_of, unseen)})
     hosts = {key.label("supervisor") for key, _ in window.named(CAPACITY)} | {
         slot.supervisor_id for slot in slot_of.values()
     }
@@ -55,6 +55,16 @@ def view_from_metrics(window: MetricsWindow, unseen: Iterable[Executor] = ()) ->
     ]
     supervisors = tuple(Supervisor(host, host, tuple(sorted(ports[host]))) for host in sorted(hosts))
     return ClusterView(supervisors, tuple(topologies), Assignment(slot_of))
+
+
+def _unseen_beside(seen: Collection[Executor], unseen: Iterable[Executor]) -> Iterator[Executor]:
+    components = {(one.topology_id, one.component) for one in seen}
+    taken = {(one.topology_id, task) for one in seen for task in one.tasks}
+    for one in in_order(unseen):
+        own = {(one.topology_id, task) for task in one.tasks}
+        if (one.topology_id, one.component) in components and taken.isdisjoint(own):
+            taken |= own
+            yield one
 
 
 def _placed(window: MetricsWindow) -> Mapping[Executor, WorkerSlot]:
@@ -84,14 +94,17 @@ def _topology(
     topology_id: str, executors: list[Executor], slot_of: Mapping[Executor, WorkerSlot], window: MetricsWindow
 ) -> Topology:
     component_of = {str(task): executor.component for executor in executors for task in executor.tasks}
+    received = [key for key, series in window.named(RECEIVED) if _counts(key, series, topology_id, component_of)]
+    sources = {*component_of.values(), ACKER_COMPONENT}
     edges = sorted(
         {
-            Edge(key.label("source_component"), key.label("stream"), component_of[key.label("task")], UNKNOWN_GROUPING)
-            for key, series in window.named(RECEIVED)
-            if key.label("topology_id") == topology_id and _counts(key, series, component_of)
+            Edge(source, key.label("stream"), component_of[key.label("task")], UNKNOWN_GROUPING)
+            for key in received
+            if (source := key.label("source_component")) in sources
         }
     )
-    receivers = {edge.target for edge in edges if not edge.stream.startswith(SYSTEM)}
+    # Whoever receives is no spout, be its sources seen or not.
+    receivers = {component_of[key.label("task")] for key in received if not key.label("stream").startswith(SYSTEM)}
     tasks: dict[str, int] = {}
     for executor in executors:
         tasks[executor.component] = tasks.get(executor.component, 0) + len(executor.tasks)
@@ -100,11 +113,10 @@ def _topology(
     return Topology(topology_id, name_of_topology(topology_id), components, tuple(edges), tuple(executors), workers)
 
 
-def _counts(key: SeriesKey, series: SeriesWindow, component_of: Mapping[str, str]) -> bool:
+def _counts(key: SeriesKey, series: SeriesWindow, topology_id: str, component_of: Mapping[str, str]) -> bool:
     """Whether the task is one of the topology's, and has ever received anything from there."""
-    source = key.label("source_component")
-    known = source in component_of.values() or source == ACKER_COMPONENT
-    return key.label("task") in component_of and known and series.last.value > 0.0
+    is_own = key.label("topology_id") == topology_id and key.label("task") in component_of
+    return is_own and series.last.value > 0.0
 
 
 def _kind(component: str, receivers: set[str]) -> ComponentKind:

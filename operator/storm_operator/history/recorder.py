@@ -149,17 +149,22 @@ class Recorder:
     def _write_all(self) -> None:
         is_recovered = self._attempt(self._recover) is None
         unwritten: Pass | None = None
+        untold = 0
         while (made := self._queue.get()) is not None:
-            told = made if unwritten is None else telling(made, unwritten)
+            told = replace(made, dropped_before=made.dropped_before + untold)
+            if unwritten is not None:
+                told = telling(told, unwritten)
             was_away = bool(self._obstacle)
             if self._written(told):
                 self.written += 1
                 unwritten = None
+                # Of a pass that could not see the cluster no row has it.
+                untold = told.dropped_before if told.snapshot is None else 0
                 if was_away and not self._obstacle:
                     is_recovered = is_recovered or self._recovers_now()
             else:
                 self.lost += 1
-                unwritten = told
+                unwritten, untold = told, 0
         if unwritten is not None and unwritten.records:
             self._written(Pass(unwritten.at_seconds, unwritten.sequence, records=unwritten.records))
         self._attempt(self._store.publish)

@@ -100,11 +100,14 @@ def quarantined(rows: DataFrame, table: Table) -> DataFrame:
 def gaps_of(periods: DataFrame) -> DataFrame:
     """Times in which nothing was recorded of a cluster, from silver `periods`.
 
-    A period that begins more than half its length after the end of the one before leaves a gap.
+    A period that begins more than half a usual length after the end of the one before leaves a gap. How long is usual
+    the period before tells as well: the first one after a restart or an outage, which no reading begins, counts as long
+    as readings are looked for, and that is longer.
     """
     in_time = Window.partitionBy(CLUSTER).orderBy("period_end")
     end, seconds = f.unix_micros("period_end") / 1e6, f.col("period_seconds")
     before = f.lag(end).over(in_time)
+    usual_seconds = f.least(seconds, f.lag(seconds).over(in_time))
     gap_seconds = end - seconds - before
     dropped = f.coalesce(f.col("dropped_before"), f.lit(0))
     reason = f.when(dropped > 0, "the recorder was too slow or failed").when(
@@ -113,11 +116,11 @@ def gaps_of(periods: DataFrame) -> DataFrame:
     with_gaps = periods.select(
         f.timestamp_micros((before * 1e6).cast("long")).alias("gap_start"),
         f.timestamp_micros(((end - seconds) * 1e6).cast("long")).alias("gap_end"),
-        f.round(gap_seconds / seconds).cast("long").alias("missing_periods"),
+        f.round(gap_seconds / usual_seconds).cast("long").alias("missing_periods"),
         dropped.alias("dropped"),
         f.coalesce(reason, f.lit("the loop did not run, or could not see the cluster")).alias(REASON),
         CLUSTER,
         DATE,
-        (gap_seconds > seconds / 2.0).alias("is_gap"),
+        (gap_seconds > usual_seconds / 2.0).alias("is_gap"),
     )
     return with_gaps.where("is_gap").drop("is_gap")

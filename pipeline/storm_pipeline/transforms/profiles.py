@@ -109,7 +109,10 @@ def around_seconds() -> Column:
 
 
 def _state_moved(plans: DataFrame, executors: DataFrame) -> DataFrame:
-    """Whether any stateful executor of a plan's topologies lived elsewhere after it than before it."""
+    """Whether any stateful executor of a plan's topologies lived elsewhere right after it than right before it.
+
+    Later it may live where the next plan has put it.
+    """
     each = plans.select(
         "cluster", "plan_id", "created_at", "in_force_at", f.explode(topology_ids()).alias("topology_id")
     )
@@ -128,7 +131,7 @@ def _state_moved(plans: DataFrame, executors: DataFrame) -> DataFrame:
         seen.groupBy("cluster", "plan_id", "topology_id", "task_start")
         .agg(
             f.expr("max_by(place, period_end) FILTER (WHERE period_end <= created_at)").alias("before"),
-            f.expr("max_by(place, period_end) FILTER (WHERE period_end > in_force_at)").alias("after"),
+            f.expr("min_by(place, period_end) FILTER (WHERE period_end > in_force_at)").alias("after"),
         )
         .groupBy("cluster", "plan_id")
         .agg(f.max(f.col("before") != f.col("after")).alias("state_moved"))

@@ -110,7 +110,7 @@ def _loads(loads: Loads, absent: Mapping[str, Sequence[float]], began: float) ->
 
 def _costs(components: DataFrame) -> TupleCosts:
     """Without idling, which the simulator adds to each executor."""
-    beside_idling = f.col("cpu_millicores") - COSTS.idle_executor_millicores * f.col("executors")
+    beside_idling = f.col("cpu_millicores") - COSTS.idle_executor_millicores * f.col("busy_executors")
     busy = components.withColumn("cpu_millicores", f.greatest(f.lit(0.0), beside_idling))
     rows = busy.groupBy("topology_id", "component").agg(f.expr(COST_PER_TUPLE).alias("cpu_ms")).collect()
     return {(row["topology_id"], row["component"]): row["cpu_ms"] for row in rows}

@@ -24,7 +24,7 @@ from storm_operator.history import recorder as recorder_module
 from storm_operator.history.files import Files
 from storm_operator.history.recorder import DirectRecorder, Recorder
 from storm_operator.history.store import HistoryStore, Limits
-from storm_operator.loop_ports import PassReport
+from storm_operator.loop_ports import PassReport, report_of_unseen
 from storm_operator.simulated_loop import SimulatedStage
 
 DAY_ONE_SECONDS = 1_767_225_600.0
@@ -289,6 +289,17 @@ def test_what_a_failed_write_would_have_told_the_next_one_tells(reports: list[Pa
     told = {(row["state"], row["period_end"]) for row in rows(tmp_path, "plans")}
     assert told == {("Settling", kept[2]["period_end"]), ("Verified", kept[7]["period_end"])}
     assert (recorder.written, recorder.lost) == (10, 2)
+
+
+def test_how_many_periods_were_lost_is_told_by_the_next_that_saw_the_cluster(
+    reports: list[PassReport], tmp_path: Path
+) -> None:
+    """Of one that did not see it nothing is kept that could tell."""
+    seen = [replace(report, at_seconds=DAY_ONE_SECONDS + 10.0 * n) for n, report in enumerate(reports[:9])]
+    unseen = {n: report_of_unseen(seen[n].at_seconds, "nobody answers") for n in (3, 4, 6)}
+    recorded_with_failures(tmp_path, [unseen.get(n, report) for n, report in enumerate(seen)], {}, 1, 2, 4)
+    kept = {row["sequence"]: row["dropped_before"] for row in rows(tmp_path, "periods")}
+    assert kept == {0: 0, 5: 3, 7: 0, 8: 0}
 
 
 def test_what_became_of_a_plan_is_told_at_the_end_where_the_last_period_could_not_be_written(

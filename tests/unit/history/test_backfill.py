@@ -141,6 +141,21 @@ def test_an_executor_that_could_not_be_scraped_for_a_while_is_unknown_and_not_go
     assert unknown == [70.0, 80.0]
 
 
+def test_a_bolt_stays_one_while_nobody_scrapes_what_feeds_it(tmp_path: Path) -> None:
+    silent = range(START + 61, START + 81)
+    with_hole = [
+        {**one, "values": [v for v in one["values"] if int(v[0]) not in silent]}
+        if one["metric"].get("component") == "lines"
+        else one
+        for one in all_series()
+    ]
+    assert backfilled_from(with_hole, tmp_path).exit_code == 0
+    split = [row for row in rows(tmp_path, "executors") if row["component"] == "split"]
+    assert [row["component_kind"] for row in split] == ["bolt"] * 12
+    edges = [row["period_end"].timestamp() - START for row in rows(tmp_path, "edges")]
+    assert edges == [10.0 * number for number in range(1, 13) if number not in (7, 8)]
+
+
 def test_a_time_without_any_metrics_has_no_period(tmp_path: Path) -> None:
     silent = range(START + 61, START + 81)
     with_hole = [{**one, "values": [v for v in one["values"] if int(v[0]) not in silent]} for one in all_series()]

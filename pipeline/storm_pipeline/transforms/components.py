@@ -5,6 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from storm_operator.core.model import HARDLY_WAITING
+
 SPOUT = "spout"
 COMPONENT = ("cluster", "topology_id", "topology_name", "component")
 MEASURED = (
@@ -14,8 +16,6 @@ MEASURED = (
     "queue_growth_per_second",
     "cpu_millicores",
 )
-HARDLY_WAITING = 10.0
-"""Tuples: a few of Storm's own (flushes, ticks) wait for an idle thread until it looks again."""
 COST_PER_TUPLE = (
     "percentile(cpu_millicores / nullif(executed_per_second, 0), 0.5, "
     "bigint(ceil(executed_per_second * period_seconds)))"

@@ -62,7 +62,7 @@ def test_supervisors_may_differ_and_faults_are_of_three_kinds() -> None:
 
 
 def test_a_small_rate_is_one_too() -> None:
-    document = scenario(topologies=[{"workload": "wordcount", "load": 0.00001}])
+    document = smallest(topologies=[{"workload": "wordcount", "load": 0.00001}])
     assert parse_scenario(document, "s").scenario.model.topologies[0].component("sentences").load == Constant(0.00001)
 
 
@@ -85,7 +85,7 @@ def test_a_small_rate_is_one_too() -> None:
         ({"topologies": [{"workload": "wordcount", "load": True}]}, "load is True: a text is right"),
         ({"topologies": [{"workload": "wordcount", "load": "step:1,2@x"}]}, "^topologies\\[0\\]\\.load step '2@x'"),
         ({"duration": 5}, "unknown field 'duration'"),
-        ({"durationSeconds": -1}, "^durationSeconds is -1: a number of more than 0 is right"),
+        ({"durationSeconds": -1}, "^durationSeconds is -1: a number of more than 0, up to"),
         ({"faults": [{"kind": "dies", "supervisor": "s9"}]}, "^faults\\[0\\]\\.supervisor: 's9' is no supervisor"),
         ({"faults": [FAULT, FAULT | {"supervisor": "s9"}]}, "^faults\\[1\\].*supervisor-1, supervisor-2, super"),
         (
@@ -156,7 +156,7 @@ def test_a_small_rate_is_one_too() -> None:
             "^warmUpSeconds is 6000: less than 1200, when the last period of durationSeconds ends, is right",
         ),
         ({"faults": 5}, "^faults is 5: a list is right"),
-        ({"durationSeconds": None}, "^durationSeconds is left empty: a number of more than 0 is right"),
+        ({"durationSeconds": None}, "^durationSeconds is left empty: a number of more than 0, up to"),
         ({"supervisors": None}, "^supervisors is left empty: a number of 0 or more, a mapping"),
         ({"topologies": [{}]}, "^topologies\\[0\\]\\.workload is left empty: one of wordcount, http-monitor"),
         ({"faults": [{}]}, "^faults\\[0\\]\\.kind is left empty: one of dies, slows, availability is right"),

@@ -202,7 +202,7 @@ def _component_graph(executors: int, rng: np.random.Generator) -> list[list[int]
     if executors <= LARGEST_WORD_COUNT and rng.random() < 0.3:
         return [[], [0], [1]]
     typical = float(rng.lognormal(np.log(TYPICAL_PARALLELISM), PARALLELISM_SPREAD))
-    count = int(np.clip(round(executors / typical), 3, MOST_COMPONENTS))
+    count = int(np.clip(round(executors / typical), 3, min(MOST_COMPONENTS, executors)))
     kind = rng.choice(["chain", "tree", "graph"])
     if kind == "chain":
         return [[], *([at] for at in range(count - 1))]

@@ -131,14 +131,33 @@ OURS: Mapping[str, SchedulingSettings] = {
     "adaptive": SchedulingSettings(),
     "adaptive, Line": SchedulingSettings(forecast=Forecast.LINE),
 }
+R_STORM = "r-storm"
+"""Goes by declared CPU alone: each executor declares an equal share of `DECLARED_FRACTION`, as in bench-real."""
+UNDECLARED = "r-storm, nothing declared"
+"""The same with Storm's own default for every executor."""
+DECLARED_FRACTION = 0.8
+"""Of the cluster's CPU: what a user says who sizes for saturation without having measured."""
 STORM = "storm"
 """Nobody manages: Storm's Even scheduler at the start, no CPU limits."""
-CONTESTANTS = (*OURS, *(name for name in POLICIES if name not in OURS), STORM)
+CONTESTANTS = (*OURS, *(name for name in POLICIES if name not in OURS), UNDECLARED, STORM)
 
 
 def specs(workload: Workload, contestant: str) -> dict[str, TopologySpec] | None:
     """`adaptive` with our defaults; the published schedulers as published, but with CPU limits for all. None: Storm."""
     if contestant == STORM:
         return None
-    scheduling = OURS.get(contestant) or as_published(contestant)
+    scheduling = OURS.get(contestant) or _published(workload, contestant)
     return {workload.name: TopologySpec(workload.name, AdoptSource(), scheduling=scheduling)}
+
+
+def _published(workload: Workload, contestant: str) -> SchedulingSettings:
+    if contestant == UNDECLARED:
+        return as_published(R_STORM)
+    declared = (("cpu_millicores", declared_millicores(workload)),)
+    return as_published(contestant, declared if contestant == R_STORM else ())
+
+
+def declared_millicores(workload: Workload) -> float:
+    """What each executor of the workload declares to need, ackers too."""
+    executors = workload.topology(Constant(workload.base)).as_topology().executors
+    return DECLARED_FRACTION * SUPERVISORS * SUPERVISOR_MILLICORES / len(executors)

@@ -15,6 +15,7 @@ from plan.contest import share_of
 from plan.instance import Instance, Scale, add_scale_options, make_instance, scale_arguments, scale_from
 from plan.picture import picture_of
 from plan.storms_own import GivenUp, cluster_to_json, place_resource_aware
+from plan.topologies import SMALLEST_TOPOLOGY, random_flow
 from plan.yardsticks import graph_of, imbalance_of
 
 from storm_operator.core.model import ACKER_COMPONENT, Assignment, ComponentKind
@@ -72,6 +73,13 @@ def test_topologies_are_from_ten_executors_to_a_few_hundred(instance: Instance) 
     assert min(sizes) >= 10
     assert max(sizes) <= 500
     assert len(set(sizes)) > 3
+
+
+@pytest.mark.parametrize("seed", [3804, 4242, 5132])
+def test_no_topology_has_more_components_than_executors(seed: int) -> None:
+    """Of 8,000 seeds these draw less than one executor for each component."""
+    drawn = random_flow("t", SMALLEST_TOPOLOGY, num_workers=1, rng=np.random.default_rng(seed)).topology
+    assert len(drawn.components) <= len(drawn.executors) == SMALLEST_TOPOLOGY
 
 
 def test_unequal_supervisors_and_zones() -> None:

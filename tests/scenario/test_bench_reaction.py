@@ -13,7 +13,7 @@ import typer
 from papers.contestants import as_published
 from reaction import bench_reaction
 from reaction.bench_reaction import Row
-from reaction.cases import CONTESTANTS, STORM, WORKLOADS, specs
+from reaction.cases import CONTESTANTS, STORM, UNDECLARED, WORKLOADS, specs
 
 from storm_operator.core.placement.registry import POLICIES
 from storm_operator.core.settings import Enforcement, Forecast, SchedulingSettings
@@ -36,13 +36,19 @@ def test_published_policies_are_as_published_but_for_cpu_limits_which_all_have()
     assert specs(WORKLOADS["wordcount"], STORM) is None
 
 
+def test_r_storm_goes_by_shares_of_four_fifths_of_the_cluster_or_is_told_nothing() -> None:
+    """9,600 of 12,000 millicores for the WordCount's 12 executors."""
+    assert dict(spec_of("r-storm").scheduling.parameters) == {"cpu_millicores": pytest.approx(800.0)}
+    assert spec_of(UNDECLARED).scheduling == as_published("r-storm")
+
+
 def test_a_policy_that_there_is_not_is_refused_before_anything_is_played() -> None:
     with pytest.raises(typer.BadParameter, match=r"--policy 'nosuch': there are adaptive; adaptive, Line; .*storm"):
         bench_reaction.main(policy=["adaptive", "nosuch"])
 
 
 def test_in_the_league_everybody_plays_but_the_exact_solver() -> None:
-    assert set(league.POLICIES) == {*POLICIES, STORM} - {"optimal"}
+    assert set(league.POLICIES) == {*POLICIES, UNDECLARED, STORM} - {"optimal"}
     assert set(league.POLICIES) <= set(CONTESTANTS)
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
+from builders import chain_topology
 from optimum_cases import MOST_EXECUTORS, SHAPES, optimum_case
-from placement_cases import Case, burdened, large_case, measured_example, placed_or_fail, random_case
+from placement_cases import Case, burdened, dealt, large_case, measured_example, placed_or_fail, random_case
 from storm_operator.adapters.resource_schema import InvalidResource
 from storm_operator.adapters.resource_settings import scheduling_settings
-from storm_operator.core.model import Assignment, Infeasible
+from storm_operator.core.model import Assignment, Infeasible, Topology
 from storm_operator.core.placement.adaptive import place_adaptive
 from storm_operator.core.placement.objective import cost_of, prices_of
 from storm_operator.core.placement.optimal import (
@@ -22,6 +24,7 @@ from storm_operator.core.placement.optimal import (
     place_optimal,
     solve_optimum,
 )
+from storm_operator.core.placement.optimal_cpsat import solve_with_cpsat
 from storm_operator.core.placement.optimal_model import (
     ExactModel,
     Places,
@@ -57,6 +60,24 @@ def optimum_of(case: Case) -> OptimumResult:
 
 def random_places(model: ExactModel, rng: random.Random) -> Places:
     return tuple(rng.randrange(len(model.supervisors)) for _ in model.executors)
+
+
+def beside_large_obstacles(declared: float | None) -> Case:
+    """The measured example, each component of which declares so many MB, where three times the memory that supervisors
+    have is declared by executors that must not move."""
+    case = measured_example(Separation.NEVER)
+    (mine,) = case.snapshot.topologies
+    fixed = declaring(chain_topology("fixed", ("spout", 3)), 3000.0)
+    machines = tuple(replace(machine, memory_mb=1000.0) for machine in case.snapshot.supervisors)
+    slot_of = dict(case.snapshot.assignment.slot_of) | dealt(fixed, [machine.slots[1] for machine in machines])
+    topologies = (declaring(mine, declared), fixed)
+    picture = replace(case.snapshot, topologies=topologies, supervisors=machines, assignment=Assignment(slot_of))
+    return replace(case, snapshot=picture)
+
+
+def declaring(topology: Topology, megabytes: float | None) -> Topology:
+    components = tuple(replace(component, declared_memory_mb=megabytes) for component in topology.components)
+    return replace(topology, components=components)
 
 
 @pytest.mark.parametrize("number", range(0, 200, 4))
@@ -106,6 +127,19 @@ def test_optimum_is_what_trying_everything_finds(seed: int, separation: Separati
         if model.fits_slots(places)
     )
     assert optimum_of(case).cost == pytest.approx(cheapest, rel=1e-4)
+
+
+@pytest.mark.parametrize("declared", [64.0, None])
+def test_obstacles_that_declare_more_memory_than_there_is_make_no_program_infeasible(declared: float | None) -> None:
+    case = beside_large_obstacles(declared)
+    (model,) = models_of(case)
+    assert max(model.memory_room) < 0.0
+    everywhere = product(range(len(model.supervisors)), repeat=len(model.executors))
+    cheapest = min(model.objective(places) for places in everywhere if model.fits_slots(places))
+    solution = solve_with_cpsat(model, None, 2.0 * cheapest, 20.0)
+    assert solution.places is not None
+    assert model.objective(solution.places) == pytest.approx(cheapest, rel=1e-4)
+    assert solution.bound == pytest.approx(cheapest, rel=1e-4)
 
 
 def test_optimum_in_force_stays() -> None:
@@ -165,6 +199,17 @@ def test_a_solver_that_contradicts_a_known_assignment_proves_nothing() -> None:
 
     case = measured_example()
     result = solve_optimum(case.snapshot, case.demand, case.settings, solver=boastful)
+    assert isinstance(result, OptimumResult)
+    assert result.bound < result.cost
+    assert not result.proven
+
+
+def test_a_solver_that_finds_nothing_where_an_assignment_is_known_proves_nothing() -> None:
+    def at_a_loss(model: ExactModel, known: Places | None, ceiling: float, effort: float) -> Solution:
+        return Solution(None, ceiling)
+
+    case = measured_example()
+    result = solve_optimum(case.snapshot, case.demand, case.settings, solver=at_a_loss)
     assert isinstance(result, OptimumResult)
     assert result.bound < result.cost
     assert not result.proven

@@ -22,10 +22,11 @@ from builders import (
 from storm_operator.core.decide import decide
 from storm_operator.core.decision import Plan
 from storm_operator.core.decision_memory import DecisionMemory
-from storm_operator.core.model import Assignment, Demand, Executor, Infeasible, WorkerSlot
+from storm_operator.core.model import Assignment, Demand, Executor, ExecutorLoad, Infeasible, WorkerSlot
 from storm_operator.core.placement.adaptive import place_adaptive
-from storm_operator.core.placement.objective import cost_of
+from storm_operator.core.placement.objective import cost_of, room_for_executors
 from storm_operator.core.placement.priorities import RANK_FACTOR, outranking_millicores
+from storm_operator.core.placement.tiers import place_tier_by_tier
 from storm_operator.core.settings import Enforcement, PlacementSettings, ResourceSettings
 from storm_operator.core.snapshot import ClusterSnapshot, ComponentLoad, LoadPeriod
 
@@ -59,6 +60,14 @@ def nobody_held(priority: Mapping[str, int]) -> PlacementSettings:
     return replace(settings(priority), resources=ResourceSettings(enforcement=Enforcement.NONE))
 
 
+def measured(where: Mapping[str, str]) -> ClusterSnapshot:
+    """What executors need is what they use, and supervisors use a tenth more."""
+    picture = cluster(where)
+    used = {at: 1.1 * NEEDS.total(residents) for at, residents in picture.assignment.residents().items()}
+    of_each = {e: ExecutorLoad(cpu_millicores=need) for e, need in NEEDS.millicores.items()}
+    return replace(picture, loads=of_each, supervisor_cpu_millicores=used)
+
+
 def loads(assignment: Assignment | Infeasible) -> dict[str, set[str]]:
     """The topologies on each supervisor."""
     assert not isinstance(assignment, Infeasible)
@@ -74,6 +83,33 @@ def test_highest_priority_shares_with_nobody_and_the_others_go_short(first: str)
     priority = dict.fromkeys(RISING, 1) | {first: 2}
     target = place_adaptive(in_force, NEEDS, nobody_held(priority))
     assert {first} in loads(target).values()
+
+
+@pytest.mark.parametrize("unmeasured", [None, "high"])
+def test_each_tier_finds_the_room_that_there_is_for_executors_whoever_waits(unmeasured: str | None) -> None:
+    in_force = measured({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
+    known = {e: load for e, load in in_force.loads.items() if e.topology_id != unmeasured}
+    picture = replace(in_force, loads=known)
+    elsewhere = {"s1": WorkerSlot("s2", 6703), "s2": WorkerSlot("s1", 6703)}
+    rooms: list[tuple[str, float]] = []
+
+    def exchange(seen: ClusterSnapshot, demand: Demand, own: PlacementSettings) -> Assignment:
+        """Later tiers find earlier ones where nobody measured them."""
+        rooms.extend(room_for_executors(seen, own).items())
+        mine = {e: at for e, at in seen.assignment.slot_of.items() if e.topology_id in own.movable}
+        return seen.assignment.with_moves({e: elsewhere[at.supervisor_id] for e, at in mine.items()})
+
+    place_tier_by_tier(exchange, picture, NEEDS, settings(RISING))
+    whole = room_for_executors(picture, settings(RISING))
+    assert {at for at, _ in rooms} == {"s1", "s2"}
+    assert all(room == pytest.approx(whole[at]) for at, room in rooms)
+
+
+def test_what_those_who_wait_use_takes_no_room_from_the_highest_priority() -> None:
+    """It needs 800 of the 818 that its workers leave of 900: one supervisor suffices."""
+    in_force = measured({"high": "s1:6700", "low": "s1:6701", "lower": "s2:6700"})
+    target = place_tier_by_tier(place_adaptive, in_force, NEEDS, nobody_held(RISING))
+    assert loads(target) == {"s1": {"high"}, "s2": {"low", "lower"}}
 
 
 def test_where_the_highest_priority_is_served_first_it_may_share_and_stays_where_it_is() -> None:

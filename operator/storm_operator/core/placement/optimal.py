@@ -31,6 +31,9 @@ NAME = "optimal"
 USUAL_EFFORT = 20.0
 """CP-SAT's deterministic seconds for each way to separate; about as many real ones on an idle core."""
 
+ROUNDING = 1e-9
+"""Share by which the same cost, summed in another order, may differ."""
+
 TOO_MANY_PRODUCTS = 200_000
 """Programs beyond that would take minutes to write down alone; only the simplest bound is given."""
 
@@ -158,9 +161,15 @@ def _solve(model: ExactModel, best: Assignment, ceiling: float, effort: float, s
         solution = solver(model, known, ceiling, effort)
     except ImportError:
         raise SolverMissing(f"the proven optimum {WITHOUT_SOLVER}") from None
-    refuted = known is not None and model.objective(known) < solution.bound * (1.0 - PROOF_TOLERANCE)
-    # A solver that claims more than a known assignment costs has lost its way in rounding: it has proven nothing.
+    # A solver that contradicts a known assignment has lost its way, as in rounding: it has proven nothing.
+    refuted = known is not None and _contradicts(solution, model.objective(known), ceiling)
     return Solution(known, least_cost(model)) if refuted else solution
+
+
+def _contradicts(solution: Solution, known_cost: float, ceiling: float) -> bool:
+    """Whether a solver claims more than a known assignment costs, or finds none at the ceiling where that one is."""
+    is_within = known_cost <= ceiling * (1.0 + ROUNDING)
+    return known_cost < solution.bound * (1.0 - PROOF_TOLERANCE) or (solution.places is None and is_within)
 
 
 def _percent_above(cost: float, reference: float) -> float:

@@ -104,7 +104,7 @@ class _Program:
             add(self._in_use[s], s in places)
             if self._overfull:
                 megabytes = sum(floor(model.memory[at] + 1e-6) for at, place in enumerate(places) if place == s)
-                add(self._overfull[s], max(0, megabytes - ceil(min(model.memory_room[s], sum(model.memory)) - 1e-6)))
+                add(self._overfull[s], max(0, megabytes - _whole_megabytes(model.memory_room[s], sum(model.memory))))
         for kept, worker in zip(self._kept, model.keepable, strict=True):
             add(kept, model.is_kept(worker, places))
         for (group, s), variable in self._workers.items():
@@ -127,7 +127,11 @@ class _Program:
             self.program.add(load <= (room * self._in_use[s] if room > 0 else room) + self._over[s])
 
     def _limit_memory(self) -> None:
-        """Whole MB, rounded such that nothing that fits is forbidden: the bound holds whatever was declared."""
+        """Whole MB, rounded such that nothing that fits is forbidden: the bound holds whatever was declared.
+
+        What obstacles alone declare beyond their supervisor's memory is a constant, and nothing is left there.
+        """
+        self._constant += self.model.overfull_price * sum(max(0.0, -room) for room in self.model.memory_room)
         declared = [floor(each + 1e-6) for each in self.model.memory]
         if not any(declared):
             return
@@ -137,7 +141,7 @@ class _Program:
             self._overfull.append(over)
             self._cost.append((over, price))
             load = sum(each * row[s] for each, row in zip(declared, self.on, strict=True))
-            self.program.add(load <= ceil(min(room, sum(declared)) - 1e-6) + over)
+            self.program.add(load <= _whole_megabytes(room, sum(declared)) + over)
 
     def _limit_workers(self) -> None:
         for s, slots in enumerate(self.model.free_slots):
@@ -197,3 +201,8 @@ class _Program:
 def _whole_units(room: float, everything: int) -> int:
     """Room in whole units, no more than anyone could use: unlimited room is infinite."""
     return floor(min(room / UNIT_MILLICORES, everything) + 1e-6)
+
+
+def _whole_megabytes(room: float, everything: float) -> int:
+    """The same of memory, none where there is less than none."""
+    return ceil(min(max(0.0, room), everything) - 1e-6)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from storm_operator.core.model import Assignment, Demand, Infeasible
+from storm_operator.core.model import Assignment, Demand, Infeasible, Supervisor
 from storm_operator.core.placement.objective import cost_of, see
 from storm_operator.core.placement.slots import in_slots_of_before
 from storm_operator.core.settings import PlacementSettings
 from storm_operator.core.snapshot import ClusterSnapshot
+from storm_operator.core.worker_overhead import worker_overhead
 
 Place = Callable[[ClusterSnapshot, Demand, PlacementSettings], Assignment | Infeasible]
 
@@ -32,10 +33,11 @@ def place_tier_by_tier(
     two highest, and so on. The cheapest is kept. `Infeasible` when a tier finds too few slots.
     """
     settled = snapshot.assignment
+    whole = _less_overhead(snapshot)
     waiting = set(settings.movable)
     for tier in _tiers(settings):
         waiting -= tier
-        present = _without(snapshot, waiting, settled)
+        present = _without(whole, waiting, settled)
         # Within a tier all count alike: no digits are lost to weights that others have.
         own = replace(settings, movable=tier, priority={})
         found = [place(around, demand, own) for around in (present, *_apart(present, tier, settings.priority))]
@@ -53,6 +55,23 @@ def _tiers(settings: PlacementSettings) -> list[frozenset[str]]:
     lowest = min(settings.priority.values())
     of = {topology_id: settings.priority.get(topology_id, lowest) for topology_id in settings.movable}
     return [frozenset(i for i in of if of[i] == value) for value in sorted(set(of.values()), reverse=True)]
+
+
+def _less_overhead(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """The snapshot with what executors may use of supervisors as all the CPU that these have.
+
+    What workers need beside them is told of all topologies, for every tier: with some waiting and others settled
+    elsewhere it could not be told from what supervisors were measured to use.
+    """
+    overhead = worker_overhead(snapshot)
+    shares = tuple(_share_of(supervisor, 1.0 / overhead) for supervisor in snapshot.supervisors)
+    return replace(snapshot, supervisors=shares, supervisor_cpu_millicores={})
+
+
+def _share_of(supervisor: Supervisor, share: float) -> Supervisor:
+    """The supervisor with that share of its CPU, if that was measured."""
+    capacity = supervisor.cpu_capacity_millicores
+    return supervisor if capacity is None else replace(supervisor, cpu_capacity_millicores=share * capacity)
 
 
 def _without(snapshot: ClusterSnapshot, gone: Iterable[str], assignment: Assignment) -> ClusterSnapshot:

@@ -102,6 +102,7 @@ def refused_status(managed: Managed, reason: str, message: str, now_seconds: flo
 
 def trouble_status(managed: Managed, reason: str, message: str, now_seconds: float) -> dict[str, Any]:
     """The status of a valid resource whose cluster could not be looked at, and why."""
+    message = f"{message}; {managed.stays}" if managed.stays else message
     view = TopologyView(managed, None, None, None, None, now_seconds, trouble=message, trouble_reason=reason)
     return status_of(view)
 

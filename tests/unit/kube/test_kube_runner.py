@@ -454,6 +454,35 @@ def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_el
     assert ("words" in reborn.repairs) is is_drift
 
 
+def test_what_ran_on_another_nimbus_is_not_taken_for_killed_on_this_one() -> None:
+    status = {"topologyId": "words-1-1", "nimbus": "other.storm:6627"}
+    one = managed(spec={"nimbus": NIMBUS, "jar": {"path": "/w.jar", "mainClass": "a.W"}}, status=status)
+    assert one.spec is not None
+    reborn = LifecycleManager(Mock(running=lambda: ()), Mock(fingerprint=lambda _: "new"), lambda _: None)
+    remind(reborn, "words", one)
+    reborn.step({"words": one.spec}, NOW_SECONDS)
+    assert reborn.repairs == {}
+
+
+def test_default_nimbus_that_changed_is_told_beside_what_runs_and_when_that_is_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Start(monkeypatch)
+    cluster = start.runner.cluster
+    cluster.registry = Registry("new.storm:6627")
+    cluster.owners.registry = cluster.publisher.registry = cluster.registry
+    cluster.registry.put_topology(topology_body(status={"topologyId": "words-1-1", "nimbus": NIMBUS}))
+    cluster.owners.look()
+    cluster._publish(Mock(progress={"words": Progress(Stage.RUNNING, "", "words-1-1")}, retries={}, suspended={}))
+    status, reason, message = degraded(start.kinds)
+    assert (status, reason) == ("True", "NimbusChanged")
+    assert f"runs on Nimbus {NIMBUS}" in message
+    cluster.owners.tell_trouble("Nimbus does not answer", "ClusterUnreachable")
+    _, reason, message = degraded(start.kinds)
+    assert reason == "ClusterUnreachable"
+    assert message.startswith(f"Nimbus does not answer; it runs on Nimbus {NIMBUS}, and stays there")
+
+
 def test_suspension_is_written_down_before_spouts_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A life that ends right after that leaves a topology that its next one may resume."""
     monkeypatch.setattr(managed_cluster, "go_on_where_it_ended", Mock())

@@ -106,16 +106,27 @@ class ClusterCare:
         if not self.resizes():
             return
         hosts = self.hosts()
-        try:
-            self.limits.see(self.namespaces)
-        except KubernetesError as error:
-            self.say(str(error))
+        self._look_again()
         self.limits.open_up([hosts[i] for i in supervisor_ids if i in hosts])
 
     def release(self) -> None:
         """Pods get back what they were held to less than, once no topology wants that any more."""
         if not self.resizes():
             self.limits.release(self.hosts().values())
+
+    def release_what_is_seen(self) -> bool:
+        """As `release`, by the pods as they are now; whether they were seen, and none lacks anything."""
+        is_seen = self._look_again()
+        self.release()
+        return is_seen and not self.limits.held
+
+    def _look_again(self) -> bool:
+        try:
+            self.limits.see(self.namespaces)
+        except KubernetesError as error:
+            self.say(str(error))
+            return False
+        return True
 
     def capacities(self) -> Mapping[str, float]:
         """See `assembly.Machines`."""

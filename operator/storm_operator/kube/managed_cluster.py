@@ -36,6 +36,10 @@ from storm_operator.paused_spouts import resume_before_the_end
 FOLLOW_UP_SECONDS = 2.0
 """While topologies come or go Storm is asked so soon again, however long the period; later, if asking takes longer."""
 
+RELEASE_PAUSES_SECONDS = (2.0, 4.0, 8.0)
+"""At the end pods are looked at after each of these, too: what was asked for may be refused, or take the kubelet a
+moment; and a request may be given back only after the limit."""
+
 
 @dataclass(slots=True)
 class ManagedCluster:
@@ -53,6 +57,7 @@ class ManagedCluster:
     is_ending: Callable[[], bool] = lambda: False
     metrics: OperatorMetrics = field(default_factory=lambda: OperatorMetrics(RunMode.KUBERNETES))
     """Of the whole operator."""
+    sleep: Callable[[float], object] = time.sleep
     attended: Wishes = frozenset()
     look_again_at: float = math.inf
     """When those that come or go are to be looked at again, by the monotonic clock; infinity: there are none."""
@@ -244,8 +249,22 @@ class ManagedCluster:
         if self.assembly is not None:
             self.manager.confirm()
             resume_before_the_end(self.assembly.loop, self.say)
-            self.care.release()
+            self._release_pods()
             self.assembly.loop.release()
+
+    def _release_pods(self) -> None:
+        """Until none is held, so often at most; one answer that fails does not end it."""
+        for seconds in (0.0, *RELEASE_PAUSES_SECONDS):
+            self.sleep(seconds)
+            try:
+                self.manager.confirm()
+                if self.care.release_what_is_seen():
+                    return
+            except AdapterError as error:
+                self.say(f"{self.nimbus}: {error}")
+        if self.care.limits.held:
+            names = ", ".join("/".join(key) for key in sorted(self.care.limits.held))
+            self.say(f"{self.nimbus}: pods {names} keep other CPU than their own, and nobody sees to them any more")
 
     def close(self) -> None:
         """All but the lock; a new pass makes the parts anew."""

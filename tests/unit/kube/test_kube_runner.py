@@ -341,7 +341,7 @@ def test_pods_are_released_as_soon_as_a_change_of_mind_is_attended_to() -> None:
 @pytest.mark.parametrize("is_named", [True, False], ids=["operator ends", "nobody names the cluster"])
 def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pytest.MonkeyPatch, is_named: bool) -> None:
     start = Start(monkeypatch)
-    cluster, pods = start.runner.cluster, Mock()
+    cluster, pods = start.runner.cluster, Mock(held=frozenset())
     cluster.assembly, cluster.care.limits, cluster.manager.lock = start.opened, pods, Mock()
     start.opened.storm.supervisor_ids.return_value = {}
     cluster.owners.by_name, _ = rightful(cluster.registry.of_cluster(NIMBUS))

@@ -202,7 +202,7 @@ class ClusterCare:
         names = frozenset(asking)
         unclear = Concern(NO_SCALE_TARGET, "", names)
         named = {(self.namespace_of(name), one.stateful_set) for name, one in asking.items() if one.stateful_set}
-        found = scaled_set(named, self.limits.present, self.hosts().values())
+        found = scaled_set(named, self.limits.present, self.hosts().values(), self.scaled)
         if isinstance(found, str):
             self.concerns.fail(unclear, found, self._tell_each(names))
             self._empty_nothing()

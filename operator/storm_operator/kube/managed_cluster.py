@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.errors import AdapterError, ZooKeeperUnreachable
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.assembly import Assembly, assemble
 from storm_operator.console.watcher import Watcher
@@ -36,6 +37,9 @@ from storm_operator.paused_spouts import resume_before_the_end
 FOLLOW_UP_SECONDS = 2.0
 """While topologies come or go Storm is asked so soon again, however long the period; later, if asking takes longer."""
 
+ZOOKEEPER_PATIENCE_SECONDS = 120.0
+"""While ZooKeeper does not answer Nimbus is asked so often where it is by now."""
+
 RELEASE_PAUSES_SECONDS = (2.0, 4.0, 8.0)
 """At the end pods are looked at after each of these, too: what was asked for may be refused, or take the kubelet a
 moment; and a request may be given back only after the limit."""
@@ -61,6 +65,9 @@ class ManagedCluster:
     attended: Wishes = frozenset()
     look_again_at: float = math.inf
     """When those that come or go are to be looked at again, by the monotonic clock; infinity: there are none."""
+    silent_since: float = math.inf
+    """Since when, by the monotonic clock, ZooKeeper has not answered, or when Nimbus was asked about that; infinity: it
+    answers."""
     owners: Owners = field(init=False)
     assembly: Assembly | None = None
     lifecycle: LifecycleManager | None = None
@@ -135,7 +142,9 @@ class ManagedCluster:
         except AdapterError as error:
             if self.assembly is not None:
                 self.assembly.loop.tell_out_of_reach(error)
+                self._note_silence(error)
             raise
+        self.silent_since = math.inf
         assembly.loop.run_once(specs)
         if self.publisher.last_report is not None:
             self.manager.confirm()  # to observe and to search took long
@@ -143,6 +152,20 @@ class ManagedCluster:
             self.care.follow(specs, self.publisher.last_report, assembly)
         self._publish(lifecycle)
         return assembly.loop.period_seconds
+
+    def _note_silence(self, error: AdapterError) -> None:
+        """ZooKeeper's servers may be others by now: then the next pass makes the parts anew."""
+        if not isinstance(error, ZooKeeperUnreachable):
+            return
+        now = time.monotonic()
+        self.silent_since = min(self.silent_since, now)
+        if now - self.silent_since < ZOOKEEPER_PATIENCE_SECONDS:
+            return
+        self.silent_since = now
+        with contextlib.suppress(AdapterError):
+            if discover(self.nimbus, self.settings) != self.manager.connection:
+                self.say(f"{self.nimbus}: it has another ZooKeeper than before: connecting anew")
+                self.close()
 
     def _prepare_pass(self) -> tuple[Assembly, LifecycleManager, Mapping[str, TopologySpec]]:
         assembly, lifecycle, specs = self._follow_wishes()

@@ -34,7 +34,7 @@ from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import RunnerSettings, remind
 from storm_operator.kube.managed import Registry, Unanswered, rightful
-from storm_operator.kube.managed_cluster import FOLLOW_UP_SECONDS, ManagedCluster
+from storm_operator.kube.managed_cluster import FOLLOW_UP_SECONDS, ZOOKEEPER_PATIENCE_SECONDS, ManagedCluster
 from storm_operator.kube.owners import Owners
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
@@ -512,6 +512,62 @@ def test_a_peer_that_is_in_the_way_of_a_pass_is_told_to_all_who_listen(monkeypat
         runner.cluster.run_pass()
     start.opened.loop.tell_out_of_reach.assert_called_once_with(away)
     start.opened.loop.run_once.assert_not_called()
+
+
+class TestZooKeeperThatMoves:
+    """Its address was read from Nimbus once, and Storm's own daemons were started anew with another."""
+
+    BEFORE = ClusterConnection((NIMBUS,), "zk1:2181")
+
+    @pytest.fixture
+    def start(self, monkeypatch: pytest.MonkeyPatch) -> Start:
+        """A cluster whose ZooKeeper falls silent."""
+        start = Start(monkeypatch)
+        cluster = start.runner.cluster
+        cluster.assembly, cluster.manager.lock, cluster.manager.connection = start.opened, Mock(), self.BEFORE
+        cluster.lifecycle = Mock()
+        cluster.manager.lock.take.side_effect = ZooKeeperUnreachable("zk1:2181 did not answer")
+        return start
+
+    @staticmethod
+    def passes(start: Start, monkeypatch: pytest.MonkeyPatch, seconds: float, now: ClusterConnection) -> int:
+        """Passes that fail over so long, while Nimbus has it `now`; how often Nimbus was asked."""
+        discover = Mock(return_value=now)
+        monkeypatch.setattr(managed_cluster, "discover", discover)
+        for at in range(0, int(seconds) + 1, 10):
+            clock = Mock(monotonic=lambda at=at: 100.0 + at, time=lambda: NOW_SECONDS)
+            monkeypatch.setattr(managed_cluster, "time", clock)
+            with pytest.raises(ZooKeeperUnreachable):
+                start.runner.cluster.run_pass()
+        return discover.call_count
+
+    def test_is_connected_to_anew(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+        moved = replace(self.BEFORE, zookeeper="zk2:2181")
+        assert self.passes(start, monkeypatch, ZOOKEEPER_PATIENCE_SECONDS - 10, moved) == 0
+        assert self.passes(start, monkeypatch, ZOOKEEPER_PATIENCE_SECONDS, moved) == 1
+        cluster: Any = start.runner.cluster
+        assert cluster.assembly is None
+        start.opened.close.assert_called_once_with()
+        old, start.kinds.each.return_value = cluster.manager.lock, []
+        cluster._connect()
+        old.close.assert_called_once_with()
+        assert [cluster.assembly, cluster.manager.connection] == [start.opened, moved]
+
+    def test_is_waited_for_where_it_was_while_nimbus_has_it_there(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """To begin anew would be to forget what was measured."""
+        assert self.passes(start, monkeypatch, 3 * ZOOKEEPER_PATIENCE_SECONDS, self.BEFORE) == 3
+        assert start.runner.cluster.assembly is start.opened
+
+    def test_is_waited_for_while_nimbus_is_away_too(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+        away: Any = Mock(side_effect=NimbusUnreachable("away"))
+        start.runner.cluster.silent_since = 100.0 - ZOOKEEPER_PATIENCE_SECONDS
+        monkeypatch.setattr(managed_cluster, "discover", away)
+        with pytest.raises(ZooKeeperUnreachable):
+            start.runner.cluster.run_pass()
+        away.assert_called_once()
+        assert start.runner.cluster.assembly is start.opened
 
 
 def shown(start: Start, path: str) -> tuple[int, Any]:

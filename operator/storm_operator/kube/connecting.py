@@ -133,4 +133,5 @@ def remind(lifecycle: LifecycleManager, name: str, one: Managed) -> None:
     if topology_id and not stages & UNDER_WAY:
         suspended = bool(status.get("suspendedByOperator"))
         stage = Stage.SUSPENDED if suspended else Stage.RUNNING
+        stage = Stage.FAILED if Stage.FAILED in stages else stage
         lifecycle.remember(name, Progress(stage, "", str(topology_id)), suspended)

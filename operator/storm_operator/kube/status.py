@@ -207,8 +207,7 @@ def _message(view: TopologyView) -> str:
 
 
 def _shown_topology_id(view: TopologyView, old: Body) -> str | None:
-    # Whether a topology runs is not known while nobody looked, or while what it is made from cannot be read.
-    if view.progress is None or (view.progress.stage is Stage.FAILED and not view.progress.topology_id):
+    if view.progress is None:  # nobody has looked whether a topology runs
         return old.get("topologyId")
     return view.progress.topology_id or None
 

@@ -438,8 +438,8 @@ def test_parts_know_when_the_loop_is_to_end(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("left", "is_drift"),
-    [(Stage.RUNNING, True), (Stage.REPLACING, False), (Stage.WAITING, False)],
-    ids=["running", "replaced", "being killed to be replaced"],
+    [(Stage.RUNNING, True), (Stage.REPLACING, False), (Stage.WAITING, False), (Stage.FAILED, False)],
+    ids=["running", "replaced", "being killed to be replaced", "failed to be replaced"],
 )
 def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_elses_doing(
     left: Stage, is_drift: bool
@@ -452,6 +452,15 @@ def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_el
     assert after.spec is not None
     reborn.step({"words": after.spec}, NOW_SECONDS)
     assert ("words" in reborn.repairs) is is_drift
+
+
+def test_what_the_operator_suspended_may_be_resumed_though_the_last_step_of_its_former_life_failed() -> None:
+    before = managed(status={"suspendedByOperator": True})
+    failed = Progress(Stage.FAILED, "Nimbus refused", "words-1-1")
+    view = TopologyView(before, failed, None, None, None, NOW_SECONDS, suspended_by_operator=True)
+    reborn = LifecycleManager(Mock(), Mock(), lambda _: None)
+    remind(reborn, "words", replace(before, body={**before.body, "status": status_of(view)}))
+    assert reborn.suspended == {"words": "words-1-1"}
 
 
 def test_what_ran_on_another_nimbus_is_not_taken_for_killed_on_this_one() -> None:

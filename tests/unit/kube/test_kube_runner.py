@@ -748,6 +748,9 @@ class TestDeletion:
         played.call_off.side_effect = Forbidden("delete job streams/words-submit-1: forbidden")
         assert not played.look()
         assert "SubmissionNotEnded: delete job streams/words-submit-1: forbidden" in played.said
+        cluster: Any = played.runner.cluster
+        cluster._publish(Mock(progress={}, retries={}, suspended={}))
+        assert degraded(cluster.kube.kinds)[1] == "SubmissionNotEnded", "event LetGo is to say why"
 
     def test_nimbus_has_not_answered_until_all_that_the_resources_want_was_asked(self) -> None:
         played = Deletion()

@@ -45,12 +45,16 @@ def follow_asks(
             loop.desk.withdraw(name, DELETED)
     for body in registry.rebalances():
         ask = asked(body)
-        if ask is None or cluster_of(body) != nimbus:
+        if cluster_of(body) != nimbus:
             continue
         namespace, name = key_of(body)
+        removable = Concern("AskNotRemoved", f"{namespace}/{name}")
+        if ask is None:
+            _tell_of_lost_ask(removable, body, kinds, say, concerns)
+            continue
         # Removed first: an ask that is carried out and then repeated would be worse than one that must be repeated.
         removal = Removal(kinds, body)
-        if not concerns.attempt(Concern("AskNotRemoved", f"{namespace}/{name}"), removal, identity=str(ask)):
+        if not concerns.attempt(removable, removal, identity=str(ask)):
             continue
         if not removal.is_done:
             continue
@@ -65,6 +69,25 @@ def follow_asks(
             kinds.patch_status(REBALANCES, namespace, name, status)
         except KubernetesError as error:
             say(f"{name}: the answer could not be shown: {error}")
+
+
+def _tell_of_lost_ask(
+    removable: Concern, body: Body, kinds: OwnKinds, say: Callable[[str], None], concerns: Concerns
+) -> None:
+    """Where only the answer to its removal was lost nobody would else see that the ask came to nothing."""
+    trouble = concerns.troubles.get(removable.key)
+    if trouble is None:
+        return
+    namespace, name = key_of(body)
+    why = f"its annotation is gone, and not by an answer ({trouble.message})"
+    words = f"what was asked was not carried out: {why}; ask again"
+    try:
+        kinds.patch_status(REBALANCES, namespace, name, {"message": words})
+    except KubernetesError as error:
+        say(f"{name}: what became of an ask could not be shown: {error}")
+        return
+    say(f"{name}: {words}")
+    concerns.settle(removable)
 
 
 @dataclass(slots=True)

@@ -106,16 +106,27 @@ class ClusterCare:
         if not self.resizes():
             return
         hosts = self.hosts()
-        try:
-            self.limits.see(self.namespaces)
-        except KubernetesError as error:
-            self.say(str(error))
+        self._look_again()
         self.limits.open_up([hosts[i] for i in supervisor_ids if i in hosts])
 
     def release(self) -> None:
         """Pods get back what they were held to less than, once no topology wants that any more."""
         if not self.resizes():
             self.limits.release(self.hosts().values())
+
+    def release_what_is_seen(self) -> bool:
+        """As `release`, by the pods as they are now; whether they were seen, and none lacks anything."""
+        is_seen = self._look_again()
+        self.release()
+        return is_seen and not self.limits.held
+
+    def _look_again(self) -> bool:
+        try:
+            self.limits.see(self.namespaces)
+        except KubernetesError as error:
+            self.say(str(error))
+            return False
+        return True
 
     def capacities(self) -> Mapping[str, float]:
         """See `assembly.Machines`."""
@@ -191,7 +202,7 @@ class ClusterCare:
         names = frozenset(asking)
         unclear = Concern(NO_SCALE_TARGET, "", names)
         named = {(self.namespace_of(name), one.stateful_set) for name, one in asking.items() if one.stateful_set}
-        found = scaled_set(named, self.limits.present, self.hosts().values())
+        found = scaled_set(named, self.limits.present, self.hosts().values(), self.scaled)
         if isinstance(found, str):
             self.concerns.fail(unclear, found, self._tell_each(names))
             self._empty_nothing()

@@ -22,7 +22,7 @@ from storm_operator.core.topology_spec import ConfigMapKey
 from storm_operator.history.settings import HistorySettings
 from storm_operator.kube.asks import close_lost, seed_proposals
 from storm_operator.kube.kept_rebalance import as_kept
-from storm_operator.kube.managed import Managed
+from storm_operator.kube.managed import Managed, nimbus_of_status
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.shown_plans import ShownPlans
 from storm_operator.kube.submission import JobSettings
@@ -126,11 +126,12 @@ def go_on_where_it_ended(
 
 
 def remind(lifecycle: LifecycleManager, name: str, one: Managed) -> None:
-    """What an earlier life of the operator wrote of a topology that it left running, or suspended."""
+    """What an earlier life of the operator wrote of a topology that it left running, or suspended, on this Nimbus."""
     status = one.body.get("status") or {}
-    topology_id = status.get("topologyId")
+    topology_id = status.get("topologyId") if nimbus_of_status(one.body) in ("", one.nimbus) else None
     stages = {each["reason"] for each in status.get("conditions") or () if each["type"] == "Submitted"}
     if topology_id and not stages & UNDER_WAY:
         suspended = bool(status.get("suspendedByOperator"))
         stage = Stage.SUSPENDED if suspended else Stage.RUNNING
+        stage = Stage.FAILED if Stage.FAILED in stages else stage
         lifecycle.remember(name, Progress(stage, "", str(topology_id)), suspended)

@@ -10,6 +10,7 @@ from typing import Any
 import kopf
 
 from storm_operator.adapters.kube.resources import GROUP, PAGE_SIZES, REBALANCES, TOPOLOGIES, VERSION
+from storm_operator.kube.calling_off import SUBMISSION_NOT_ENDED
 from storm_operator.kube.kept_rebalance import as_kept
 from storm_operator.kube.kopf_storage import NothingCompared, ProgressInMemory
 from storm_operator.kube.managed import Body, Managed, Registry, key_of
@@ -125,15 +126,16 @@ def on_deletion(watched: Watched, body: dict[str, Any]) -> None:
     asked_at = datetime.fromisoformat(str(body["metadata"]["deletionTimestamp"]).replace("Z", "+00:00"))
     waited = (watched.now() - asked_at.astimezone(UTC)).total_seconds()
     patience = watched.deletion_patience_seconds + managed.spec.kill_wait_seconds
-    why = _why_let_go(watched, managed.nimbus, waited, patience)
+    why = _why_let_go(watched, managed, waited, patience)
     if why:
         watched.tell(managed, "LetGo", f"{why}; the topology may still run there", True)
         return
     raise kopf.TemporaryError(f"waiting for Nimbus {managed.nimbus}", delay=DELETION_POLL_SECONDS)
 
 
-def _why_let_go(watched: Watched, nimbus: str, waited_seconds: float, patience_seconds: float) -> str:
+def _why_let_go(watched: Watched, managed: Managed, waited_seconds: float, patience_seconds: float) -> str:
     """Why nobody is waited for any more; empty while somebody is."""
+    nimbus = managed.nimbus
     asked = watched.registry.unanswered(nimbus)
     unanswered = 0.0 if asked is None else min(waited_seconds, watched.now().timestamp() - asked.since_seconds)
     if asked is not None and unanswered > patience_seconds:
@@ -141,5 +143,8 @@ def _why_let_go(watched: Watched, nimbus: str, waited_seconds: float, patience_s
             return f"nobody could see to it on Nimbus {nimbus} for {unanswered:.0f} s: {asked.why}"
         return f"Nimbus {nimbus} did not answer for {unanswered:.0f} s"
     if waited_seconds > IDLE_LIMIT_SECONDS + patience_seconds:
+        for condition in (managed.body.get("status") or {}).get("conditions") or ():
+            if condition.get("reason") == SUBMISSION_NOT_ENDED:
+                return f"it was waited for {waited_seconds:.0f} s: {condition.get('message')}"
         return f"nobody could see to it on Nimbus {nimbus} for {waited_seconds:.0f} s"
     return ""

@@ -12,6 +12,7 @@ from storm_operator.core.model import name_of_topology
 from storm_operator.core.nimbus_name import nimbus_name
 from storm_operator.core.topology_spec import PAUSED_ANNOTATION, TopologySpec
 from storm_operator.kube.grouped import ALL, Grouped
+from storm_operator.lifecycle_manager import Stage
 
 Body = Mapping[str, Any]
 Key = tuple[str, str]
@@ -26,6 +27,9 @@ MANAGED_ON, LEFT_ON = "managed on", "left on"
 NAME_TAKEN = "NameTaken"
 """Reason of the conditions of a resource whose topology belongs to another."""
 
+NIMBUS_CHANGED = "NimbusChanged"
+"""Reason of condition Degraded of a resource that names no Nimbus, while it runs on another than the default."""
+
 
 @dataclass(frozen=True, slots=True)
 class Managed:
@@ -38,6 +42,8 @@ class Managed:
     spec: TopologySpec | None
     problem: str
     nimbus: str
+    stays: str = ""
+    """Why `nimbus` is not the operator's default although `spec` names none; empty where it is."""
 
     @property
     def key(self) -> Key:
@@ -115,9 +121,33 @@ def managed_from(body: Body, default_nimbus: str | None) -> Managed:
         )
     if spec.nimbus is not None:
         return Managed(body, spec, "", nimbus_name(spec.nimbus, key_of(body)[0]))
+    runs_on = _nimbus_of_what_runs(body)
+    if runs_on and runs_on != default_nimbus:
+        return Managed(body, spec, "", runs_on, _why_it_stays(runs_on, default_nimbus))
     if default_nimbus is None:
         return Managed(body, None, "spec.nimbus: absent, and the operator has no default; give host:port", "")
     return Managed(body, spec, "", default_nimbus)
+
+
+def nimbus_of_status(body: Body) -> str:
+    """The Nimbus that the resource was managed on last, as its status has it; empty where that has none."""
+    nimbus = str((body.get("status") or {}).get("nimbus") or "")
+    return nimbus and nimbus_name(nimbus, key_of(body)[0])
+
+
+def _nimbus_of_what_runs(body: Body) -> str:
+    """Where, by its status, the resource's topology runs, or is being submitted; empty where it does neither."""
+    status = body.get("status") or {}
+    stages = {each.get("reason") for each in status.get("conditions") or () if each.get("type") == "Submitted"}
+    return nimbus_of_status(body) if status.get("topologyId") or Stage.SUBMITTING in stages else ""
+
+
+def _why_it_stays(nimbus: str, default_nimbus: str | None) -> str:
+    return (
+        f"it runs on Nimbus {nimbus}, and stays there; spec.nimbus is absent, and the operator's default is"
+        f" {default_nimbus or 'none'} by now: set that back, or delete this StormTopology (deletionPolicy Leave keeps"
+        " the topology) and make another whose spec.nimbus names the right one"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from storm_operator.adapters.errors import AdapterError
+from storm_operator.adapters.errors import AdapterError, ZooKeeperUnreachable
 from storm_operator.adapters.kube.clients import KubeClients
 from storm_operator.assembly import Assembly, assemble
 from storm_operator.console.watcher import Watcher
@@ -36,6 +37,13 @@ from storm_operator.paused_spouts import resume_before_the_end
 FOLLOW_UP_SECONDS = 2.0
 """While topologies come or go Storm is asked so soon again, however long the period; later, if asking takes longer."""
 
+ZOOKEEPER_PATIENCE_SECONDS = 120.0
+"""While ZooKeeper does not answer Nimbus is asked so often where it is by now."""
+
+RELEASE_PAUSES_SECONDS = (2.0, 4.0, 8.0)
+"""At the end pods are looked at after each of these, too: what was asked for may be refused, or take the kubelet a
+moment; and a request may be given back only after the limit."""
+
 
 @dataclass(slots=True)
 class ManagedCluster:
@@ -53,9 +61,13 @@ class ManagedCluster:
     is_ending: Callable[[], bool] = lambda: False
     metrics: OperatorMetrics = field(default_factory=lambda: OperatorMetrics(RunMode.KUBERNETES))
     """Of the whole operator."""
+    sleep: Callable[[float], object] = time.sleep
     attended: Wishes = frozenset()
     look_again_at: float = math.inf
     """When those that come or go are to be looked at again, by the monotonic clock; infinity: there are none."""
+    silent_since: float = math.inf
+    """Since when, by the monotonic clock, ZooKeeper has not answered, or when Nimbus was asked about that; infinity: it
+    answers."""
     owners: Owners = field(init=False)
     assembly: Assembly | None = None
     lifecycle: LifecycleManager | None = None
@@ -130,7 +142,9 @@ class ManagedCluster:
         except AdapterError as error:
             if self.assembly is not None:
                 self.assembly.loop.tell_out_of_reach(error)
+                self._note_silence(error)
             raise
+        self.silent_since = math.inf
         assembly.loop.run_once(specs)
         if self.publisher.last_report is not None:
             self.manager.confirm()  # to observe and to search took long
@@ -138,6 +152,20 @@ class ManagedCluster:
             self.care.follow(specs, self.publisher.last_report, assembly)
         self._publish(lifecycle)
         return assembly.loop.period_seconds
+
+    def _note_silence(self, error: AdapterError) -> None:
+        """ZooKeeper's servers may be others by now: then the next pass makes the parts anew."""
+        if not isinstance(error, ZooKeeperUnreachable):
+            return
+        now = time.monotonic()
+        self.silent_since = min(self.silent_since, now)
+        if now - self.silent_since < ZOOKEEPER_PATIENCE_SECONDS:
+            return
+        self.silent_since = now
+        with contextlib.suppress(AdapterError):
+            if discover(self.nimbus, self.settings) != self.manager.connection:
+                self.say(f"{self.nimbus}: it has another ZooKeeper than before: connecting anew")
+                self.close()
 
     def _prepare_pass(self) -> tuple[Assembly, LifecycleManager, Mapping[str, TopologySpec]]:
         assembly, lifecycle, specs = self._follow_wishes()
@@ -244,8 +272,22 @@ class ManagedCluster:
         if self.assembly is not None:
             self.manager.confirm()
             resume_before_the_end(self.assembly.loop, self.say)
-            self.care.release()
+            self._release_pods()
             self.assembly.loop.release()
+
+    def _release_pods(self) -> None:
+        """Until none is held, so often at most; one answer that fails does not end it."""
+        for seconds in (0.0, *RELEASE_PAUSES_SECONDS):
+            self.sleep(seconds)
+            try:
+                self.manager.confirm()
+                if self.care.release_what_is_seen():
+                    return
+            except AdapterError as error:
+                self.say(f"{self.nimbus}: {error}")
+        if self.care.limits.held:
+            names = ", ".join("/".join(key) for key in sorted(self.care.limits.held))
+            self.say(f"{self.nimbus}: pods {names} keep other CPU than their own, and nobody sees to them any more")
 
     def close(self) -> None:
         """All but the lock; a new pass makes the parts anew."""

@@ -25,11 +25,17 @@ class ScaledSet:
     pods: tuple[SupervisorPod, ...]
 
 
-def scaled_set(named: Collection[SetKey], pods: Collection[SupervisorPod], hosts: Collection[str]) -> ScaledSet | str:
+def scaled_set(
+    named: Collection[SetKey],
+    pods: Collection[SupervisorPod],
+    hosts: Collection[str],
+    known: ScaledSet | None = None,
+) -> ScaledSet | str:
     """The one that resources name, each in its own namespace; else that of the pods that the cluster's `hosts` are.
 
-    While it has `hosts`, one at least is a pod of the set: else the set may be another cluster's, or nobody can tell
-    which of its pods executors are on. A str says why there is none: what a person would have to change.
+    While it has none, the one that was `known` from the last pass: any other may be another cluster's. While it has
+    `hosts`, one at least is a pod of the set: else that may be another cluster's, too, or nobody can tell which of its
+    pods executors are on. A str says why there is none: what a person would have to change.
     """
     owned = [pod for pod in pods if pod.stateful_set]
     own = [pod for pod in owned if any(pod.matches(host) for host in hosts)]
@@ -38,7 +44,9 @@ def scaled_set(named: Collection[SetKey], pods: Collection[SupervisorPod], hosts
             f"{FIELD}: no supervisor pod that is seen is one of this Storm cluster's supervisors, which call "
             f"themselves {', '.join(sorted(hosts)[:NAMED_HOSTS])}; pods are told by their names (storm.local.hostname)"
         )
-    wanted = sorted(set(named)) or sorted({_set_of(pod) for pod in own or owned})
+    wanted = sorted(set(named)) or sorted({_set_of(pod) for pod in own})
+    if not wanted and not hosts and known is not None:
+        wanted = [(known.namespace, known.name)]
     if len(wanted) > 1 and named:
         return f"{FIELD}: {_listed(wanted)} are named for one Storm cluster; name one of them everywhere"
     if len(wanted) > 1:
@@ -48,9 +56,14 @@ def scaled_set(named: Collection[SetKey], pods: Collection[SupervisorPod], hosts
         return f"{FIELD}: no supervisor of this Storm cluster runs in a pod of StatefulSet {_listed(wanted)}"
     if found:
         return ScaledSet(*wanted[0], found)
+    others = _listed(sorted({_set_of(pod) for pod in owned})) or "none"
+    if not wanted and owned:
+        return (
+            f"{FIELD}: this Storm cluster has no supervisor now, and without one nobody can tell which set is its own;"
+            f" name the one that is to be scaled; those seen: {others}"
+        )
     if not wanted:
         return "spec.supervisors: no supervisor pod of any StatefulSet is seen: there is nothing to be scaled"
-    others = _listed(sorted({_set_of(pod) for pod in owned})) or "none"
     return f"{FIELD}: no supervisor pod of StatefulSet {_listed(wanted)} is seen; those seen: {others}"
 
 

@@ -18,13 +18,16 @@ CALM_PASSES = 6
 PATIENT_PASSES = 60
 """After so many passes without a plan that empties them, pods that were to go are used again."""
 
+NOT_NOW = frozenset({HoldReason.EXCLUDED_WINDOW, HoldReason.COOL_DOWN})
+"""A pass in which nothing else is said tells nothing of whether a plan would empty them: these pass by themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScaleState:
     """What was wanted in the passes so far: `passes` in a row asked for `replicas`.
 
     `leaving` are the ordinals that are being emptied; `given_up` are the used ordinals that could not be brought
-    together on fewer pods: not tried again while they are the same.
+    together on fewer pods: not tried again while they are the same, and only pods behind the last of them may go.
     """
 
     replicas: int = 0
@@ -123,21 +126,33 @@ def scale_step(
         return None, state  # the very plan that empties them
     wanted, reason = wanted_replicas(limits, replicas, used, decisions)
     keep = ScaleState(given_up=state.given_up if state.given_up == used else None)
-    if wanted == replicas or (wanted < replicas and state.given_up == used):
+    if wanted < replicas and state.given_up == used:
+        wanted = max(wanted, min(replicas, max(used, default=-1) + 1 - first_ordinal))
+        reason = f"all executors are on the first {counted(wanted, 'pod')}"
+    if wanted == replicas:
         return None, keep
     if wanted == replicas + 1 and sum(pod.ready for pod in owned) < replicas:
         return None, keep  # one that was asked for before is still on its way, and may be enough
     step = ScaleStep(owned[0].namespace, owned[0].stateful_set, wanted, reason)
     if wanted > replicas:
         return step, keep
-    agreed = ScaleState(wanted, state.passes + 1 if state.replicas == wanted else 1, state.leaving)
-    if agreed.passes < CALM_PASSES:
+    passes = state.passes + 1 if state.replicas == wanted else 1
+    agreed = replace(keep, replicas=wanted, passes=passes, leaving=state.leaving)
+    if passes < CALM_PASSES:
         return None, agreed
-    if max(used, default=-1) < first_ordinal + wanted:
-        return step, ScaleState()
+    going = range(first_ordinal + wanted, first_ordinal + replicas)
+    if max(used, default=-1) < going.start:
+        return step, keep
+    return None, _emptied(agreed, going, used, decisions)
+
+
+def _emptied(agreed: ScaleState, going: range, used: frozenset[int], decisions: Collection[Decision]) -> ScaleState:
+    """The state in which the pods `going` are to host nobody, as long as it may be that a plan brings that about."""
+    if agreed.leaving and decisions and all(map(_says_not_now, decisions)):
+        return replace(agreed, passes=agreed.passes - 1)
     if agreed.passes > PATIENT_PASSES:
-        return None, ScaleState(given_up=used)  # no plan empties them, whatever the reason
-    return None, replace(agreed, leaving=frozenset(range(first_ordinal + wanted, first_ordinal + replicas)))
+        return ScaleState(given_up=used)  # no plan empties them, whatever the reason
+    return replace(agreed, leaving=frozenset(going))
 
 
 def _overloads(decision: Decision) -> TypeGuard[Plan]:
@@ -146,6 +161,10 @@ def _overloads(decision: Decision) -> TypeGuard[Plan]:
 
 def _is_infeasible(decision: Decision) -> TypeGuard[Hold]:
     return isinstance(decision, Hold) and decision.reason is HoldReason.INFEASIBLE
+
+
+def _says_not_now(decision: Decision) -> bool:
+    return isinstance(decision, Hold) and decision.reason in NOT_NOW
 
 
 def _is_short(decision: Decision) -> TypeGuard[Hold]:

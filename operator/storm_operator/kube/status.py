@@ -102,6 +102,7 @@ def refused_status(managed: Managed, reason: str, message: str, now_seconds: flo
 
 def trouble_status(managed: Managed, reason: str, message: str, now_seconds: float) -> dict[str, Any]:
     """The status of a valid resource whose cluster could not be looked at, and why."""
+    message = f"{message}; {managed.stays}" if managed.stays else message
     view = TopologyView(managed, None, None, None, None, now_seconds, trouble=message, trouble_reason=reason)
     return status_of(view)
 
@@ -206,8 +207,7 @@ def _message(view: TopologyView) -> str:
 
 
 def _shown_topology_id(view: TopologyView, old: Body) -> str | None:
-    # Whether a topology runs is not known while nobody looked, or while what it is made from cannot be read.
-    if view.progress is None or (view.progress.stage is Stage.FAILED and not view.progress.topology_id):
+    if view.progress is None:  # nobody has looked whether a topology runs
         return old.get("topologyId")
     return view.progress.topology_id or None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,8 @@ COPIED_JAR = f"{COPIED_FOLDER}/topology.jar"
 LONGEST_REQUEST_BYTES = 128 * 1024 - len(f"{REQUEST_VARIABLE}=\0")
 """Linux starts no program with a longer variable. JSON is written in ASCII: a character is a byte."""
 KEPT_SECONDS = 600
+ENDING_SECONDS = 60.0
+"""A pod that has not ended so long after its Job was called off may never: its node is gone, or it has a finalizer."""
 USER_ID = 10001
 
 
@@ -59,6 +62,9 @@ class JobSubmitter:
     """Where another may lead when the cluster's own address is away: see `connecting.other_nimbuses`."""
     last: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By topology: the last Job's name and the fingerprint of what it submits."""
+    called_off: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By uid of a resource, the Jobs that were called off and are still there, and since when."""
+    now: Callable[[], float] = time.monotonic
 
     def fingerprint(self, spec: TopologySpec) -> str:
         """Jars are told by what the spec says of them (sha256, path, image): their bytes are not at hand here.
@@ -101,13 +107,24 @@ class JobSubmitter:
         return self.call_off(self.owner_of(spec.name))
 
     def call_off(self, owner: Managed, but: str = "") -> bool:
-        """End what is under way for a resource, `but` that Job; True once no other pod can submit anything any more."""
+        """End what is under way for a resource, `but` that Job, unless it was called off before; True once none of the
+        pods can submit anything any more. `SubmissionError` where one takes very long to end.
+        """
         namespace, name = owner.key
         owned = self.jobs.owned_by(owner.uid, namespace, f"{TOPOLOGY_LABEL}={label_value(name)}")
-        names = [job for job in owned if job != but]
+        before, now = self.called_off.get(owner.uid, {}), self.now()
+        names = [job for job in owned if job != but or job in before]
         for job in names:
             self.jobs.delete(namespace, job, pods_first=True)
-        return not names
+        since = {job: before.get(job, now) for job in names}
+        self.called_off.pop(owner.uid, None)
+        if not names:
+            return True
+        self.called_off[owner.uid] = since
+        for job in names:
+            if now - since[job] >= ENDING_SECONDS:
+                raise SubmissionError(_does_not_end(namespace, job))
+        return False
 
     def _request(self, spec: TopologySpec, wanted: str, flux_text: str | None) -> dict[str, Any]:
         return submission_request(spec, wanted, self.owner_of(spec.name).nimbus, flux_text, self.other_nimbuses)
@@ -120,6 +137,14 @@ class JobSubmitter:
             namespace = self.owner_of(spec.name).key[0]
             return self.read_config_map(namespace, source.config_map.name, source.config_map.key)
         return source.definition
+
+
+def _does_not_end(namespace: str, job: str) -> str:
+    return (
+        f"submission job {namespace}/{job} was called off, and its pod has not ended: it is waited for, as it could"
+        f" still submit something; `kubectl get pods -n {namespace} -l job-name={job} -o wide` shows where it is; if"
+        " that node is gone for good, delete the pod with --force"
+    )
 
 
 def job_name(resource: str, wanted: str, nimbus: str) -> str:

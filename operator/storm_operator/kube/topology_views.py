@@ -9,7 +9,7 @@ from storm_operator.core.agent_enforcement import AgentEnforcement
 from storm_operator.kube.cluster_care import ClusterCare
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.enforced import NO_LIMITS, limits_in_force
-from storm_operator.kube.managed import Managed
+from storm_operator.kube.managed import NIMBUS_CHANGED, Managed
 from storm_operator.kube.publisher import Publisher, decision_for
 from storm_operator.kube.status import unfinished_plan
 from storm_operator.kube.submission import JobSubmitter
@@ -47,6 +47,10 @@ def view_of(
         forecasts=report.forecasts if report else {},
         places=care.places(topology_id, snapshot, agents) if snapshot else (),
         limits=limits_in_force(topology_id, snapshot, report.limits_millicores) if report and snapshot else NO_LIMITS,
-        obstacles=care.obstacles(name),
+        obstacles=_obstacle_of(one) + care.obstacles(name),
         held_resize=care.counts.held.get(topology_id),
     )
+
+
+def _obstacle_of(one: Managed) -> tuple[tuple[str, str], ...]:
+    return ((NIMBUS_CHANGED, one.stays),) if one.stays else ()

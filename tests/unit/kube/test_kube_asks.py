@@ -13,7 +13,7 @@ from kube_builders import NIMBUS, FakeKinds, managed, plan, rebalance, registry_
 from loop_scene import Scene as Loop
 from loop_scene import scene as loop_scene
 from loop_scene import with_mode
-from storm_operator.adapters.kube.errors import Conflict, KubernetesError
+from storm_operator.adapters.kube.errors import Conflict, KubernetesError, NoAnswer
 from storm_operator.core.backoff import FIRST_RETRY_SECONDS
 from storm_operator.core.decision import Hold, HoldReason, Plan
 from storm_operator.core.plan_record import PlanState
@@ -92,6 +92,21 @@ class TestAsk:
         assert played.follow() == {}
         played.now += FIRST_RETRY_SECONDS
         assert played.follow()["state"] == "Approved"
+
+    def test_that_went_with_an_answer_that_was_lost_is_said_to_have_come_to_nothing(self) -> None:
+        """It is not carried out: perhaps somebody took it back."""
+        played = Scene("approve")
+        (body,) = played.registry.rebalances()
+        played.kinds.error = NoAnswer("annotate stormrebalances streams/p: no answer")
+        played.follow()
+        played.registry.put_rebalance({**body, "metadata": {**body["metadata"], "annotations": {}}})
+        played.follow()
+        assert played.said[-1].endswith("what became of an ask could not be shown: " + str(played.kinds.error))
+        played.kinds.error = None
+        words = "what was asked was not carried out: its annotation is gone, and not by an answer"
+        assert played.follow()["message"].startswith(words)
+        assert played.approved_by() == ""
+        assert played.follow() == {}
 
     def test_is_carried_out_once_though_the_watch_lags_behind(self) -> None:
         played = Scene("rollback", state="Verified")

@@ -297,6 +297,13 @@ def test_pods_stay_while_their_supervisors_call_themselves_by_address(scaled: Sc
     assert scaled.told[-1][0] == "NoScaleTarget"
 
 
+def test_set_stays_known_while_no_supervisor_is_seen(scaled: ScaledIn) -> None:
+    seen, scaled.care.hosts = scaled.care.scaled, dict
+    scaled.run_pass()
+    assert seen is not None
+    assert (scaled.care.scaled, scaled.told) == (seen, [])
+
+
 def test_pods_stay_while_executors_are_on_a_supervisor_that_is_not_seen(scaled: ScaledIn) -> None:
     """It is away for a moment, and may run in the very pod that would go."""
     seen = scaled.care.hosts()

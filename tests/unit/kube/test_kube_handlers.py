@@ -170,6 +170,15 @@ class TestDeletion:
         words = f"nobody could see to it on Nimbus {NIMBUS} for 700 s; the topology may still run there"
         assert played.told == [("words", "LetGo", words, True)]
 
+    def test_names_the_submission_that_could_not_be_ended_and_blames_nimbus_for_nothing(self) -> None:
+        played = Scene()
+        why = "submission job streams/words-submit-1 was called off, and its pod has not ended"
+        status = {"conditions": [{"type": "Degraded", "reason": "SubmissionNotEnded", "message": why}]}
+        played.delete(DELETION_PATIENCE_SECONDS + IDLE_LIMIT_SECONDS + 10.0, loop_is_busy=True, status=status)
+        assert played.told == [
+            ("words", "LetGo", f"it was waited for 700 s: {why}; the topology may still run there", True)
+        ]
+
     def test_patience_begins_when_nimbus_was_asked_first(self) -> None:
         played = Scene()
         played.registry.note_question(NIMBUS, NOW.timestamp() - DELETION_PATIENCE_SECONDS)

@@ -49,6 +49,40 @@ def test_resource_without_any_nimbus_is_refused_with_what_to_give() -> None:
     assert one.problem == "spec.nimbus: absent, and the operator has no default; give host:port"
 
 
+class TestDefaultNimbusThatChanged:
+    OLD, NEW = "blue-nimbus.storm:6627", "green-nimbus.storm:6627"
+    RUNS: ClassVar = {"topologyId": "words-1-1", "nimbus": OLD}
+    SUBMITTING: ClassVar = {"nimbus": OLD, "conditions": [{"type": "Submitted", "reason": "Submitting"}]}
+
+    @pytest.mark.parametrize("status", [RUNS, SUBMITTING], ids=["runs", "is being submitted"])
+    @pytest.mark.parametrize("default", [NEW, None])
+    def test_topology_stays_where_it_is_and_both_addresses_are_told(
+        self, status: dict[str, Any], default: str | None
+    ) -> None:
+        """Else a second copy would begin on the new one, and nobody would see to the first."""
+        one = managed_from(topology_body(status=status), default)
+        assert one.spec is not None
+        assert one.nimbus == self.OLD
+        assert one.stays.startswith(
+            f"it runs on Nimbus {self.OLD}, and stays there; spec.nimbus is absent, and the operator's default is"
+            f" {default or 'none'} by now"
+        )
+
+    def test_is_followed_once_nothing_runs(self) -> None:
+        ended = {"nimbus": self.OLD, "conditions": [{"type": "Submitted", "reason": "Failed"}]}
+        one = managed_from(topology_body(status=ended), self.NEW)
+        assert (one.nimbus, one.stays) == (self.NEW, "")
+
+    @pytest.mark.parametrize("written", [OLD, "blue-nimbus.storm.svc", "Blue-Nimbus.storm.svc.cluster.local:6627"])
+    def test_is_none_where_only_its_spelling_has(self, written: str) -> None:
+        one = managed_from(topology_body(status={**self.RUNS, "nimbus": written}), self.OLD)
+        assert (one.nimbus, one.stays) == (self.OLD, "")
+
+    def test_is_nothing_to_a_resource_that_names_its_own(self) -> None:
+        one = managed_from(topology_body(spec={"adopt": {}, "nimbus": self.OLD}, status=self.RUNS), self.NEW)
+        assert (one.nimbus, one.stays) == (self.OLD, "")
+
+
 def test_port_that_cannot_be_makes_a_resource_invalid_and_no_cluster() -> None:
     registry = registry_of(topology_body(spec={"adopt": {}, "nimbus": "storm-nimbus.storm:66270"}))
     (one,) = registry.topologies()

@@ -34,7 +34,7 @@ from storm_operator.kube import runner as runner_module
 from storm_operator.kube.conditions import TopologyView
 from storm_operator.kube.connecting import RunnerSettings, remind
 from storm_operator.kube.managed import Registry, Unanswered, rightful
-from storm_operator.kube.managed_cluster import FOLLOW_UP_SECONDS, ManagedCluster
+from storm_operator.kube.managed_cluster import FOLLOW_UP_SECONDS, ZOOKEEPER_PATIENCE_SECONDS, ManagedCluster
 from storm_operator.kube.owners import Owners
 from storm_operator.kube.page import KubePage
 from storm_operator.kube.runner import LONGEST_RETRY_SECONDS, ClusterRunner
@@ -341,7 +341,7 @@ def test_pods_are_released_as_soon_as_a_change_of_mind_is_attended_to() -> None:
 @pytest.mark.parametrize("is_named", [True, False], ids=["operator ends", "nobody names the cluster"])
 def test_limits_end_with_a_loop_only_where_nobody_asks_for_one(monkeypatch: pytest.MonkeyPatch, is_named: bool) -> None:
     start = Start(monkeypatch)
-    cluster, pods = start.runner.cluster, Mock()
+    cluster, pods = start.runner.cluster, Mock(held=frozenset())
     cluster.assembly, cluster.care.limits, cluster.manager.lock = start.opened, pods, Mock()
     start.opened.storm.supervisor_ids.return_value = {}
     cluster.owners.by_name, _ = rightful(cluster.registry.of_cluster(NIMBUS))
@@ -438,8 +438,8 @@ def test_parts_know_when_the_loop_is_to_end(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("left", "is_drift"),
-    [(Stage.RUNNING, True), (Stage.REPLACING, False), (Stage.WAITING, False)],
-    ids=["running", "replaced", "being killed to be replaced"],
+    [(Stage.RUNNING, True), (Stage.REPLACING, False), (Stage.WAITING, False), (Stage.FAILED, False)],
+    ids=["running", "replaced", "being killed to be replaced", "failed to be replaced"],
 )
 def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_elses_doing(
     left: Stage, is_drift: bool
@@ -452,6 +452,44 @@ def test_what_the_operator_killed_itself_before_it_was_started_anew_is_nobody_el
     assert after.spec is not None
     reborn.step({"words": after.spec}, NOW_SECONDS)
     assert ("words" in reborn.repairs) is is_drift
+
+
+def test_what_the_operator_suspended_may_be_resumed_though_the_last_step_of_its_former_life_failed() -> None:
+    before = managed(status={"suspendedByOperator": True})
+    failed = Progress(Stage.FAILED, "Nimbus refused", "words-1-1")
+    view = TopologyView(before, failed, None, None, None, NOW_SECONDS, suspended_by_operator=True)
+    reborn = LifecycleManager(Mock(), Mock(), lambda _: None)
+    remind(reborn, "words", replace(before, body={**before.body, "status": status_of(view)}))
+    assert reborn.suspended == {"words": "words-1-1"}
+
+
+def test_what_ran_on_another_nimbus_is_not_taken_for_killed_on_this_one() -> None:
+    status = {"topologyId": "words-1-1", "nimbus": "other.storm:6627"}
+    one = managed(spec={"nimbus": NIMBUS, "jar": {"path": "/w.jar", "mainClass": "a.W"}}, status=status)
+    assert one.spec is not None
+    reborn = LifecycleManager(Mock(running=lambda: ()), Mock(fingerprint=lambda _: "new"), lambda _: None)
+    remind(reborn, "words", one)
+    reborn.step({"words": one.spec}, NOW_SECONDS)
+    assert reborn.repairs == {}
+
+
+def test_default_nimbus_that_changed_is_told_beside_what_runs_and_when_that_is_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Start(monkeypatch)
+    cluster = start.runner.cluster
+    cluster.registry = Registry("new.storm:6627")
+    cluster.owners.registry = cluster.publisher.registry = cluster.registry
+    cluster.registry.put_topology(topology_body(status={"topologyId": "words-1-1", "nimbus": NIMBUS}))
+    cluster.owners.look()
+    cluster._publish(Mock(progress={"words": Progress(Stage.RUNNING, "", "words-1-1")}, retries={}, suspended={}))
+    status, reason, message = degraded(start.kinds)
+    assert (status, reason) == ("True", "NimbusChanged")
+    assert f"runs on Nimbus {NIMBUS}" in message
+    cluster.owners.tell_trouble("Nimbus does not answer", "ClusterUnreachable")
+    _, reason, message = degraded(start.kinds)
+    assert reason == "ClusterUnreachable"
+    assert message.startswith(f"Nimbus does not answer; it runs on Nimbus {NIMBUS}, and stays there")
 
 
 def test_suspension_is_written_down_before_spouts_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -483,6 +521,62 @@ def test_a_peer_that_is_in_the_way_of_a_pass_is_told_to_all_who_listen(monkeypat
         runner.cluster.run_pass()
     start.opened.loop.tell_out_of_reach.assert_called_once_with(away)
     start.opened.loop.run_once.assert_not_called()
+
+
+class TestZooKeeperThatMoves:
+    """Its address was read from Nimbus once, and Storm's own daemons were started anew with another."""
+
+    BEFORE = ClusterConnection((NIMBUS,), "zk1:2181")
+
+    @pytest.fixture
+    def start(self, monkeypatch: pytest.MonkeyPatch) -> Start:
+        """A cluster whose ZooKeeper falls silent."""
+        start = Start(monkeypatch)
+        cluster = start.runner.cluster
+        cluster.assembly, cluster.manager.lock, cluster.manager.connection = start.opened, Mock(), self.BEFORE
+        cluster.lifecycle = Mock()
+        cluster.manager.lock.take.side_effect = ZooKeeperUnreachable("zk1:2181 did not answer")
+        return start
+
+    @staticmethod
+    def passes(start: Start, monkeypatch: pytest.MonkeyPatch, seconds: float, now: ClusterConnection) -> int:
+        """Passes that fail over so long, while Nimbus has it `now`; how often Nimbus was asked."""
+        discover = Mock(return_value=now)
+        monkeypatch.setattr(managed_cluster, "discover", discover)
+        for at in range(0, int(seconds) + 1, 10):
+            clock = Mock(monotonic=lambda at=at: 100.0 + at, time=lambda: NOW_SECONDS)
+            monkeypatch.setattr(managed_cluster, "time", clock)
+            with pytest.raises(ZooKeeperUnreachable):
+                start.runner.cluster.run_pass()
+        return discover.call_count
+
+    def test_is_connected_to_anew(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+        moved = replace(self.BEFORE, zookeeper="zk2:2181")
+        assert self.passes(start, monkeypatch, ZOOKEEPER_PATIENCE_SECONDS - 10, moved) == 0
+        assert self.passes(start, monkeypatch, ZOOKEEPER_PATIENCE_SECONDS, moved) == 1
+        cluster: Any = start.runner.cluster
+        assert cluster.assembly is None
+        start.opened.close.assert_called_once_with()
+        old, start.kinds.each.return_value = cluster.manager.lock, []
+        cluster._connect()
+        old.close.assert_called_once_with()
+        assert [cluster.assembly, cluster.manager.connection] == [start.opened, moved]
+
+    def test_is_waited_for_where_it_was_while_nimbus_has_it_there(
+        self, start: Start, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """To begin anew would be to forget what was measured."""
+        assert self.passes(start, monkeypatch, 3 * ZOOKEEPER_PATIENCE_SECONDS, self.BEFORE) == 3
+        assert start.runner.cluster.assembly is start.opened
+
+    def test_is_waited_for_while_nimbus_is_away_too(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+        away: Any = Mock(side_effect=NimbusUnreachable("away"))
+        start.runner.cluster.silent_since = 100.0 - ZOOKEEPER_PATIENCE_SECONDS
+        monkeypatch.setattr(managed_cluster, "discover", away)
+        with pytest.raises(ZooKeeperUnreachable):
+            start.runner.cluster.run_pass()
+        away.assert_called_once()
+        assert start.runner.cluster.assembly is start.opened
 
 
 def shown(start: Start, path: str) -> tuple[int, Any]:
@@ -654,6 +748,9 @@ class TestDeletion:
         played.call_off.side_effect = Forbidden("delete job streams/words-submit-1: forbidden")
         assert not played.look()
         assert "SubmissionNotEnded: delete job streams/words-submit-1: forbidden" in played.said
+        cluster: Any = played.runner.cluster
+        cluster._publish(Mock(progress={}, retries={}, suspended={}))
+        assert degraded(cluster.kube.kinds)[1] == "SubmissionNotEnded", "event LetGo is to say why"
 
     def test_nimbus_has_not_answered_until_all_that_the_resources_want_was_asked(self) -> None:
         played = Deletion()

@@ -18,8 +18,28 @@ A0, A1, B0 = pod("storm", "sup"), pod("storm", "sup", 1), pod("storm", "big")
 ELSEWHERE = pod("team", "sup")
 
 
-def test_the_only_one_is_found_by_its_pods() -> None:
-    assert scaled_set((), (A0, A1), ()) == ScaledSet("storm", "sup", (A0, A1))
+def test_the_one_of_the_clusters_supervisors_is_found_by_its_pods() -> None:
+    assert scaled_set((), (A0, A1), (host(A1),)) == ScaledSet("storm", "sup", (A0, A1))
+
+
+def test_the_only_one_is_not_taken_for_that_of_a_cluster_without_supervisors() -> None:
+    """It may be another cluster's, in the same namespace."""
+    words = scaled_set((), (A0, A1), ())
+    assert words == (
+        "spec.supervisors.statefulSet: this Storm cluster has no supervisor now, and without one nobody can tell which"
+        " set is its own; name the one that is to be scaled; those seen: storm/sup"
+    )
+    assert scaled_set({("storm", "sup")}, (A0, A1), ()) == ScaledSet("storm", "sup", (A0, A1))
+
+
+def test_the_one_that_was_known_stays_while_the_cluster_has_no_supervisor() -> None:
+    known = ScaledSet("storm", "sup", (A0,))
+    assert scaled_set((), (A0, A1, B0), (), known) == ScaledSet("storm", "sup", (A0, A1))
+    assert scaled_set((), (A0, B0), (host(B0),), known) == ScaledSet("storm", "big", (B0,))
+    words = scaled_set((), (B0,), (), known)
+    assert words == (
+        "spec.supervisors.statefulSet: no supervisor pod of StatefulSet storm/sup is seen; those seen: storm/big"
+    )
 
 
 def test_that_of_another_storm_cluster_is_no_other_choice() -> None:

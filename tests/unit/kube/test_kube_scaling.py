@@ -146,6 +146,31 @@ class TestDown:
         _, state = scale_step(LIMITS, pods(4), 4, {3}, [NO_CHANGE], state)
         assert state == ScaleState(1, 1)
 
+    def test_pods_behind_the_last_that_could_not_be_emptied_go(self) -> None:
+        """Of 4, executors stay on the first and the third: the fourth hosts none."""
+        state = ScaleState(given_up=frozenset({0, 2}))
+        for _ in range(CALM_PASSES - 1):
+            step, state = scale_step(LIMITS, pods(4), 4, {0, 2}, [NO_CHANGE], state)
+            assert (step, state.leaving) == (None, frozenset())
+        step, state = scale_step(LIMITS, pods(4), 4, {0, 2}, [NO_CHANGE], state)
+        assert step == ScaleStep("storm", "s", 3, "all executors are on the first 3 pods")
+        for _ in range(2 * CALM_PASSES):
+            assert scale_step(LIMITS, pods(3), 3, {0, 2}, [NO_CHANGE], state) == (None, state)
+        step, _ = scale_step(LIMITS, pods(3), 2, {0, 2}, [NO_CHANGE], state)
+        assert step is None, "one that somebody else takes away just now is not brought back for that"
+
+    @pytest.mark.parametrize("reason", [HoldReason.EXCLUDED_WINDOW, HoldReason.COOL_DOWN])
+    def test_pods_are_not_given_up_while_no_plan_is_to_be_applied(self, reason: HoldReason) -> None:
+        leaving = passed(CALM_PASSES, 4, {3})
+        state = leaving
+        for _ in range(2 * PATIENT_PASSES):
+            _, state = scale_step(LIMITS, pods(4), 4, {3}, [Hold(reason, "not now")], state)
+        assert state == leaving
+        _, state = scale_step(LIMITS, pods(4), 4, {3}, [Hold(reason, "not now"), NO_CHANGE], state)
+        assert state.passes == leaving.passes + 1
+        step, _ = scale_step(LIMITS, pods(4), 4, {0}, [Hold(reason, "not now")], state)
+        assert step is not None, "what hosts nobody may go whenever that is seen"
+
     @pytest.mark.parametrize("reason", [HoldReason.TOO_LITTLE_CAPACITY, HoldReason.NOT_DUE])
     def test_while_cpu_is_short_the_pod_that_was_added_for_it_stays_though_nobody_uses_it_yet(
         self, reason: HoldReason
@@ -193,6 +218,12 @@ class TestOrdinalsThatBeginAtFive:
     def test_unused_pods_at_the_end_go(self) -> None:
         step, _ = self.state_after(CALM_PASSES, {5, 6})
         assert step == ScaleStep("storm", "s", 2, "all executors are on 2 pods")
+
+    def test_unused_pods_behind_the_last_that_could_not_be_emptied_go(self) -> None:
+        state = ScaleState(given_up=frozenset({6}))
+        for _ in range(CALM_PASSES):
+            step, state = scale_step(LIMITS, pods(3), 3, {6}, [NO_CHANGE], state, 5)
+        assert step == ScaleStep("storm", "s", 2, "all executors are on the first 2 pods")
 
     def test_used_pods_at_the_end_are_emptied(self) -> None:
         assert self.state_after(CALM_PASSES, {5, 7}) == (None, ScaleState(2, CALM_PASSES, frozenset({7})))

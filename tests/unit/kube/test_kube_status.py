@@ -374,15 +374,20 @@ class TestTopologyId:
     def test_is_that_of_the_running_topology(self) -> None:
         assert status_of(view())["topologyId"] == TOPOLOGY_ID
 
-    def test_goes_when_nothing_runs(self) -> None:
+    @pytest.mark.parametrize("stage", [Stage.SUBMITTING, Stage.FAILED])
+    def test_goes_when_nothing_runs(self, stage: Stage) -> None:
+        """Storm was asked, whatever could not be done then; and the CRD forbids another Nimbus while there is one."""
         ran = with_status({"topologyId": TOPOLOGY_ID})
-        assert status_of(view(managed=ran, progress=Progress(Stage.SUBMITTING)))["topologyId"] is None
+        assert status_of(view(managed=ran, progress=Progress(stage)))["topologyId"] is None
 
-    @pytest.mark.parametrize("progress", [None, Progress(Stage.FAILED, "there is no ConfigMap flux")])
-    def test_is_kept_while_nobody_knows_whether_it_runs(self, progress: Progress | None) -> None:
-        # The CRD forbids another Nimbus while there is a topologyId.
+    def test_is_that_of_what_runs_although_something_failed(self) -> None:
         ran = with_status({"topologyId": TOPOLOGY_ID})
-        assert status_of(view(managed=ran, progress=progress))["topologyId"] == TOPOLOGY_ID
+        failed = Progress(Stage.FAILED, "there is no ConfigMap flux", TOPOLOGY_ID)
+        assert status_of(view(managed=ran, progress=failed))["topologyId"] == TOPOLOGY_ID
+
+    def test_is_kept_while_nobody_knows_whether_it_runs(self) -> None:
+        ran = with_status({"topologyId": TOPOLOGY_ID})
+        assert status_of(view(managed=ran, progress=None))["topologyId"] == TOPOLOGY_ID
 
 
 class TestLastPlanAndHold:

@@ -19,6 +19,7 @@ from storm_operator.kube.managed import Managed
 from storm_operator.kube.submission import (
     CLAIM_FOLDER,
     COPIED_JAR,
+    ENDING_SECONDS,
     REQUEST_VARIABLE,
     USER_ID,
     JobSettings,
@@ -105,7 +106,10 @@ class Submission:
         self.spec = spec_of(self.owner)
         self.jobs = FakeJobs()
         self.flux_text = flux_text
-        self.submitter = JobSubmitter(self.jobs, SETTINGS, lambda name: {"words": self.owner}[name], self.read_map)
+        self.seconds = 0.0
+        self.submitter = JobSubmitter(
+            self.jobs, SETTINGS, lambda name: {"words": self.owner}[name], self.read_map, now=lambda: self.seconds
+        )
 
     def read_map(self, namespace: str, name: str, key: str) -> str:
         assert (namespace, name, key) == ("streams", "flux", "words.yaml")
@@ -159,6 +163,34 @@ class TestJobSubmitter:
         played.jobs.pods_end(f"streams/{JOB}")
         assert not played.submitter.submit(played.spec, OTHER)
         assert list(played.jobs.bodies) == [f"streams/{job_name('words', OTHER, NIMBUS)}"]
+
+    def test_what_was_called_off_and_does_not_end_is_told_with_its_name(self) -> None:
+        played = Submission()
+        played.submit()
+        assert not played.submitter.submit(played.spec, OTHER)
+        played.seconds = ENDING_SECONDS
+        words = f"^submission job streams/{JOB} was called off, and its pod has not ended"
+        with pytest.raises(SubmissionError, match=words):
+            played.submitter.submit(played.spec, OTHER)
+        with pytest.raises(SubmissionError, match=words):
+            played.submitter.withdraw(played.spec)
+        played.jobs.pods_end(f"streams/{JOB}")
+        assert not played.submitter.submit(played.spec, OTHER)
+        assert not played.submit(), "this one has only just been called off"
+        assert list(played.jobs.bodies) == [f"streams/{job_name('words', OTHER, NIMBUS)}"]
+
+    def test_what_is_wanted_again_after_it_was_called_off_is_begun_anew_once_it_has_ended(self) -> None:
+        played = Submission()
+        played.submit()
+        assert not played.submitter.withdraw(played.spec)
+        played.stands(JobPhase.FAILED, "its pod was ended")
+        assert not played.submit(), "that was no failure of its own"
+        played.seconds = ENDING_SECONDS
+        with pytest.raises(SubmissionError, match="was called off, and its pod has not ended"):
+            played.submit()
+        played.jobs.pods_end(f"streams/{JOB}")
+        assert not played.submit()
+        assert list(played.jobs.bodies) == [f"streams/{JOB}"]
 
     def test_what_was_begun_for_another_nimbus_is_ended_first_and_is_no_submission_here(self) -> None:
         played = Submission()

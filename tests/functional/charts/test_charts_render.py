@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from functional.charts.chart_objects import CHARTS, NAMESPACE, Helm, HelmRefused, Rendered, containers
+from functional.charts.chart_objects import CHARTS, NAMESPACE, ROOT, Helm, HelmRefused, Rendered, containers
 from functional.charts.pod_security import violations
 from rule_files import rule_files
 
+TEXTS = {".md", ".yaml", ".txt"}
 CHART_VALUES = {
     "storm": (
         (),
@@ -208,6 +209,14 @@ def test_commands_of_storms_notes_are_of_the_namespace_that_it_is_in(helm: Helm,
     of_pods = re.findall(r"kubectl (?!label)[^\n`]*", notes)
     assert len(of_pods) == 4
     assert all(command.startswith(f"kubectl --namespace {NAMESPACE} ") for command in of_pods), of_pods
+
+
+def test_whoever_is_told_to_watch_is_told_of_one_kind_as_kubectl_wants_it() -> None:
+    folders = (ROOT / "docs", ROOT / "examples", CHARTS)
+    texts = [path.read_text() for folder in folders for path in folder.rglob("*.*") if path.suffix in TEXTS]
+    watches = [line for text in texts for line in re.findall(r"kubectl get .*--watch", text)]
+    assert watches
+    assert [line for line in watches if "," in line.split()[2]] == []
 
 
 def test_notes_warn_of_nothing_when_data_outlives_pods(helm: Helm, tmp_path: Path) -> None:

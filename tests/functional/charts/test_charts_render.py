@@ -55,6 +55,7 @@ WRONG_VALUES = [
     ("storm", "supervisor.drainSeconds=-1", ("/supervisor/drainSeconds", "want 0")),
     ("storm", "supervisor.pod.containers=x", ("/supervisor/pod", "'containers' not allowed")),
     ("storm", "zookeeper.enabled=false", ("externalZookeeper.servers: empty", "for example [zk-0.example")),
+    ("storm", "externalZookeeper.servers={zk-0,zk-1}", ("servers: zk-0, zk-1, and", "Set zookeeper.enabled: false")),
     ("storm", "externalZookeeper.servers={zk:2181}", ("/externalZookeeper/servers/0", "'zk:2181'")),
     ("storm", "networkPolicy.operatorNamespace=a/b", ("/networkPolicy/operatorNamespace", "'a/b'")),
     ("storm", "zookeeperRoot=storm", ("/zookeeperRoot", "'storm'")),

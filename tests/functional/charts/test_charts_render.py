@@ -191,6 +191,14 @@ def _pod_templates(rendered: Rendered) -> dict[str, object]:
     [
         ("storm", (), ("helm --namespace streams test storm", "WARNING: ZooKeeper and Nimbus keep data in the pod")),
         ("storm", (), ("--set nimbus=storm-nimbus.streams.svc.cluster.local:6627",)),
+        (
+            "storm",
+            ("image.repository=registry.example/storm", "image.tag=v7"),
+            (
+                "--set image.repository=OPERATOR-IMAGE,image.tag=TAG ",
+                "--set submission.image.repository=registry.example/storm,submission.image.tag=v7 ",
+            ),
+        ),
         ("storm", ("agent.enforceExecutors=true",), ("pod-security.kubernetes.io/enforce=privileged",)),
         ("storm-operator", (), ("watches all namespaces", "at storm-nimbus.streams:6627", "test storm")),
         ("storm-operator", ("nimbus=",), ("must name its spec.nimbus",)),
